@@ -72,6 +72,19 @@ struct State {
     checked_at: Option<Duration>,
 }
 
+impl State {
+    /// Whether the book has this subscription, as far as is known.
+    fn is_in_book(&self, key: &str) -> bool {
+        self.known.as_ref().is_none_or(|known| known.contains(key))
+    }
+
+    /// Whether the book has this subscription, or may have it with the write that is under way.
+    fn is_known(&self, key: &str) -> bool {
+        let unsure = self.unsure.as_ref();
+        self.is_in_book(key) || unsure.is_some_and(|(_, tries)| tries.contains_key(key))
+    }
+}
+
 impl Default for Memory {
     fn default() -> Self {
         Self {
@@ -114,10 +127,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
         }
         let key = key();
         let mut state = self.memory.state.lock();
-        let is_known = state
-            .known
-            .as_ref()
-            .is_none_or(|known| known.contains(&key));
+        let is_known = state.is_known(&key);
         let is_full = state.gathered.len() >= GATHERED_MAX;
         if let Some(tries) = state.gathered.get_mut(&key) {
             tries.note(seen);
@@ -132,10 +142,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
     pub fn gather(&self, tries: BTreeMap<String, Tries>) {
         let mut state = self.memory.state.lock();
         for (key, tries) in tries {
-            let is_known = state
-                .known
-                .as_ref()
-                .is_none_or(|known| known.contains(&key));
+            let is_known = state.is_known(&key);
             let is_full = state.gathered.len() >= GATHERED_MAX;
             if let Some(gathered) = state.gathered.get_mut(&key) {
                 gathered.add(tries);
@@ -240,10 +247,9 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
     /// Whether tries say anything of what is in the book, as far as is known, or failed.
     fn is_news(&self, tries: &BTreeMap<String, Tries>) -> bool {
         let state = self.memory.state.lock();
-        let is_known = |key: &String| state.known.as_ref().is_none_or(|known| known.contains(key));
         tries
             .iter()
-            .any(|(key, tries)| tries.has_news() || is_known(key))
+            .any(|(key, tries)| tries.has_news() || state.is_in_book(key))
     }
 
     /// Makes what is gathered the part that is written next, unless there is one.

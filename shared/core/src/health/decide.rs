@@ -221,6 +221,7 @@ impl HealthBook {
         };
         let from = health.tries.measured(now, settings).from;
         let since = health.tries.row_since().or(from).unwrap_or(now);
+        health.tries.begin_incident();
         health.incident = Some(Incident {
             since,
             link: cause.as_ref().map(|(link, _)| link.clone()),

@@ -95,7 +95,17 @@ impl RecentEnds {
     /// Whether an event that waited at a time has ended, or may have: the next try of one that has
     /// not shows it again.
     pub(super) fn may_have(&self, key: &str, waited_at: Timestamp) -> bool {
-        self.unknown_until.is_some_and(|until| waited_at <= until) || self.has(key)
+        self.may_have_ended(waited_at) || self.has(key)
+    }
+
+    /// The same of the event with this digest.
+    pub(super) fn may_have_event(&self, event: &str, waited_at: Timestamp) -> bool {
+        self.may_have_ended(waited_at) || self.events.iter().any(|ended| ended == event)
+    }
+
+    /// Whether any event that waited at a time may have ended without being kept.
+    fn may_have_ended(&self, waited_at: Timestamp) -> bool {
+        self.unknown_until.is_some_and(|until| waited_at <= until)
     }
 
     fn keep(&mut self, most: usize) {
@@ -196,6 +206,17 @@ mod tests {
     fn event_that_waits_is_known_beside_others_that_ended() {
         let parts = [arrivals(KEPT_MAX, 20), part(&[("waits", 5, FAILED)])];
         assert_eq!(oldest(&book(parts)), Some("waits"));
+    }
+
+    /// A part with so many tries that their sums are added.
+    #[test]
+    fn event_that_was_tried_twice_waits_by_its_last_try() {
+        for (one, other) in [(5, 21), (21, 5)] {
+            let mut sum = part(&[("waits", one, FAILED)]);
+            sum.add(part(&[("waits", other, FAILED); 40]));
+            let parts = [arrivals(KEPT_MAX + 1, 20), sum];
+            assert_eq!(oldest(&book(parts)), Some("waits"), "{one}");
+        }
     }
 
     /// Otherwise the late record of its failure would find nothing that it contradicts.

@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ends::{UNDELIVERED_AGE_MAX, event_digest};
+use super::ends::{RecentEnds, UNDELIVERED_AGE_MAX, event_digest};
 use crate::model::Timestamp;
 
 /// Events that are known one by one. Of more, each try counts: then it is more than an event's
-/// fault. They take 60 bytes each in the book.
+/// fault. They take 90 bytes each in the book.
 const STUCK_MAX: usize = 8;
 
 /// An event that failed and has not ended.
@@ -18,6 +18,9 @@ struct StuckEvent {
     event: String,
     /// The time at which it was accepted.
     accepted_at: Timestamp,
+    /// The time of its first failure since tries are counted; `None` if it failed before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed_at: Option<Timestamp>,
     /// Whether another event has arrived since it failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_alone: bool,
@@ -48,18 +51,26 @@ impl StuckEvents {
         self.0.iter().any(|it| it.is_alone && it.event == event)
     }
 
-    /// Notes that an event failed.
-    pub(super) fn add(&mut self, key: &str, accepted_at: Timestamp) {
-        if self.0.len() >= STUCK_MAX {
-            return;
-        }
-        let event = event_digest(key);
-        if self.0.iter().all(|stuck| stuck.event != event) {
-            self.0.push(StuckEvent {
-                event,
-                accepted_at,
-                is_alone: false,
-            });
+    /// Notes that an event failed at this time.
+    pub(super) fn add(&mut self, key: &str, accepted_at: Timestamp, failed_at: Timestamp) {
+        self.add_event(StuckEvent {
+            event: event_digest(key),
+            accepted_at,
+            failed_at: Some(failed_at),
+            is_alone: false,
+        });
+    }
+
+    fn add_event(&mut self, stuck: StuckEvent) {
+        let known = self.0.iter_mut().find(|known| known.event == stuck.event);
+        if let Some(known) = known {
+            known.failed_at = match (known.failed_at, stuck.failed_at) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+            known.is_alone |= stuck.is_alone;
+        } else if self.0.len() < STUCK_MAX {
+            self.0.push(stuck);
         }
     }
 
@@ -75,20 +86,30 @@ impl StuckEvents {
         self.0.retain(|stuck| !events.contains(&stuck.event));
     }
 
-    /// Notes that an event arrived which is none of these.
-    pub(super) fn note_arrival(&mut self) {
-        self.0.iter_mut().for_each(|stuck| stuck.is_alone = true);
+    /// Notes that an event arrived at this time which is none of these. What is known of it may
+    /// come late: it says nothing of an event that failed only after it.
+    pub(super) fn note_arrival(&mut self, at: Timestamp) {
+        for stuck in &mut self.0 {
+            stuck.is_alone |= stuck.failed_at < Some(at);
+        }
     }
 
-    /// Adds those of a later part.
-    pub(super) fn append(&mut self, later: Self) {
+    /// Adds those of a later part, which was not stored, but for those that have ended by what was
+    /// known before it, or may have: they are known again by their next tries.
+    pub(super) fn append(&mut self, later: Self, ends: &RecentEnds) {
         for stuck in later.0 {
-            let known = self.0.iter_mut().find(|known| known.event == stuck.event);
-            if let Some(known) = known {
-                known.is_alone |= stuck.is_alone;
-            } else if self.0.len() < STUCK_MAX {
-                self.0.push(stuck);
+            let failed_at = stuck.failed_at.unwrap_or(Timestamp::EPOCH);
+            if !ends.may_have_event(&stuck.event, failed_at) {
+                self.add_event(stuck);
             }
+        }
+    }
+
+    /// Lets their tries count again until the next arrival, because an incident is over.
+    pub(super) fn begin_anew(&mut self) {
+        for stuck in &mut self.0 {
+            stuck.failed_at = None;
+            stuck.is_alone = false;
         }
     }
 
@@ -273,11 +294,73 @@ mod tests {
         assert_eq!(known.tries.in_row(), 1);
     }
 
+    /// The endpoint is down, and the record of an arrival before that comes in another batch.
+    #[test]
+    fn late_record_of_an_arrival_is_no_excuse_for_later_failures() {
+        for arrived in [1, 40] {
+            let mut known = Known {
+                now: MINUTE,
+                ..Known::default()
+            };
+            known.fail(&["down"]);
+            known.now = Duration::ZERO;
+            known.arrive(arrived);
+            known.now = MINUTE;
+            known.fail(&["down"; 10]);
+            assert!(known.is_failing(), "{arrived}");
+        }
+    }
+
+    /// So many events ended that only the time of some of them is known.
+    #[test]
+    fn late_sum_adds_no_stuck_event_that_may_have_ended() {
+        for (minute, in_row) in [(0, 1), (1, 0)] {
+            let mut known = Known::default();
+            let mut ended = Tries::default();
+            for n in 0..1000 {
+                ended.note(&seen(&format!("ended{n}"), START, TryResult::Arrived));
+            }
+            known.add(ended);
+            let mut sum = Tries::default();
+            let at = START + minute * MINUTE;
+            sum.note(&seen("ended0", at, FAILED));
+            for n in 0..40 {
+                sum.note(&SeenTry {
+                    is_first: true,
+                    ..seen(&format!("other{n}"), at + MINUTE, TryResult::Arrived)
+                });
+            }
+            known.add(sum);
+            known.now = 5 * MINUTE;
+            known.fail(&["ended0"]);
+            assert_eq!(known.tries.in_row(), in_row, "{minute}");
+        }
+    }
+
+    /// Its endpoint goes down again before another event arrives.
+    #[test]
+    fn relapse_with_only_stuck_events_is_failing() {
+        let mut known = Known::default();
+        known.fail(&["stuck"; 10]);
+        for _ in 0..3 {
+            known.now += MINUTE;
+            known.arrive(1000);
+            known.fail(&["stuck"]);
+        }
+        assert!(known.is_recovered());
+        known.tries.begin_anew();
+        known.now += MINUTE;
+        known.fail(&["stuck"; 9]);
+        assert!(!known.is_failing());
+        known.fail(&["stuck"]);
+        assert!(known.is_failing());
+    }
+
     #[test]
     fn stuck_event_that_ended_is_forgotten() {
         let mut stuck = StuckEvents::default();
         for key in ["a", "b", "a"] {
-            stuck.add(key, START);
+            stuck.add(key, START, START);
         }
         assert_eq!(stuck.count(), 2);
         stuck.end("a");

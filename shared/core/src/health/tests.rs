@@ -198,6 +198,40 @@ fn one_arrival_among_failures_ends_no_incident() {
     assert_eq!(add("d", 900), ["orders.a recovered"]);
 }
 
+/// The endpoint goes down while an event that fails alone is tried.
+#[test]
+fn arrivals_before_an_incident_do_not_end_it() {
+    let at = |second| START + Duration::from_secs(second);
+    let arrive = |tries: &mut Tries, key: &str, second| {
+        tries.note(&SeenTry {
+            is_first: true,
+            ..seen(key, at(second), TryResult::Arrived)
+        });
+    };
+    let mut quiet = tries([(0, BUSY)]);
+    for n in 0..9 {
+        arrive(&mut quiet, &format!("other{n}"), 1);
+    }
+    quiet.note(&seen("a", at(300), BUSY));
+    let mut book = book([("orders.a", quiet)]);
+    let decide = |book: &mut HealthBook, second| {
+        let held_off = HealthFacts {
+            own: Some(held(Phase::Retry)),
+            ..facts_on(LINK, None)
+        };
+        let facts = [("orders.a".to_owned(), held_off)].into();
+        let settings = ArrivalSettings::default();
+        book.decide(&facts, &BTreeMap::new(), at(second), &settings);
+        told(book)
+    };
+    assert_eq!(decide(&mut book, 360), ["orders.a failing"]);
+    assert_eq!(decide(&mut book, 420), [""; 0]);
+    let mut arrived = Tries::default();
+    arrive(&mut arrived, "later", 480);
+    book.add([("orders.a".to_owned(), arrived)].into(), "second");
+    assert_eq!(decide(&mut book, 480), [""; 0], "one is too few");
+}
+
 /// The circuit lags behind: it holds requests back until a few more have arrived.
 #[test]
 fn recovered_subscription_is_healthy_while_the_circuit_still_holds_it() {

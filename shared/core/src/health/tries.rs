@@ -147,7 +147,7 @@ impl Tries {
                 if is_last {
                     self.end(seen);
                 } else if self.wait(seen) {
-                    self.stuck.add(seen.key, seen.accepted_at);
+                    self.stuck.add(seen.key, seen.accepted_at, seen.at);
                 }
             }
             TryResult::Waits => {
@@ -165,7 +165,7 @@ impl Tries {
         self.row_since = None;
         self.last_arrived_at = self.last_arrived_at.max(Some(seen.at));
         self.end(seen);
-        self.stuck.note_arrival();
+        self.stuck.note_arrival(seen.at);
     }
 
     fn note_failure(&mut self, seen: &SeenTry<'_>) {
@@ -209,10 +209,10 @@ impl Tries {
             let before = if has_failed { 0 } else { *row };
             *row = before.saturating_add(more);
         }
-        if later.last_arrived_at.is_some() {
+        if let Some(arrived_at) = later.last_arrived_at {
             self.in_row = later.in_row;
             self.row_since = later.row_since;
-            self.stuck.note_arrival();
+            self.stuck.note_arrival(arrived_at);
         } else {
             self.in_row = self.in_row.saturating_add(later.in_row);
             self.row_since = self.row_since.or(later.row_since);
@@ -229,9 +229,9 @@ impl Tries {
             // They are known again by their next tries.
             self.stuck = StuckEvents::default();
         }
-        self.stuck.append(later.stuck);
+        self.stuck.end_all(later.ends.events());
+        self.stuck.append(later.stuck, &self.ends);
         self.ends.append(later.ends);
-        self.stuck.end_all(self.ends.events());
     }
 
     /// Whether any of them failed, or an event of them waits too long, or ended after an earlier
@@ -322,6 +322,11 @@ impl Tries {
         share
     }
 
+    /// Notes that an incident begins: only what arrives from now on can end it.
+    pub(super) fn begin_incident(&mut self) {
+        self.arrived_beside = 0;
+    }
+
     /// Begins to count anew, because an incident is over.
     pub fn begin_anew(&mut self) {
         self.minutes.clear();
@@ -329,6 +334,7 @@ impl Tries {
         self.arrived_in_row = 0;
         self.arrived_beside = 0;
         self.row_since = None;
+        self.stuck.begin_anew();
     }
 
     /// Forgets what is of use only until parts are added.
@@ -437,9 +443,14 @@ impl Share {
     }
 }
 
-/// The older of two events; the first of two that are as old.
+/// The older of two events; the first of two that are as old. One that was seen twice waited until
+/// it was last seen.
 fn older(one: Option<Undelivered>, other: Option<Undelivered>) -> Option<Undelivered> {
     match (one, other) {
+        (Some(one), Some(other)) if other.key == one.key => Some(Undelivered {
+            seen_at: one.seen_at.max(other.seen_at),
+            ..one
+        }),
         (Some(one), Some(other)) if other.accepted_at < one.accepted_at => Some(other),
         (one, other) => one.or(other),
     }

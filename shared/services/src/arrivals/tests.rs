@@ -121,6 +121,37 @@ async fn write_that_is_cut_off_is_repeated_and_counts_once() {
     }
 }
 
+/// The book cannot be written, and does not have the subscription yet.
+#[tokio::test]
+async fn arrivals_count_while_the_failure_before_is_not_written() {
+    let arrival = SeenTry {
+        key: "b",
+        accepted_at: Timestamp::EPOCH,
+        at: Timestamp::EPOCH,
+        is_first: true,
+        result: TryResult::Arrived,
+    };
+    let note = |arrivals: &Arrivals<_, _>| arrivals.note(|| BILLING.to_owned(), &arrival);
+    let gather = |arrivals: &Arrivals<_, _>| {
+        let mut tries = Tries::default();
+        tries.note(&arrival);
+        arrivals.gather([(BILLING.to_owned(), tries)].into());
+    };
+    let ways: [&dyn Fn(&Arrivals<Store, ManualClock>); 2] = [&note, &gather];
+    for way in ways {
+        let plan = Plan::nth_of(0, Fault::HangBefore, |effect| {
+            effect.operation == Operation::Put
+        });
+        let kit = Kit::with(&plan);
+        kit.arrivals.stored().await.unwrap();
+        kit.note(BILLING, FAILED);
+        plan.kill(kit.arrivals.write("run")).await;
+        way(&kit.arrivals);
+        kit.arrivals.write("another run").await.unwrap();
+        assert_eq!(kit.tries().await.last_arrived_at(), Some(Timestamp::EPOCH));
+    }
+}
+
 /// Tries that come during a write would be dropped as known under its name.
 #[tokio::test]
 async fn what_comes_while_it_is_written_counts_with_the_next_write() {
