@@ -11,13 +11,13 @@ use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::{
     Change, RecordDetails, RecordText, RecordedEvent, join_records,
 };
-use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Timestamp, TopicName};
+use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Subscription, Timestamp, TopicName};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic_now;
 use posthaste_services::delivery_log::{
     RECORDS_TIME, Unrecorded, count_lost, log_lost, send_records,
 };
-use posthaste_services::{RegistryError, timeout_at};
+use posthaste_services::timeout_at;
 
 use crate::dead_letters::DeadLetters;
 use crate::letter::{Letter, LoadedLetter};
@@ -69,17 +69,31 @@ impl<P: Ports> DeadLetters<P> {
         delivery: &Delivery,
         recorded: &Recorded<'_>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let mode = self.log_mode(delivery).await?;
-        if !mode.keeps_attempts() {
+        let topic = self.ports.registry.topic(&delivery.topic).await?;
+        let subscription = topic
+            .as_ref()
+            .and_then(|topic| topic.subscription(&delivery.subscription));
+        let mode_of = |letter: &Letter| {
+            log_mode(
+                letter,
+                subscription.map(|it| &**it),
+                self.ports.delivery_log,
+            )
+        };
+        let kept = recorded.events.iter().filter_map(|event| {
+            let mode = mode_of(event.0);
+            mode.keeps_attempts().then_some((*event, mode))
+        });
+        let kept: Vec<_> = kept.collect();
+        if kept.is_empty() {
             return Ok(());
         }
         let now = self.ports.clock.now();
-        let records = recorded
-            .events
+        let records = kept
             .iter()
-            .filter_map(|event| recorded.record(*event, mode, now));
+            .filter_map(|(event, mode)| recorded.record(*event, *mode, now));
         let records: Vec<_> = records.collect();
-        let missing = recorded.events.len() - records.len();
+        let missing = kept.len() - records.len();
         if missing > 0 {
             self.report_lost(&delivery.topic, missing, &Unrecorded);
         }
@@ -90,15 +104,20 @@ impl<P: Ports> DeadLetters<P> {
         )
         .await?)
     }
+}
 
-    /// How much the log keeps of a delivery.
-    async fn log_mode(&self, delivery: &Delivery) -> Result<DeliveryLogMode, RegistryError> {
-        let topic = self.ports.registry.topic(&delivery.topic).await?;
-        let subscription = topic
-            .as_ref()
-            .and_then(|topic| topic.subscription(&delivery.subscription));
-        Ok(delivery.log_mode(subscription.map(|it| &**it), self.ports.delivery_log))
+/// How much the log keeps of a letter. Deliver has recorded the end of what it did not fail on.
+fn log_mode(
+    letter: &Letter,
+    subscription: Option<&Subscription>,
+    default: DeliveryLogMode,
+) -> DeliveryLogMode {
+    if letter.dead.reason == DeadLetterReason::HandlerFailed {
+        return letter.dead.delivery.log_mode(subscription, default);
     }
+    subscription
+        .and_then(|subscription| subscription.delivery_log)
+        .unwrap_or(default)
 }
 
 impl Recorded<'_> {

@@ -97,6 +97,8 @@ fn the_last_failed_attempt_is_a_dead_letter_in_a_file() {
         "publishtime",
         "lastdeliveryattempttime",
         "subscriptionidentity",
+        "deliverykey",
+        "webhookid",
     ];
     for name in names {
         assert!(

@@ -139,7 +139,11 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
         id.segment(),
         "resend",
     ];
-    let mut body = json!({ "newId": new_id });
+    // What is not asked for is left out: release 0.1 refuses a member that it does not know.
+    let mut body = json!({});
+    if *new_id {
+        body["newId"] = true.into();
+    }
     if let Some(key) = delivery {
         body["key"] = (&**key).into();
     }

@@ -78,7 +78,8 @@ impl EntryVerdict {
     }
 
     /// Whether events of these two verdicts stay together: they end alike, and wait alike to the
-    /// second. Requests that ended milliseconds apart do not make messages of their own.
+    /// second, or until the same time, such as a minute of release. Requests that ended milliseconds
+    /// apart do not make messages of their own.
     fn goes_with(self, other: Self) -> bool {
         match (self, other) {
             (
@@ -92,7 +93,8 @@ impl EntryVerdict {
                     not_before.since(last.at).as_secs(),
                     other_time.since(other.at).as_secs(),
                 ];
-                last.kind() == other.kind() && waits[0] == waits[1]
+                let is_alike = not_before == other_time || waits[0] == waits[1];
+                last.kind() == other.kind() && is_alike
             }
             (
                 Self::GiveUp { reason, last },
@@ -407,6 +409,24 @@ mod tests {
             (again.events.len(), again.not_before),
             (3, NOW + Duration::from_millis(30_007))
         );
+    }
+
+    /// All of a parked message go out with one minute, however long their requests took.
+    #[test]
+    fn answers_seconds_apart_that_wait_for_one_minute_make_one_message() {
+        let not_before = NOW + Duration::from_mins(20);
+        let retry = |secs: u64| EntryVerdict::Retry {
+            not_before,
+            last: LastAttempt {
+                at: NOW + Duration::from_secs(secs),
+                ..LAST
+            },
+        };
+        let settlement = settle(&delivery(3), &[retry(0), retry(2), retry(7)], Some(&KEPT));
+        let [again] = settlement.again.as_slice() else {
+            panic!("expected one delivery: {settlement:?}")
+        };
+        assert_eq!((again.events.len(), again.not_before), (3, not_before));
     }
 
     #[test]

@@ -87,12 +87,14 @@ impl DeliveryHistory {
         let own = records
             .clone()
             .find_map(|record| record.own_webhook_id.clone());
-        // Release 0.1 kept ids in a resend alone, and sent it alone.
-        let resent = || {
-            let mut resent = records.filter(|record| record.origin == Origin::Resend);
-            resent.find_map(|record| record.webhook_id.clone())
+        // Release 0.1 sent what kept an id alone. The id of a batch is a digest, without a number.
+        let kept = || {
+            let again =
+                records.filter(|record| matches!(record.origin, Origin::Replay | Origin::Resend));
+            let mut ids = again.filter_map(|record| record.webhook_id.clone());
+            ids.find(|id| id.contains('-'))
         };
-        own.or_else(resent)
+        own.or_else(kept)
             .unwrap_or_else(|| webhook_id_of(&self.key))
     }
 }
@@ -260,17 +262,16 @@ mod tests {
     #[test]
     fn the_webhook_id_is_that_of_the_event_alone_and_a_resend_hands_it_on() {
         let webhook_id = |record: Record| histories(vec![record])[0].webhook_id();
-        assert_eq!(
-            webhook_id(record("a", Origin::First, LogResult::Delivered)),
-            "msg_a"
-        );
-        assert_eq!(
-            webhook_id(record("a", Origin::Replay, LogResult::Delivered)),
-            "msg_a"
-        );
-        assert_eq!(
-            webhook_id(record("a", Origin::Resend, LogResult::Delivered)),
-            "msg_of-a"
-        );
+        let of = |origin| record("a", origin, LogResult::Delivered);
+        assert_eq!(webhook_id(of(Origin::First)), "msg_a");
+        // Those of release 0.1 say the id of the request alone.
+        for origin in [Origin::Replay, Origin::Resend] {
+            assert_eq!(webhook_id(of(origin)), "msg_of-a");
+            let mut batch = of(origin);
+            batch.webhook_id = Some("msg_96ba4ca94b8e4f2ad1818929d51bad20".to_owned());
+            assert_eq!(webhook_id(batch.clone()), "msg_a");
+            batch.own_webhook_id = Some("msg_first-0".to_owned());
+            assert_eq!(webhook_id(batch), "msg_first-0");
+        }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn earliest_of_id(id: &str) -> Option<Timestamp> {
 }
 
 /// The time at which the event of a `webhook-id` was accepted, if the id tells it. Those of version
-/// 0.1.0, of batches and of replays do not, and one in 64 of these looks as if it did.
+/// 0.1.0 and of batches do not, and one in 64 of these looks as if it did.
 pub fn time_in_webhook_id(id: &str) -> Option<Timestamp> {
     let (digits, index) = id.strip_prefix(WEBHOOK_ID_PREFIX)?.split_once('-')?;
     let is_index = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());

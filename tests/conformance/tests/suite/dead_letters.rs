@@ -12,8 +12,8 @@ fn once() -> Value {
     json!({ "retryPolicy": { "maxDeliveryAttempts": 1, "permanentStatuses": [] } })
 }
 
-/// Takes the times out of a dead letter, which must be there and in order, and the identity of the
-/// subscription, which no page knows.
+/// Takes the times out of a dead letter, which must be there and in order, and what no page knows:
+/// the identity of the subscription, the delivery's key and the `webhook-id`.
 fn without_times(mut letter: Value, names: [&str; 2]) -> Value {
     let members = letter.as_object_mut().expect("a dead letter is an object");
     let times = names.map(|name| {
@@ -25,9 +25,14 @@ fn without_times(mut letter: Value, names: [&str; 2]) -> Value {
         panic!("{names:?} are missing")
     };
     assert!(published <= last, "{published} {last}");
-    let identity =
-        ["subscriptionIdentity", "subscriptionidentity"].map(|name| members.remove(name));
-    assert_eq!(identity.iter().flatten().count(), 1, "{identity:?}");
+    for names in [
+        ["subscriptionIdentity", "subscriptionidentity"],
+        ["deliveryKey", "deliverykey"],
+        ["webhookId", "webhookid"],
+    ] {
+        let own = names.map(|name| members.remove(name));
+        assert_eq!(own.iter().flatten().count(), 1, "{names:?}: {own:?}");
+    }
     letter
 }
 

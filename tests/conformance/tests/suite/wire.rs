@@ -52,7 +52,8 @@ fn shape_of_signatures(value: &str) -> String {
     value.split(' ').map(version).collect::<Vec<_>>().join(" ")
 }
 
-/// The object of dead letters as it lies there, without the times and the identity that differ.
+/// The object of dead letters as it lies there, without the times, the identity and the keys that
+/// differ.
 fn text_of_letters(world: &World) -> String {
     let letters = world.home.wait_for_dead_letters(TOPIC, SUBSCRIPTION, 1);
     let file = world
@@ -65,6 +66,8 @@ fn text_of_letters(world: &World) -> String {
             let shown = match name.to_lowercase().as_str() {
                 "publishtime" | "lastdeliveryattempttime" => "<time>",
                 "subscriptionidentity" => "<identity>",
+                "deliverykey" => "<key>",
+                "webhookid" => "<id>",
                 _ => continue,
             };
             if let Some(found) = value.as_str() {

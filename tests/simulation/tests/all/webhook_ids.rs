@@ -172,6 +172,8 @@ async fn event_has_the_same_webhook_id_at_the_fallback() {
     for number in 0..10 {
         world.publish(&[event(&number.to_string())], DAY).await;
         world.deliver_all().await;
+        // A key is made of the time.
+        world.clock.advance(Duration::from_millis(1));
     }
     settle(&world, HOUR).await;
     let requests = world.endpoint.take();

@@ -162,6 +162,7 @@ fn request(request: &ReplayRequest) -> Markup {
             @if let Some(to) = request.to { dt { "Written before" } dd { (written_time(to)) } }
             @if !request.keys.is_empty() { dt { "Objects" } dd { (request.keys.len()) " chosen by key" } }
             @if request.include_resolved { dt { "Resolved" } dd { "included" } }
+            @if request.new_id { dt { "Webhook-ids" } dd { "new ones" } }
             @if request.include_former { dt { "Of earlier subscriptions" } dd { "included" } }
         }
     }

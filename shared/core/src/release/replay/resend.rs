@@ -13,7 +13,7 @@ use crate::stored::delivery::render_delivery;
 pub struct Resend<'a> {
     /// The key of the new delivery.
     pub key: &'a str,
-    /// The `webhook-id` that the event was sent under before; `None` where that is not known.
+    /// The `webhook-id` that the event keeps; `None` where it gets a new one.
     pub webhook_id: Option<&'a str>,
     /// The dead letter that it is made of, or that says what became of it; `None` if there is
     /// none.

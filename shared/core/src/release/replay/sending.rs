@@ -298,7 +298,9 @@ mod tests {
         );
         let run = Some("r".to_owned());
         // The letter does not say one: it is made of its place.
-        let webhook_id = events(1, "")[0].letter.webhook_id_at("k", 0);
+        let webhook_id = events(1, "2020-01-01T00:00:00Z")[0]
+            .letter
+            .webhook_id_at("k", 0);
         let letter = Some(LetterPlace {
             object: "k".to_owned(),
             index: 0,

@@ -151,9 +151,10 @@ impl Reason<'_> {
 
 /// Whether a text can be a `webhook-id`: who copies letters may have changed it.
 fn is_webhook_id(text: &str) -> bool {
-    text.starts_with(WEBHOOK_ID_PREFIX)
+    let is_in_ids = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    text.strip_prefix(WEBHOOK_ID_PREFIX)
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_in_ids))
         && text.len() <= LETTER_WEBHOOK_ID_BYTES_MAX
-        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// The parts of an object, each restored by itself. `output` is the schema in which their
@@ -290,7 +291,9 @@ mod tests {
     use super::super::tests::{entry, letter};
     use super::*;
     use crate::events::{Input, Made, PublishRequest, converted, parse_request};
-    use crate::model::{Creation, CreationId, EVENT_BYTES_MAX, InputMapping, Timestamp, TopicName};
+    use crate::model::{
+        Creation, CreationId, EVENT_BYTES_MAX, Entry, InputMapping, Timestamp, TopicName,
+    };
     use http::HeaderMap;
     use proptest::prelude::*;
     use std::error::Error;
@@ -313,6 +316,52 @@ mod tests {
             (restored.event.schema(), restored.event.id()),
             (schema, "1")
         );
+    }
+
+    #[test]
+    fn letter_says_its_delivery_and_the_webhook_id() {
+        for (schema, event) in [
+            (Schema::CloudEvents, CLOUD_EVENT),
+            (Schema::EventGrid, EVENT_GRID_EVENT),
+        ] {
+            let mut entry = entry(None);
+            let said = |entry: &Entry| {
+                let event = Bytes::from_static(event.as_bytes());
+                let restored = restore(&record(&letter(schema, None), entry, &event), schema);
+                let restored = restored.unwrap();
+                (restored.delivery_key.unwrap(), restored.webhook_id.unwrap())
+            };
+            assert_eq!(said(&entry), ("k".to_owned(), "msg_k".to_owned()));
+            entry.marks.webhook_id = Some("msg_first-3".to_owned());
+            assert_eq!(said(&entry), ("k".to_owned(), "msg_first-3".to_owned()));
+        }
+    }
+
+    /// Of release 0.1, of another program, or changed by hand.
+    #[test]
+    fn letter_without_a_webhook_id_gets_one_of_its_place() {
+        let long = format!("msg_{}", "x".repeat(LETTER_WEBHOOK_ID_BYTES_MAX));
+        for said in ["msg_", "x", "msg_a.b", "msg_a\\\"", "msg_ä", &long] {
+            let letter = format!(
+                r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"x","webhookid":"{said}"}}"#
+            );
+            let restored = restore(&Bytes::from(letter), Schema::CloudEvents).unwrap();
+            assert_eq!(restored.webhook_id, None, "{said}");
+            let id = restored.webhook_id_at("A/B/x.json", 3);
+            assert!(is_webhook_id(&id) && id == restored.webhook_id_at("A/B/x.json", 3));
+            assert_ne!(id, restored.webhook_id_at("A/B/x.json", 4));
+            assert_ne!(id, restored.webhook_id_at("A/B/y.json", 3));
+        }
+    }
+
+    #[test]
+    fn members_of_the_producer_s_own_name_no_webhook_id() {
+        let own = r#","webhookid":"msg_mine-0","deliverykey":"mine""#;
+        let event = CLOUD_EVENT.replacen(",", &format!("{own},"), 1);
+        check(Schema::CloudEvents, None, &event);
+        let former = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","webhookid":"msg_mine-0","deadletterreason":"x"}"#;
+        let restored = restore(&Bytes::from(former), Schema::CloudEvents).unwrap();
+        assert_eq!((restored.delivery_key, restored.webhook_id), (None, None));
     }
 
     #[test]
