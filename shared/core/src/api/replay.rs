@@ -50,6 +50,7 @@ impl ReplaySource {
 /// restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of its own")]
 pub struct ReplayRequest {
     /// Where the events are found: `deadLetters` when left out.
     #[serde(default, skip_serializing_if = "ReplaySource::is_default")]

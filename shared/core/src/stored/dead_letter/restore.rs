@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn members_of_the_producer_s_own_name_no_webhook_id() {
         let own = r#","webhookid":"msg_mine-0","deliverykey":"mine""#;
-        let event = CLOUD_EVENT.replacen(",", &format!("{own},"), 1);
+        let event = CLOUD_EVENT.replacen(',', &format!("{own},"), 1);
         check(Schema::CloudEvents, None, &event);
         let former = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","webhookid":"msg_mine-0","deadletterreason":"x"}"#;
         let restored = restore(&Bytes::from(former), Schema::CloudEvents).unwrap();
