@@ -33,10 +33,6 @@ pub(crate) struct RequestPlan {
 /// The properties that the events of one request share besides their subscription. The headers show
 /// them, or the outcome is judged by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a property of its own"
-)]
 pub(crate) struct RequestKind {
     pub(crate) schema: Schema,
     /// The hops of the events. Events in a loop are refused for their hops, and their neighbours
