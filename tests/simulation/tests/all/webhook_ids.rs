@@ -301,9 +301,11 @@ async fn new_webhook_id_is_given_where_it_is_asked_for() {
 async fn receiver_that_drops_by_webhook_id_sees_each_event_once() {
     let world = world(json!({ "retryPolicy": { "schedule": ["PT10S"] } })).await;
     // It takes the event, and the answer is lost.
-    world
-        .endpoint
-        .answer([Answer::Hangs, Answer::Status(503), Answer::Status(400)]);
+    world.endpoint.answer([
+        Answer::Failure(SendFailure::TimedOut),
+        Answer::Status(503),
+        Answer::Status(400),
+    ]);
     world.publish(&[event("e")], DAY).await;
     settle(&world, HOUR).await;
     for answer in [Answer::Status(500), Answer::Status(200)] {
