@@ -61,7 +61,8 @@ fn letters_that_a_full_disk_refuses_are_a_backlog_until_it_has_room() {
     fs::write(&links, "refusalsInRow: 0\n").unwrap();
     let folder = home.path().join("dead-letters");
     fs::create_dir(&folder).unwrap();
-    let disk = SmallDisk::mount(&folder, MIB);
+    // Twice what the letters take.
+    let disk = SmallDisk::mount(&folder, 3 * MIB);
     let arguments = [
         "--pressure-settings",
         pressure.to_str().unwrap(),
