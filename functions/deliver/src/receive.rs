@@ -263,6 +263,8 @@ fn judge_unsent(job: &Job, now: Timestamp) {
         let verdict = if job.acknowledged_late.contains(&entry.key) {
             // It arrived; the state of its subscription does not matter any more.
             Some(EntryVerdict::Delivered)
+        } else if entry.marks.is_cancelled() {
+            Some(EntryVerdict::Cancelled)
         } else {
             // What is sent again was kept once: it is no new event that the subscription misses,
             // for which there may be no room.

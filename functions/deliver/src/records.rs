@@ -168,21 +168,21 @@ impl Job {
         let Delivery {
             attempts,
             not_before: due,
-            published_at,
             ..
         } = self.delivery;
         let not_before = match verdict {
             EntryVerdict::Postponed { not_before } => not_before.max(due),
             _ => due,
         };
-        (attempts == 0 && due <= published_at).then(|| Change::waiting(due_again(not_before, now)))
+        (attempts == 0 && due <= self.delivery.begins_at())
+            .then(|| Change::waiting(due_again(not_before, now)))
     }
 
     /// Notes on deliveries that take the message's place whether a record has counted them as
     /// waiting.
     pub(crate) fn note_counted(&self, successors: &mut [Delivery], are_held: bool) {
         let before = &self.delivery;
-        let goes_back_first = before.attempts == 0 && before.not_before <= before.published_at;
+        let goes_back_first = before.attempts == 0 && before.not_before <= before.begins_at();
         for successor in successors {
             let attempts = successor.attempts;
             let has_record = are_held || attempts > before.attempts || goes_back_first;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use axum::extract::State;
 use posthaste_core::api::IsoTimestamp;
 use posthaste_core::api::events::{
-    DeliveryView, EventQuery, EventView, LogGapView, LogNote, RecordPage, RecordQuery, RecordView,
+    DeliveryView, EncodedId, EventQuery, EventView, LogGapView, LogNote, RecordPage, RecordQuery,
+    RecordView,
 };
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::{
@@ -43,9 +44,29 @@ pub(crate) type Period = (Option<Timestamp>, Option<Timestamp>);
 pub(crate) struct EventPath {
     /// The topic's name, in any case.
     #[param(value_type = String)]
-    topic: TopicName,
+    pub(crate) topic: TopicName,
     /// The event's id, percent-encoded. Any text where the query has the id.
-    id: String,
+    pub(crate) id: String,
+}
+
+/// The query of a request about one event that is named by its id.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventIdQuery {
+    /// The event's id, in place of that of the path: for every id that has other characters than
+    /// ASCII letters, digits, `_`, `-` and `.`, which proxies may change in a path.
+    id: Option<String>,
+    /// The same in base64url: for an id that is too long for a URL in percent-encoding.
+    #[param(value_type = Option<String>)]
+    id64: Option<EncodedId>,
+}
+
+impl EventIdQuery {
+    /// The event's id: this, or that of the path.
+    pub(crate) fn event_id(self, of_path: String) -> String {
+        self.id64.map(|id| id.0).or(self.id).unwrap_or(of_path)
+    }
 }
 
 /// Show what became of an event

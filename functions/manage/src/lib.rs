@@ -6,6 +6,7 @@ mod attempts;
 mod audit;
 mod begun_requests;
 mod callbacks;
+mod cancel_event;
 mod conditions;
 mod dead_letters;
 mod document;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use posthaste_core::api::events::{EncodedId, IdInUrl};
+use posthaste_core::api::events::IdInUrl;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{AuditAction, IsoTimestamp, ResendRequest, ResendView};
 use posthaste_core::attempt::webhook_id_of;
@@ -28,6 +28,7 @@ use self::payload::Found;
 use crate::answer::{ApiError, JsonResponse, unavailable, unusable_record};
 use crate::audit::Who;
 use crate::document::{BadRequests, NoEvent, Problems, WrongStates};
+use crate::events::EventIdQuery;
 use crate::extract::{OptionalJsonBody, Path, Query, SubscriptionPath};
 use crate::manage::{Manage, Managed};
 
@@ -65,19 +66,6 @@ pub(crate) struct DeliveryPath {
     id: String,
 }
 
-/// The query of an event that is sent again.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ResendQuery {
-    /// The event's id, in place of that of the path: for every id that has other characters than
-    /// ASCII letters, digits, `_`, `-` and `.`, which proxies may change in a path.
-    id: Option<String>,
-    /// The same in base64url: for an id that is too long for a URL in percent-encoding.
-    #[param(value_type = Option<String>)]
-    id64: Option<EncodedId>,
-}
-
 /// The event that is sent, and what the note says of it.
 struct Again {
     found: Found,
@@ -93,7 +81,7 @@ struct Again {
 /// deliveries. With `deadLetter`, that dead letter is sent. Under back pressure it waits as a replay
 /// does: 503 with `Retry-After`, and nothing is sent.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/events/{id}/resend", tag = "events",
-    params(DeliveryPath, ResendQuery), request_body(content = Option<ResendRequest>),
+    params(DeliveryPath, EventIdQuery), request_body(content = Option<ResendRequest>),
     responses((status = 202, description = "The new delivery is queued", body = ResendView,
             headers(("Location" = String, description = "The path that shows what becomes of the event"))),
         BadRequests, NoEvent, WrongStates, Problems))]
@@ -101,11 +89,10 @@ pub(crate) async fn resend<P: Ports>(
     State(manage): Managed<P>,
     Who(caller): Who,
     Path(DeliveryPath { topic, name, id }): Path<DeliveryPath>,
-    Query(query): Query<ResendQuery>,
+    Query(query): Query<EventIdQuery>,
     OptionalJsonBody(request): OptionalJsonBody<ResendRequest>,
 ) -> Result<Response, ApiError> {
-    let encoded = query.id64.map(|id| id.0);
-    let id = encoded.or(query.id).unwrap_or(id);
+    let id = query.event_id(id);
     let path = SubscriptionPath { topic, name };
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|_| unusable_record())?;
@@ -290,7 +277,7 @@ fn note(is_waiting: bool, is_id_made: bool, searched_from: Option<Timestamp>) ->
 }
 
 /// The path that shows what becomes of the event.
-fn location(topic: &TopicName, id: &str) -> String {
+pub(crate) fn location(topic: &TopicName, id: &str) -> String {
     let carried = IdInUrl::of(id);
     let path = format!("/topics/{topic}/events/{}", carried.segment());
     match carried.parameter() {

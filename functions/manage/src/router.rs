@@ -18,8 +18,8 @@ use crate::document::{Crowded, describe};
 use crate::guard::{complete, limit_time, require_admin_key};
 use crate::manage::{Manage, Managed};
 use crate::{
-    actions, attempts, audit, callbacks, dead_letters, events, find, keys, links, replays, resend,
-    resolve, status, subscriptions, test_event, topics, webhook_keys,
+    actions, attempts, audit, callbacks, cancel_event, dead_letters, events, find, keys, links,
+    replays, resend, resolve, status, subscriptions, test_event, topics, webhook_keys,
 };
 
 /// Routes of this function.
@@ -88,7 +88,7 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
         .routes(routes!(events::list_events))
-        .routes(routes!(events::show_event))
+        .routes(routes!(events::show_event, cancel_event::cancel_event))
         .routes(routes!(find::find_events))
         .routes(routes!(attempts::list_attempts))
         .routes(routes!(test_event::test_event))

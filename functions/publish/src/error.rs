@@ -14,7 +14,8 @@ use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
 use posthaste_services::{FanOutError, RegistryError};
 
 use crate::body::BodyError;
-use crate::headers::{IDEMPOTENCY_KEY_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER};
+use crate::headers::{IDEMPOTENCY_KEY_HEADER, NOT_BEFORE_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER};
+use crate::not_before::NotBeforeError;
 use crate::time_to_live::TimeToLiveError;
 
 /// Time after which a producer may try again after a failure that gives no time itself.
@@ -81,6 +82,9 @@ pub enum PublishError {
     /// The time to live that the producer asks for is not valid.
     #[error("the time to live is not valid")]
     TimeToLive(#[source] TimeToLiveError),
+    /// The time before which the events are not to be sent is not valid.
+    #[error("the time before which the events are not sent is not valid")]
+    NotBefore(#[source] NotBeforeError),
     /// The idempotency key is not valid.
     #[error("the idempotency key is not valid")]
     Key(#[source] IdempotencyKeyError),
@@ -105,7 +109,11 @@ impl PublishError {
     /// Tells whether a part of posthaste failed. A refusal under pressure is no failure but the
     /// purpose.
     pub fn is_ours(&self) -> bool {
-        matches!(self, Self::Registry(_) | Self::Claim(_) | Self::Write(_))
+        match self {
+            Self::Registry(_) | Self::Claim(_) => true,
+            Self::Write(error) => error.port_error().is_some(),
+            _ => false,
+        }
     }
 
     /// Tells whether a key was tried that opens nothing.
@@ -163,6 +171,9 @@ impl PublishError {
             Self::TimeToLive(error) => Problem::new(ProblemKind::BadRequest)
                 .member(TIME_TO_LIVE_HEADER)
                 .detail(format!("{error}; nothing was accepted")),
+            Self::NotBefore(error) => Problem::new(ProblemKind::BadRequest)
+                .member(NOT_BEFORE_HEADER)
+                .detail(format!("{error}; nothing was accepted")),
             Self::Reused => Problem::new(ProblemKind::IdempotencyKeyReused)
                 .member(IDEMPOTENCY_KEY_HEADER)
                 .detail("this Idempotency-Key came with another request before; nothing was accepted"),
@@ -196,7 +207,12 @@ impl TurnedAway {
 }
 
 fn write_problem(error: &FanOutError) -> Problem {
-    let (kind, retry_after) = match error.port_error().kind {
+    let Some(port_error) = error.port_error() else {
+        return Problem::new(ProblemKind::TooLarge).detail(format!(
+            "scheduled events: {error}; nothing was accepted, send fewer of them at once"
+        ));
+    };
+    let (kind, retry_after) = match port_error.kind {
         // A message over a limit is a fault of this program, and trying again does not mend it.
         ErrorKind::Invalid => {
             return Problem::new(ProblemKind::Internal)

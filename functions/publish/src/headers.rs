@@ -13,6 +13,10 @@ pub const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
 /// and the topic's time to live bound it.
 pub const TIME_TO_LIVE_HEADER: &str = "posthaste-time-to-live";
 
+/// The header in which a producer gives the time before which the events of its request are not
+/// sent, as an RFC 3339 date-time. Their time to live counts from it.
+pub const NOT_BEFORE_HEADER: &str = "posthaste-not-before";
+
 /// The header in which a producer learns that it was slowed or refused, how much is used up, and of
 /// what.
 pub const PRESSURE_HEADER: &str = "posthaste-pressure";

@@ -17,7 +17,7 @@ use posthaste_ports::{Clock, ETag, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::update::{Edit, UpdateError, create_or_update};
 
 use crate::error::PublishError;
-use crate::headers::{IDEMPOTENCY_KEY_HEADER, TIME_TO_LIVE_HEADER};
+use crate::headers::{IDEMPOTENCY_KEY_HEADER, NOT_BEFORE_HEADER, TIME_TO_LIVE_HEADER};
 
 /// The prefix of headers that carry a CloudEvent's attributes.
 const ATTRIBUTE_PREFIX: &str = "ce-";
@@ -93,13 +93,14 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Idempot
 }
 
 /// The digest of all that distinguishes a request from others: its body, the content type, the time
-/// to live, and in binary mode the attributes.
+/// to live, the time before which it is not sent, and in binary mode the attributes.
 fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
     let says = headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()));
     let counts = |name: &str| {
-        name == CONTENT_TYPE || name == TIME_TO_LIVE_HEADER || name.starts_with(ATTRIBUTE_PREFIX)
+        let is_setting = [TIME_TO_LIVE_HEADER, NOT_BEFORE_HEADER].contains(&name);
+        name == CONTENT_TYPE || is_setting || name.starts_with(ATTRIBUTE_PREFIX)
     };
     RequestDigest::of(says.filter(|(name, _)| counts(name)), body)
 }

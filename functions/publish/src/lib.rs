@@ -7,6 +7,7 @@ mod error;
 mod headers;
 mod idempotency;
 mod meter;
+mod not_before;
 mod publish;
 mod router;
 mod settings;
@@ -16,8 +17,9 @@ pub use crate::admission::Advice;
 pub use crate::body::{BodyBudget, BodyError};
 pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT, TurnedAway};
 pub use crate::headers::{
-    IDEMPOTENCY_KEY_HEADER, PRESSURE_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER,
+    IDEMPOTENCY_KEY_HEADER, NOT_BEFORE_HEADER, PRESSURE_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER,
 };
+pub use crate::not_before::NotBeforeError;
 pub use crate::publish::{Publish, Published};
 pub use crate::router::{router, routes};
 pub use crate::settings::{PublishSettings, Tarpit};

@@ -1,6 +1,7 @@
 //! The steps of a request, in their order.
 
 use std::error::Error;
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +13,12 @@ use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::model::{
     ACCEPTANCE_WAIT_MIN, DeliveryLogMode, Hops, Schema, Timestamp, Topic, TopicName,
 };
+use posthaste_core::release::rest::REST_MAX;
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::busy::with_bytes;
 use posthaste_services::{
-    Acceptance, Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry,
-    WrongKeyAnswer, WrongKeys, client,
+    Acceptance, Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry, Schedule,
+    WrongKeyAnswer, WrongKeys, client, signal_wake,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -26,11 +28,15 @@ use crate::body::{self, BodyBudget};
 use crate::error::PublishError;
 use crate::idempotency::{self, Idempotency, RequestClaim, RequestName};
 use crate::meter;
+use crate::not_before::{not_before, schedule};
 use crate::settings::PublishSettings;
 use crate::time_to_live::time_to_live;
 
 /// The time for which a look at the topic stands: what is written later is decided by a new one.
 const LOOK_STANDS: Duration = Duration::from_secs(1);
+
+/// The time in which wake has begun a run that sees what was parked, after a rest.
+const LOOKED_FOR_WITHIN: Duration = Duration::from_mins(2);
 
 /// The publish function over its ports.
 #[derive(Debug)]
@@ -100,6 +106,10 @@ struct Received {
     first_attempts_wait: bool,
     /// Longest life of the events, where the producer gives it.
     time_to_live: Option<Duration>,
+    /// The time before which they are not sent, where the producer gives one for all.
+    not_before: Option<Timestamp>,
+    /// The times before which each of them is not sent.
+    schedule: Schedule,
     room: OwnedSemaphorePermit,
 }
 
@@ -172,13 +182,15 @@ impl<P: Ports> Publish<P> {
             return Err(failed(name, events, error));
         }
         let topic = &*open.topic;
+        let now = clock.now();
+        let schedule = take(&mut received.schedule);
         if let Some(length) = received.time_to_live {
-            let end = clock.now() + length;
-            received
-                .events
-                .iter_mut()
-                .for_each(|event| event.expire_by(end));
+            for (index, event) in received.events.iter_mut().enumerate() {
+                let begins_at = schedule.later_than(now, index).unwrap_or(now);
+                event.expire_by(begins_at + length);
+            }
         }
+        self.signal_wake(&schedule, now).await;
         let fan_out = FanOut {
             deliveries,
             payloads,
@@ -188,6 +200,7 @@ impl<P: Ports> Publish<P> {
         let origin = Origin {
             hops: received.hops,
             request_id: claim.request_id(),
+            schedule,
             ..Origin::default()
         };
         let inline = self.inline(topic, received.dehydrate);
@@ -222,6 +235,21 @@ impl<P: Ports> Publish<P> {
             answer: PublishAnswer::new(events, Some(matched)),
             pressure: received.pressure,
         })
+    }
+
+    /// Tells wake of events that are due before it would look by itself.
+    async fn signal_wake(&self, schedule: &Schedule, now: Timestamp) {
+        let is_near = |time: Timestamp| time <= now + REST_MAX + LOOKED_FOR_WITHIN;
+        if !schedule.first_after(now).is_some_and(is_near) {
+            return;
+        }
+        if let Err(error) = signal_wake(&self.payloads, now).await {
+            let error = &error as &dyn Error;
+            tracing::warn!(
+                error,
+                "wake not signalled, scheduled events may go out minutes late"
+            );
+        }
     }
 
     /// The events that travel in their messages. A larger one is stored once, and then it can also
@@ -296,6 +324,7 @@ impl<P: Ports> Publish<P> {
         let now = self.open(&open.topic, &received.request).await?;
         if !Arc::ptr_eq(&now.topic, &open.topic) {
             received.events = self.events(&now.topic, &received.request, &mut received.room)?;
+            received.schedule = received.schedule_by(&now.topic)?;
         }
         *open = now;
         Ok(())
@@ -342,6 +371,7 @@ impl<P: Ports> Publish<P> {
         let hops = Hops::of_request(&headers).map_err(PublishError::Hops)?;
         let key = idempotency::key(&headers).map_err(PublishError::Key)?;
         let time_to_live = time_to_live(&headers).map_err(PublishError::TimeToLive)?;
+        let not_before = not_before(&headers, arrived_at).map_err(PublishError::NotBefore)?;
         let admitted = self.pressure.admit_to(&topic.name, tier).await;
         let Entered {
             wait,
@@ -377,7 +407,7 @@ impl<P: Ports> Publish<P> {
         if let Some(place) = place {
             place.keep();
         }
-        let received = Received {
+        let mut received = Received {
             request,
             events,
             name,
@@ -386,8 +416,11 @@ impl<P: Ports> Publish<P> {
             dehydrate,
             first_attempts_wait: drain >= ACCEPTANCE_WAIT_MIN,
             time_to_live,
+            not_before,
+            schedule: Schedule::default(),
             room,
         };
+        received.schedule = received.schedule_by(topic)?;
         Ok((open, received))
     }
 
@@ -424,6 +457,14 @@ impl<P: Ports> Publish<P> {
                 }
             }
         }
+    }
+}
+
+impl Received {
+    /// The times before which its events are not sent, by a topic as it is now.
+    fn schedule_by(&self, topic: &Topic) -> Result<Schedule, PublishError> {
+        let arrived_at = self.request.arrived_at;
+        schedule(topic, &self.events, self.not_before, arrived_at).map_err(PublishError::Input)
     }
 }
 

@@ -127,11 +127,7 @@ async fn read<P: Ports>(
     keys: Vec<String>,
     released: &mut Released,
 ) -> Vec<Opened> {
-    let opened = join_all(
-        keys.iter()
-            .map(|key| catch_panic(objects::open(run.ports, key))),
-    )
-    .await;
+    let opened = join_all(keys.iter().map(|key| catch_panic(objects::open(run, key)))).await;
     let mut read = |(key, opened): (String, Result<_, _>)| {
         opened
             .map_err(ReleaseError::Panicked)

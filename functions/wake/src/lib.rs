@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod batches;
+mod cancellations;
 mod jobs;
 mod objects;
 mod ports;
@@ -22,6 +23,7 @@ use posthaste_core::stored::{Checkpoint, SetBackScan, WAKE_LEASE, WAKE_SIGNAL, W
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::{FoundLease, LeaseObject, LeftWork, timeout_at};
 
+use cancellations::CancellationLook;
 use jobs::clean_up::{
     DeadLetterWalk, ResolvedWalk, clean_up, clean_up_dead_letters, clean_up_resolved, next_minute,
 };
@@ -133,7 +135,9 @@ impl<P: Ports> Wake<P> {
             ..
         } = &self.ports;
         let found_work = AtomicBool::new(false);
-        let run = Run::until(deadline, &self.ports, &self.is_stopped, &found_work).over(left);
+        let cancellations = CancellationLook::default();
+        let (ports, is_stopped) = (&self.ports, &self.is_stopped);
+        let run = Run::until(deadline, ports, is_stopped, &found_work, &cancellations).over(left);
         let began = clock.now();
         let found = run.in_time(LEASE.find::<Checkpoint>(state)).await;
         let mut found = found

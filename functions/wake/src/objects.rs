@@ -19,6 +19,7 @@ use posthaste_services::catch_panic::Panicked;
 use posthaste_services::send_all::{BATCHES_AT_ONCE_MAX, send_all};
 use posthaste_services::timeout_at;
 
+use crate::cancellations::{CancellationError, mark_cancelled};
 use crate::ports::WakePorts;
 use crate::run::Run;
 use crate::waits;
@@ -37,6 +38,8 @@ const WAVE: Pack = Pack {
 pub(crate) enum ReleaseError {
     #[error("failed to read or delete the object")]
     Store(#[source] PortError),
+    #[error("failed to look for what was taken back")]
+    Cancellations(#[source] CancellationError),
     /// The object still holds what was sent. The next run sends that again; this one must not.
     #[error("failed to shorten the object")]
     Shorten(#[source] PortError),
@@ -76,7 +79,7 @@ pub(crate) struct Sent {
 
 /// Releases an object; answers how many messages were sent.
 pub(crate) async fn release<P: Ports>(run: Run<'_, P>, key: &str) -> Result<usize, ReleaseError> {
-    let Some(opened) = open(run.ports, key).await? else {
+    let Some(opened) = open(run, key).await? else {
         return Ok(0);
     };
     let sent = send(run, &opened.messages).await;
@@ -85,16 +88,22 @@ pub(crate) async fn release<P: Ports>(run: Run<'_, P>, key: &str) -> Result<usiz
         .map(|_| sent.is_sent.len())
 }
 
-/// Reads an object; `None` if it is gone.
+/// Reads an object; `None` if it is gone. What was published for later and taken back is marked.
 pub(crate) async fn open<P: Ports>(
-    ports: &WakePorts<P>,
+    run: Run<'_, P>,
     key: &str,
 ) -> Result<Option<Opened>, ReleaseError> {
+    let ports = run.ports;
     Box::pin(waits::note_late(ports, key)).await;
     let Some(object) = ports.state.get(key).await.map_err(ReleaseError::Store)? else {
         return Ok(None);
     };
-    let messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
+    let mut messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
+    if layout::is_scheduled(key) {
+        messages = Box::pin(mark_cancelled(ports, run.cancellations, messages))
+            .await
+            .map_err(ReleaseError::Cancellations)?;
+    }
     Ok(Some(Opened {
         key: key.to_owned(),
         etag: object.etag,
@@ -381,9 +390,9 @@ mod tests {
     #[tokio::test]
     async fn an_object_that_is_gone_sends_nothing_and_one_that_cannot_be_read_stays() {
         let kit = Kit::new();
-        assert!(open(&kit.ports, "parked/x").await.unwrap().is_none());
+        assert!(open(kit.run(), "parked/x").await.unwrap().is_none());
         kit.store.write("parked/x", "{");
-        let error = open(&kit.ports, "parked/x").await.unwrap_err();
+        let error = open(kit.run(), "parked/x").await.unwrap_err();
         assert!(error.is_lasting() && !error.is_refusal());
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LeftWork, timeout_at};
 
+use crate::cancellations::CancellationLook;
 use crate::ports::WakePorts;
 
 /// Time before the deadline in which nothing new begins: a request is answered in less, or not at
@@ -34,6 +35,8 @@ pub(crate) struct Run<'a, P: Ports> {
     pub(crate) left: LeftWork,
     is_stopped: &'a AtomicBool,
     found_work: &'a AtomicBool,
+    /// The last look at what was taken back.
+    pub(crate) cancellations: &'a CancellationLook,
 }
 
 // Not derived: that would ask for ports that can be copied.
@@ -54,6 +57,7 @@ impl<'a, P: Ports> Run<'a, P> {
         ports: &'a WakePorts<P>,
         is_stopped: &'a AtomicBool,
         found_work: &'a AtomicBool,
+        cancellations: &'a CancellationLook,
     ) -> Self {
         let [begin, send, work] = [BEGUN_BEFORE, SENT_BEFORE, WORKED_BEFORE]
             .map(|before| deadline.saturating_sub(before));
@@ -65,6 +69,7 @@ impl<'a, P: Ports> Run<'a, P> {
             left: LeftWork::Old,
             is_stopped,
             found_work,
+            cancellations,
         }
     }
 

@@ -15,6 +15,7 @@ use posthaste_testkit::records::{subscription_name, topic_name, topic_record, to
 use posthaste_testkit::{Fault, ManualClock, Operation, Plan};
 use serde_json::{Value, json};
 
+use crate::cancellations::CancellationLook;
 use crate::ports::WakePorts;
 use crate::run::Run;
 use wiring::ports;
@@ -28,6 +29,7 @@ pub(crate) struct Kit {
     pub(crate) ports: WakePorts<TestPorts>,
     is_stopped: AtomicBool,
     found_work: AtomicBool,
+    cancellations: CancellationLook,
 }
 
 impl Kit {
@@ -54,6 +56,7 @@ impl Kit {
             ports,
             is_stopped,
             found_work,
+            cancellations: CancellationLook::default(),
         }
     }
 
@@ -70,7 +73,14 @@ impl Kit {
     pub(crate) fn run(&self) -> Run<'_, TestPorts> {
         let deadline = self.clock.monotonic() + Duration::from_secs(55);
         self.found_work.store(false, Ordering::Relaxed);
-        Run::until(deadline, &self.ports, &self.is_stopped, &self.found_work)
+        let (found_work, cancellations) = (&self.found_work, &self.cancellations);
+        Run::until(
+            deadline,
+            &self.ports,
+            &self.is_stopped,
+            found_work,
+            cancellations,
+        )
     }
 
     /// Tells runs that the process is about to end.

@@ -67,7 +67,7 @@ pub use replay::{
     ReplayResult, ReplaySource, ReplayState, ReplayView,
 };
 pub use request_headers::RequestHeader;
-pub use resend::{DeadLetterPlace, ResendRequest, ResendView};
+pub use resend::{CancelledEventView, DeadLetterPlace, ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings,

@@ -33,7 +33,7 @@ mod words;
 pub use self::accepted::AcceptedEvent;
 pub use self::again::{NoneToSendAgain, ToSendAgain, choose};
 pub use self::answer::{answer_body_text, answer_text};
-pub use self::change::{Change, change};
+pub use self::change::{CANCELLED, Change, change};
 pub use self::columns::{COLUMNS, Column, Encoding, SCHEMA_VERSION, column};
 pub use self::draft::{RecordDetails, RecordedEvent};
 pub use self::event_history::{EventHistory, PENDING_MAX};

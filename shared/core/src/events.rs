@@ -22,7 +22,8 @@ mod syntax;
 pub mod test_event;
 mod text;
 
-pub(crate) use self::cloud_events::is_attribute_name;
+pub use self::cloud_events::attribute_time;
+pub(crate) use self::cloud_events::{is_attribute_name, is_extension_name};
 pub use self::convert::converted;
 pub use self::custom::Made;
 pub use self::envelope::Envelope;

@@ -40,7 +40,7 @@ pub use address::AddressPolicy;
 pub use carried::Carried;
 pub use content_coding::content_coding;
 pub use delivery::{
-    DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, StorageTrouble, group,
+    DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, Scheduled, StorageTrouble, group,
     matched_names,
 };
 pub use delivery_log::DeliveryLogMode;

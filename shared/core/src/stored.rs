@@ -3,6 +3,7 @@
 
 mod activity;
 mod audit;
+mod cancelled;
 mod console_key;
 pub mod dead_letter;
 pub mod dead_letter_message;
@@ -38,6 +39,7 @@ mod wake_signal;
 
 pub use activity::ActivityNote;
 pub use audit::record_changes;
+pub use cancelled::{Cancellation, cancellable, event_id_digest};
 pub use console_key::{CONSOLE_KEY, ConsoleKey};
 pub use dead_letter::{Gathered, NotDeadLetters, Restored, WrittenIn};
 pub use delivery::WIRE_VERSION;
@@ -50,7 +52,7 @@ pub use health::HEALTH;
 pub use idempotency::{
     Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
 };
-pub use layout::{DRAIN, PAYLOADS, RECORD_LEASE, REFUSED, TOPICS, WAKE_LEASE};
+pub use layout::{DRAIN, RECORD_LEASE, REFUSED, TOPICS, WAKE_LEASE};
 pub use lease::StoredLease;
 pub use letter_ending::{LetterEnd, LetterEnding, LetterReceiver};
 pub use pressure::{PRESSURE_KEY, StateError};

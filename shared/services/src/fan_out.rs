@@ -7,6 +7,7 @@
 mod acceptance;
 mod convert;
 mod plan;
+mod schedule;
 
 use std::iter::Peekable;
 
@@ -25,6 +26,7 @@ use plan::{Plan, Request};
 pub use acceptance::Acceptance;
 pub use convert::FanOutError;
 pub use plan::{Inline, Origin};
+pub use schedule::Schedule;
 
 use crate::busy::{BUSY_BYTES_MIN, off_the_worker, with_bytes};
 use crate::send_all::send_all;
@@ -67,7 +69,8 @@ where
     E: Entropy,
 {
     /// Fans events of one topic, all of the same schema, out to its subscriptions. When this
-    /// returns `Ok`, every message is durable, and every payload was durable before. Events
+    /// returns `Ok`, every message is durable, and every payload was durable before. Messages of
+    /// events that are scheduled are parked until their minute. Events
     /// that are not `inline` are stored once, and their messages refer to them. An error says
     /// whether a part of it was sent.
     pub async fn write(
@@ -101,7 +104,8 @@ where
         let matched = plan.matched();
         let meant = acceptance.as_ref().map(|acceptance| {
             let waits = acceptance.first_attempts_wait;
-            Meant::of(plan.receivers(), topic, events, at, waits)
+            let scheduled = (&origin.schedule, at);
+            Meant::of(plan.receivers(), topic, events, scheduled, waits)
         });
         let mut meant = meant.unwrap_or_default();
         // One that is skipped has matched: it has a record that says so.
@@ -119,7 +123,9 @@ where
             entropy: self.entropy,
             at,
             inline,
+            schedule: &origin.schedule,
         };
+        schedule::check_count(plan.scheduled_objects(&origin.schedule, at))?;
         let payloads = converter.payloads(&plan, events).await?;
         let id = origin
             .request_id
@@ -140,9 +146,16 @@ where
             let left_out = meant.recorded.len() + plan.skipped_count() - records.len();
             AcceptanceRecords::of(acceptance.records, &topic.name, &records, left_out)
         });
-        let messages = self.send(plan.messages(&request), records).await?;
+        let mut parked = 0;
+        if !request.origin.schedule.is_empty() {
+            parked = schedule::park(self.payloads, plan.scheduled(&request)).await?;
+        }
+        let sent = self.send(plan.messages(&request), records).await?;
         plan.report_skipped();
-        Ok(Written { matched, messages })
+        Ok(Written {
+            matched,
+            messages: parked + sent,
+        })
     }
 
     /// Sends the messages and answers how many there were: all or none of them, where the queue can.

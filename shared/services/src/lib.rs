@@ -41,7 +41,7 @@ pub use activity::Activity;
 pub use arrivals::{Arrivals, BOOK_MAX_AGE, HealthError};
 pub use completing::Completing;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, PlaceWait};
-pub use fan_out::{Acceptance, FanOut, FanOutError, Inline, Origin, Written};
+pub use fan_out::{Acceptance, FanOut, FanOutError, Inline, Origin, Schedule, Written};
 pub use gone::{GoneError, disable_gone};
 pub use lease::{FoundLease, Lease, LeaseObject};
 pub use left_work::{LEFT_AFTER, LeftWork};

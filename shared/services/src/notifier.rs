@@ -33,6 +33,7 @@ const MARKS: Marks = Marks {
     redirect: None,
     matched: None,
     counted: None,
+    scheduled: None,
 };
 
 /// The ports that sending notices needs.
@@ -229,7 +230,7 @@ where
                 );
                 Ok(())
             }
-            Err(error) if is_final(error.port_error().kind) => {
+            Err(error) if error.port_error().is_none_or(|it| is_final(it.kind)) => {
                 not_sent(about, events.len());
                 tracing::error!(
                     topic = about.map(tracing::field::display), notices_topic = %to.name,

@@ -47,6 +47,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         creations: Creations::default(),
         delivery_log: None,
         record_unmatched: false,
+        not_before_attribute: None,
         delivery_failed_notices: None,
         while_disabled: BTreeMap::new(),
         last_changes: Vec::new(),

@@ -110,6 +110,9 @@ pub enum AuditAction {
     /// An event was sent again.
     #[serde(rename = "event.resend")]
     Resend,
+    /// A scheduled event was taken back.
+    #[serde(rename = "event.cancel")]
+    CancelEvent,
     /// Dead letters were resolved.
     #[serde(rename = "dead-letters.resolve")]
     ResolveDeadLetters,

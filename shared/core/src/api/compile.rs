@@ -22,6 +22,7 @@ use self::problem::{count_in, duration_from, duration_in, error};
 use self::schemas::{content_mode, delivery_schema, input_mapping};
 use super::{IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, TopicSettings};
 use crate::attempt::SigningSecret;
+use crate::events::is_extension_name;
 use crate::filter::FilterSet;
 use crate::model::{
     ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EndpointUrl,
@@ -86,6 +87,7 @@ pub fn compile_topic(
         delivery_failed_notices: settings.delivery_failed_notices.unwrap_or_default(),
         delivery_log: settings.delivery_log,
         record_unmatched: settings.record_unmatched,
+        not_before_attribute: not_before_attribute(settings)?,
         keys,
         filters: FilterSet::of(
             subscriptions
@@ -94,6 +96,21 @@ pub fn compile_topic(
         ),
         subscriptions,
     })
+}
+
+/// Checks the extension that has the time before which an event is not sent.
+fn not_before_attribute(settings: &TopicSettings) -> Result<Option<String>, SettingsError> {
+    let Some(name) = &settings.not_before_attribute else {
+        return Ok(None);
+    };
+    let problem = if settings.input_schema != Schema::CloudEvents {
+        Problem::NoExtensions(settings.input_schema)
+    } else if !is_extension_name(name) {
+        Problem::ExtensionName
+    } else {
+        return Ok(Some(name.clone()));
+    };
+    Err(error("notBeforeAttribute", problem))
 }
 
 /// Checks a subscription and fills in every default.

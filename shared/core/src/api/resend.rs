@@ -33,6 +33,18 @@ pub struct DeadLetterPlace {
     pub index: usize,
 }
 
+/// A scheduled event that was taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelledEventView {
+    /// The event's id.
+    pub id: String,
+    /// The time until which what was published with this id is taken back.
+    pub cancelled_at: IsoTimestamp,
+    /// What that means.
+    pub note: String,
+}
+
 /// The new delivery of an event that is sent again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -71,6 +71,11 @@ pub struct TopicSettings {
     /// when left out: such events are only counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record_unmatched: bool,
+    /// The extension of CloudEvents in which producers give the time before which an event is not
+    /// sent, at most 30 days ahead, such as `notbefore`. Only of topics of CloudEvents. When left
+    /// out, no extension has it: the header `Posthaste-Not-Before` still does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before_attribute: Option<String>,
     /// Subscriptions by name. Written with the topic, the named ones are created or replaced and
     /// the others stay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -35,6 +35,8 @@ pub enum EntryVerdict {
         /// The earliest next attempt.
         not_before: Timestamp,
     },
+    /// The event was published for later, and its producer took it back.
+    Cancelled,
     /// Nothing may be sent to it now: it waits until its endpoint recovers or an operator resumes,
     /// or its time is over, without an attempt being counted.
     Held,
@@ -163,7 +165,7 @@ pub fn settle(
 ) -> Settlement {
     let mut kinds: Vec<(EntryVerdict, Vec<Entry>)> = Vec::new();
     for (entry, verdict) in delivery.events.iter().zip(verdicts) {
-        if *verdict == EntryVerdict::Delivered {
+        if matches!(verdict, EntryVerdict::Delivered | EntryVerdict::Cancelled) {
             continue;
         }
         match kinds.iter_mut().find(|(kind, _)| kind.goes_with(*verdict)) {
@@ -214,7 +216,7 @@ impl Settlement {
         policy: Option<&DeadLetterPolicy>,
     ) {
         match verdict {
-            EntryVerdict::Delivered => {}
+            EntryVerdict::Delivered | EntryVerdict::Cancelled => {}
             EntryVerdict::NotStarted => self.again.push(delivery.with_events(entries)),
             EntryVerdict::Held => self.held.push(delivery.with_events(entries)),
             EntryVerdict::Postponed { not_before } => {

@@ -30,7 +30,7 @@ impl EntryVerdict {
                 retry_at: None,
                 reason: Some(reason),
             },
-            Self::Delivered | Self::NotStarted | Self::Held => ShownVerdict {
+            Self::Delivered | Self::NotStarted | Self::Cancelled | Self::Held => ShownVerdict {
                 word,
                 retry_at: None,
                 reason: None,
@@ -47,6 +47,7 @@ impl EntryVerdict {
             Self::GiveUp { .. } => "dead letter",
             Self::NotStarted => "handed back",
             Self::Postponed { .. } => "postponed",
+            Self::Cancelled => "cancelled",
             Self::Held => "held",
         }
     }

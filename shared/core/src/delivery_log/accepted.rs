@@ -17,6 +17,8 @@ pub struct AcceptedEvent<'a> {
     pub key: &'a str,
     /// The time at which it was accepted.
     pub at: Timestamp,
+    /// The time before which it is not sent, if it was published for later.
+    pub not_before: Option<Timestamp>,
 }
 
 impl AcceptedEvent<'_> {
@@ -56,6 +58,7 @@ impl AcceptedEvent<'_> {
             event,
             key,
             at,
+            not_before,
         } = *self;
         Record {
             record_id: record_id(subscription, 0, key, 0, kind, at),
@@ -71,6 +74,7 @@ impl AcceptedEvent<'_> {
             schema: Some(event.schema().to_string()),
             origin: Origin::First,
             wait: Wait::None,
+            next_attempt_at: not_before.map(Timestamp::rounded_up_to_minute),
             accepted_at: at,
             traceparent: event.traceparent().map(str::to_owned),
             ..Record::default()
@@ -97,6 +101,7 @@ mod tests {
             event: &event,
             key: "0b0e-0",
             at: AT,
+            not_before: None,
         };
         let text = accepted.record(matched).unwrap();
         let bodies = join_records([text].iter());

@@ -7,6 +7,10 @@ use crate::attempt::DeadLetterReason;
 use crate::attempt::settle::{EntryVerdict, is_dropped};
 use crate::model::{DeadLetterPolicy, LastAttempt, Timestamp};
 
+/// The reason of the record of a scheduled event that its producer took back. It is none of a dead
+/// letter: nothing failed.
+pub const CANCELLED: &str = "Cancelled";
+
 /// The part of a record that a verdict says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -28,6 +32,7 @@ pub fn change(verdict: EntryVerdict, policy: Option<&DeadLetterPolicy>) -> Optio
         EntryVerdict::Delivered => Some(Change::new(Kind::Attempt, LogResult::Delivered)),
         EntryVerdict::Retry { not_before, last } => Some(Change::retry(not_before, last)),
         EntryVerdict::GiveUp { reason, last } => Some(Change::give_up(reason, last, policy)),
+        EntryVerdict::Cancelled => Some(Change::dropped(CANCELLED)),
         EntryVerdict::Held => Some(Change::new(Kind::Held, LogResult::Held)),
         EntryVerdict::NotStarted | EntryVerdict::Postponed { .. } => None,
     }

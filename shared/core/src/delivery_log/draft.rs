@@ -115,6 +115,8 @@ struct Draft<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     endpoint: Option<&'a str>,
     accepted_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    released_at: Option<Timestamp>,
     expires_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     traceparent: Option<&'a str>,
@@ -182,6 +184,7 @@ impl<'a> RecordedEvent<'a> {
             dead_letter_object: details.dead_letter_object,
             endpoint: details.endpoint,
             accepted_at: delivery.published_at,
+            released_at: Some(delivery.begins_at()).filter(|at| *at > delivery.published_at),
             expires_at: entry.expires_at,
             traceparent: entry.traceparent.as_deref(),
             payload_reference,

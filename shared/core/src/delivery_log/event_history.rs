@@ -75,7 +75,8 @@ fn pending(records: &[Record], complete_from: Option<Timestamp>, now: Timestamp)
         let without_record = names
             .into_iter()
             .filter(|name| !name.is_empty() && !own.contains(&[topic, key, name]));
-        let result = if event.accepted_at + PENDING_MAX <= now {
+        let begins_at = scheduled_for(event).unwrap_or(event.accepted_at);
+        let result = if begins_at + PENDING_MAX <= now {
             LogResult::Unknown
         } else {
             LogResult::Pending
@@ -85,7 +86,15 @@ fn pending(records: &[Record], complete_from: Option<Timestamp>, now: Timestamp)
     pending
 }
 
-/// What is known of a delivery without a record: the event, and when it was accepted.
+/// The time at which an event goes out that was published for later, by the record of its
+/// acceptance.
+fn scheduled_for(event: &Record) -> Option<Timestamp> {
+    event
+        .next_attempt_at
+        .filter(|_| event.kind == Kind::Accepted)
+}
+
+/// What is known of a delivery without a record: the event, when it was accepted, and for when.
 fn pending_record(event: &Record, subscription: &str, result: LogResult) -> Record {
     Record {
         record_id: format!("{}/{subscription}", event.delivery_key),
@@ -100,6 +109,7 @@ fn pending_record(event: &Record, subscription: &str, result: LogResult) -> Reco
         event_subject: event.event_subject.clone(),
         origin: Origin::First,
         result,
+        next_attempt_at: scheduled_for(event),
         accepted_at: event.accepted_at,
         ..Record::default()
     }

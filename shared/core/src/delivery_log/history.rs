@@ -69,7 +69,7 @@ impl DeliveryHistory {
         let state = last.result.state();
         let next_attempt_at = last
             .next_attempt_at
-            .filter(|_| state == DeliveryState::Waiting);
+            .filter(|_| matches!(state, DeliveryState::Waiting | DeliveryState::Pending));
         let newest =
             |member: fn(&Record) -> Option<&String>| records.iter().rev().find_map(member).cloned();
         let is_dead = state == DeliveryState::DeadLettered;

@@ -10,8 +10,8 @@ use crate::events::EventNames;
 use crate::model::{LOG_TEXT_CHARS_MAX, Schema, Timestamp};
 
 /// A record. Its JSON is an item of a message in the queue of records; its columns are
-/// [`COLUMNS`](super::COLUMNS), but for `wait`, which the log does not keep. A member that is
-/// missing has its default, and one that this program does not know is passed over.
+/// [`COLUMNS`](super::COLUMNS), but for `wait` and `released_at`, which the log does not keep. A
+/// member that is missing has its default, and one that this program does not know is passed over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
@@ -96,6 +96,10 @@ pub struct Record {
     pub endpoint: Option<String>,
     /// The time at which the event was accepted.
     pub accepted_at: Timestamp,
+    /// The time of an event's release that was published for later: its life begins then. Files do
+    /// not have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub released_at: Option<Timestamp>,
     /// The time at which the event expires.
     pub expires_at: Timestamp,
     /// The event's W3C trace context.
@@ -266,6 +270,7 @@ pub(super) mod tests {
             dead_letter_object: text("ORDERS/BILLING/2023/11/14/22/x.json"),
             endpoint: text("https://example.com/hook"),
             accepted_at: at(0),
+            released_at: None,
             expires_at: at(86_400_000),
             traceparent: text("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
             matched: text("billing,shipping"),

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 
 use super::date_time::{self, Offset};
 use super::members::{Attributes, Members, Value};
@@ -93,6 +94,35 @@ impl Draft {
             ..self.rest
         })
     }
+}
+
+/// The time in an attribute of a CloudEvent with this text, such as the one before which it is not sent. `None`
+/// where it has no such attribute, or is none.
+pub fn attribute_time(json: &Bytes, name: &str) -> Result<Option<Timestamp>, EventError> {
+    let members = Members::of(json).map(|(_, members)| members);
+    let value = members.and_then(|members| members.value(name));
+    let value = value.filter(|value| !value.is_null());
+    let time =
+        value.map(|value| time(value).map_err(|expected| EventError::member(name, expected)));
+    time.transpose()
+}
+
+/// Whether an extension may have this name: not one that says something already.
+pub(crate) fn is_extension_name(name: &str) -> bool {
+    const TAKEN: [&str; 11] = [
+        "data",
+        "dataschema",
+        "datacontenttype",
+        "expirytime",
+        "id",
+        "source",
+        "specversion",
+        "subject",
+        "time",
+        "traceparent",
+        "type",
+    ];
+    !name.is_empty() && is_attribute_name(name) && !TAKEN.contains(&name)
 }
 
 /// Text as an attribute may have it, or `expected`.

@@ -2,7 +2,7 @@
 
 use crate::model::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EVENT_DEPTH_MAX,
-    MAPPED_VALUE_BYTES_MAX, REQUEST_BYTES_MAX, Schema,
+    MAPPED_VALUE_BYTES_MAX, REQUEST_BYTES_MAX, SCHEDULED_AHEAD_MAX, Schema,
 };
 
 /// Longest part of a producer's member name that an error repeats, in characters.
@@ -116,7 +116,7 @@ impl EventError {
     }
 
     /// The member called `name` is at fault.
-    pub(super) fn member(name: &str, expected: Expected) -> Self {
+    pub fn member(name: &str, expected: Expected) -> Self {
         Self {
             member: Some(shown_name(name)),
             expected,
@@ -204,6 +204,9 @@ pub enum Expected {
     /// A date-time.
     #[error("expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z")]
     DateTime,
+    /// A time for which an event can be scheduled.
+    #[error("expected a time at most {} days ahead", SCHEDULED_AHEAD_MAX.as_secs() / 86_400)]
+    NotSoFarAhead,
     /// The name of a CloudEvents attribute.
     #[error("expected an attribute name of lower-case letters and digits")]
     AttributeName,

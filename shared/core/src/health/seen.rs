@@ -35,7 +35,7 @@ pub enum TryResult {
 pub struct SeenTry<'a> {
     /// The key of the delivery: one event towards one subscription.
     pub key: &'a str,
-    /// The time at which the event was accepted.
+    /// The time at which the event was accepted, or released if it was published for later.
     pub accepted_at: Timestamp,
     /// The time of the try.
     pub at: Timestamp,
@@ -55,7 +55,7 @@ impl<'a> SeenTry<'a> {
         now: Timestamp,
         delayed_after: Duration,
     ) -> Option<Self> {
-        let accepted_at = delivery.published_at;
+        let accepted_at = delivery.begins_at();
         let is_late = now >= accepted_at + delayed_after;
         let failed = |last: Option<LastAttempt>, is_last| TryResult::Failed {
             outcome: last.map(|last| last.outcome),
@@ -69,7 +69,7 @@ impl<'a> SeenTry<'a> {
                 reason: DeadLetterReason::TimeToLiveExceeded,
                 last,
             } => failed(last, true),
-            EntryVerdict::GiveUp { last: None, .. } => TryResult::Ended,
+            EntryVerdict::GiveUp { last: None, .. } | EntryVerdict::Cancelled => TryResult::Ended,
             EntryVerdict::GiveUp { last, .. } => failed(last, true),
             EntryVerdict::NotStarted | EntryVerdict::Postponed { .. } | EntryVerdict::Held => {
                 is_late.then_some(TryResult::Waits)?
@@ -87,7 +87,8 @@ impl<'a> SeenTry<'a> {
     /// The try that a record of the delivery log is about; `None` if it is about none. A record
     /// without an attempt has the number of those before it.
     pub fn of_record(record: &'a Record, delayed_after: Duration) -> Option<Self> {
-        let is_late = record.time >= record.accepted_at + delayed_after;
+        let accepted_at = record.released_at.unwrap_or(record.accepted_at);
+        let is_late = record.time >= accepted_at + delayed_after;
         let failed = |is_last| TryResult::Failed {
             outcome: record.reason.as_deref().and_then(outcome),
             status: record.status,
@@ -105,7 +106,7 @@ impl<'a> SeenTry<'a> {
         };
         Some(Self {
             key: &record.delivery_key,
-            accepted_at: record.accepted_at,
+            accepted_at,
             at: record.time,
             is_first: record.attempt <= u16::from(record.kind == Kind::Attempt) && !is_late,
             result,

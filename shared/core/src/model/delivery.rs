@@ -117,9 +117,32 @@ pub struct Marks {
     /// Whether a record of the delivery log has counted it as waiting. `None` where the number of
     /// attempts says it: after an attempt it has.
     pub counted: Option<bool>,
+    /// The schedule of an event that was published for later. An older program delivers it as any
+    /// other.
+    pub scheduled: Option<Box<Scheduled>>,
+}
+
+/// The schedule of an event that was published for later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduled {
+    /// The time before which it is not sent, and after its release the time of that: its life
+    /// begins then.
+    pub at: Timestamp,
+    /// The digest of its id ([`event_id_digest`](crate::stored::event_id_digest)), by which it is taken back.
+    pub id: String,
+    /// Whether it was taken back before its release. Then it is not sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
 }
 
 impl Marks {
+    /// Whether the event was published for later and taken back.
+    pub fn is_cancelled(&self) -> bool {
+        self.scheduled
+            .as_ref()
+            .is_some_and(|scheduled| scheduled.cancelled)
+    }
+
     /// Whether a record of the delivery log has counted the event as waiting, after this many
     /// attempts. A program of release 0.1 drops the mark with a retry. Then the event may be counted
     /// twice, or be taken off without having been counted. The record of that retry does not say what
@@ -311,10 +334,21 @@ impl Delivery {
         }
     }
 
+    /// The time from which its events are to be delivered: that of their acceptance, or that of
+    /// their release if they were published for later.
+    pub fn begins_at(&self) -> Timestamp {
+        let scheduled = self
+            .events
+            .iter()
+            .filter_map(|entry| entry.marks.scheduled.as_ref());
+        let latest = scheduled.map(|scheduled| scheduled.at).max();
+        latest.map_or(self.published_at, |at| at.max(self.published_at))
+    }
+
     /// Whether it was tried before, or waited for something: its endpoint may not be well, also
     /// where the worker that has it now knows nothing of that.
     pub fn has_waited(&self) -> bool {
-        self.attempts > 0 || self.not_before > self.published_at
+        self.attempts > 0 || self.not_before > self.begins_at()
     }
 
     /// The time at which the first of its events expires.

@@ -181,6 +181,24 @@ pub const INLINE_FAN_OUT_BYTES_MAX: usize = 4 * SQS_MESSAGE_BYTES_MAX;
 /// queue retention).
 pub const PAYLOAD_KEPT: Duration = Duration::from_hours(360);
 
+/// The longest time ahead for which an event can be scheduled: a month. Nobody else's bound is
+/// followed: SQS delays for a quarter of an hour, Event Grid does not delay at all.
+pub const SCHEDULED_AHEAD_MAX: Duration = Duration::from_hours(30 * 24);
+
+/// The time for which S3 keeps a payload of a scheduled event, which it counts from the writing:
+/// [`SCHEDULED_AHEAD_MAX`], [`PAYLOAD_KEPT`], and a day, because lifecycle rules act once a day.
+pub const SCHEDULED_PAYLOAD_KEPT: Duration =
+    SCHEDULED_AHEAD_MAX.saturating_add(PAYLOAD_KEPT.saturating_add(Duration::from_hours(24)));
+
+/// The time for which the note is kept that a scheduled event was taken back: what it takes back
+/// was accepted before it, so that a day after [`SCHEDULED_AHEAD_MAX`] nothing of it can be left.
+pub const CANCELLATION_KEPT: Duration =
+    SCHEDULED_AHEAD_MAX.saturating_add(Duration::from_hours(24));
+
+/// Most objects that the scheduled events of one request may become: one for each subscription and
+/// minute. As many are written in some seconds.
+pub const SCHEDULED_OBJECTS_PER_REQUEST_MAX: usize = 1000;
+
 /// Longest idempotency key, in bytes. The draft leaves it to the server; other APIs take 255.
 /// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;

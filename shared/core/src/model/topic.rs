@@ -43,6 +43,8 @@ pub struct Topic {
     pub delivery_log: Option<DeliveryLogMode>,
     /// Whether an event that matches no subscription has a record in the delivery log.
     pub record_unmatched: bool,
+    /// The extension of its CloudEvents that has the time before which an event is not sent.
+    pub not_before_attribute: Option<String>,
     /// The keys that open it to producers.
     pub keys: TopicKeys,
     /// The subscriptions by folded name, sorted by it.

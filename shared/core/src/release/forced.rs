@@ -134,8 +134,12 @@ impl ForcedWalk {
 }
 
 impl ForcedFolder {
-    /// Tells whether an object is of this subscription, and was not looked at for it.
+    /// Tells whether an object is of this subscription, and was not looked at for it. What a
+    /// producer published for later goes at its time.
     fn asks_for(&self, key: &str) -> bool {
+        if layout::is_scheduled(key) {
+            return false;
+        }
         let is_new = self.after.as_deref().is_none_or(|after| key > after);
         is_new && layout::parked_folder(key) == Some(self.name.as_str())
     }

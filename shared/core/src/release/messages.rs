@@ -17,11 +17,17 @@ pub fn expired_first(messages: Vec<Bytes>, now: Timestamp) -> (Vec<Bytes>, usize
 }
 
 /// A message as it goes back, and its group: due from now on, because the time that it spent in the
-/// store must not read as a slow drain. One that cannot be read goes as it is: deliver keeps it
+/// store must not read as a slow drain, and the life of what was published for later begins. One that cannot be read goes as it is: deliver keeps it
 /// byte for byte.
 pub fn requeued(message: &Bytes, now: Timestamp) -> (Bytes, Option<String>) {
     match parse_delivery(message) {
-        Ok(delivery) => {
+        Ok(mut delivery) => {
+            if delivery.attempts == 0 {
+                let marks = delivery.events.iter_mut().map(|entry| &mut entry.marks);
+                for scheduled in marks.filter_map(|marks| marks.scheduled.as_mut()) {
+                    scheduled.at = now;
+                }
+            }
             let delivery = Delivery {
                 not_before: now,
                 ..delivery

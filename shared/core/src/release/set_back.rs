@@ -80,9 +80,12 @@ impl SetBackScan {
 
 /// The key that a parked object gets instead, where it was parked by a clock that was ahead. It
 /// then waits from the beginning of the scan that found it as long as it was to wait, so that each
-/// try to move it finds the same key. Once that time is over it is due now: wake does not look at
+/// try to move it finds the same key. A time that a producer named stays as it is. Once that time is over it is due now: wake does not look at
 /// minutes that have gone.
 pub fn key_instead(key: &str, scan_began: Timestamp, now: Timestamp) -> Option<String> {
+    if layout::is_scheduled(key) {
+        return None;
+    }
     let due = layout::parked_due_minute(key)?;
     let wait_max = PARKED_WAIT_MAX.as_secs().div_ceil(60) + 1;
     let wait =

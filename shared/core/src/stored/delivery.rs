@@ -27,7 +27,7 @@ use crate::attempt::EventSize;
 use crate::events::Envelope;
 use crate::model::{
     Carried, Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload,
-    PayloadDigest, Schema, SubscriptionName, Timestamp, TopicName,
+    PayloadDigest, Scheduled, Schema, SubscriptionName, Timestamp, TopicName,
 };
 
 /// The newest version this program reads.
@@ -115,6 +115,9 @@ struct EntryWire<'a> {
     /// Only where the number of attempts does not say it. An older program passes it over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     counted: Option<bool>,
+    /// An older program passes it over, and drops it with the release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scheduled: Option<Cow<'a, Scheduled>>,
     /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by
     /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
@@ -287,6 +290,9 @@ impl EntryWire<'_> {
                 redirect: self.redirect.map(Cow::into_owned),
                 matched,
                 counted: self.counted,
+                scheduled: self
+                    .scheduled
+                    .map(|scheduled| Box::new(scheduled.into_owned())),
             },
             envelope: self.envelope.map(Arc::new),
             payload,
@@ -361,6 +367,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
         redirect,
         matched: _,
         counted,
+        scheduled,
     } = &entry.marks;
     let head = EntryWire {
         key: Cow::Borrowed(&entry.key),
@@ -376,6 +383,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
         redirect: redirect.as_deref().map(Cow::Borrowed),
         matched: matched.map(Cow::Borrowed),
         counted: *counted,
+        scheduled: scheduled.as_deref().map(Cow::Borrowed),
         envelope: None,
         event: None,
     };

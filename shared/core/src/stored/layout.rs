@@ -8,6 +8,7 @@ pub use super::activity::{
 pub use super::audit::{
     AUDIT, audit_after, audit_before, audit_entry, expired_id, gone_id, is_audit_of, refused_keys,
 };
+pub use super::cancelled::{CANCELLED, cancelled};
 pub use super::dead_letter::{
     dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of, dead_letters_of_topic,
 };
@@ -22,8 +23,8 @@ pub use super::links::{LINKS, links};
 pub use super::owner::OWNER;
 pub use super::parked::{
     HELD, PARKED, carried_of_key, held, held_expiry_minute, held_folder, held_of, held_of_topic,
-    held_past, id_with_carried, key_of_rest, parked, parked_at_minute, parked_before,
-    parked_due_minute, parked_folder, parked_id, parked_instead,
+    held_past, id_with_carried, is_scheduled, key_of_rest, parked, parked_at_minute, parked_before,
+    parked_due_minute, parked_folder, parked_id, parked_instead, scheduled,
 };
 pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};
@@ -62,6 +63,12 @@ pub const MALFORMED: &str = "MALFORMED/";
 /// [`PAYLOAD_KEPT`](crate::model::PAYLOAD_KEPT).
 pub const PAYLOADS: &str = "payloads/";
 
+/// The prefix of the same texts where their event was published for later:
+/// `scheduled/{day before which it is not sent}/{uuid}`. S3 counts the time for which it keeps
+/// objects from their writing, so these need a rule of their own. Written by publish; read as those
+/// in [`PAYLOADS`]; deleted by wake [`PAYLOAD_KEPT`](crate::model::PAYLOAD_KEPT) after that day.
+pub const SCHEDULED_PAYLOADS: &str = "scheduled/";
+
 /// The prefix of the markers of topics that are temporary, or have temporary subscriptions, so that
 /// a run of wake need not read every topic to find them: `temporary/{topic}`, empty. Written by
 /// manage; listed and deleted by wake.
@@ -98,14 +105,35 @@ pub fn payload(stored: Timestamp, id: &str) -> String {
     format!("{PAYLOADS}{}/{id}", day_key(stored))
 }
 
+/// The payload of an event that is not sent before this time. `id` is a UUID.
+pub fn scheduled_payload(not_before: Timestamp, id: &str) -> String {
+    format!("{SCHEDULED_PAYLOADS}{}/{id}", day_key(not_before))
+}
+
+/// Whether this key is that of a text of an event.
+pub fn is_payload(key: &str) -> bool {
+    payload_place(key).is_some()
+}
+
+/// A payload's key behind its prefix. `None` if it is not such a key.
+fn payload_place(key: &str) -> Option<&str> {
+    let prefixes = [PAYLOADS, SCHEDULED_PAYLOADS];
+    prefixes.iter().find_map(|prefix| key.strip_prefix(prefix))
+}
+
 /// The greatest key a payload stored before `day` begins can have, for listing what is old.
 pub fn payloads_before(day: Timestamp) -> String {
     format!("{PAYLOADS}{}/", day_key(day))
 }
 
+/// The same of payloads of scheduled events, by the day before which they are not sent.
+pub fn scheduled_payloads_before(day: Timestamp) -> String {
+    format!("{SCHEDULED_PAYLOADS}{}/", day_key(day))
+}
+
 /// The time until which the payload of this key is kept at least. `None` if it is not such a key.
 pub fn payload_kept_until(key: &str) -> Option<Timestamp> {
-    let (day, _) = key.strip_prefix(PAYLOADS)?.split_once('/')?;
+    let (day, _) = payload_place(key)?.split_once('/')?;
     let (year, month, day) = (day.get(..4)?, day.get(4..6)?, day.get(6..)?);
     let stored = Timestamp::parse(&format!("{year}-{month}-{day}T00:00:00Z")).ok()?;
     Some(stored + PAYLOAD_KEPT)
@@ -157,8 +185,13 @@ mod tests {
             until(&payload(at, "x")),
             Some("2026-03-22T00:00:00.000Z".to_owned())
         );
+        assert_eq!(
+            until(&scheduled_payload(at, "x")),
+            Some("2026-03-22T00:00:00.000Z".to_owned())
+        );
         for other in [
             "",
+            "scheduled/x",
             "payloads/x",
             "payloads/20261/x",
             "parked/20260307/x",
@@ -201,6 +234,7 @@ mod tests {
             "disabled/orders.billing"
         );
         assert_eq!(payload(at, "x"), "payloads/20260307/x");
+        assert_eq!(scheduled_payload(at, "x"), "scheduled/20260307/x");
         assert_eq!(drain("x"), "drain/x.json");
         assert_eq!(
             rate(&topic_name, &subscription),

@@ -10,6 +10,11 @@
 //! the deliveries of a subscription lie together and those that expire first are listed first. They
 //! have the same content. Written by deliver; read, shortened and deleted by wake.
 //!
+//! Deliveries of events that were published for later are parked too, by publish. Their file is
+//! named `scheduled-{id of the request}-{number}.{events}.{second}.json`, so that the same request
+//! writes the same objects again, and has no age: as its second it has the last that there is.
+//! 0.1.0 releases them like any other, and where they are due later than in a day, in a day.
+//!
 //! The end of a key says what the object carries: its number of events, and the second in which the
 //! oldest was accepted, from the epoch. So what waits is counted by a list alone. 0.1.0 wrote keys
 //! without it, and reads those with it.
@@ -27,6 +32,12 @@ use crate::model::{Carried, SubscriptionName, Timestamp, TopicName};
 /// The prefix of all parked deliveries.
 pub const PARKED: &str = "parked/";
 
+/// The beginning of the names of objects that publish parks.
+const SCHEDULED: &str = "scheduled-";
+
+/// The second of the oldest acceptance of what has no age: an event that is to wait is not late.
+const NO_AGE: u32 = u32::MAX;
+
 /// An object of deliveries of one subscription that are due in the same minute. `id` is a
 /// [`parked_id`].
 pub fn parked(
@@ -43,6 +54,27 @@ pub fn parked(
 /// it waits, and a UUID. Older programs wrote the UUID alone.
 pub fn parked_id(at: Timestamp, uuid: &str) -> String {
     format!("{}-{uuid}", minute_key(at.minute()))
+}
+
+/// The object of what a request schedules for this subscription and this time. `messages` are as
+/// [`render_parked`] takes them, and `number` tells the objects of the request apart.
+pub fn scheduled(
+    not_before: Timestamp,
+    (topic, subscription): (&TopicName, &SubscriptionName),
+    (request_id, number): (&str, usize),
+    messages: &[Bytes],
+) -> String {
+    let events = carried_by(messages).events;
+    let id = format!("{SCHEDULED}{request_id}-{number}.{events}.{NO_AGE}");
+    parked(not_before, topic, subscription, &id)
+}
+
+/// Whether an object has deliveries of events that were published for later.
+pub fn is_scheduled(key: &str) -> bool {
+    let file = key
+        .strip_prefix(PARKED)
+        .and_then(|rest| rest.rsplit('/').next());
+    file.is_some_and(|file| file.starts_with(SCHEDULED))
 }
 
 /// The id of an object with these messages, each as [`render_parked`] takes it. `id` begins it.
@@ -67,6 +99,10 @@ pub fn carried_of_key(key: &str) -> Option<Carried> {
 /// what the object carries.
 pub fn key_of_rest(key: &str, left: &[Bytes]) -> String {
     match (carried_parts(key), carried_of_key(key)) {
+        (Some((begin, ..)), Some(_)) if is_scheduled(key) => {
+            let events = carried_by(left).events;
+            format!("{begin}.{events}.{NO_AGE}.json")
+        }
         (Some((begin, ..)), Some(_)) => format!("{}.json", id_with_carried(begin, left)),
         _ => key.to_owned(),
     }
@@ -85,7 +121,7 @@ fn carried_parts(key: &str) -> Option<(&str, &str, &str)> {
 fn carried_by(messages: &[Bytes]) -> Carried {
     let unknown = Carried {
         events: 1,
-        accepted_secs: u32::MAX,
+        accepted_secs: NO_AGE,
     };
     messages
         .iter()

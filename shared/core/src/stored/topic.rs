@@ -4,7 +4,7 @@
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
 //! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
-//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-while-disabled.json`,
+//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-not-before.json`, `topic-v1-while-disabled.json`,
 //! `topic-v1-last-changes.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
@@ -93,6 +93,10 @@ pub struct TopicRecord {
     /// in memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record_unmatched: bool,
+    /// The place of `settings.not_before_attribute`, for the same reason. Release 0.1 sends such
+    /// events at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before_attribute: Option<String>,
     /// The place of `settings.delivery_failed_notices`, for the same reason. Release 0.1 knows no
     /// such setting, and sends these notices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +147,7 @@ impl TopicRecord {
             creations: Creations::default(),
             delivery_log: None,
             record_unmatched: false,
+            not_before_attribute: None,
             delivery_failed_notices: None,
             while_disabled: BTreeMap::new(),
             last_changes: Vec::new(),
@@ -155,6 +160,7 @@ impl TopicRecord {
         let mut record = FORMAT.parse(bytes, |record: &Self| record.v)?;
         record.settings.delivery_log = record.delivery_log.take();
         record.settings.record_unmatched = take(&mut record.record_unmatched);
+        record.settings.not_before_attribute = record.not_before_attribute.take();
         let failed_notices = record.delivery_failed_notices.take();
         let is_of_0_1 = || record.settings.notices_topic.as_ref().map(|_| true);
         record.settings.delivery_failed_notices = failed_notices.or_else(is_of_0_1);
@@ -193,6 +199,7 @@ impl TopicRecord {
         let mut stored = self.clone();
         stored.delivery_log = stored.settings.delivery_log.take();
         stored.record_unmatched = take(&mut stored.settings.record_unmatched);
+        stored.not_before_attribute = stored.settings.not_before_attribute.take();
         stored.delivery_failed_notices = stored.settings.delivery_failed_notices.take();
         for (name, subscription) in &mut stored.settings.subscriptions {
             let chosen = subscription.while_disabled.take();
@@ -385,6 +392,9 @@ mod tests {
     const V1_WHILE_DISABLED: &str = include_str!("fixtures/topic-v1-while-disabled.json");
     const V1_RECORD_UNMATCHED: &str = include_str!("fixtures/topic-v1-record-unmatched.json");
 
+    /// Version 1 of a topic whose events may be scheduled by an extension. Never edited.
+    const V1_NOT_BEFORE: &str = include_str!("fixtures/topic-v1-not-before.json");
+
     /// Version 1 with its last changes, which older programs pass over. Never edited.
     const V1_LAST_CHANGES: &str = include_str!("fixtures/topic-v1-last-changes.json");
 
@@ -546,6 +556,16 @@ mod tests {
         assert!(!tombstone.settings.record_unmatched);
         let older = TopicRecord::parse(V1.as_bytes()).unwrap();
         assert!(!older.compile().unwrap().record_unmatched);
+    }
+
+    #[test]
+    fn record_of_a_topic_with_scheduled_events_is_as_its_fixture() {
+        let record = TopicRecord::parse(V1_NOT_BEFORE.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_NOT_BEFORE.trim_end());
+        let name = record.compile().unwrap().not_before_attribute;
+        assert_eq!(name.as_deref(), Some("notbefore"));
+        let tombstone = record.tombstone(Timestamp::EPOCH);
+        assert_eq!(tombstone.settings.not_before_attribute, None);
     }
 
     #[test]

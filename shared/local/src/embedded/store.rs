@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_core::api::WaitingCount;
-use posthaste_core::stored::{PAYLOADS, TOPICS, layout};
+use posthaste_core::stored::{TOPICS, layout};
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
     Revalidated, part_of, validate,
@@ -65,7 +65,7 @@ impl StateStore {
         let shared = &self.handle.shared;
         let _counted = match &work {
             // A payload is published like the messages that refer to it.
-            Work::Put { key, .. } if key.starts_with(PAYLOADS) => shared
+            Work::Put { key, .. } if layout::is_payload(key) => shared
                 .counters
                 .publish(std::iter::once(bytes), (shared.now)().monotonic),
             _ => shared.counters.write(),

@@ -12,6 +12,7 @@ use posthaste_core::model::{
 };
 use posthaste_ports::{Clock, PortError, QueueName, QueueSender, Successor, Withheld};
 
+use super::schedule::Schedule;
 use crate::delivery_log::{record_message, report_lost, send_records};
 
 /// Bytes of the record of an acceptance beside its names, usually.
@@ -54,7 +55,7 @@ impl Meant {
         receivers: impl Iterator<Item = (&'a Subscription, &'a [u32])> + Clone,
         topic: &Topic,
         events: &[Event],
-        at: Timestamp,
+        (schedule, at): (&Schedule, Timestamp),
         first_attempts_wait: bool,
     ) -> Self {
         let is_tried =
@@ -63,7 +64,8 @@ impl Meant {
         let is_plain = receivers.clone().nth(1).is_none()
             && receivers.clone().all(|(of, _)| is_tried(of))
             && !events.iter().any(is_expired)
-            && !topic.record_unmatched;
+            && !topic.record_unmatched
+            && schedule.is_empty();
         if is_plain {
             return Self::default();
         }
@@ -77,7 +79,12 @@ impl Meant {
                 .or_insert_with_key(|positions| matched_set(&receivers, positions, is_tried));
             let is_recorded = match set.count {
                 0 => topic.record_unmatched,
-                count => count > MATCHED_IN_MESSAGES_MAX || !set.is_tried || is_expired(event),
+                count => {
+                    count > MATCHED_IN_MESSAGES_MAX
+                        || !set.is_tried
+                        || is_expired(event)
+                        || schedule.later_than(at, index).is_some()
+                }
             };
             let is_in_messages = set.count > 1 && !is_recorded;
             in_messages.push(is_in_messages.then(|| Arc::clone(&set.names)));

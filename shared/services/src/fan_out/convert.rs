@@ -4,11 +4,14 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use posthaste_core::events::{Event, EventError, converted, fits_into_a_message};
-use posthaste_core::model::{Payload, PayloadDigest, Schema, Timestamp};
+use posthaste_core::model::{
+    Payload, PayloadDigest, SCHEDULED_OBJECTS_PER_REQUEST_MAX, Schema, Timestamp,
+};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
 
 use super::plan::{Inline, Payloads, Plan};
+use super::schedule::Schedule;
 
 /// Most payloads of one request that are being stored at once. This bounds the converted texts in
 /// memory, besides those that travel in messages.
@@ -30,24 +33,39 @@ pub enum FanOutError {
     /// The messages, of which the queue takes all or none.
     #[error("failed to queue the deliveries, none of them was")]
     Whole(#[source] PortError),
+    /// Deliveries that are not sent before their time.
+    #[error("failed to park deliveries")]
+    Scheduled(#[source] PortError),
+    /// Scheduled deliveries, of which nothing was written.
+    #[error(
+        "expected at most {SCHEDULED_OBJECTS_PER_REQUEST_MAX} different subscriptions and minutes, \
+         found {objects}"
+    )]
+    TooManyScheduled {
+        /// The subscriptions that match, each with its minutes.
+        objects: usize,
+    },
 }
 
 impl FanOutError {
-    /// The error of the port.
-    pub fn port_error(&self) -> &PortError {
-        let (Self::Conversion(error)
-        | Self::Payload(error)
-        | Self::Message(error)
-        | Self::Whole(error)) = self;
-        error
+    /// The error of the port. `None` if the request asks for too much.
+    pub fn port_error(&self) -> Option<&PortError> {
+        match self {
+            Self::Conversion(error)
+            | Self::Payload(error)
+            | Self::Message(error)
+            | Self::Scheduled(error)
+            | Self::Whole(error) => Some(error),
+            Self::TooManyScheduled { .. } => None,
+        }
     }
 
     /// Whether it is known that no delivery was made. A queue whose answer is lost may have made all.
     pub fn sent_nothing(&self) -> bool {
         match self {
-            Self::Conversion(_) | Self::Payload(_) => true,
+            Self::Conversion(_) | Self::Payload(_) | Self::TooManyScheduled { .. } => true,
             Self::Whole(error) => matches!(error.kind, ErrorKind::Full | ErrorKind::Invalid),
-            Self::Message(_) => false,
+            Self::Message(_) | Self::Scheduled(_) => false,
         }
     }
 }
@@ -63,6 +81,8 @@ pub(super) struct Converter<'a, S, E> {
     pub(super) at: Timestamp,
     /// The events that travel in their messages.
     pub(super) inline: Inline,
+    /// The times before which they are not sent.
+    pub(super) schedule: &'a Schedule,
 }
 
 impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
@@ -103,7 +123,11 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
         if !plan.stores(index, schema, text.len(), self.inline) && fits_into_a_message(&text) {
             return Ok(Payload::Inline(text));
         }
-        let key = layout::payload(self.at, &self.entropy.uuid().to_string());
+        let id = self.entropy.uuid().to_string();
+        let key = match self.schedule.later_than(self.at, index) {
+            Some(not_before) => layout::scheduled_payload(not_before, &id),
+            None => layout::payload(self.at, &id),
+        };
         let (bytes, digest) = (text.len(), Some(PayloadDigest::of(&text)));
         waiting.push((key.clone(), text));
         Ok(Payload::Stored { key, bytes, digest })

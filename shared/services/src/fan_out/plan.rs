@@ -1,6 +1,7 @@
 //! From events to messages, without effects: the events of each subscription, the payloads that are
 //! stored once instead of copied, and the packing.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +11,21 @@ use posthaste_core::delivery_log::{AcceptedEvent, RecordText};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{
     Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX,
-    Intake, LOG_PAYLOAD_BYTES_MAX, Marks, Matched, Payload, SQS_MESSAGE_BYTES_MAX, Schema,
-    Subscription, Timestamp, Topic,
+    Intake, LOG_PAYLOAD_BYTES_MAX, Marks, Matched, Payload, SQS_MESSAGE_BYTES_MAX, Scheduled,
+    Schema, Subscription, Timestamp, Topic,
 };
 use posthaste_core::stored::delivery::render_delivery;
+use posthaste_core::stored::{event_id_digest, layout};
 use posthaste_ports::OutgoingMessage;
 
 use super::acceptance::{Meant, RECORD_BYTES_USUAL};
+use super::schedule::{Schedule, ScheduledObject};
 
 /// Largest event that a reference would hardly be shorter than, in bytes.
 const TINY_EVENT_BYTES_MAX: usize = 512;
+
+/// The most bytes that the schedule of an event takes in its message.
+const SCHEDULED_BYTES: usize = 128;
 
 /// The events that travel in their messages. Larger ones are stored, and their messages refer to
 /// them.
@@ -86,6 +92,8 @@ pub struct Origin {
     /// The id of the request, from which its events have theirs: where the same request may be
     /// fanned out again. Left out, it is drawn.
     pub request_id: Option<String>,
+    /// The times before which its events are not sent.
+    pub schedule: Schedule,
 }
 
 /// The values that all deliveries of one request share.
@@ -230,22 +238,58 @@ impl<'a> Plan<'a> {
         copies > 0 && (costs_too_much || bytes > inline.bytes_max())
     }
 
-    /// The messages, each rendered on demand: all of them at once could take five hundred times the
-    /// request.
+    /// The messages that are sent at once, each rendered on demand: all of them at once could take
+    /// five hundred times the request.
     pub(super) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
         self.receivers
             .iter()
             .flat_map(move |(subscription, range)| {
-                let indexes = &self.indexes[range.clone()];
+                let indexes = request.sent_at_once(&self.indexes[range.clone()]);
                 let schema = output(self.input, subscription);
-                let sizes: Vec<_> = indexes
-                    .iter()
-                    .map(|&index| request.size(schema, index as usize))
-                    .collect();
-                let runs = subscription.batching.messages(&sizes);
+                let runs = request.runs(subscription, schema, &indexes);
                 runs.into_iter()
                     .map(move |run| request.message(subscription, schema, &indexes[run]))
             })
+    }
+
+    /// The objects of the deliveries that are not sent at once, each rendered on demand.
+    pub(super) fn scheduled(&self, request: &Request<'_>) -> impl Iterator<Item = ScheduledObject> {
+        let objects = self.receivers.iter().flat_map(|(subscription, range)| {
+            let indexes = &self.indexes[range.clone()];
+            let minutes = request.origin.schedule.by_minute(request.at, indexes);
+            minutes
+                .into_iter()
+                .map(move |(minute, indexes)| (subscription, minute, indexes))
+        });
+        objects
+            .enumerate()
+            .map(|(number, (subscription, minute, indexes))| {
+                let schema = output(self.input, subscription);
+                let runs = request.runs(subscription, schema, &indexes).into_iter();
+                let body = |run: Range<usize>| {
+                    let delivery = request.delivery(subscription, schema, &indexes[run]);
+                    render_delivery(&Delivery {
+                        not_before: minute,
+                        ..delivery
+                    })
+                };
+                let messages: Vec<_> = runs.map(body).collect();
+                let owner = (&subscription.topic, &subscription.name);
+                let key = layout::scheduled(minute, owner, (request.id, number), &messages);
+                ScheduledObject { key, messages }
+            })
+    }
+
+    /// The number of those objects.
+    pub(super) fn scheduled_objects(&self, schedule: &Schedule, at: Timestamp) -> usize {
+        if schedule.is_empty() {
+            return 0;
+        }
+        let receivers = self.receivers.iter();
+        let indexes = receivers.map(|(_, range)| &self.indexes[range.clone()]);
+        indexes
+            .map(|indexes| schedule.by_minute(at, indexes).len())
+            .sum()
     }
 }
 
@@ -261,14 +305,41 @@ fn output(input: Schema, subscription: &Subscription) -> Schema {
 }
 
 impl Request<'_> {
+    /// Those of these events that are sent at once.
+    fn sent_at_once<'i>(&self, indexes: &'i [u32]) -> Cow<'i, [u32]> {
+        let schedule = &self.origin.schedule;
+        if !schedule.delays(self.at, indexes) {
+            return indexes.into();
+        }
+        let is_now = |index: &&u32| schedule.later_than(self.at, **index as usize).is_none();
+        indexes.iter().filter(is_now).copied().collect()
+    }
+
+    /// The events of each message to a subscription.
+    fn runs(&self, to: &Subscription, schema: Schema, indexes: &[u32]) -> Vec<Range<usize>> {
+        let sizes = indexes
+            .iter()
+            .map(|&index| self.size(schema, index as usize));
+        to.batching.messages(&sizes.collect::<Vec<_>>())
+    }
+
     fn message(
         &self,
         subscription: &Subscription,
         schema: Schema,
         indexes: &[u32],
     ) -> OutgoingMessage {
+        let delivery = self.delivery(subscription, schema, indexes);
+        OutgoingMessage {
+            body: render_delivery(&delivery),
+            group: Some(delivery.group()),
+            delay: Duration::ZERO,
+        }
+    }
+
+    fn delivery(&self, subscription: &Subscription, schema: Schema, indexes: &[u32]) -> Delivery {
         let entry = |&index: &u32| self.entry(subscription, schema, index as usize);
-        let delivery = Delivery {
+        Delivery {
             topic: subscription.topic.clone(),
             subscription: subscription.name.clone(),
             schema,
@@ -280,11 +351,6 @@ impl Request<'_> {
             identity: subscription.created.identity(),
             hops: self.origin.hops,
             events: indexes.iter().map(entry).collect(),
-        };
-        OutgoingMessage {
-            body: render_delivery(&delivery),
-            group: Some(delivery.group()),
-            delay: Duration::ZERO,
         }
     }
 
@@ -298,8 +364,9 @@ impl Request<'_> {
     fn size(&self, schema: Schema, index: usize) -> EventSize {
         let envelope = self.envelope(schema, index).map(|envelope| &**envelope);
         let size = EventSize::of(&self.payloads.0[schema as usize][index], envelope);
+        let scheduled = self.scheduled(index).map_or(0, |_| SCHEDULED_BYTES);
         EventSize {
-            message: size.message + self.meant.message_bytes(index),
+            message: size.message + self.meant.message_bytes(index) + scheduled,
             ..size
         }
     }
@@ -345,15 +412,27 @@ impl Request<'_> {
             event: &self.events[index],
             key,
             at: self.at,
+            not_before: self.scheduled(index),
         }
+    }
+
+    /// The time before which an event is not sent, if it is not sent at once.
+    fn scheduled(&self, index: usize) -> Option<Timestamp> {
+        self.origin.schedule.later_than(self.at, index)
     }
 
     fn entry(&self, subscription: &Subscription, schema: Schema, index: usize) -> Entry {
         let event = &self.events[index];
+        let not_before = self.scheduled(index);
+        let scheduled = |at| Scheduled {
+            at,
+            id: event_id_digest(event.id()),
+            cancelled: false,
+        };
         Entry {
             key: self.key(index),
             expires_at: decide::expires_at(
-                self.at,
+                not_before.unwrap_or(self.at),
                 event.expirytime(),
                 subscription.retry.time_to_live,
                 self.topic.default_time_to_live,
@@ -361,6 +440,7 @@ impl Request<'_> {
             traceparent: event.traceparent().map(str::to_owned),
             marks: Marks {
                 matched: self.meant.in_messages(index).cloned(),
+                scheduled: not_before.map(scheduled).map(Box::new),
                 ..self.origin.marks.clone()
             },
             envelope: self.envelope(schema, index).cloned(),
@@ -454,7 +534,7 @@ mod tests {
             let at = Timestamp::from_millis(1);
             let origin = Origin::default();
             let plan = Plan::of(&topic, &events, at);
-            let meant = Meant::of(plan.receivers(), &topic, &events, at, false);
+            let meant = Meant::of(plan.receivers(), &topic, &events, (&Schedule::default(), at), false);
             let request = Request {
                 topic: &topic,
                 events: &events,

@@ -10,8 +10,8 @@ use posthaste_core::model::{PAYLOAD_KEPT, Payload};
 use posthaste_core::pressure::{
     Level, PressureSettings, PressureState, Profile, Resource, ThresholdSettings,
 };
-use posthaste_core::stored::PAYLOADS;
 use posthaste_core::stored::delivery::parse_delivery;
+use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{Clock, NoMachine, ObjectStore, QueueName, QueueReceiver, ReceivedMessage};

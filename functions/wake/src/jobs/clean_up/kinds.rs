@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use posthaste_core::model::{
-    IDEMPOTENCY_KEPT, IDEMPOTENCY_SWEPT_AFTER, LATE_NOTE_KEPT, PAYLOAD_KEPT, REPLAY_KEPT, Timestamp,
+    CANCELLATION_KEPT, IDEMPOTENCY_KEPT, IDEMPOTENCY_SWEPT_AFTER, LATE_NOTE_KEPT, PAYLOAD_KEPT,
+    REPLAY_KEPT, Timestamp,
 };
 use posthaste_core::stored::{IdempotencyRecord, layout};
 use posthaste_ports::ObjectMeta;
@@ -38,7 +39,7 @@ enum Age {
 }
 
 /// All kinds; within a minute, the shortest work comes first.
-pub(super) const KINDS: [Kind; 5] = [
+pub(super) const KINDS: [Kind; 7] = [
     Kind {
         name: "replays",
         prefix: layout::REPLAYS,
@@ -76,6 +77,25 @@ pub(super) const KINDS: [Kind; 5] = [
         pages_max: 100,
         kept: PAYLOAD_KEPT,
         age: Age::InKey(layout::payloads_before),
+        is_over: None,
+    },
+    Kind {
+        name: "payloads of scheduled events",
+        prefix: layout::SCHEDULED_PAYLOADS,
+        minute: 0,
+        pages_max: 100,
+        kept: PAYLOAD_KEPT,
+        age: Age::InKey(layout::scheduled_payloads_before),
+        is_over: None,
+    },
+    Kind {
+        name: "notes of events that were taken back",
+        prefix: layout::CANCELLED,
+        minute: 0,
+        // There are few of them: one for each request to take an event back, in a month.
+        pages_max: 100,
+        kept: CANCELLATION_KEPT,
+        age: Age::Written,
         is_over: None,
     },
     Kind {

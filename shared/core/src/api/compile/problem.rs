@@ -126,6 +126,15 @@ pub enum Problem {
     /// An input mapping on a topic whose events say themselves where everything is.
     #[error("a topic of {0:?} events maps nothing, only one of Custom events does")]
     Unmapped(Schema),
+    /// Not the name of an extension that can have a time.
+    #[error(
+        "expected the name of an extension of CloudEvents, of lower-case letters and digits, that \
+         says nothing else already"
+    )]
+    ExtensionName,
+    /// An extension of events that have none.
+    #[error("events of the schema {0:?} have no extensions, only CloudEvents do")]
+    NoExtensions(Schema),
     /// A mapping of a member that names nothing.
     #[error("expected sourceField, defaultValue or both")]
     NothingMapped,

@@ -145,6 +145,7 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         dead_letter_object: text_of("ORDERS/x.json"),
         endpoint: text_of("https://a.example/hook"),
         accepted_at: AT,
+        released_at: None,
         expires_at: AT + Duration::from_hours(24),
         traceparent: text_of("00-1-2-01"),
         payload_reference: None,

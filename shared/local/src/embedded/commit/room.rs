@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use posthaste_core::stored::PAYLOADS;
+use posthaste_core::stored::layout;
 use posthaste_ports::{ErrorKind, QueueName};
 
 use super::Committer;
@@ -32,10 +32,16 @@ impl Need {
                 (0, None) => Self::Send,
                 (records, _) => Self::Records(records),
             },
-            Work::Put { key, .. } if key.starts_with(PAYLOADS) => Self::Send,
+            Work::Put { key, .. } if is_published(key) => Self::Send,
             Work::Put { .. } | Work::Redrive { .. } | Work::Delete { .. } => Self::Upkeep,
         }
     }
+}
+
+/// Whether an object is a part of what is published. What wake leaves of scheduled deliveries is
+/// written under such a key too, and only where the queue took some of them.
+fn is_published(key: &str) -> bool {
+    layout::is_payload(key) || layout::is_scheduled(key)
 }
 
 fn records_bytes(messages: &[NewMessage]) -> u64 {

@@ -1,0 +1,59 @@
+//! A scheduled event that is taken back before its release.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use posthaste_core::api::{AuditAction, CancelledEventView, IsoTimestamp};
+use posthaste_core::stored::{Cancellation, event_id_digest, layout};
+use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
+
+use crate::answer::{ApiError, JsonResponse};
+use crate::audit::Who;
+use crate::document::{BadRequests, Problems, UnknownTopic};
+use crate::events::{EventIdQuery, EventPath};
+use crate::extract::{Path, Query};
+use crate::manage::Managed;
+use crate::resend::location;
+
+/// The note of every answer.
+const NOTE: &str = "what was published for later with this id until now is not sent, unless its \
+    release has begun";
+
+/// Cancel a scheduled event
+///
+/// Takes back what was published with this id for later (`Posthaste-Not-Before`, or the topic's
+/// `notBeforeAttribute`) and is not released yet, for all subscriptions. It is not looked up first:
+/// 202 also where there is no such event. What is published with the same id after this is sent. The
+/// delivery log has a record of each delivery that was taken back, when its time has come.
+#[utoipa::path(delete, path = "/topics/{topic}/events/{id}", tag = "events",
+    params(EventPath, EventIdQuery),
+    responses((status = 202, description = "The event is taken back, unless its release has begun",
+            body = CancelledEventView,
+            headers(("Location" = String, description = "The path that shows what becomes of the event"))),
+        BadRequests, UnknownTopic, Problems))]
+pub(crate) async fn cancel_event<P: Ports>(
+    State(manage): Managed<P>,
+    Who(caller): Who,
+    Path(EventPath { topic, id }): Path<EventPath>,
+    Query(query): Query<EventIdQuery>,
+) -> Result<Response, ApiError> {
+    let id = query.event_id(id);
+    let topic = manage.existing(&topic).await?.name;
+    let at = manage.clock.now();
+    let key = layout::cancelled(&topic, &event_id_digest(&id));
+    let entry = manage.entry(caller, AuditAction::CancelEvent);
+    let entry = entry.of_topic(&topic).of_target(&id);
+    let note = async {
+        let note = Cancellation { at }.render();
+        let put = manage.state.put(&key, note, PutCondition::Always).await;
+        put.map(drop).map_err(ApiError::from)
+    };
+    manage.audited(entry, note, |entry, ()| entry).await?;
+    tracing::info!(%topic, event_id = id, "a scheduled event was taken back");
+    let location = location(&topic, &id);
+    let view = CancelledEventView {
+        id,
+        cancelled_at: IsoTimestamp(at),
+        note: NOTE.to_owned(),
+    };
+    Ok(JsonResponse::accepted(view, location).into_response())
+}
