@@ -25,12 +25,12 @@ pub use dead_letters::{
     ReplayRunArgs, ReplaysCommand, SelectedArgs,
 };
 pub use events::{
-    AttemptsCommand, AttemptsListArgs, EventsCommand, EventsListArgs, EventsReplayArgs,
-    EventsShowArgs, RecordsArgs, ResendArgs,
+    AttemptsCommand, AttemptsListArgs, CancelEventArgs, EventsCommand, EventsListArgs,
+    EventsReplayArgs, EventsShowArgs, RecordsArgs, ResendArgs,
 };
 pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
 pub use listen::ListenArgs;
-pub use publish::{PaceArgs, PublishArgs, Rate, Tier};
+pub use publish::{LaterTime, PaceArgs, PublishArgs, Rate, Tier};
 pub use serve::ServeArgs;
 pub use topics::{ConfirmedArg, SubscriptionArgs, SubscriptionsCommand, TopicArg, TopicsCommand};
 pub use wrong_line::{WRONG_LINE, WrongLine, asks_for_json};

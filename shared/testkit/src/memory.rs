@@ -152,7 +152,7 @@ impl World {
                 let due = Timestamp::EPOCH + stored.visible_from;
                 *next_due = (*next_due).into_iter().chain([due]).min();
             }
-            count.oldest = count.oldest.into_iter().chain([carried.accepted()]).min();
+            count.oldest = count.oldest.into_iter().chain(carried.accepted()).min();
         }
         all
     }

@@ -161,16 +161,18 @@ mod tests {
 
     #[tokio::test]
     async fn old_objects_go_in_the_minute_of_their_kind_and_young_ones_stay() {
-        let check = async |minute, expected: [usize; 5]| {
+        let check = async |minute, expected: [usize; 7]| {
             let (kit, old) = at(minute);
             for (name, at) in [("old", old), ("young", kit.clock.now())] {
                 kit.store
                     .write_at(&layout::replay(&layout::replay_id(at, name)), "", at);
-                for prefix in [layout::CLAIMS, layout::LATE] {
+                for prefix in [layout::CLAIMS, layout::LATE, layout::CANCELLED] {
                     kit.store.write_at(&format!("{prefix}{name}"), "", at);
                 }
-                kit.store
-                    .write_at(&format!("{}{name}", layout::payloads_before(at)), "", at);
+                let days = [layout::payloads_before, layout::scheduled_payloads_before];
+                for day in days {
+                    kit.store.write_at(&format!("{}{name}", day(at)), "", at);
+                }
                 kit.store
                     .write_at(&format!("{}{name}", layout::IDEMPOTENCY), "", at);
             }
@@ -178,9 +180,9 @@ mod tests {
             let left = KINDS.map(|kind| kit.store.keys(kind.prefix).len());
             assert_eq!(left, expected, "{minute}");
         };
-        check(0, [1, 1, 1, 1, 2]).await;
-        check(30, [2, 2, 2, 2, 1]).await;
-        check(7, [2, 2, 2, 2, 2]).await;
+        check(0, [1, 1, 1, 1, 1, 1, 2]).await;
+        check(30, [2, 2, 2, 2, 2, 2, 1]).await;
+        check(7, [2, 2, 2, 2, 2, 2, 2]).await;
     }
 
     #[tokio::test]

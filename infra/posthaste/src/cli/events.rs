@@ -26,6 +26,10 @@ pub enum EventsCommand {
     /// Deliver one event to a subscription again, at once, whatever became of it.
     #[command(after_help = examples::EVENTS_RESEND)]
     Resend(ResendArgs),
+    /// Take an event back that was published for later and is not released yet, for all
+    /// subscriptions.
+    #[command(after_help = examples::EVENTS_CANCEL)]
+    Cancel(CancelEventArgs),
 }
 
 /// `events show`.
@@ -77,6 +81,15 @@ pub struct ResendArgs {
     /// Give the event a new `webhook-id`, so that a receiver takes again what it has seen.
     #[arg(long)]
     pub new_id: bool,
+}
+
+/// `events cancel`.
+#[derive(Debug, Args)]
+pub struct CancelEventArgs {
+    /// The topic.
+    pub topic: String,
+    /// The event's id. Put `--` before one that begins with a hyphen.
+    pub id: String,
 }
 
 /// `events replay`. An option that is left out restricts nothing.

@@ -95,6 +95,10 @@ pub(super) const EVENTS_RESEND: &str = "\
 Examples:
   posthaste events resend orders billing order-1001";
 
+pub(super) const EVENTS_CANCEL: &str = "\
+Examples:
+  posthaste events cancel orders order-1001";
+
 pub(super) const ATTEMPTS: &str = "\
 Examples:
   posthaste attempts list orders billing --status 503

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
-use posthaste_core::model::CUSTOM_EVENTS_PER_REQUEST_MAX;
 use posthaste_core::model::pasted::trimmed;
 use posthaste_core::model::time::parse_duration;
+use posthaste_core::model::{CUSTOM_EVENTS_PER_REQUEST_MAX, Timestamp};
 use posthaste_core::stored::IdempotencyKey;
 use serde::Serialize;
 
@@ -60,9 +60,42 @@ pub struct PublishArgs {
     /// topic and its subscriptions say].
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time_to_live: Option<Duration>,
+    /// Send the events no sooner than at this time, such as 2026-12-01T08:00:00Z, or so long from
+    /// now, such as 10m; at most 30 days ahead. They go out in the minute after it.
+    #[arg(long, value_name = "TIME", value_parser = LaterTime::parse)]
+    pub not_before: Option<LaterTime>,
     /// Options of a file that is published at a pace.
     #[command(flatten)]
     pub pace: PaceArgs,
+}
+
+/// A time that may be yet to come, as it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaterTime {
+    /// The time itself.
+    At(Timestamp),
+    /// So long from now.
+    In(Duration),
+}
+
+impl LaterTime {
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Ok(length) = parse_duration(text) {
+            return Ok(Self::In(length));
+        }
+        let time = Timestamp::parse(text).map(Self::At);
+        time.map_err(|_| {
+            "expected a time such as 2026-12-01T08:00:00Z, or 10m for in ten minutes".to_owned()
+        })
+    }
+
+    /// The time, where it is `now`.
+    pub fn at(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(time) => time,
+            Self::In(length) => now + length,
+        }
+    }
 }
 
 impl PublishArgs {

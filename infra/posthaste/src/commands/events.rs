@@ -11,7 +11,9 @@ use ureq::http::Method;
 use super::records::{Question, more, status, took, wanted, what};
 use super::replays;
 use super::session::Session;
-use crate::cli::{EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs};
+use crate::cli::{
+    CancelEventArgs, EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs,
+};
 use crate::client::Call;
 use crate::commands::period::period;
 use crate::error::CommandError;
@@ -38,6 +40,7 @@ pub(crate) fn run(session: &Session, command: &EventsCommand) -> Result<Reply, C
         EventsCommand::List(arguments) => list(session, arguments),
         EventsCommand::Replay(arguments) => replays::begin_from_log(session, arguments),
         EventsCommand::Resend(arguments) => resend(session, arguments),
+        EventsCommand::Cancel(arguments) => cancel(session, arguments),
     }
 }
 
@@ -169,6 +172,18 @@ fn resent(answer: &Value, arguments: &ResendArgs) -> Reply {
         .line(visible_line(&line))
         .line(format!("delivery {}", text("key")))
         .line(text("note"))
+}
+
+fn cancel(session: &Session, arguments: &CancelEventArgs) -> Result<Reply, CommandError> {
+    let CancelEventArgs { topic, id } = arguments;
+    let in_url = IdInUrl::of(id);
+    let path = ["topics", topic, "events", in_url.segment()];
+    let call = with_id(session.call(Method::DELETE, &path), &in_url);
+    let answer: Value = session.client.json(call)?;
+    let note = answer["note"].as_str().unwrap_or_default().to_owned();
+    Ok(Reply::new(answer)
+        .line(visible_line(&format!("{id} is taken back")))
+        .line(note))
 }
 
 #[cfg(test)]

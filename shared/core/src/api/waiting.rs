@@ -191,7 +191,7 @@ impl WaitingCount {
             self.is_partial = true;
             return 1;
         };
-        self.oldest = earliest(self.oldest, Some(carried.accepted()));
+        self.oldest = earliest(self.oldest, carried.accepted());
         u64::from(carried.events)
     }
 }

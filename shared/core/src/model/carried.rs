@@ -8,7 +8,8 @@ use super::{Delivery, Timestamp};
 pub struct Carried {
     /// The number of events.
     pub events: u32,
-    /// The second of the oldest one's acceptance, counted from the epoch. It has room until 2106.
+    /// The second of the oldest one's acceptance, counted from the epoch. It has room until 2106;
+    /// the last one is that of what has no age ([`Self::without_age`]).
     pub accepted_secs: u32,
 }
 
@@ -23,6 +24,15 @@ impl Carried {
         Self {
             events: u32::try_from(events).unwrap_or(u32::MAX),
             accepted_secs: u32::try_from(accepted.as_secs()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// So many events that are not late, however long ago they were accepted, or whose age is not
+    /// known.
+    pub const fn without_age(events: u32) -> Self {
+        Self {
+            events,
+            accepted_secs: u32::MAX,
         }
     }
 
@@ -44,9 +54,10 @@ impl Carried {
         }
     }
 
-    /// The time of the oldest one's acceptance, to the second.
-    pub fn accepted(self) -> Timestamp {
-        Timestamp::from_millis(u64::from(self.accepted_secs) * 1000)
+    /// The time of the oldest one's acceptance, to the second. `None` if none has an age.
+    pub fn accepted(self) -> Option<Timestamp> {
+        let secs = u64::from(self.accepted_secs);
+        (self.accepted_secs < u32::MAX).then(|| Timestamp::from_millis(secs * 1000))
     }
 }
 
@@ -75,7 +86,15 @@ mod tests {
     #[test]
     fn a_time_is_known_to_the_second() {
         let carried = Carried::one(Timestamp::from_millis(1_700_000_000_999));
-        assert_eq!(carried.accepted(), at(1_700_000_000));
+        assert_eq!(carried.accepted(), Some(at(1_700_000_000)));
+    }
+
+    #[test]
+    fn what_has_no_age_makes_nothing_older() {
+        let scheduled = Carried::without_age(2);
+        assert_eq!(scheduled.accepted(), None);
+        let both = scheduled.and(Carried::one(at(5)));
+        assert_eq!((both.events, both.accepted()), (3, Some(at(5))));
     }
 
     #[test]

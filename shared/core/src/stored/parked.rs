@@ -35,9 +35,6 @@ pub const PARKED: &str = "parked/";
 /// The beginning of the names of objects that publish parks.
 const SCHEDULED: &str = "scheduled-";
 
-/// The second of the oldest acceptance of what has no age: an event that is to wait is not late.
-const NO_AGE: u32 = u32::MAX;
-
 /// An object of deliveries of one subscription that are due in the same minute. `id` is a
 /// [`parked_id`].
 pub fn parked(
@@ -64,9 +61,13 @@ pub fn scheduled(
     (request_id, number): (&str, usize),
     messages: &[Bytes],
 ) -> String {
-    let events = carried_by(messages).events;
-    let id = format!("{SCHEDULED}{request_id}-{number}.{events}.{NO_AGE}");
-    parked(not_before, topic, subscription, &id)
+    let begin = format!("{SCHEDULED}{request_id}-{number}");
+    parked(
+        not_before,
+        topic,
+        subscription,
+        &id_without_age(&begin, messages),
+    )
 }
 
 /// Whether an object has deliveries of events that were published for later.
@@ -79,10 +80,19 @@ pub fn is_scheduled(key: &str) -> bool {
 
 /// The id of an object with these messages, each as [`render_parked`] takes it. `id` begins it.
 pub fn id_with_carried(id: &str, messages: &[Bytes]) -> String {
+    id_carrying(id, carried_by(messages))
+}
+
+/// The same of an object of what was published for later.
+fn id_without_age(id: &str, messages: &[Bytes]) -> String {
+    id_carrying(id, Carried::without_age(carried_by(messages).events))
+}
+
+fn id_carrying(id: &str, carried: Carried) -> String {
     let Carried {
         events,
         accepted_secs,
-    } = carried_by(messages);
+    } = carried;
     format!("{id}.{events}.{accepted_secs}")
 }
 
@@ -100,8 +110,7 @@ pub fn carried_of_key(key: &str) -> Option<Carried> {
 pub fn key_of_rest(key: &str, left: &[Bytes]) -> String {
     match (carried_parts(key), carried_of_key(key)) {
         (Some((begin, ..)), Some(_)) if is_scheduled(key) => {
-            let events = carried_by(left).events;
-            format!("{begin}.{events}.{NO_AGE}.json")
+            format!("{}.json", id_without_age(begin, left))
         }
         (Some((begin, ..)), Some(_)) => format!("{}.json", id_with_carried(begin, left)),
         _ => key.to_owned(),
@@ -119,10 +128,7 @@ fn carried_parts(key: &str) -> Option<(&str, &str, &str)> {
 
 /// What messages carry. One that is not understood has one event, of an unknown age.
 fn carried_by(messages: &[Bytes]) -> Carried {
-    let unknown = Carried {
-        events: 1,
-        accepted_secs: NO_AGE,
-    };
+    let unknown = Carried::without_age(1);
     messages
         .iter()
         .map(|message| carried(message).unwrap_or(unknown))

@@ -48,6 +48,7 @@ mod retry_after;
 mod retry_jitter;
 mod rotation;
 mod schedule;
+mod scheduled;
 mod schemas;
 mod set_back;
 mod slow_endpoint;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::api::{TopicKeysView, TopicSettings};
-use posthaste_core::model::Secret;
 use posthaste_core::model::time::format_duration;
+use posthaste_core::model::{Secret, Timestamp};
+use posthaste_ports::Clock;
+use posthaste_system::SystemClock;
 use ureq::http::Method;
 
 use crate::cli::{Global, PublishArgs, Tier};
@@ -27,6 +29,7 @@ pub(super) struct Target {
     key: Arc<Secret>,
     tier: Option<Tier>,
     time_to_live: Option<Duration>,
+    not_before: Option<Timestamp>,
 }
 
 impl Target {
@@ -51,9 +54,11 @@ impl Target {
             topic,
             tier,
             time_to_live,
+            not_before,
             ..
         } = arguments;
         let (topic, tier, time_to_live) = (topic.clone(), *tier, *time_to_live);
+        let not_before = not_before.map(|time| time.at(SystemClock.now()));
         Ok(Self {
             client,
             topic,
@@ -61,6 +66,7 @@ impl Target {
             key: Arc::new(key),
             tier,
             time_to_live,
+            not_before,
         })
     }
 
@@ -86,6 +92,8 @@ impl Target {
         let call = call.header(posthaste_publish::IDEMPOTENCY_KEY_HEADER, name);
         let time_to_live = self.time_to_live.map(format_duration);
         let call = call.header(posthaste_publish::TIME_TO_LIVE_HEADER, time_to_live);
+        let not_before = self.not_before.map(|time| time.to_string());
+        let call = call.header(posthaste_publish::NOT_BEFORE_HEADER, not_before);
         call.header(posthaste_publish::TIER_HEADER, self.tier.as_ref().map(word))
             .timeout(PUBLISH_TIMEOUT)
     }
@@ -123,6 +131,7 @@ mod tests {
             key: Arc::new(Secret::new("k")),
             tier: None,
             time_to_live: None,
+            not_before: None,
         };
         let timeout = target.call("application/json", None, Vec::new()).longest();
         assert!(timeout > TARPIT_LIMIT, "{timeout:?} for {TARPIT_LIMIT:?}");

@@ -38,7 +38,7 @@ impl Ages {
 
     /// The acceptance of the oldest event.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
-        self.0.front().map(|oldest| oldest.accepted())
+        self.0.front()?.accepted()
     }
 
     /// Forgets everything, and gives the room back.
@@ -78,7 +78,7 @@ mod tests {
                     ages.remove(all.remove(gone.index(all.len())));
                 }
                 let waiting = all.iter().filter(|of| of.events > 0);
-                prop_assert_eq!(ages.oldest(), waiting.map(|of| of.accepted()).min());
+                prop_assert_eq!(ages.oldest(), waiting.filter_map(|of| of.accepted()).min());
                 let events = |all: &[Carried]| all.iter().map(|of| of.events).sum::<u32>();
                 prop_assert_eq!(events(&all), events(ages.0.make_contiguous()));
             }

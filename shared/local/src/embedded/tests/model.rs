@@ -61,7 +61,7 @@ struct Message {
 /// The beginning of a delivery message, with a number of its own.
 fn delivery(number: u32, carried: Carried) -> String {
     let Carried { events, .. } = carried;
-    let published_ms = carried.accepted().as_millis() + 999;
+    let published_ms = u64::from(carried.accepted_secs) * 1000 + 999;
     format!(
         r#"{{"v":1,"n":{events},"topic":"a","subscription":"b","schema":"x","publishedAt":{published_ms},"m":{number}}}"#
     )
@@ -240,7 +240,7 @@ impl Model {
                 count.next_due = count.next_due.into_iter().chain([message.visible_at]).min();
             }
             let accepted = message.carried.accepted();
-            count.oldest = count.oldest.into_iter().chain([accepted]).min();
+            count.oldest = count.oldest.into_iter().chain(accepted).min();
         }
         count
     }
