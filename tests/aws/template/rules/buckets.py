@@ -83,6 +83,7 @@ def objects_go_when_nothing_needs_them(stack):
     kept_hours = int(re.search(r"IDEMPOTENCY_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
     replay_days = int(re.search(r"REPLAY_KEPT: Duration = Duration::from_hours\((\d+) \* 24\)", limits)[1])
     late_hours = int(re.search(r"LATE_NOTE_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
+    ahead_days = int(re.search(r"SCHEDULED_AHEAD_MAX: Duration = Duration::from_hours\((\d+) \* 24\)", limits)[1])
     audit_days = int(re.search(r"AUDIT_KEPT: Duration = Duration::from_hours\((\d+) \* 24\)", limits)[1])
     retention = int(stack.parameters["DeadLetterRetentionDays"])
     log_days = int(stack.parameters["DeliveryLogRetentionDays"])
@@ -90,7 +91,7 @@ def objects_go_when_nothing_needs_them(stack):
         "StateBucket": {
             "payloads/": payload_hours // 24, "idempotency/": kept_hours // 24, "drain/": 1, "refused/": 1,
             "rates/": 1, "late/": late_hours // 24, "replays/": replay_days, "claims/": replay_days,
-            "audit/": audit_days,
+            "audit/": audit_days, "scheduled/": ahead_days + payload_hours // 24 + 1, "cancelled/": ahead_days + 1,
         },
         "DeadLetterBucket": {None: retention} if retention else {},
         "LogBucket": {None: log_days},
