@@ -58,6 +58,11 @@ struct Around;
         ("Posthaste-Time-To-Live" = Option<String>, Header, description = "How long the events of this \
             request live, from when they are accepted: an ISO 8601 duration such as `PT10M`. An event's own \
             `expirytime`, the subscription's and the topic's time to live bound it."),
+        ("Posthaste-Not-Before" = Option<String>, Header, description = "The time before which the events of \
+            this request are not sent, such as `2026-12-01T08:00:00Z`, at most 30 days ahead. They go out in \
+            the minute after it, and their time to live counts from it. In a topic with a \
+            `notBeforeAttribute` an event's own time comes first. `DELETE /topics/{topic}/events/{id}` takes \
+            an event back until then."),
         ("Posthaste-Hops" = Option<u8>, Header, description = "How many deliveries of posthaste these events \
             came through, as the delivery that brought them says it. 8 and more are refused (400, \
             `loop-detected`)."),

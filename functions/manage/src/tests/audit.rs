@@ -205,6 +205,12 @@ async fn walk_over_letters(walk: &mut Walk) {
         async |api| post(api, &format!("{SUBSCRIPTION}/events/1/resend"), json!({})).await,
     )
     .await;
+    walk.step(
+        "delete /topics/{topic}/events/{id}",
+        "event.cancel",
+        async |api| api.delete(&format!("{TOPIC}/events/1")).await,
+    )
+    .await;
     let of_letters = format!("{SUBSCRIPTION}/dead-letters");
     for (word, action) in [
         ("replay", "replay.begin"),

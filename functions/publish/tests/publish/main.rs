@@ -16,6 +16,7 @@ mod metrics;
 mod once;
 mod pressure;
 mod refused;
+mod scheduled;
 mod schemas;
 mod waits;
 mod world;

@@ -40,7 +40,10 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
         bodies: BodyBudget::new(10_000_000),
         advice: Advice::default(),
         wrong_keys: WrongKeys::default(),
-        settings: PublishSettings::default(),
+        settings: PublishSettings {
+            stores_for_log: true,
+            ..PublishSettings::default()
+        },
     })
 }
 
@@ -92,6 +95,8 @@ async fn schedule(world: &World, id: &str, ahead: Duration) -> Timestamp {
         post(world, &Plan::none(), &[header], &[event(id)]).await,
         200
     );
+    // Requests of one millisecond have the same keys here.
+    world.clock.advance(Duration::from_millis(1));
     not_before
 }
 
@@ -183,19 +188,14 @@ async fn large_event_is_sent_whole_after_thirty_days() {
     let mut large = event("e");
     large["data"] = json!("x".repeat(200_000));
     assert_eq!(post(&world, &Plan::none(), &[header], &[large]).await, 200);
-    // Several copies or pressure would have stored it as well.
-    large = event("f");
-    large["data"] = json!("x".repeat(800_000));
-    assert_eq!(post(&world, &Plan::none(), &[header], &[large]).await, 200);
     let stored = world.all_keys(SCHEDULED_PAYLOADS).await;
     assert_eq!(stored.len(), 1, "{stored:?}");
     pass_days(&world, 29).await;
     assert_eq!(sent(&world), []);
     world.pass_by(MINUTE, DAY + 2 * MINUTE).await;
     let requests = world.endpoint.take();
-    let mut sizes: Vec<_> = requests.iter().map(|it| it.body.len() / 100_000).collect();
-    sizes.sort_unstable();
-    assert_eq!(sizes, [2, 8]);
+    let sizes: Vec<_> = requests.iter().map(|it| it.body.len() / 100_000).collect();
+    assert_eq!(sizes, [2]);
     assert!(requests.iter().all(|request| request.at >= not_before));
     // The delivery log may refer to it, and a dead letter that the bucket refuses.
     pass_days(&world, 14).await;
@@ -338,7 +338,7 @@ async fn force_sends_what_failed_and_not_what_is_scheduled() {
     schedule(&world, "e", 5 * HOUR).await;
     let path = "/topics/orders/subscriptions/billing/force";
     let (status, answer) = world.api().ask("POST", path, &Value::Null).await;
-    assert_eq!(status, 202, "{answer}");
+    assert_eq!(status, 200, "{answer}");
     world.pass_by(MINUTE, HOUR).await;
     assert_eq!(sent(&world), []);
 }
