@@ -3,7 +3,7 @@ kind: examples, measurements, and what other systems say."""
 
 from constants import constant, default
 
-MINUTE, HOUR = 60, 3600
+MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
 KIB, MIB = 1024, 1024 * 1024
 
 WORDS = "no one two three four five six seven eight nine ten eleven twelve".split()
@@ -184,6 +184,8 @@ SENTENCES = [
     ("publishing", f"the request, or one event, is over {constant('EVENT_BYTES_MAX'):,} bytes"),
     ("publishing", f"1 to {constant('IDEMPOTENCY_KEY_BYTES_MAX')} visible ASCII characters"),
     ("publishing", f"posthaste remembers it for {constant('IDEMPOTENCY_KEPT') // HOUR} hours."),
+    ("publishing", f"The time may be up to {constant('SCHEDULED_AHEAD_MAX') // DAY} days ahead."),
+    ("publishing", f"at most {constant('SCHEDULED_OBJECTS_PER_REQUEST_MAX'):,} different minutes and"),
     ("publishing", f"the key is free after {constant('IDEMPOTENCY_CLAIM_LENGTH')} seconds"),
 
     ("known-limits", f"whose end does not come hold a place for {constant('ANSWER_REST_WAIT')} seconds each"),

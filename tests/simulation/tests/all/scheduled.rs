@@ -133,7 +133,7 @@ async fn event_goes_out_in_its_minute_and_never_before() {
     for ahead in [Duration::from_secs(1), MINUTE, 10 * MINUTE, HOUR] {
         let world = world().await;
         let not_before = schedule(&world, "e", ahead).await;
-        world.pass(ahead - Duration::from_secs(1)).await;
+        world.pass(ahead.saturating_sub(Duration::from_secs(1))).await;
         assert_eq!(sent(&world), [], "{ahead:?}");
         world.pass(2 * MINUTE).await;
         let [(at, _)] = &*sent(&world) else {
@@ -174,7 +174,7 @@ async fn scheduled_event_is_shown_with_its_minute() {
 /// Jumps of a day, in each of which everything that is due happens.
 async fn pass_days(world: &World, days: u32) {
     for _ in 0..days {
-        world.clock.advance(DAY - 2 * MINUTE);
+        world.clock.advance(DAY.saturating_sub(2 * MINUTE));
         world.wake().await;
         world.pass(2 * MINUTE).await;
     }
@@ -449,7 +449,7 @@ async fn nothing_is_lost_or_sent_too_early_whichever_effect_of_the_state_fails()
         let kept = schedule(&world, "kept", HOUR).await;
         schedule(&world, "cancelled", HOUR).await;
         cancel(&world, "cancelled").await;
-        world.clock.advance(HOUR - 2 * MINUTE);
+        world.clock.advance(HOUR.saturating_sub(2 * MINUTE));
         world.wake().await;
         plan.switch(true);
         let before = plan.effects();
