@@ -49,6 +49,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         record_unmatched: false,
         delivery_failed_notices: None,
         while_disabled: BTreeMap::new(),
+        recovery: BTreeMap::new(),
         last_changes: Vec::new(),
         settings,
     }

@@ -453,6 +453,7 @@ fn bury_at(api: &Api, name: &str, events: &[String], at: Timestamp) -> String {
             storage: None,
             object: None,
             dropped: false,
+            outage_since: None,
         };
         let written = dead_letter(&letter, &letter.delivery.events[0], &payload);
         gathered.push(&as_of_0_1_0(&written));

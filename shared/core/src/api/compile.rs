@@ -16,7 +16,7 @@ use self::delivery_headers::delivery_headers;
 #[cfg(test)]
 pub(crate) use self::filter::filter as compile_filter;
 use self::filter::filter;
-use self::policy::{batching, dead_letter_policy, idle, lifetime, retry_policy};
+use self::policy::{batching, dead_letter_policy, idle, lifetime, recovery, retry_policy};
 pub use self::problem::{FilterProblem, Problem, SettingsError};
 use self::problem::{count_in, duration_from, duration_in, error};
 use self::schemas::{content_mode, delivery_schema, input_mapping};
@@ -24,9 +24,9 @@ use super::{IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, Top
 use crate::attempt::SigningSecret;
 use crate::filter::FilterSet;
 use crate::model::{
-    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EndpointUrl,
-    SUBSCRIPTIONS_PER_TOPIC_MAX, Schema, Subscription, SubscriptionName, Timestamp, Topic,
-    TopicKeys, TopicName,
+    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EVENT_TIME_TO_LIVE_MINUTES_MAX,
+    EndpointUrl, SUBSCRIPTIONS_PER_TOPIC_MAX, Schema, Subscription, SubscriptionName, Timestamp,
+    Topic, TopicKeys, TopicName,
 };
 
 /// Checks a topic and its subscriptions and fills in every default.
@@ -61,6 +61,9 @@ pub fn compile_topic(
         let mut compiled =
             compile_subscription(name, settings.input_schema, subscription_name, written)
                 .map_err(within)?;
+        if !lives_for_a_day(settings, written) {
+            compiled.recovery.enabled = false;
+        }
         compiled.lifetime.topic_idle = idle;
         compiled.delivery_log = settings.delivery_log;
         if subscriptions
@@ -94,6 +97,14 @@ pub fn compile_topic(
         ),
         subscriptions,
     })
+}
+
+/// Whether the topic leaves events the day in which their outage may end, or recovery was asked
+/// for. Where it does not, an event is worth nothing later.
+fn lives_for_a_day(topic: &TopicSettings, written: &SubscriptionSettings) -> bool {
+    let asked = written.recovery.and_then(|recovery| recovery.enabled);
+    let day = Duration::from_mins(u64::from(EVENT_TIME_TO_LIVE_MINUTES_MAX));
+    asked.is_some() || topic.default_time_to_live.is_none_or(|ttl| ttl.0 >= day)
 }
 
 /// Checks a subscription and fills in every default.
@@ -139,6 +150,7 @@ pub fn compile_subscription(
         retry: retry_policy(&settings.retry_policy)?,
         batching,
         dead_letter: dead_letter_policy(&settings.dead_letter)?,
+        recovery: recovery(settings)?,
         delivery_headers: delivery_headers(&settings.delivery_headers, batching)?,
         signing: signing(&settings.signing)?,
         lifetime: lifetime(settings)?,

@@ -241,6 +241,7 @@ impl Settlement {
                     storage: None,
                     object: None,
                     dropped: false,
+                    outage_since: None,
                 });
             }
         }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::delivery::{WIRE_VERSION, parse_delivery, put_open_object, render_delivery};
 use super::format::{Format, FormatError};
 use crate::attempt::DeadLetterReason;
-use crate::model::{DeadLetter, StorageTrouble};
+use crate::model::{DeadLetter, StorageTrouble, Timestamp};
 
 const FORMAT: Format = Format {
     name: "a dead-letter message",
@@ -36,6 +36,13 @@ struct Head {
     /// version 1 itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     missed: bool,
+    /// Later than version 1 itself: release 0.1 passes it over, and such a letter is not recovered.
+    #[serde(
+        rename = "outageSince",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    outage_since: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -54,6 +61,7 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
         reason,
         storage,
         dropped,
+        outage_since,
         ..
     } = *letter;
     let missed = reason == DeadLetterReason::SubscriptionDisabled;
@@ -68,6 +76,7 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
         object: letter.object.clone(),
         dropped,
         missed,
+        outage_since,
     };
     put_open_object(&mut body, &head);
     body.extend_from_slice(b",\"delivery\":");
@@ -86,6 +95,7 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
         object,
         dropped,
         missed,
+        outage_since,
         ..
     } = head;
     let reason = if missed {
@@ -100,6 +110,7 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
         storage,
         object,
         dropped,
+        outage_since,
     })
 }
 
@@ -143,6 +154,7 @@ mod tests {
             }),
             object: None,
             dropped: false,
+            outage_since: None,
         }
     }
 

@@ -5,7 +5,7 @@
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
 //! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
 //! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-while-disabled.json`,
-//! `topic-v1-last-changes.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! `topic-v1-last-changes.json`, `topic-v1-recovery.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use super::format::{Format, FormatError, render};
 use crate::api::{
-    KeyName, SecretText, SettingsError, SubscriptionSettings, TierKeys, TopicKeysView,
-    TopicSettings, compile_topic,
+    KeyName, RecoverySettings, SecretText, SettingsError, SubscriptionSettings, TierKeys,
+    TopicKeysView, TopicSettings, compile_topic,
 };
 use crate::model::{
     Created, CreationId, Creations, DeliveryLogMode, Secret, SubscriptionName, Timestamp, Topic,
@@ -100,6 +100,9 @@ pub struct TopicRecord {
     /// The place of `while_disabled` of each subscription, for the same reason; empty in memory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub while_disabled: BTreeMap<SubscriptionName, WhileDisabled>,
+    /// The place of `recovery` of each subscription, for the same reason; empty in memory.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub recovery: BTreeMap<SubscriptionName, RecoverySettings>,
     /// The ids of the audit entries of the last changes, the newest last. A writer that got no
     /// answer finds its own here, although another writer came after it. Older programs pass them
     /// over, and drop them when they write.
@@ -145,6 +148,7 @@ impl TopicRecord {
             record_unmatched: false,
             delivery_failed_notices: None,
             while_disabled: BTreeMap::new(),
+            recovery: BTreeMap::new(),
             last_changes: Vec::new(),
             settings: TopicSettings::default(),
         }
@@ -161,6 +165,11 @@ impl TopicRecord {
         for (name, chosen) in take(&mut record.while_disabled) {
             if let Some(subscription) = record.settings.subscriptions.get_mut(&name) {
                 subscription.while_disabled = Some(chosen);
+            }
+        }
+        for (name, chosen) in take(&mut record.recovery) {
+            if let Some(subscription) = record.settings.subscriptions.get_mut(&name) {
+                subscription.recovery = Some(chosen);
             }
         }
         Ok(record)
@@ -198,6 +207,9 @@ impl TopicRecord {
             let chosen = subscription.while_disabled.take();
             let chosen = chosen.map(|chosen| (name.clone(), chosen));
             stored.while_disabled.extend(chosen);
+            let recovery = subscription.recovery.take();
+            let recovery = recovery.map(|recovery| (name.clone(), recovery));
+            stored.recovery.extend(recovery);
         }
         stored.v = stored.version();
         render(&stored)

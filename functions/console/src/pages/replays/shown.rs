@@ -66,5 +66,7 @@ fn reason_text(reason: ReplayReason) -> &'static str {
         ReplayReason::Unavailable => "because a store or the queue does not answer",
         ReplayReason::Requested => "by an operator",
         ReplayReason::SubscriptionDeleted => "because the subscription was deleted",
+        ReplayReason::Outage => "until the endpoint has been well for some minutes",
+        ReplayReason::RecoveryOff => "because the recovery of the subscription was turned off",
     }
 }

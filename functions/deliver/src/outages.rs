@@ -1,0 +1,76 @@
+//! Outages: since when the endpoint of events that are given up has not been well. Only such events
+//! cost a look, and only where their subscription recovers by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::circuit::Target;
+use posthaste_core::model::{DeadLetter, Subscription, Timestamp};
+use posthaste_core::release::recovery::may_be_of_outage;
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::stop_at;
+
+use crate::circuit::Circuit;
+use crate::invocation::Invocation;
+
+/// The longest look. If it takes longer, what was known before stands.
+const LOOK_TIME: Duration = Duration::from_secs(5);
+
+/// Looks outages up.
+pub(crate) struct Outages<P: Ports> {
+    circuit: Arc<Circuit<P>>,
+}
+
+impl<P: Ports> Outages<P> {
+    /// Looks outages up in this circuit's knowledge of links.
+    pub(crate) fn of(circuit: &Arc<Circuit<P>>) -> Self {
+        Self {
+            circuit: Arc::clone(circuit),
+        }
+    }
+
+    /// Notes in dead letters of a subscription since when its endpoint has not been well.
+    pub(crate) async fn note(
+        &self,
+        invocation: &Invocation,
+        subscription: &Subscription,
+        letters: &mut [DeadLetter],
+    ) {
+        if !subscription.recovery.enabled || !letters.iter().any(may_be_of_outage) {
+            return;
+        }
+        let clock = &self.circuit.clock;
+        let storing = invocation.deadlines.storing();
+        let end = storing.min(clock.monotonic() + LOOK_TIME);
+        let look = Box::pin(self.look(subscription));
+        if stop_at(clock, end, look).await.is_none() {
+            tracing::warn!(
+                topic = %subscription.topic, subscription = %subscription.name,
+                "state of an endpoint not read in time, what was known of it decides on recovery"
+            );
+        }
+        let since = self.since(subscription);
+        for letter in letters.iter_mut().filter(|letter| may_be_of_outage(letter)) {
+            letter.outage_since = since;
+        }
+    }
+
+    /// Reads the states of the endpoints, unless they were read a moment ago.
+    async fn look(&self, subscription: &Subscription) {
+        for endpoint in subscription.endpoints() {
+            let target = Target::on(endpoint.link(), subscription);
+            self.circuit.links.decide(&target, true).await;
+        }
+    }
+
+    /// The first time since which an endpoint, or its link, has not been well, as far as is known.
+    fn since(&self, subscription: &Subscription) -> Option<Timestamp> {
+        let endpoints = subscription.endpoints();
+        let targets = endpoints.flat_map(|endpoint| {
+            let link = endpoint.link();
+            [Target::Link(link.clone()), Target::on(link, subscription)]
+        });
+        let conditions = targets.filter_map(|target| self.circuit.links.condition(&target));
+        conditions.map(|condition| condition.failing_since).min()
+    }
+}
