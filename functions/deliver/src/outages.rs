@@ -74,3 +74,82 @@ impl<P: Ports> Outages<P> {
         conditions.map(|condition| condition.failing_since).min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::attempt::DeadLetterReason;
+    use posthaste_core::circuit::{Failure, Observation};
+    use posthaste_core::attempt::OutcomeName;
+    use posthaste_testkit::Operation;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{START, World, delivery, secs, subscription};
+
+    fn letters() -> Vec<DeadLetter> {
+        let letter = |reason| DeadLetter {
+            reason,
+            delivery: delivery(1),
+            storage: None,
+            object: None,
+            dropped: false,
+            outage_since: None,
+        };
+        [
+            DeadLetterReason::TimeToLiveExceeded,
+            DeadLetterReason::EndpointGone,
+        ]
+        .map(letter)
+        .into()
+    }
+
+    async fn noted(world: &World, circuit: &Arc<Circuit<crate::testing::TestPorts>>, settings: serde_json::Value) -> Vec<Option<Timestamp>> {
+        let invocation = world.invocation_of(&[]);
+        let mut letters = letters();
+        let subscription = subscription(settings);
+        Outages::of(circuit)
+            .note(&invocation, &subscription, &mut letters)
+            .await;
+        letters.iter().map(|letter| letter.outage_since).collect()
+    }
+
+    /// What an outage does not explain says nothing of it.
+    #[tokio::test]
+    async fn letter_says_since_when_its_endpoint_was_not_well() {
+        let world = World::new();
+        let circuit = Arc::new(world.circuit());
+        assert_eq!(noted(&world, &circuit, json!({})).await, [None; 2]);
+        let target = Target::of(&subscription(json!({})));
+        let failing = Observation::Failing {
+            failures: 10,
+            last: Failure {
+                outcome: OutcomeName::SocketError,
+                status: None,
+            },
+            began: START,
+        };
+        circuit.links.observe(&[(target, failing)]).await.unwrap();
+        let since = circuit.links.condition(&Target::of(&subscription(json!({}))));
+        let since = since.map(|condition| condition.failing_since);
+        assert!(since.is_some());
+        assert_eq!(noted(&world, &circuit, json!({})).await, [since, None]);
+        let off = json!({ "recovery": { "enabled": false } });
+        assert_eq!(noted(&world, &circuit, off).await, [None; 2]);
+    }
+
+    #[tokio::test]
+    async fn letter_that_no_outage_explains_costs_no_look() {
+        let world = World::new();
+        let circuit = Arc::new(world.circuit());
+        let before = world.calls.count(Operation::Get);
+        let invocation = world.invocation_of(&[]);
+        let mut refused = letters();
+        refused.remove(0);
+        let subscription = subscription(json!({}));
+        Outages::of(&circuit)
+            .note(&invocation, &subscription, &mut refused)
+            .await;
+        assert_eq!(world.calls.count(Operation::Get), before);
+        world.clock.advance(secs(1));
+    }
+}

@@ -59,6 +59,11 @@ impl RecoveryView {
         })
     }
 
+    /// The recovery in a line, with its subscription.
+    pub fn line(&self) -> String {
+        format!("{}/{} {}", self.topic, self.subscription, self.in_words())
+    }
+
     /// The recovery in a line, without its subscription.
     pub fn in_words(&self) -> String {
         let letters = grouped(self.letters);

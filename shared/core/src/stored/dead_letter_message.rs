@@ -216,6 +216,17 @@ mod tests {
     }
 
     #[test]
+    fn a_dead_letter_says_since_when_its_endpoint_was_not_well() {
+        let letter = DeadLetter {
+            outage_since: Some(Timestamp::from_millis(1_700_000_000_000)),
+            ..dead_letter()
+        };
+        let body = render_dead_letter(&letter);
+        assert!(body.windows(13).any(|part| part == b"\"outageSince\""));
+        assert_eq!(parse_dead_letter(&body).unwrap(), letter);
+    }
+
+    #[test]
     fn a_dead_letter_keeps_the_marks_of_its_events() {
         let again = Marks {
             replayed: true,

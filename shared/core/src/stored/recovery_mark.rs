@@ -30,6 +30,11 @@ pub fn recovery_mark(topic: &TopicName, subscription: &SubscriptionName) -> Stri
     [RECOVERY, &folder(topic, subscription)].concat()
 }
 
+/// The prefix of the marks of a topic's subscriptions.
+pub fn recovery_marks_of(topic: &TopicName) -> String {
+    [RECOVERY, &topic.folded(), "."].concat()
+}
+
 /// An outage of a subscription, as its dead letters tell of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

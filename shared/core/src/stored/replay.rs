@@ -394,6 +394,39 @@ mod tests {
     /// Version 5 as it was first written. Never edited.
     const V5: &str = include_str!("fixtures/replay-v5.json");
 
+    /// Version 6 as it was first written. Never edited.
+    const V6: &str = include_str!("fixtures/replay-v6.json");
+
+    #[test]
+    fn recovery_is_written_as_its_fixture_and_read_back() {
+        let now = Timestamp::from_millis(1_795_256_100_000);
+        let request = json!({ "from": "2026-11-21T10:00:00Z", "ratePerSecond": 50 });
+        let origin = RecoveryOrigin {
+            outage: RecoveredOutage {
+                outage_since: IsoTimestamp(now),
+            },
+            cancelled_at: Some(Timestamp::from_millis(1_795_000_000_000)),
+            on_its_way: Some(LetterPlace {
+                object: "ORDERS/BILLING/2026/11/21/10/x.json".to_owned(),
+                index: 2,
+            }),
+            ramp_from: now,
+        };
+        let record = ReplayRecord::new(
+            "20261121T101500Z-0b8b9c5e".to_owned(),
+            TopicName::parse("orders").unwrap(),
+            (
+                SubscriptionName::parse("billing").unwrap(),
+                &Created::UNKNOWN,
+            ),
+            serde_json::from_value(request).unwrap(),
+            now,
+        );
+        let record = record.of_recovery(origin);
+        assert_eq!(record.render(), V6.trim_end());
+        assert_eq!(ReplayRecord::parse(V6.as_bytes()).unwrap(), record);
+    }
+
     #[test]
     fn replay_that_queued_nothing_of_what_it_found_has_failed() {
         let state = |queued, failed| {

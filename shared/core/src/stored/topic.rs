@@ -395,6 +395,7 @@ mod tests {
     /// Version 1 with a mode of the delivery log, which older programs pass over. Never edited.
     const V1_DELIVERY_LOG: &str = include_str!("fixtures/topic-v1-delivery-log.json");
     const V1_WHILE_DISABLED: &str = include_str!("fixtures/topic-v1-while-disabled.json");
+    const V1_RECOVERY: &str = include_str!("fixtures/topic-v1-recovery.json");
     const V1_RECORD_UNMATCHED: &str = include_str!("fixtures/topic-v1-record-unmatched.json");
 
     /// Version 1 with its last changes, which older programs pass over. Never edited.
@@ -546,6 +547,20 @@ mod tests {
         assert_eq!(
             record.compile().unwrap().subscriptions["billing"].while_disabled,
             None
+        );
+    }
+
+    #[test]
+    fn record_with_a_recovery_is_as_its_fixture() {
+        let record = TopicRecord::parse(V1_RECOVERY.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_RECOVERY.trim_end());
+        let recovery = record.compile().unwrap().subscriptions["billing"].recovery;
+        assert_eq!((recovery.enabled, recovery.rate_per_second), (false, 20));
+        let older = TopicRecord::parse(V1.as_bytes()).unwrap();
+        assert!(
+            older.compile().unwrap().subscriptions["billing"]
+                .recovery
+                .enabled
         );
     }
 

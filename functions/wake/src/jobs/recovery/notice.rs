@@ -28,8 +28,8 @@ pub(super) async fn tell<P: Ports>(
         return Ok(());
     };
     tracing::info!(
-        topic = %view.topic, subscription = %view.subscription,
-        "the subscription {}", view.in_words()
+        topic = %view.topic, subscription = %view.subscription, recovery = view.in_words(),
+        "the subscription recovers by itself"
     );
     let own = to.topic.notices_topic.as_ref();
     let addressees: BTreeMap<_, _> = own

@@ -49,7 +49,7 @@ impl Recovering<'_> {
             subject: path(topic, subscription),
             at: since.unwrap_or(outage_since),
             traceparent: None,
-            text: format!("{topic}/{subscription} {}.", view.in_words()),
+            text: format!("{}.", view.line()),
         };
         let data = Data {
             topic,

@@ -345,6 +345,34 @@ mod tests {
     }
 
     #[test]
+    fn letter_of_an_outage_says_it_and_its_earlier_life() {
+        let first = Timestamp::parse("2020-08-01T17:18:14.026Z").unwrap();
+        for (schema, event) in [
+            (Schema::CloudEvents, CLOUD_EVENT),
+            (Schema::EventGrid, EVENT_GRID_EVENT),
+        ] {
+            let mut dead = letter(schema, None);
+            dead.outage_since = Some(first);
+            let mut entry = entry(None);
+            let text = Bytes::from_static(event.as_bytes());
+            let said = |dead: &_, entry: &_| restore(&record(dead, entry, &text), schema).unwrap();
+            let fresh = said(&dead, &entry);
+            assert_eq!((fresh.outage_since, fresh.earlier), (Some(first), None));
+            let life = fresh.life().unwrap();
+            assert_eq!(life.accepted_at, dead.delivery.published_at);
+            let life = EarlierLife {
+                accepted_at: first,
+                recoveries: 2,
+            };
+            entry.marks.earlier = Some(life);
+            dead.outage_since = None;
+            let again = said(&dead, &entry);
+            assert_eq!((again.outage_since, again.life()), (None, Some(life)));
+            assert_eq!(again.event.json(), &text);
+        }
+    }
+
+    #[test]
     fn letter_says_its_delivery_and_the_webhook_id() {
         for (schema, event) in [
             (Schema::CloudEvents, CLOUD_EVENT),
