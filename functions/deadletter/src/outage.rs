@@ -113,7 +113,10 @@ impl<P: Ports> DeadLetters<P> {
             );
             if let Err(error) = signal_wake(state, self.ports.clock.now()).await {
                 let error = &error as &dyn Error;
-                tracing::warn!(error, "wake not told of an outage, it may look minutes later");
+                tracing::warn!(
+                    error,
+                    "wake not told of an outage, it may look minutes later"
+                );
             }
         }
         Ok(())

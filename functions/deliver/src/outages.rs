@@ -78,13 +78,13 @@ impl<P: Ports> Outages<P> {
 #[cfg(test)]
 mod tests {
     use posthaste_core::attempt::DeadLetterReason;
-    use posthaste_core::circuit::{Failure, Observation};
     use posthaste_core::attempt::OutcomeName;
+    use posthaste_core::circuit::{Failure, Observation};
     use posthaste_testkit::Operation;
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{START, World, delivery, secs, subscription};
+    use crate::testing::{START, TestPorts, World, delivery, subscription};
 
     fn letters() -> Vec<DeadLetter> {
         let letter = |reason| DeadLetter {
@@ -103,7 +103,11 @@ mod tests {
         .into()
     }
 
-    async fn noted(world: &World, circuit: &Arc<Circuit<crate::testing::TestPorts>>, settings: serde_json::Value) -> Vec<Option<Timestamp>> {
+    async fn noted(
+        world: &World,
+        circuit: &Arc<Circuit<TestPorts>>,
+        settings: serde_json::Value,
+    ) -> Vec<Option<Timestamp>> {
         let invocation = world.invocation_of(&[]);
         let mut letters = letters();
         let subscription = subscription(settings);
@@ -129,7 +133,9 @@ mod tests {
             began: START,
         };
         circuit.links.observe(&[(target, failing)]).await.unwrap();
-        let since = circuit.links.condition(&Target::of(&subscription(json!({}))));
+        let since = circuit
+            .links
+            .condition(&Target::of(&subscription(json!({}))));
         let since = since.map(|condition| condition.failing_since);
         assert!(since.is_some());
         assert_eq!(noted(&world, &circuit, json!({})).await, [since, None]);
@@ -150,6 +156,5 @@ mod tests {
             .note(&invocation, &subscription, &mut refused)
             .await;
         assert_eq!(world.calls.count(Operation::Get), before);
-        world.clock.advance(secs(1));
     }
 }

@@ -596,11 +596,11 @@ mod tests {
             Err(FormatError::Malformed(..))
         ));
         let newer = V1
-            .replace("\"v\":1", "\"v\":6")
+            .replace("\"v\":1", "\"v\":7")
             .replace("\"id\"", "\"name\"");
         assert!(matches!(
             ReplayRecord::parse(newer.as_bytes()),
-            Err(FormatError::Newer(6))
+            Err(FormatError::Newer(7))
         ));
     }
 

@@ -85,6 +85,9 @@ async fn recovery_of_a_thousand_letters_asks_for_so_much() {
     let dollars = sends as f64 * SQS_FAIR_REQUEST + puts as f64 * S3_PUT + gets as f64 * S3_GET;
     let million = dollars * 1000.0;
     println!("{sends} sends, {puts} puts, {gets} gets: ${million:.2} a million");
-    assert!(sends <= SENDS_MAX && puts <= PUTS_MAX && gets <= GETS_MAX, "{sends} {puts} {gets}");
+    assert!(
+        sends <= SENDS_MAX && puts <= PUTS_MAX && gets <= GETS_MAX,
+        "{sends} {puts} {gets}"
+    );
     assert!(million <= MILLION_MAX, "${million:.3}");
 }

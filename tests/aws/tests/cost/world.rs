@@ -11,7 +11,9 @@ use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::health::ArrivalSettings;
-use posthaste_core::model::{CREATION_ID_BYTES, CreationId, DeliveryLogMode, Identity, Timestamp, TopicName};
+use posthaste_core::model::{
+    CREATION_ID_BYTES, CreationId, DeliveryLogMode, Identity, Timestamp, TopicName,
+};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::{TopicRecord, layout};

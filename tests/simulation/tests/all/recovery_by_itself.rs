@@ -43,14 +43,29 @@ async fn pass(world: &World, step: Duration, length: Duration) {
     }
 }
 
-/// An outage of more than a day, in which these events are published and given up.
-async fn outage(world: &World, ids: &[&str]) {
+/// An outage in which these events are published and given up, ten in a message.
+async fn outage(world: &World, ids: &[String]) {
     world.endpoint.answer([DOWN]);
-    for id in ids {
-        world.publish(&[event(id)], DAY).await;
+    for ten in ids.chunks(10) {
+        let events: Vec<_> = ten.iter().map(|id| event(id)).collect();
+        world.publish(&events, DAY).await;
         pass(world, 10 * SECOND, MINUTE).await;
     }
-    pass(world, 5 * MINUTE, DAY + HOUR).await;
+    pass(world, 5 * MINUTE, 2 * DAY).await;
+    world.endpoint.take();
+}
+
+fn ids(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|id| format!("{prefix}{id}")).collect()
+}
+
+/// The endpoint is well, and time passes until a replay has begun.
+async fn recover(world: &World) {
+    let before = replays(world).await.len();
+    world.endpoint.answer([WELL]);
+    while replays(world).await.len() == before {
+        pass(world, 10 * SECOND, MINUTE).await;
+    }
 }
 
 async fn mark(world: &World) -> Option<RecoveryMark> {
@@ -105,24 +120,19 @@ async fn unresolved(world: &World) -> BTreeMap<String, Value> {
 async fn what_an_outage_gave_up_arrives_once_the_endpoint_is_well() {
     let world = world(json!({})).await;
     let began = world.clock.now();
-    outage(&world, &["a", "b", "c"]).await;
+    let ids = ids("", 30);
+    outage(&world, &ids).await;
     let letters = unresolved(&world).await;
-    assert_eq!(letters.len(), 3);
-    let since: Vec<_> = letters
-        .values()
-        .map(|letter| &letter["outagesince"])
-        .collect();
-    assert!(since.iter().all(|since| since.is_string()), "{letters:?}");
+    let since = |letter: &Value| letter["outagesince"].is_string();
+    // One of them is on its way, as the probe of an endpoint of which nothing else waits.
+    assert!(letters.len() >= ids.len() - 1, "{letters:?}");
+    assert!(letters.values().all(since), "{letters:?}");
     let marked = mark(&world).await.unwrap();
-    assert_eq!(marked.letters, 3);
+    assert!(marked.letters >= 30, "{marked:?}");
     assert!(marked.outage_since >= began && marked.outage_since < began + HOUR);
-    requested(&world);
-    // Nothing waits that could probe: one letter does.
     world.endpoint.answer([WELL]);
     pass(&world, 10 * SECOND, HOUR).await;
-    let arrived: BTreeMap<_, _> = [("a", 1), ("b", 1), ("c", 1)]
-        .map(|(id, count)| (id.to_owned(), count))
-        .into();
+    let arrived: BTreeMap<_, _> = ids.into_iter().map(|id| (id, 1)).collect();
     assert_eq!(requested(&world), arrived);
     assert_eq!(unresolved(&world).await, BTreeMap::new());
     assert_eq!(mark(&world).await, None);
@@ -130,7 +140,6 @@ async fn what_an_outage_gave_up_arrives_once_the_endpoint_is_well() {
         panic!("one replay")
     };
     assert_eq!(replay.state, ReplayState::Done);
-    assert_eq!((replay.progress.queued, replay.progress.resolved), (2, 1));
 }
 
 #[tokio::test]
@@ -168,24 +177,13 @@ async fn shorter_time_to_live_recovers_only_if_asked_for() {
 /// A second outage rests the replay; its letters have another one, after some minutes of health.
 #[tokio::test]
 async fn second_outage_rests_the_replay_and_is_recovered_too() {
-    let slow = json!({ "recovery": { "ratePerSecond": 1 } });
-    let world = world(slow).await;
-    let ids: Vec<_> = (0..200).map(|id| format!("a{id}")).collect();
-    world.endpoint.answer([DOWN]);
-    for ten in ids.chunks(10) {
-        let events: Vec<_> = ten.iter().map(|id| event(id)).collect();
-        world.publish(&events, DAY).await;
-        pass(&world, 10 * SECOND, MINUTE).await;
-    }
-    pass(&world, 5 * MINUTE, DAY + HOUR).await;
-    world.endpoint.answer([WELL]);
-    pass(&world, 10 * SECOND, 20 * MINUTE).await;
+    let world = world(json!({ "recovery": { "ratePerSecond": 1 } })).await;
+    outage(&world, &ids("", 200)).await;
+    recover(&world).await;
     let first = replays(&world).await;
-    assert_eq!(first.len(), 1);
-    assert_eq!(first[0].state, ReplayState::Running);
     let queued = first[0].progress.queued;
-    assert!((1..199).contains(&queued), "{queued}");
-    requested(&world);
+    assert_eq!(first[0].state, ReplayState::Running);
+    assert!((1..150).contains(&queued), "{queued}");
     world.endpoint.answer([DOWN]);
     pass(&world, 10 * SECOND, HOUR).await;
     let rests = replays(&world).await;
@@ -194,39 +192,72 @@ async fn second_outage_rests_the_replay_and_is_recovered_too() {
         (ReplayState::Waiting, Some(ReplayReason::Outage))
     );
     pass(&world, 5 * MINUTE, DAY + 2 * HOUR).await;
-    requested(&world);
     world.endpoint.answer([WELL]);
     pass(&world, 10 * SECOND, 3 * HOUR).await;
     assert_eq!(unresolved(&world).await, BTreeMap::new());
     assert_eq!(mark(&world).await, None);
     let all = replays(&world).await;
-    assert_eq!(all.len(), 2);
     assert!(all.iter().all(|replay| replay.state == ReplayState::Done));
+    assert!(all.len() >= 2, "{all:?}");
 }
 
 #[tokio::test]
 async fn cancel_holds_for_the_outage_and_the_next_one_recovers() {
     let world = world(json!({ "recovery": { "ratePerSecond": 1 } })).await;
-    outage(&world, &["a", "b", "c", "d"]).await;
-    world.endpoint.answer([DOWN, WELL]);
-    while replays(&world).await.is_empty() {
-        pass(&world, 10 * SECOND, MINUTE).await;
-    }
+    outage(&world, &ids("", 200)).await;
+    recover(&world).await;
     let id = replays(&world).await[0].id.clone();
-    let (status, _) = world
-        .api()
-        .ask("DELETE", &format!("/replays/{id}"), &Value::Null)
-        .await;
-    assert_eq!(status, 200);
+    let path = format!("/replays/{id}");
+    let (status, view) = world.api().ask("DELETE", &path, &Value::Null).await;
+    assert_eq!((status, &view["state"]), (200, &json!("Cancelled")));
+    assert!(view["recovery"]["outageSince"].is_string(), "{view}");
     pass(&world, 10 * SECOND, 2 * HOUR).await;
     let left = unresolved(&world).await.len();
+    assert!(left > 0);
     assert_eq!(replays(&world).await.len(), 1);
     let cancelled = mark(&world).await.unwrap();
     assert!(cancelled.is_empty() && cancelled.cancelled_at.is_some());
-    outage(&world, &["e"]).await;
+    outage(&world, &ids("later-", 20)).await;
     world.endpoint.answer([WELL]);
-    pass(&world, 10 * SECOND, HOUR).await;
+    pass(&world, 10 * SECOND, 2 * HOUR).await;
     let letters = unresolved(&world).await;
-    assert!(!letters.contains_key("e"), "{letters:?}");
+    assert!(
+        letters.keys().all(|id| !id.starts_with("later-")),
+        "{letters:?}"
+    );
     assert_eq!(letters.len(), left);
+}
+
+/// The list of dead letters says in a line what recovers.
+#[tokio::test]
+async fn list_of_dead_letters_tells_what_recovers_by_itself() {
+    let world = world(json!({ "recovery": { "ratePerSecond": 1 } })).await;
+    outage(&world, &ids("", 200)).await;
+    let lists = [
+        "/dead-letters",
+        "/topics/orders/dead-letters",
+        "/topics/orders/subscriptions/billing/dead-letters",
+    ];
+    let recoveries = async |path: &str| {
+        let (status, page) = world.api().ask("GET", path, &Value::Null).await;
+        assert_eq!(status, 200, "{page}");
+        page["recoveries"].clone()
+    };
+    for path in lists {
+        let shown = recoveries(path).await;
+        assert_eq!(shown[0]["waits"], true, "{shown}");
+        assert!(shown[0].get("replay").is_none(), "{shown}");
+    }
+    recover(&world).await;
+    let id = replays(&world).await[0].id.clone();
+    for path in lists {
+        let shown = recoveries(path).await;
+        assert_eq!(shown[0]["replay"], id, "{shown}");
+        assert!(shown[0]["queued"].as_u64().unwrap() > 0, "{shown}");
+        assert!(shown[0]["letters"].as_u64().unwrap() >= 199, "{shown}");
+    }
+    pass(&world, 10 * SECOND, HOUR).await;
+    for path in lists {
+        assert_eq!(recoveries(path).await, Value::Null);
+    }
 }

@@ -44,6 +44,7 @@ pub(super) fn state(replay: &ReplayView) -> Markup {
     };
     html! {
         span class={ "badge " (class) } { (word) }
+        @if replay.recovery.is_some() { " " span.hint { "by itself, after an outage" } }
         @if let Some(reason) = replay.reason { " " span.hint { (reason_text(reason)) } }
     }
 }

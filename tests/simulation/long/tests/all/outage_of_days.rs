@@ -67,9 +67,7 @@ impl Days {
             .subscribe_paths(&PATHS.iter().map(path).collect::<Vec<_>>())
             .await;
         let url = format!("https://{ELSEWHERE}/");
-        world
-            .subscribe(json!({ "endpoint": { "url": url } }))
-            .await;
+        world.subscribe(json!({ "endpoint": { "url": url } })).await;
         world.endpoint.answer_at(ELSEWHERE, Answer::Status(204));
         let mut days = Self {
             world,
@@ -174,7 +172,12 @@ impl Days {
     async fn unresolved(&self) -> BTreeMap<String, Value> {
         let mut letters = BTreeMap::new();
         for (key, bytes) in self.world.buried().await {
-            let resolved = self.world.bucket.get(&layout::resolved(&key)).await.unwrap();
+            let resolved = self
+                .world
+                .bucket
+                .get(&layout::resolved(&key))
+                .await
+                .unwrap();
             let resolved = resolved.map(|it| ResolvedLetters::parse(&it.bytes).unwrap());
             let array: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
             for (index, letter) in array.into_iter().enumerate() {
@@ -196,7 +199,9 @@ impl Days {
 /// The most of these times that lie within a length.
 fn most_within(times: &[Timestamp], length: Duration) -> usize {
     let within = |from: &Timestamp| {
-        let of_it = times.iter().filter(|at| *at >= from && **at < *from + length);
+        let of_it = times
+            .iter()
+            .filter(|at| *at >= from && **at < *from + length);
         of_it.count()
     };
     times.iter().map(within).max().unwrap_or_default()

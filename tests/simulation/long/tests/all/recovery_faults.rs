@@ -17,10 +17,10 @@ const MINUTE: Duration = Duration::from_mins(1);
 const TIME_TO_LIVE: Duration = Duration::from_mins(20);
 
 /// The time in which everything has arrived, a run that fails, or two, included.
-const RECOVERED_IN: Duration = Duration::from_mins(60);
+const RECOVERED_IN: Duration = Duration::from_mins(45);
 
 /// Effects of each port at which something fails, spread over all of them.
-const PLACES: u64 = 14;
+const PLACES: u64 = 8;
 
 const EVENTS: usize = 12;
 
@@ -39,7 +39,9 @@ async fn world(faults: &Faults) -> World {
         .endpoint
         .answer([Answer::Failure(SendFailure::Socket)]);
     for number in 0..EVENTS {
-        world.publish(&[event(&number.to_string())], TIME_TO_LIVE).await;
+        world
+            .publish(&[event(&number.to_string())], TIME_TO_LIVE)
+            .await;
         world.pass_by(SECOND, SECOND).await;
     }
     // The dead-letter queue is left alone until all are given up.
