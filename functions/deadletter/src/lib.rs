@@ -9,6 +9,7 @@ mod letter;
 mod lost_records;
 mod missed;
 mod notices;
+mod outage;
 mod payloads;
 mod receive;
 mod resolved;

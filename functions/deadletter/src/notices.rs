@@ -121,9 +121,10 @@ impl<P: Ports> DeadLetters<P> {
         letters.iter().flat_map(of_letter).collect()
     }
 
-    /// Leaves a message for each letter, side by side, that asks for the notices only; none for a
-    /// letter whose notices were retried for long enough.
-    async fn send_later(
+    /// Leaves a message for each letter, side by side, that asks for the notices only, and for the
+    /// mark of an outage that could not be written; none for a letter of which that was retried for
+    /// long enough.
+    pub(crate) async fn send_later(
         &self,
         letters: Vec<LoadedLetter>,
         fate: Fate<'_>,
@@ -155,10 +156,10 @@ impl<P: Ports> DeadLetters<P> {
 }
 
 /// The successor of a letter whose notices could not be sent: at most one message, and none for a
-/// letter that has no notices.
+/// letter that has no notices and is not to be counted in an outage.
 fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successor> {
     let events = noticed_events(&letter.dead);
-    if events == 0 {
+    if events == 0 && letter.dead.outage_since.is_none() {
         return Vec::new();
     }
     let topic = letter.dead.delivery.topic.clone();

@@ -171,6 +171,7 @@ fn read_redriven(body: &Bytes) -> Result<Readable, FormatError> {
         storage: None,
         object: None,
         dropped: false,
+        outage_since: None,
     };
     Ok(Readable::Letter(Box::new(dead)))
 }

@@ -34,6 +34,7 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
         storage: None,
         object: None,
         dropped: false,
+        outage_since: None,
     };
     let message = ReceivedMessage {
         id: MessageId(id.into()),

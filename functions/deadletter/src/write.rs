@@ -26,7 +26,7 @@ impl<P: Ports> DeadLetters<P> {
     /// was done.
     pub(crate) async fn write(
         &self,
-        letters: Vec<LoadedLetter>,
+        mut letters: Vec<LoadedLetter>,
         deadline: Duration,
     ) -> Vec<MessageId> {
         let Some(first) = letters.first() else {
@@ -35,7 +35,8 @@ impl<P: Ports> DeadLetters<P> {
         if first.letter.dead.asks_for_notices_only() {
             let object = first.letter.dead.object.clone();
             let fate = object.as_deref().map_or(Fate::Dropped, Fate::Written);
-            return self.finish(letters, fate, deadline).await;
+            let is_marked = Box::pin(self.mark_outage(&mut letters, deadline)).await;
+            return self.end(letters, fate, is_marked, deadline).await;
         }
         let delivery = &first.letter.dead.delivery;
         let id = self.ports.entropy.uuid().to_string();
@@ -66,16 +67,32 @@ impl<P: Ports> DeadLetters<P> {
                     self.unwritten.ended(&read.letter.dead);
                 }
                 tracing::info!(%key, events, "dead letters written");
+                let is_marked = Box::pin(self.mark_outage(&mut letters, deadline)).await;
                 Box::pin(self.record_written(&letters, &key, deadline)).await;
                 Box::pin(self.resolve_earlier(&letters, deadline)).await;
                 Box::pin(self.count_missed(&letters, deadline)).await;
-                Box::pin(self.finish(letters, Fate::Written(&key), deadline)).await
+                Box::pin(self.end(letters, Fate::Written(&key), is_marked, deadline)).await
             }
             Err(error) => {
                 self.unwritten.refused(&letters, self.ports.clock.now());
                 tracing::error!(%key, events, error = &error as &dyn Error, "dead letters not written");
                 Box::pin(self.put_off(letters, deadline)).await
             }
+        }
+    }
+
+    /// Finishes letters, or leaves messages for what is still to be done about them.
+    async fn end(
+        &self,
+        letters: Vec<LoadedLetter>,
+        fate: Fate<'_>,
+        is_marked: bool,
+        deadline: Duration,
+    ) -> Vec<MessageId> {
+        if is_marked {
+            self.finish(letters, fate, deadline).await
+        } else {
+            self.send_later(letters, fate, deadline).await
         }
     }
 

@@ -10,6 +10,7 @@ mod kept;
 mod late_answers;
 mod limits;
 mod notify;
+mod outages;
 mod payloads;
 mod plan;
 mod rate_limit;
@@ -38,6 +39,7 @@ use invocation::Invocation;
 use late_answers::LateAnswers;
 pub use limits::{DELAY_STEP_AWS, DeliverSettings, Disabling, LinkBoundsError, RecordsSettings};
 use notify::{DroppedNotices, NoticePorts};
+use outages::Outages;
 use payloads::PayloadReader;
 use plan::plan;
 use rate_limit::RateLimiter;
@@ -223,6 +225,7 @@ impl<P: Ports> Deliver<P> {
                     drain,
                     current,
                     activity: Activity::default(),
+                    outages: Outages::of(&circuit),
                     notices: DroppedNotices {
                         ports: notice_ports,
                         payloads,

@@ -545,6 +545,7 @@ mod tests {
             storage: None,
             object: None,
             dropped: false,
+            outage_since: None,
         };
         let letters = job.with_redirects(vec![letter]);
         let marks = letters[0].delivery.events.iter();

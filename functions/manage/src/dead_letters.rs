@@ -85,8 +85,13 @@ pub(crate) async fn list_all_dead_letters<P: Ports>(
     State(manage): Managed<P>,
     Query(query): Query<DeadLetterQuery>,
 ) -> Answer<DeadLetterPage> {
+    let is_first = query.cursor.is_none();
     let search = query.search(Scope::All, manage.clock.now())?;
-    Ok(JsonResponse::new(manage.search_letters(search).await?))
+    let mut page = manage.search_letters(search).await?;
+    if is_first {
+        page.recoveries = manage.recoveries(layout::RECOVERY).await;
+    }
+    Ok(JsonResponse::new(page))
 }
 
 /// List a topic's dead letters
@@ -103,7 +108,8 @@ pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
     Query(query): Query<DeadLetterQuery>,
 ) -> Answer<DeadLetterPage> {
     let prefix = layout::dead_letters_of_topic(&path.topic);
-    let page = manage
+    let is_first = query.cursor.is_none();
+    let mut page = manage
         .search_letters(query.search(Scope::Topic(prefix.clone()), manage.clock.now())?)
         .await?;
     if is_empty(&page)
@@ -111,6 +117,10 @@ pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
         && manage.load(&path.topic).await?.is_none()
     {
         return Err(unknown_topic(&path.topic).into());
+    }
+    if is_first {
+        let marks = layout::recovery_marks_of(&path.topic);
+        page.recoveries = manage.recoveries(&marks).await;
     }
     Ok(JsonResponse::new(page))
 }
@@ -130,11 +140,19 @@ pub(crate) async fn list_dead_letters<P: Ports>(
     Query(query): Query<DeadLetterQuery>,
 ) -> Answer<DeadLetterPage> {
     let prefix = layout::dead_letters_of(&path.topic, &path.name);
+    let is_first = query.cursor.is_none();
     let search = query.search(Scope::Subscription(prefix.clone()), manage.clock.now())?;
     manage.note_dead_letter_read(&path.topic, &path.name).await;
-    let page = manage.search_letters(search).await?;
+    let mut page = manage.search_letters(search).await?;
     if is_empty(&page) && manage.has_no_letters(&prefix).await? {
         path.find(&manage.existing(&path.topic).await?)?;
+    }
+    if is_first {
+        let mark = layout::recovery_mark(&path.topic, &path.name);
+        let mut recoveries = manage.recoveries(&mark).await;
+        // Other names may begin with this one.
+        recoveries.retain(|it| it.subscription.folded() == path.name.folded());
+        page.recoveries = recoveries;
     }
     Ok(JsonResponse::new(page))
 }

@@ -21,6 +21,7 @@ mod letters;
 mod links;
 mod manage;
 mod paging;
+mod recoveries;
 mod replays;
 mod resend;
 mod resolve;

@@ -126,6 +126,7 @@ pub(crate) async fn resend<P: Ports>(
         key: &key,
         webhook_id: kept,
         letter,
+        earlier: found.earlier,
         subscription: to,
         default_time_to_live,
     };

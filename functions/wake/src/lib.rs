@@ -31,6 +31,7 @@ use jobs::disabled_notices::send_disabled_notices;
 use jobs::gone::disable_gone_subscriptions;
 use jobs::health_notices::look_at_health;
 use jobs::link_notices::look_at_links;
+use jobs::recovery::{MarkWalk, look_at_marks};
 use jobs::release::release;
 use jobs::replays::replay_all;
 use jobs::set_back::SetBack;
@@ -68,6 +69,7 @@ pub struct Wake<P: Ports> {
     is_stopped: AtomicBool,
     dead_letter_walk: DeadLetterWalk,
     resolved_walk: ResolvedWalk,
+    mark_walk: MarkWalk,
 }
 
 impl<P: Ports> Wake<P> {
@@ -81,6 +83,7 @@ impl<P: Ports> Wake<P> {
             is_stopped: AtomicBool::new(false),
             dead_letter_walk: DeadLetterWalk::default(),
             resolved_walk: ResolvedWalk::default(),
+            mark_walk: MarkWalk::default(),
         }
     }
 
@@ -241,8 +244,10 @@ impl<P: Ports> Wake<P> {
         last: &Checkpoint,
     ) -> TemporaryRun {
         let swept = temporary.run(last.swept_to.clone()).await;
+        let notices_topic = self.settings.notices_topic.as_ref();
+        let permits = look_at_marks(run, &self.mark_walk, notices_topic).await;
         // Last: replayed events have waited already, and go on in the next run.
-        replay_all(run).await;
+        replay_all(run, &permits).await;
         if self.deletes_payloads {
             clean_up(run).await;
             if let Some(kept) = self.settings.dead_letter_retention {

@@ -28,6 +28,7 @@ pub mod notice;
 mod pressure;
 pub mod problem;
 mod publish_answer;
+mod recovery;
 mod replay;
 mod request_headers;
 mod resend;
@@ -62,17 +63,18 @@ pub use mistakes::{Mistake, Notation, Written, read_answer, read_written};
 pub use next_attempt::NextAttempt;
 pub use pressure::{PressureFreshness, PressureResource, PressureTopic, PressureView};
 pub use publish_answer::PublishAnswer;
+pub use recovery::RecoveryView;
 pub use replay::{
-    ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest,
-    ReplayResult, ReplaySource, ReplayState, ReplayView,
+    RecoveredOutage, ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason,
+    ReplayRequest, ReplayResult, ReplaySource, ReplayState, ReplayView,
 };
 pub use request_headers::RequestHeader;
 pub use resend::{CancelledEventView, DeadLetterPlace, ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings,
-    EndpointSettings, FilterSettings, HandshakeView, RetryPolicySettings, StatusView,
-    SubscriptionSettings, TopicSettings, Validation,
+    EndpointSettings, FilterSettings, HandshakeView, RecoverySettings, RetryPolicySettings,
+    StatusView, SubscriptionSettings, TopicSettings, Validation,
 };
 pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings, WayOut};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};

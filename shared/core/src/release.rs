@@ -11,6 +11,7 @@ pub mod messages;
 pub mod outage;
 pub mod parked;
 mod quota;
+pub mod recovery;
 pub mod replay;
 pub mod rest;
 mod room;
@@ -28,5 +29,5 @@ pub use replay::{
     LogPlace, Pace, Replay, ReplayMessage, ReplayRequestError, Resend, Selection, Sendable,
     SentAgain, replayed_key,
 };
-pub use room::{Room, own_room};
+pub use room::{Room, own_room, recovery_room};
 pub use speed::{Amount, Order, RunAccount, Speed, Waiting};

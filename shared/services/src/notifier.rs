@@ -30,6 +30,7 @@ const MARKS: Marks = Marks {
     run: None,
     webhook_id: None,
     letter: None,
+    earlier: None,
     redirect: None,
     matched: None,
     counted: None,

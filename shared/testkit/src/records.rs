@@ -50,6 +50,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         not_before_attribute: None,
         delivery_failed_notices: None,
         while_disabled: BTreeMap::new(),
+        recovery: BTreeMap::new(),
         last_changes: Vec::new(),
         settings,
     }

@@ -19,6 +19,7 @@ use super::successors::Successors;
 use crate::current::CurrentSubscriptions;
 use crate::invocation::{Invocation, Job, WaitingMessage};
 use crate::notify::DroppedNotices;
+use crate::outages::Outages;
 
 const RECORDING: &str = "replace a message by its successors and records";
 
@@ -30,6 +31,7 @@ pub(crate) struct Ender<P: Ports> {
     pub(crate) drain: DrainMeter,
     pub(crate) current: Arc<CurrentSubscriptions<P>>,
     pub(crate) activity: Activity,
+    pub(crate) outages: Outages<P>,
     pub(crate) notices: DroppedNotices<P>,
 }
 
@@ -142,13 +144,17 @@ impl<P: Ports> Ender<P> {
         let Settlement {
             mut again,
             mut held,
-            dead,
+            mut dead,
             dropped,
         } = settle(&job.delivery, verdicts, policy);
         job.note_counted(&mut again, false);
         job.note_counted(&mut held, true);
         if let Some(subscription) = &job.subscription {
             Box::pin(self.note_scheduled(invocation, subscription, &again, &held)).await;
+        }
+        if let Some(subscription) = &judged_by {
+            let noted = self.outages.note(invocation, subscription, &mut dead);
+            Box::pin(noted).await;
         }
         let mut successors = Successors::default();
         for letter in &job.with_redirects(dead) {

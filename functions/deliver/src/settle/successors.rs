@@ -103,6 +103,7 @@ mod tests {
             storage: None,
             object: None,
             dropped: false,
+            outage_since: None,
         }
     }
 

@@ -16,6 +16,7 @@ use super::*;
 use crate::invocation::{EntryRef, Job, MessageHandle};
 use crate::limits::{DeliverSettings, RecordsSettings};
 use crate::notify::DroppedNotices;
+use crate::outages::Outages;
 use crate::payloads::PayloadReader;
 use crate::testing::{START, TestPorts, World, delivery, job, secs, subscription};
 
@@ -43,6 +44,7 @@ fn settler(world: &World) -> Settler<TestPorts> {
             drain,
             current: world.current(),
             activity,
+            outages: Outages::of(&Arc::new(world.circuit())),
             notices,
         },
         records,

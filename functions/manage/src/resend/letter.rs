@@ -46,8 +46,10 @@ impl<P: Ports> Manage<P> {
         let known = known.or_else(|| buried.map(DeliveryHistory::webhook_id));
         let is_id_made = known.is_none();
         let webhook_id = known.unwrap_or_else(|| letter.webhook_id_at(&object, index));
+        let earlier = letter.life();
         let found = Found {
             event: letter.event,
+            earlier,
             webhook_id,
             is_id_made,
             letter: Some(LetterPlace { object, index }),

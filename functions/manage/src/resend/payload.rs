@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::ToSendAgain;
 use posthaste_core::events::Event;
-use posthaste_core::model::{LetterPlace, Subscription, Timestamp};
+use posthaste_core::model::{EarlierLife, LetterPlace, Subscription, Timestamp};
 use posthaste_core::stored::{WrittenIn, layout};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::kept_event::KeptEvent;
@@ -42,6 +42,8 @@ pub(super) struct Found {
     pub(super) is_id_made: bool,
     /// Its dead letter, if it became one.
     pub(super) letter: Option<LetterPlace>,
+    /// Its life until now, if its first acceptance is known.
+    pub(super) earlier: Option<EarlierLife>,
 }
 
 impl<P: Ports> Manage<P> {
@@ -62,6 +64,10 @@ impl<P: Ports> Manage<P> {
                     webhook_id: chosen.history.webhook_id(),
                     is_id_made: false,
                     letter,
+                    earlier: Some(EarlierLife {
+                        accepted_at: history.first().accepted_at,
+                        recoveries: 0,
+                    }),
                 });
             }
         }
@@ -123,6 +129,7 @@ impl<P: Ports> Manage<P> {
                     return Ok(Found {
                         webhook_id: letter.webhook_id_at(&key, index),
                         is_id_made: letter.webhook_id.is_none(),
+                        earlier: letter.life(),
                         event: letter.event,
                         letter: Some(LetterPlace { object: key, index }),
                     });

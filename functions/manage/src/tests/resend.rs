@@ -113,9 +113,14 @@ async fn check(records: &[Record], id: &str, webhook_id: &str, still_waits: bool
             replayed: true,
             resent: true,
             webhook_id,
+            earlier: entry.marks.earlier,
             ..Marks::default()
         }
     );
+    // Its first acceptance stays, and by hand nothing is counted.
+    let life = entry.marks.earlier.expect("a life before");
+    assert!(life.accepted_at < delivery.published_at);
+    assert_eq!(life.recoveries, 0);
 }
 
 #[tokio::test]
@@ -453,6 +458,7 @@ fn bury_at(api: &Api, name: &str, events: &[String], at: Timestamp) -> String {
             storage: None,
             object: None,
             dropped: false,
+            outage_since: None,
         };
         let written = dead_letter(&letter, &letter.delivery.events[0], &payload);
         gathered.push(&as_of_0_1_0(&written));

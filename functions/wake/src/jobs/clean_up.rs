@@ -145,8 +145,10 @@ async fn delete_one(
 mod tests {
     use posthaste_core::stored::{IdempotencyRecord, RequestDigest, layout};
 
+    use serde_json::json;
+
     use super::*;
-    use crate::testing::Kit;
+    use crate::testing::{Kit, subscription};
 
     const YEAR: Duration = Duration::from_hours(365 * 24);
     const DAY: Duration = Duration::from_hours(24);
@@ -232,6 +234,22 @@ mod tests {
         check(45, 2).await;
         check(44, ages.len()).await;
         check(0, ages.len()).await;
+    }
+
+    /// A setting of the operator must not end what a subscription asks for.
+    #[tokio::test]
+    async fn dead_letters_that_may_be_recovered_are_kept_for_that_time() {
+        let check = async |recovery: serde_json::Value, expected| {
+            let kit = with_dead_letters(45, &[YEAR, 3 * DAY, 2 * DAY]);
+            let settings = json!({ "recovery": recovery });
+            kit.topic(json!({ "subscriptions": { "billing": subscription(settings) } }));
+            clean_up_dead_letters(kit.run(), &DeadLetterWalk::default(), DAY).await;
+            assert_eq!(dead_letters_left(&kit), expected, "{recovery}");
+        };
+        check(json!({}), 2).await;
+        check(json!({ "within": "P2D" }), 0).await;
+        check(json!({ "within": "P2DT1S" }), 1).await;
+        check(json!({ "enabled": false }), 0).await;
     }
 
     #[tokio::test]

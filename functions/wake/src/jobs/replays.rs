@@ -8,6 +8,7 @@ mod log_walk;
 mod pick;
 mod receiver;
 mod records;
+mod recovery;
 mod sender;
 mod walk;
 
@@ -20,21 +21,30 @@ use posthaste_ports::{Clock, ObjectMeta, ObjectStore, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
 
 use super::ended;
+use super::recovery_permits::{RecoveryPermit, RecoveryPermits};
+use crate::ports::WakePorts;
 use crate::run::Run;
 use left::{LeftReplay, left_replay};
-use receiver::Receiver;
-use records::{Job, ReplayError};
+pub(super) use pick::{Chosen, pick};
+pub(super) use receiver::Receiver;
+pub(super) use records::{Job, ReplayError};
+pub(super) use sender::send;
+pub(super) use walk::read;
 use walk::resume;
 
 /// Most replays that are looked at in one run.
 const REPLAYS_MAX: usize = 100;
 
 /// Works on every replay that has not ended, while there is time.
-pub(crate) async fn replay_all<P: Ports>(run: Run<'_, P>) {
-    ended::work(run, "replays", replay_open(run)).await;
+/// Those that nobody asked for go on where they have a permit.
+pub(crate) async fn replay_all<P: Ports>(run: Run<'_, P>, permits: &RecoveryPermits) {
+    ended::work(run, "replays", replay_open(run, permits)).await;
 }
 
-async fn replay_open<P: Ports>(run: Run<'_, P>) -> Result<(), PortError> {
+async fn replay_open<P: Ports>(
+    run: Run<'_, P>,
+    permits: &RecoveryPermits,
+) -> Result<(), PortError> {
     let mut open = run
         .ports
         .state
@@ -51,7 +61,7 @@ async fn replay_open<P: Ports>(run: Run<'_, P>) -> Result<(), PortError> {
             .key
             .strip_prefix(layout::REPLAYING)
             .unwrap_or_default();
-        let replayed = catch_panic(Box::pin(replay(run, id, &marker))).await;
+        let replayed = catch_panic(Box::pin(replay(run, id, &marker, permits))).await;
         if let Err(error) = replayed.map_err(ReplayError::Panicked).flatten() {
             tracing::error!(
                 replay_id = id,
@@ -68,6 +78,7 @@ async fn replay<P: Ports>(
     run: Run<'_, P>,
     id: &str,
     marker: &ObjectMeta,
+    permits: &RecoveryPermits,
 ) -> Result<(), ReplayError> {
     let ports = run.ports;
     let mut found = Job::load(ports, id).await?;
@@ -102,6 +113,9 @@ async fn replay<P: Ports>(
             )
             .await;
     }
+    if job.record.recovery.is_some() && !may_recover(ports, &mut job, &receiver, permits).await? {
+        return Ok(());
+    }
     if job.record.request.source == ReplaySource::Log {
         log_walk::resume(run, &mut job, receiver).await?;
     } else {
@@ -111,6 +125,39 @@ async fn replay<P: Ports>(
         close(&ports.state, id).await
     } else {
         Ok(())
+    }
+}
+
+/// Whether a replay that nobody asked for goes on in this run. Says why it does not, and from when
+/// its rate rises if it does after a rest.
+async fn may_recover<P: Ports>(
+    ports: &WakePorts<P>,
+    job: &mut Job,
+    receiver: &Receiver,
+    permits: &RecoveryPermits,
+) -> Result<bool, ReplayError> {
+    if !receiver.subscription.recovery.enabled {
+        let off = Some(ReplayReason::RecoveryOff);
+        job.turn(ports, ReplayState::Cancelled, off).await?;
+        close(&ports.state, &job.record.id).await?;
+        return Ok(false);
+    }
+    match permits.get(&job.record.id) {
+        Some(RecoveryPermit::Runs) => {
+            let has_rested = job.record.reason == Some(ReplayReason::Outage);
+            if let Some(origin) = job.record.recovery.as_mut().filter(|_| has_rested) {
+                origin.ramp_from = ports.clock.now();
+                job.turn(ports, ReplayState::Running, None).await?;
+            }
+            Ok(true)
+        }
+        Some(RecoveryPermit::Rests) => {
+            let outage = Some(ReplayReason::Outage);
+            job.turn(ports, ReplayState::Waiting, outage).await?;
+            Ok(false)
+        }
+        // Its mark was not looked at in this run.
+        None => Ok(false),
     }
 }
 

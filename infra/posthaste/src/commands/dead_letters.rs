@@ -65,6 +65,7 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetter
         let is_stuck = page.dead_letters.is_empty() && page.cursor == all.cursor;
         all.dead_letters.extend(page.dead_letters);
         all.failures.extend(page.failures);
+        all.recoveries.extend(page.recoveries);
         all.note = page.note;
         all.cursor = page.cursor;
         if is_stuck || all.cursor.is_none() || all.dead_letters.len() >= wanted {
@@ -101,6 +102,10 @@ fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
     let rows = page.dead_letters.iter().map(row).collect();
     let reply = Reply::new(json!(page)).list(HEADER, rows, none(arguments));
     let reply = replays::failures(reply, "cannot be read", &page.failures);
+    let reply = page
+        .recoveries
+        .iter()
+        .fold(reply, |reply, recovery| reply.note(recovery.line()));
     let reply = page
         .note
         .iter()

@@ -259,6 +259,10 @@ fn shown(replay: &ReplayView) -> Reply {
         ));
     }
     answer = left_out(answer, &replay.left_out);
+    if let Some(outage) = replay.recovery {
+        let since = outage.outage_since.0;
+        answer = answer.line(format!("began by itself, after an outage since {since}"));
+    }
     if let Some(reason) = replay.reason {
         answer = answer.line(format!("{:?}: {reason:?}", replay.state));
     }

@@ -16,7 +16,7 @@ use self::delivery_headers::delivery_headers;
 #[cfg(test)]
 pub(crate) use self::filter::filter as compile_filter;
 use self::filter::filter;
-use self::policy::{batching, dead_letter_policy, idle, lifetime, retry_policy};
+use self::policy::{batching, dead_letter_policy, idle, lifetime, recovery, retry_policy};
 pub use self::problem::{FilterProblem, Problem, SettingsError};
 use self::problem::{count_in, duration_from, duration_in, error};
 use self::schemas::{content_mode, delivery_schema, input_mapping};
@@ -25,9 +25,9 @@ use crate::attempt::SigningSecret;
 use crate::events::is_extension_name;
 use crate::filter::FilterSet;
 use crate::model::{
-    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EndpointUrl,
-    SUBSCRIPTIONS_PER_TOPIC_MAX, Schema, Subscription, SubscriptionName, Timestamp, Topic,
-    TopicKeys, TopicName,
+    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EVENT_TIME_TO_LIVE_MINUTES_MAX,
+    EndpointUrl, SUBSCRIPTIONS_PER_TOPIC_MAX, Schema, Subscription, SubscriptionName, Timestamp,
+    Topic, TopicKeys, TopicName,
 };
 
 /// Checks a topic and its subscriptions and fills in every default.
@@ -62,6 +62,9 @@ pub fn compile_topic(
         let mut compiled =
             compile_subscription(name, settings.input_schema, subscription_name, written)
                 .map_err(within)?;
+        if !lives_for_a_day(settings, written) {
+            compiled.recovery.enabled = false;
+        }
         compiled.lifetime.topic_idle = idle;
         compiled.delivery_log = settings.delivery_log;
         if subscriptions
@@ -113,6 +116,14 @@ fn not_before_attribute(settings: &TopicSettings) -> Result<Option<String>, Sett
     Err(error("notBeforeAttribute", problem))
 }
 
+/// Whether the topic leaves events the day in which their outage may end, or recovery was asked
+/// for. Where it does not, an event is worth nothing later.
+fn lives_for_a_day(topic: &TopicSettings, written: &SubscriptionSettings) -> bool {
+    let asked = written.recovery.and_then(|recovery| recovery.enabled);
+    let day = Duration::from_mins(u64::from(EVENT_TIME_TO_LIVE_MINUTES_MAX));
+    asked.is_some() || topic.default_time_to_live.is_none_or(|ttl| ttl.0 >= day)
+}
+
 /// Checks a subscription and fills in every default.
 pub fn compile_subscription(
     topic: &TopicName,
@@ -156,6 +167,7 @@ pub fn compile_subscription(
         retry: retry_policy(&settings.retry_policy)?,
         batching,
         dead_letter: dead_letter_policy(&settings.dead_letter)?,
+        recovery: recovery(settings)?,
         delivery_headers: delivery_headers(&settings.delivery_headers, batching)?,
         signing: signing(&settings.signing)?,
         lifetime: lifetime(settings)?,

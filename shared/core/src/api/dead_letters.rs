@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{IsoTimestamp, LeftOut, ReplayFailure, ReplayRequest};
+use super::{IsoTimestamp, LeftOut, RecoveryView, ReplayFailure, ReplayRequest};
 use crate::attempt::DeadLetterReason;
 use crate::model::{Timestamp, WrittenTime};
 
@@ -55,6 +55,10 @@ pub struct DeadLetterPage {
     /// Objects that cannot be read as dead letters, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
+    /// Dead letters that are sent again by themselves, of at most 20 subscriptions. Only on the
+    /// first page.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recoveries: Vec<RecoveryView>,
     /// What else is to be known of the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

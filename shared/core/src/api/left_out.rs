@@ -26,6 +26,12 @@ pub enum LeftOutReason {
     OtherResult,
     /// A delivery whose last attempt had another status.
     OtherStatus,
+    /// An event that was given up while its endpoint was well.
+    NoOutage,
+    /// An event that was accepted longer ago than recovery goes back.
+    TooOld,
+    /// An event that recovery has sent as often as it does.
+    RecoveredOften,
     /// A reason that only a newer posthaste knows.
     #[serde(other)]
     Unknown,
@@ -59,6 +65,9 @@ impl LeftOutReason {
             Self::SentAgain => "sent by a replay or a resend",
             Self::OtherResult => "that ended in another way",
             Self::OtherStatus => "with another status",
+            Self::NoOutage => "given up while the endpoint was well",
+            Self::TooOld => "accepted too long ago",
+            Self::RecoveredOften => "that recovery has sent three times",
             Self::Unknown => "for a reason that only a newer posthaste knows",
         }
     }

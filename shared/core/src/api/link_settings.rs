@@ -40,6 +40,9 @@ pub struct LinkSettings {
     /// The number of failures, while others succeeded, after which an event is delivered alone and
     /// last (Exchange's `PerMsgFailuresBeforeMarkingAsProblem`). 2.
     pub problem_failures: Option<u32>,
+    /// The time for which an endpoint must have been well before its dead letters are recovered.
+    /// PT5M.
+    pub recover_after: Option<IsoDuration>,
     /// The number of tries in a row that failed, after which a subscription is failing. 10.
     pub failing_in_row: Option<u32>,
     /// The share of tries that failed, in percent, from which on it is failing. 50.
@@ -79,6 +82,7 @@ impl LinkSettings {
                 .suppress_state_changes
                 .unwrap_or(default.suppress_state_changes),
             problem_failures: self.problem_failures.unwrap_or(default.problem_failures),
+            recover_after: length(self.recover_after, default.recover_after),
             arrivals: self.arrivals(),
         };
         settings.validate()?;

@@ -10,6 +10,7 @@ mod health;
 mod later;
 mod link;
 mod pressure;
+mod recovering;
 
 use crate::events::{Event, EventError};
 use crate::model::{Hops, Schema, Topic};
@@ -25,6 +26,7 @@ pub use self::health::{
 pub use self::later::{Fate, later};
 pub use self::link::{LINK_DOWN, LINK_UP, LinkChanged};
 pub use self::pressure::PRESSURE_CHANGED;
+pub use self::recovering::{Recovering, SUBSCRIPTION_RECOVERING};
 
 /// The news that a notice tells.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +42,8 @@ pub enum Notice<'a> {
     /// A subscription or a link is failing, or is healthy again, an event is late, or what a
     /// disabled subscription misses will soon be skipped.
     Health(HealthNews<'a>),
+    /// Dead letters of an outage are sent again by themselves.
+    Recovering(Recovering<'a>),
 }
 
 impl Notice<'_> {
@@ -50,7 +54,11 @@ impl Notice<'_> {
             Self::Failed(Failed { letter, .. }) => {
                 topic.accepted(letter.delivery.identity, letter.delivery.published_at)
             }
-            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) | Self::Health(_) => true,
+            Self::Disabled(_)
+            | Self::Pressure(_)
+            | Self::Link(_)
+            | Self::Health(_)
+            | Self::Recovering(_) => true,
         }
     }
 
@@ -59,9 +67,11 @@ impl Notice<'_> {
     pub fn hops(&self) -> Hops {
         match self {
             Self::Failed(failed) => failed.letter.delivery.hops,
-            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) | Self::Health(_) => {
-                Hops::default()
-            }
+            Self::Disabled(_)
+            | Self::Pressure(_)
+            | Self::Link(_)
+            | Self::Health(_)
+            | Self::Recovering(_) => Hops::default(),
         }
     }
 
@@ -75,6 +85,7 @@ impl Notice<'_> {
             Self::Pressure(change) => change.event(schema),
             Self::Link(changed) => changed.event(schema),
             Self::Health(news) => news.event(schema),
+            Self::Recovering(recovering) => recovering.event(schema),
         }
     }
 }

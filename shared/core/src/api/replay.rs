@@ -148,6 +148,10 @@ pub enum ReplayReason {
     Requested,
     /// The subscription, or its topic, was deleted.
     SubscriptionDeleted,
+    /// The endpoint is not well, or has not been for long enough: recovery waits.
+    Outage,
+    /// Recovery of the subscription was turned off.
+    RecoveryOff,
 }
 
 display_the_word!(ReplayState, ReplayReason);
@@ -217,8 +221,20 @@ pub struct ReplayView {
     pub created_at: IsoTimestamp,
     /// The time of the last progress.
     pub updated_at: IsoTimestamp,
+    /// The outage whose dead letters it recovers, if nobody asked for it: posthaste began it by
+    /// itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveredOutage>,
     /// The request for the replay.
     pub request: ReplayRequest,
+}
+
+/// The outage whose dead letters a replay recovers by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecoveredOutage {
+    /// The time since which the endpoint was not well.
+    pub outage_since: IsoTimestamp,
 }
 
 /// What became of the queued events of a replay, as the delivery log says.

@@ -112,6 +112,11 @@ pub struct SubscriptionSettings {
     /// The treatment of events that are given up.
     #[serde(default)]
     pub dead_letter: DeadLetterSettings,
+    /// Whether events that were given up in an outage are sent again by themselves once their
+    /// endpoint is well. When left out, they are where dead letters are kept and events live for
+    /// 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoverySettings>,
     /// What becomes of events that are published while the subscription is disabled: dead letters
     /// with the reason `SubscriptionDisabled`, or nothing, counted and logged. When left out,
     /// `deadLetter` for seven days after an answer of the endpoint disabled it, and `skip` else.
@@ -266,6 +271,25 @@ pub struct DeadLetterSettings {
     /// left out, nothing is dropped: the write is retried until the bucket takes the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub give_up_after: Option<IsoDuration>,
+}
+
+/// The recovery of events that were given up while their endpoint was not well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RecoverySettings {
+    /// Whether they are sent again by themselves. When left out, true where `deadLetter.enabled`
+    /// is true and the time to live of events is 24 hours: who sets a shorter one says that an
+    /// event is worth nothing later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// The time after its first acceptance in which an event is sent again, PT1H to P30D. P14D when
+    /// left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<IsoDuration>,
+    /// The most of these events a second, 1 to 1000. 50 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000)]
+    pub rate_per_second: Option<u32>,
 }
 
 /// Whether a subscription's events are delivered.

@@ -28,6 +28,7 @@ pub fn may_begin(planned: &Subscription, current: &Subscription, now: Timestamp)
         retry: _,
         batching,
         dead_letter: _,
+        recovery: _,
         delivery_headers,
         signing,
         lifetime,

@@ -243,6 +243,7 @@ impl Settlement {
                     storage: None,
                     object: None,
                     dropped: false,
+                    outage_since: None,
                 });
             }
         }

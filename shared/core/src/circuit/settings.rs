@@ -30,6 +30,10 @@ const RAMP: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::fr
 /// Longest time after which a notice is sent.
 const CHANGE_DELAY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
 
+/// Shortest and longest time before recovery: `wake` looks once a minute, and an endpoint that is
+/// down for a part of each day would never have recovered.
+const RECOVER: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(12);
+
 /// Shares in percent that make sense.
 const PERCENT: RangeInclusive<u32> = 1..=100;
 
@@ -71,6 +75,8 @@ pub struct HealthSettings {
     /// An event that failed so often while others succeeded is a problem event
     /// (`PerMsgFailuresBeforeMarkingAsProblem`).
     pub problem_failures: u32,
+    /// The time for which an endpoint must have been well before its dead letters are recovered.
+    pub recover_after: Duration,
     /// When a subscription is failing, and when it is healthy again.
     pub arrivals: ArrivalSettings,
 }
@@ -129,6 +135,7 @@ impl Default for HealthSettings {
             state_change_delay: Duration::from_mins(5),
             suppress_state_changes: false,
             problem_failures: 2,
+            recover_after: Duration::from_mins(5),
             arrivals: ArrivalSettings::default(),
         }
     }
@@ -158,6 +165,7 @@ impl HealthSettings {
             ("probeLease", self.probe_lease, PROBE),
             ("rampStep", self.ramp_step, RAMP),
             ("stateChangeDelay", self.state_change_delay, CHANGE_DELAY),
+            ("recoverAfter", self.recover_after, RECOVER),
             ("failingWindow", arrivals.window, WINDOW),
             ("failingAfter", arrivals.failing_after, ARRIVAL),
             ("delayedAfter", arrivals.delayed_after, ARRIVAL),

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::incident::{Delayed, DueNotice, Incident, LinkIncident};
 use super::missed::{Missed, MissedEnd};
+use super::settings::ArrivalSettings;
 use super::tries::Tries;
-use crate::model::{SubscriptionName, TopicName};
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// Most subscriptions in the book. Any beyond count as healthy: 2,000 entries of some 500 bytes
 /// are read and written as one object in some ten milliseconds.
@@ -50,6 +51,23 @@ pub struct HealthBook {
 /// The key of a subscription in the book: both names, folded.
 pub fn book_key(topic: &TopicName, subscription: &SubscriptionName) -> String {
     [&*topic.folded(), ".", &subscription.folded()].concat()
+}
+
+impl SubscriptionHealth {
+    /// Whether it fails, and was tried since then: what is not tried says nothing any more.
+    pub fn has_failed_since(
+        &self,
+        since: Timestamp,
+        now: Timestamp,
+        settings: &ArrivalSettings,
+    ) -> bool {
+        let is_open = self
+            .incident
+            .as_ref()
+            .is_some_and(|incident| incident.recovered_at.is_none());
+        let is_failing = is_open || self.tries.is_failing(now, settings);
+        is_failing && self.tries.known_at().is_some_and(|at| at >= since)
+    }
 }
 
 impl HealthBook {

@@ -10,8 +10,8 @@ use crate::attempt::decide::is_expired;
 use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure, webhook_id_of};
 use crate::events::Envelope;
 use crate::model::{
-    DeliveryLogMode, Hops, Identity, Payload, Schema, Subscription, SubscriptionName, Timestamp,
-    TopicName,
+    DeliveryLogMode, EarlierLife, Hops, Identity, Payload, Schema, Subscription, SubscriptionName,
+    Timestamp, TopicName,
 };
 
 /// Events of one subscription that wait for, or are in, the same attempt.
@@ -109,6 +109,9 @@ pub struct Marks {
     pub webhook_id: Option<String>,
     /// The dead letter that it was made of; `None` where it was made of the delivery log.
     pub letter: Option<LetterPlace>,
+    /// The earlier life of an event that was made of a dead letter. `None` where an older program
+    /// made it.
+    pub earlier: Option<EarlierLife>,
     /// The place to which the last attempt was redirected, where the event was given up after it.
     pub redirect: Option<String>,
     /// All subscriptions that the event is meant for ([`matched_names`]), until its first attempt.
@@ -204,6 +207,9 @@ pub struct DeadLetter {
     /// Whether it was dropped, as its subscription asks, and only the notice about it is missing.
     /// It is not written to the bucket.
     pub dropped: bool,
+    /// The time since which its link or its subscription was not well when it was given up; `None`
+    /// if both were well, or it was given up for a reason that no outage explains.
+    pub outage_since: Option<Timestamp>,
 }
 
 /// The trouble of a dead letter that cannot reach its bucket.

@@ -405,6 +405,24 @@ pub const REPLAY_KEYS_MAX: usize = 1000;
 /// Most failures that a replay shows; all are counted.
 pub const REPLAY_FAILURES_SHOWN_MAX: usize = 20;
 
+/// Events per second at which recovery goes when its subscription does not say: half of what a
+/// replay by hand has, because nobody looks on.
+pub const RECOVERY_RATE_DEFAULT: u32 = 50;
+
+/// The time after its first acceptance in which recovery sends an event, when its subscription does
+/// not say: two weeks, as long as SQS keeps a message.
+pub const RECOVERY_WITHIN_DEFAULT: Duration = Duration::from_hours(14 * 24);
+
+/// Shortest such time: an endpoint is known to be down after some minutes.
+pub const RECOVERY_WITHIN_MIN: Duration = Duration::from_hours(1);
+
+/// Longest such time: as long as a replay can be looked at.
+pub const RECOVERY_WITHIN_MAX: Duration = REPLAY_KEPT;
+
+/// The number of times that recovery sends an event. One that fails whenever it is sent may be what
+/// brings its endpoint down.
+pub const RECOVERIES_MAX: u8 = 3;
+
 /// The time for which a replay that ended can be looked at.
 pub const REPLAY_KEPT: Duration = Duration::from_hours(30 * 24);
 

@@ -11,7 +11,7 @@ use crate::attempt::{Batching, DeliveryHeader, Rate, RetryPolicy, SigningSecret}
 use crate::filter::{Filter, FilterSet};
 use crate::model::{
     ContentMode, Created, Creation, DISABLED_KEPT, DeliveryLogMode, EndpointUrl, Identity,
-    InputMapping, Lifetime, Schema, Secret, SubscriptionName, Timestamp, TopicName,
+    InputMapping, Lifetime, RecoveryPolicy, Schema, Secret, SubscriptionName, Timestamp, TopicName,
 };
 use crate::pressure::Tier;
 use crate::word::display_the_word;
@@ -82,6 +82,8 @@ pub struct Subscription {
     pub batching: Batching,
     /// The treatment of events that are given up.
     pub dead_letter: DeadLetterPolicy,
+    /// Whether dead letters of an outage are sent again by themselves.
+    pub recovery: RecoveryPolicy,
     /// The headers that are added to its requests.
     pub delivery_headers: Vec<DeliveryHeader>,
     /// The secrets that sign its requests.

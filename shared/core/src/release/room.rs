@@ -31,6 +31,18 @@ pub fn own_room(state: Option<&PressureState>, due: u64) -> usize {
     usize::try_from(free).unwrap_or(usize::MAX).max(OWN_TRICKLE)
 }
 
+/// The most events that recovery may send to a subscription in a run, where so many deliveries of
+/// it are due already: what was accepted since goes first. Where the queue is not counted, its rate
+/// alone bounds it.
+pub fn recovery_room(state: Option<&PressureState>, due: u64) -> usize {
+    let queue = state.and_then(|state| state.resource(Resource::SubmissionQueue));
+    let Some(queue) = queue else {
+        return usize::MAX;
+    };
+    let free = (queue.thresholds.normal / NORMAL_DIVISOR).saturating_sub(due);
+    usize::try_from(free).unwrap_or(usize::MAX)
+}
+
 /// The number of deliveries that may be released until the queue is counted again. A count is some
 /// seconds old, up to a minute on AWS. So a release is taken off the count and never added back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

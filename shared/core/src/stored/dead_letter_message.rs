@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::delivery::{WIRE_VERSION, parse_delivery, put_open_object, render_delivery};
 use super::format::{Format, FormatError};
 use crate::attempt::DeadLetterReason;
-use crate::model::{DeadLetter, StorageTrouble};
+use crate::model::{DeadLetter, StorageTrouble, Timestamp};
 
 const FORMAT: Format = Format {
     name: "a dead-letter message",
@@ -36,6 +36,13 @@ struct Head {
     /// version 1 itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     missed: bool,
+    /// Later than version 1 itself: release 0.1 passes it over, and such a letter is not recovered.
+    #[serde(
+        rename = "outageSince",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    outage_since: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -54,6 +61,7 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
         reason,
         storage,
         dropped,
+        outage_since,
         ..
     } = *letter;
     let missed = reason == DeadLetterReason::SubscriptionDisabled;
@@ -68,6 +76,7 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
         object: letter.object.clone(),
         dropped,
         missed,
+        outage_since,
     };
     put_open_object(&mut body, &head);
     body.extend_from_slice(b",\"delivery\":");
@@ -86,6 +95,7 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
         object,
         dropped,
         missed,
+        outage_since,
         ..
     } = head;
     let reason = if missed {
@@ -100,6 +110,7 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
         storage,
         object,
         dropped,
+        outage_since,
     })
 }
 
@@ -143,6 +154,7 @@ mod tests {
             }),
             object: None,
             dropped: false,
+            outage_since: None,
         }
     }
 
@@ -201,6 +213,17 @@ mod tests {
         );
         let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_DROPPED.as_bytes()));
         assert_eq!(read.unwrap(), letter);
+    }
+
+    #[test]
+    fn a_dead_letter_says_since_when_its_endpoint_was_not_well() {
+        let letter = DeadLetter {
+            outage_since: Some(Timestamp::from_millis(1_700_000_000_000)),
+            ..dead_letter()
+        };
+        let body = render_dead_letter(&letter);
+        assert!(body.windows(13).any(|part| part == b"\"outageSince\""));
+        assert_eq!(parse_dead_letter(&body).unwrap(), letter);
     }
 
     #[test]

@@ -26,8 +26,8 @@ use super::format::{Format, FormatError};
 use crate::attempt::EventSize;
 use crate::events::Envelope;
 use crate::model::{
-    Carried, Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload,
-    PayloadDigest, Scheduled, Schema, SubscriptionName, Timestamp, TopicName,
+    Carried, Delivery, EarlierLife, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks,
+    Payload, PayloadDigest, Scheduled, Schema, SubscriptionName, Timestamp, TopicName,
 };
 
 /// The newest version this program reads.
@@ -106,6 +106,9 @@ struct EntryWire<'a> {
     webhook_id: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     letter: Option<Cow<'a, LetterPlace>>,
+    /// An older program passes it over, and drops it with a retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    earlier: Option<EarlierLife>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redirect: Option<Cow<'a, str>>,
     /// Only where it differs from that of the event before: the events of a message are mostly
@@ -287,6 +290,7 @@ impl EntryWire<'_> {
                 run: self.run.map(Cow::into_owned),
                 webhook_id: self.webhook_id.map(Cow::into_owned),
                 letter: self.letter.map(Cow::into_owned),
+                earlier: self.earlier,
                 redirect: self.redirect.map(Cow::into_owned),
                 matched,
                 counted: self.counted,
@@ -364,6 +368,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
         run,
         webhook_id,
         letter,
+        earlier,
         redirect,
         matched: _,
         counted,
@@ -380,6 +385,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
         run: run.as_deref().map(Cow::Borrowed),
         webhook_id: webhook_id.as_deref().map(Cow::Borrowed),
         letter: letter.as_ref().map(Cow::Borrowed),
+        earlier: *earlier,
         redirect: redirect.as_deref().map(Cow::Borrowed),
         matched: matched.map(Cow::Borrowed),
         counted: *counted,

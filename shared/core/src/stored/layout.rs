@@ -28,6 +28,7 @@ pub use super::parked::{
 };
 pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};
+pub use super::recovery_mark::{RECOVERY, recovery_mark, recovery_marks_of};
 pub use super::refused_letters::{REFUSED, refused};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
 pub use super::replay_claim::{CLAIMS, replay_claim};

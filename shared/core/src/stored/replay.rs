@@ -2,9 +2,9 @@
 //!
 //! Keys `replays/{id}.json` and `replaying/{id}`. The marker is what wake lists, so that it looks at
 //! no others. It holds the record as it was asked for, and is written before the record; older
-//! programs wrote it empty. Versions 1 to 5; written by manage and wake by conditional put, read by
+//! programs wrote it empty. Versions 1 to 6; written by manage and wake by conditional put, read by
 //! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`,
-//! `replay-v3.json`, `replay-v4.json`, `replay-v5.json`.
+//! `replay-v3.json`, `replay-v4.json`, `replay-v5.json`, `replay-v6.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
@@ -14,12 +14,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::format::{Format, FormatError, render};
 use crate::api::{
-    IsoTimestamp, LeftOut, ReplayFailure, ReplayReason, ReplayRequest, ReplaySource, ReplayState,
-    ReplayView,
+    IsoTimestamp, LeftOut, RecoveredOutage, ReplayFailure, ReplayReason, ReplayRequest,
+    ReplaySource, ReplayState, ReplayView,
 };
 use crate::attempt::DeadLetterReason;
 use crate::model::{
-    Created, Identity, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName,
+    Created, Identity, LetterPlace, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp,
+    TopicName,
 };
 
 /// The prefix of all replays.
@@ -66,7 +67,7 @@ pub fn replaying(id: &str) -> String {
 
 const FORMAT: Format = Format {
     name: "the record of a replay",
-    newest: VERSION_5,
+    newest: VERSION_6,
 };
 
 /// The version of a replay without an identity that leaves out what is former: one of an older
@@ -87,6 +88,9 @@ const VERSION_4: u32 = 4;
 /// The version of one that gives its events new ids: release 0.1 does not know the member.
 const VERSION_5: u32 = 5;
 
+/// The version of one that recovers letters of an outage. An older program would send all letters.
+const VERSION_6: u32 = 6;
+
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -105,6 +109,9 @@ pub struct ReplayRecord {
     pub identity: Option<Identity>,
     /// The request.
     pub request: ReplayRequest,
+    /// The outage that it recovers from, if wake began it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryOrigin>,
     /// The time of the request.
     pub created_at: Timestamp,
     /// The time of the last write.
@@ -118,6 +125,24 @@ pub struct ReplayRecord {
     pub reason: Option<ReplayReason>,
     /// The progress.
     pub progress: ReplayProgress,
+}
+
+/// The origin of a replay that nobody asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecoveryOrigin {
+    /// The outage whose letters are recovered.
+    #[serde(flatten)]
+    pub outage: RecoveredOutage,
+    /// Letters of outages that began until then are left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_at: Option<Timestamp>,
+    /// A letter that is on its way already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_its_way: Option<LetterPlace>,
+    /// The time at which it began, or last went on after the endpoint was not well: its rate rises
+    /// from then.
+    pub ramp_from: Timestamp,
 }
 
 /// The progress of a replay. Everything up to here was sent, or counted as failed.
@@ -208,6 +233,7 @@ impl ReplayRecord {
             subscription,
             identity,
             request,
+            recovery: None,
             created_at: now,
             updated_at: now,
             state: ReplayState::Running,
@@ -216,6 +242,16 @@ impl ReplayRecord {
                 paced_until: now,
                 ..ReplayProgress::default()
             },
+        }
+    }
+
+    /// The same replay, begun by wake itself.
+    #[must_use]
+    pub fn of_recovery(self, origin: RecoveryOrigin) -> Self {
+        Self {
+            v: VERSION_6,
+            recovery: Some(origin),
+            ..self
         }
     }
 
@@ -272,6 +308,7 @@ impl ReplayRecord {
             outcomes: None,
             created_at: IsoTimestamp(self.created_at),
             updated_at: IsoTimestamp(self.updated_at),
+            recovery: self.recovery.as_ref().map(|origin| origin.outage),
             request: self.request.clone(),
         }
     }
@@ -356,6 +393,39 @@ mod tests {
 
     /// Version 5 as it was first written. Never edited.
     const V5: &str = include_str!("fixtures/replay-v5.json");
+
+    /// Version 6 as it was first written. Never edited.
+    const V6: &str = include_str!("fixtures/replay-v6.json");
+
+    #[test]
+    fn recovery_is_written_as_its_fixture_and_read_back() {
+        let now = Timestamp::from_millis(1_795_256_100_000);
+        let request = json!({ "from": "2026-11-21T10:00:00Z", "ratePerSecond": 50 });
+        let origin = RecoveryOrigin {
+            outage: RecoveredOutage {
+                outage_since: IsoTimestamp(now),
+            },
+            cancelled_at: Some(Timestamp::from_millis(1_795_000_000_000)),
+            on_its_way: Some(LetterPlace {
+                object: "ORDERS/BILLING/2026/11/21/10/x.json".to_owned(),
+                index: 2,
+            }),
+            ramp_from: now,
+        };
+        let record = ReplayRecord::new(
+            "20261121T101500Z-0b8b9c5e".to_owned(),
+            TopicName::parse("orders").unwrap(),
+            (
+                SubscriptionName::parse("billing").unwrap(),
+                &Created::UNKNOWN,
+            ),
+            serde_json::from_value(request).unwrap(),
+            now,
+        );
+        let record = record.of_recovery(origin);
+        assert_eq!(record.render(), V6.trim_end());
+        assert_eq!(ReplayRecord::parse(V6.as_bytes()).unwrap(), record);
+    }
 
     #[test]
     fn replay_that_queued_nothing_of_what_it_found_has_failed() {
@@ -526,11 +596,11 @@ mod tests {
             Err(FormatError::Malformed(..))
         ));
         let newer = V1
-            .replace("\"v\":1", "\"v\":6")
+            .replace("\"v\":1", "\"v\":7")
             .replace("\"id\"", "\"name\"");
         assert!(matches!(
             ReplayRecord::parse(newer.as_bytes()),
-            Err(FormatError::Newer(6))
+            Err(FormatError::Newer(7))
         ));
     }
 

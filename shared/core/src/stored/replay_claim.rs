@@ -51,6 +51,11 @@ pub fn replay_claim(replay: &ReplayRecord) -> String {
         replay.identity,
         selection,
     );
+    if replay.recovery.is_some() {
+        // One recovery of a subscription at a time, whatever its letters.
+        let (topic, subscription, identity, _) = of;
+        return selection_key(CLAIMS, &(topic, subscription, identity, "recovery"));
+    }
     selection_key(CLAIMS, &of)
 }
 

@@ -4,8 +4,9 @@
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
 //! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
-//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-not-before.json`, `topic-v1-while-disabled.json`,
-//! `topic-v1-last-changes.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-not-before.json`,
+//! `topic-v1-while-disabled.json`, `topic-v1-last-changes.json`, `topic-v1-recovery.json`,
+//! `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
@@ -19,8 +20,8 @@ use std::time::Duration;
 
 use super::format::{Format, FormatError, render};
 use crate::api::{
-    KeyName, SecretText, SettingsError, SubscriptionSettings, TierKeys, TopicKeysView,
-    TopicSettings, compile_topic,
+    KeyName, RecoverySettings, SecretText, SettingsError, SubscriptionSettings, TierKeys,
+    TopicKeysView, TopicSettings, compile_topic,
 };
 use crate::model::{
     Created, CreationId, Creations, DeliveryLogMode, Secret, SubscriptionName, Timestamp, Topic,
@@ -104,6 +105,9 @@ pub struct TopicRecord {
     /// The place of `while_disabled` of each subscription, for the same reason; empty in memory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub while_disabled: BTreeMap<SubscriptionName, WhileDisabled>,
+    /// The place of `recovery` of each subscription, for the same reason; empty in memory.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub recovery: BTreeMap<SubscriptionName, RecoverySettings>,
     /// The ids of the audit entries of the last changes, the newest last. A writer that got no
     /// answer finds its own here, although another writer came after it. Older programs pass them
     /// over, and drop them when they write.
@@ -150,6 +154,7 @@ impl TopicRecord {
             not_before_attribute: None,
             delivery_failed_notices: None,
             while_disabled: BTreeMap::new(),
+            recovery: BTreeMap::new(),
             last_changes: Vec::new(),
             settings: TopicSettings::default(),
         }
@@ -167,6 +172,11 @@ impl TopicRecord {
         for (name, chosen) in take(&mut record.while_disabled) {
             if let Some(subscription) = record.settings.subscriptions.get_mut(&name) {
                 subscription.while_disabled = Some(chosen);
+            }
+        }
+        for (name, chosen) in take(&mut record.recovery) {
+            if let Some(subscription) = record.settings.subscriptions.get_mut(&name) {
+                subscription.recovery = Some(chosen);
             }
         }
         Ok(record)
@@ -205,6 +215,9 @@ impl TopicRecord {
             let chosen = subscription.while_disabled.take();
             let chosen = chosen.map(|chosen| (name.clone(), chosen));
             stored.while_disabled.extend(chosen);
+            let recovery = subscription.recovery.take();
+            let recovery = recovery.map(|recovery| (name.clone(), recovery));
+            stored.recovery.extend(recovery);
         }
         stored.v = stored.version();
         render(&stored)
@@ -390,6 +403,7 @@ mod tests {
     /// Version 1 with a mode of the delivery log, which older programs pass over. Never edited.
     const V1_DELIVERY_LOG: &str = include_str!("fixtures/topic-v1-delivery-log.json");
     const V1_WHILE_DISABLED: &str = include_str!("fixtures/topic-v1-while-disabled.json");
+    const V1_RECOVERY: &str = include_str!("fixtures/topic-v1-recovery.json");
     const V1_RECORD_UNMATCHED: &str = include_str!("fixtures/topic-v1-record-unmatched.json");
 
     /// Version 1 of a topic whose events may be scheduled by an extension. Never edited.
@@ -544,6 +558,20 @@ mod tests {
         assert_eq!(
             record.compile().unwrap().subscriptions["billing"].while_disabled,
             None
+        );
+    }
+
+    #[test]
+    fn record_with_a_recovery_is_as_its_fixture() {
+        let record = TopicRecord::parse(V1_RECOVERY.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_RECOVERY.trim_end());
+        let recovery = record.compile().unwrap().subscriptions["billing"].recovery;
+        assert_eq!((recovery.enabled, recovery.rate_per_second), (false, 20));
+        let older = TopicRecord::parse(V1.as_bytes()).unwrap();
+        assert!(
+            older.compile().unwrap().subscriptions["billing"]
+                .recovery
+                .enabled
         );
     }
 

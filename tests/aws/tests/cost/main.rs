@@ -13,6 +13,7 @@ mod capacity;
 mod event;
 mod month;
 mod prices;
+mod recovery;
 mod scenario;
 mod table;
 mod world;

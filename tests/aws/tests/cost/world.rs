@@ -11,7 +11,9 @@ use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::health::ArrivalSettings;
-use posthaste_core::model::{CREATION_ID_BYTES, CreationId, DeliveryLogMode, Timestamp, TopicName};
+use posthaste_core::model::{
+    CREATION_ID_BYTES, CreationId, DeliveryLogMode, Identity, Timestamp, TopicName,
+};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
@@ -59,14 +61,14 @@ pub(crate) const VISIBILITY: Duration = Duration::from_secs(730);
 pub(crate) const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Requests of a run of wake that looks for work and finds none: the lease is read, taken and given
-/// back, the pressure and the book of health read; what is parked, forced, held, temporary, to be replayed, to be told and to
-/// be disabled, and links that are not well, are listed.
+/// back, the pressure and the book of health read; what is parked, forced, held, temporary, to be recovered, to be replayed,
+/// to be told and to be disabled, and links that are not well, are listed.
 pub(crate) const WAKE_LOOK: Requests = Requests {
     sends: 0,
     receives: 0,
     deletes: 0,
     others: 0,
-    puts: 10,
+    puts: 11,
     gets: 3,
 };
 
@@ -321,6 +323,25 @@ impl World {
             calls: wiring.calls,
             double,
         }
+    }
+
+    /// Writes an object into the bucket of state and dead letters.
+    pub(crate) fn put(&self, key: &str, bytes: impl Into<Bytes>) {
+        self.double.put(STATE, key, bytes);
+    }
+
+    /// The bytes of an object there.
+    pub(crate) fn object(&self, key: &str) -> Option<Bytes> {
+        self.double.object(STATE, key)
+    }
+
+    /// The identity of each subscription of the topic.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        let id = CreationId::new([7; CREATION_ID_BYTES]);
+        Some(Identity {
+            topic: id,
+            subscription: id,
+        })
     }
 
     /// One invocation of publish with these events in one request.

@@ -40,6 +40,7 @@ mod partial;
 mod pending;
 mod rates;
 mod records;
+mod recovery_by_itself;
 mod refusals;
 mod registry;
 mod relief;

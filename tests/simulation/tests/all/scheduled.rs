@@ -133,7 +133,9 @@ async fn event_goes_out_in_its_minute_and_never_before() {
     for ahead in [Duration::from_secs(1), MINUTE, 10 * MINUTE, HOUR] {
         let world = world().await;
         let not_before = schedule(&world, "e", ahead).await;
-        world.pass(ahead.saturating_sub(Duration::from_secs(1))).await;
+        world
+            .pass(ahead.saturating_sub(Duration::from_secs(1)))
+            .await;
         assert_eq!(sent(&world), [], "{ahead:?}");
         world.pass(2 * MINUTE).await;
         let [(at, _)] = &*sent(&world) else {

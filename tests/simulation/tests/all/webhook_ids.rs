@@ -139,6 +139,31 @@ async fn event_keeps_its_webhook_id_on_every_path() {
     assert_eq!(one_id(&world), same(1));
 }
 
+/// What an outage gave up is sent again by itself, twice where the endpoint fails again.
+#[tokio::test]
+async fn event_keeps_its_webhook_id_where_it_recovers() {
+    let world = world(json!({})).await;
+    world
+        .endpoint
+        .answer([Answer::Failure(SendFailure::Socket)]);
+    for id in ["a", "b", "c"] {
+        world.publish(&[event(id)], DAY).await;
+        settle(&world, MINUTE).await;
+    }
+    for _ in 0..25 {
+        settle(&world, HOUR).await;
+    }
+    world.endpoint.answer([Answer::Status(204)]);
+    settle(&world, HOUR).await;
+    let mut ids = std::collections::BTreeMap::<String, BTreeSet<String>>::new();
+    for request in world.endpoint.take() {
+        let id = header(&request, "webhook-id").to_owned();
+        ids.entry(request.body).or_default().insert(id);
+    }
+    let different: Vec<_> = ids.values().map(BTreeSet::len).collect();
+    assert_eq!(different, [1, 1, 1], "{ids:?}");
+}
+
 #[tokio::test]
 async fn event_keeps_its_webhook_id_where_it_is_held() {
     let world = world(json!({})).await;

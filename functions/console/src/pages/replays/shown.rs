@@ -44,6 +44,7 @@ pub(super) fn state(replay: &ReplayView) -> Markup {
     };
     html! {
         span class={ "badge " (class) } { (word) }
+        @if replay.recovery.is_some() { " " span.hint { "by itself, after an outage" } }
         @if let Some(reason) = replay.reason { " " span.hint { (reason_text(reason)) } }
     }
 }
@@ -66,5 +67,7 @@ fn reason_text(reason: ReplayReason) -> &'static str {
         ReplayReason::Unavailable => "because a store or the queue does not answer",
         ReplayReason::Requested => "by an operator",
         ReplayReason::SubscriptionDeleted => "because the subscription was deleted",
+        ReplayReason::Outage => "until the endpoint has been well for some minutes",
+        ReplayReason::RecoveryOff => "because the recovery of the subscription was turned off",
     }
 }

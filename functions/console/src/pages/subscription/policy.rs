@@ -6,7 +6,10 @@ use posthaste_core::api::{
     SubscriptionSettings,
 };
 use posthaste_core::attempt::RetryPolicy;
-use posthaste_core::model::{Timestamp, WhileDisabled};
+use posthaste_core::model::{
+    EVENT_TIME_TO_LIVE_MINUTES_MAX, RECOVERY_RATE_DEFAULT, RECOVERY_WITHIN_DEFAULT, Timestamp,
+    WhileDisabled,
+};
 
 use super::named::Named;
 use crate::filters::tick;
@@ -55,8 +58,30 @@ pub(super) fn retry_policy(shown: &SubscriptionSettings) -> Markup {
                 (fact("Events in a request", &or_default(batching.max_events_per_batch, 1)))
             }
             (fact("Events that are given up", &html! { (given_up) }))
+            (fact("Events that an outage gave up", &recovery(shown)))
             (fact("New events while it is disabled", &while_disabled(shown.while_disabled)))
         }
+    }
+}
+
+fn recovery(shown: &SubscriptionSettings) -> Markup {
+    let written = shown.recovery.unwrap_or_default();
+    let keeps_letters = shown.dead_letter.enabled.unwrap_or(true);
+    let minutes = shown.retry_policy.event_time_to_live_in_minutes;
+    let lives_for_a_day = minutes.is_none_or(|it| it >= EVENT_TIME_TO_LIVE_MINUTES_MAX);
+    let is_on = written.enabled.unwrap_or(keeps_letters && lives_for_a_day);
+    let rate = written.rate_per_second.unwrap_or(RECOVERY_RATE_DEFAULT);
+    let within = written
+        .within
+        .unwrap_or(IsoDuration(RECOVERY_WITHIN_DEFAULT));
+    html! {
+        @if is_on {
+            "are sent again by themselves once the endpoint is well, for " (duration(within))
+            " after they were accepted, at most " (rate) " a second"
+        } @else {
+            "stay as they are"
+        }
+        @if written.enabled.is_none() { " (default)" }
     }
 }
 

@@ -173,9 +173,10 @@ async fn successors_and_records_share_a_transaction() {
         (Kind::GivenUp, LogResult::DeadLettered),
     ];
     assert_eq!(shown.collect::<Vec<_>>(), expected);
-    // What is given up is judged by the policy as it is now.
+    // What is given up is judged by the policy as it is now, and by whether its endpoint is well.
     let replaced = ("queue", Operation::Replace);
-    let expected = [("topics", Operation::Get), replaced, replaced];
+    let [topic, link] = ["topics", "links"].map(|store| (store, Operation::Get));
+    let expected = [topic, link, replaced, replaced];
     assert_eq!(calls(&world), expected);
     assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
     assert_eq!(world.sent(QueueName::DeadLetters).await.len(), 1);

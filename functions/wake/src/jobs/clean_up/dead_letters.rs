@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use parking_lot::Mutex;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{RECOVERY_WITHIN_MAX, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::stored::layout;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ObjectStore, PortError, Ports};
 
@@ -27,8 +28,50 @@ impl DeadLetterWalk {
     }
 }
 
+/// How long letters are kept, subscription by subscription: keys are listed in their order.
+struct KeptFor<'a, P: Ports> {
+    run: Run<'a, P>,
+    kept: Duration,
+    last: Option<((TopicName, SubscriptionName), Duration)>,
+}
+
+impl<'a, P: Ports> KeptFor<'a, P> {
+    fn new(run: Run<'a, P>, kept: Duration) -> Self {
+        Self {
+            run,
+            kept,
+            last: None,
+        }
+    }
+
+    /// How long the letters of the object under this key are kept, or the list beside it. While its
+    /// topic cannot be read, as long as recovery ever goes back.
+    async fn of(&mut self, key: &str) -> Duration {
+        let letters = key.strip_prefix(layout::RESOLVED).unwrap_or(key);
+        let Some(owner) = layout::dead_letter_owner(letters) else {
+            return self.kept;
+        };
+        if let Some((_, kept)) = self.last.as_ref().filter(|(last, _)| *last == owner) {
+            return *kept;
+        }
+        let (topic, name) = &owner;
+        let within = match self.run.ports.registry.topic(topic).await {
+            Ok(Some(topic)) => topic
+                .subscription(name)
+                .filter(|subscription| subscription.recovery.enabled)
+                .map_or(Duration::ZERO, |subscription| subscription.recovery.within),
+            Ok(None) => Duration::ZERO,
+            Err(_) => RECOVERY_WITHIN_MAX,
+        };
+        let kept = self.kept.max(within);
+        self.last = Some((owner, kept));
+        kept
+    }
+}
+
 /// Deletes the objects of the dead-letter bucket that were written longer ago than `kept`, also
-/// the lists of resolved letters beside them, while there is time. Returns their number.
+/// the lists of resolved letters beside them, while there is time. Those of a subscription that
+/// recovers by itself are kept for as long as it goes back at least. Returns their number.
 pub(super) async fn delete_old<P: Ports>(
     run: Run<'_, P>,
     walk: &DeadLetterWalk,
@@ -36,17 +79,18 @@ pub(super) async fn delete_old<P: Ports>(
     now: Timestamp,
 ) -> Result<usize, PortError> {
     let bucket = &run.ports.dead_letters;
-    let kept_ms = u64::try_from(kept.as_millis()).unwrap_or(u64::MAX);
-    let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
+    let mut kept_for = KeptFor::new(run, kept);
     let mut deleted = 0;
     loop {
         let after = walk.0.lock().clone();
         let page = bucket.list("", after.as_deref(), LIST_PAGE_MAX).await?;
-        let old: Vec<_> = page
-            .objects
-            .iter()
-            .filter(|object| object.modified_at <= oldest)
-            .collect();
+        let mut old = Vec::new();
+        for object in &page.objects {
+            let age = now.since(object.modified_at);
+            if age >= kept && age >= kept_for.of(&object.key).await {
+                old.push(object);
+            }
+        }
         for some in old.chunks(DELETES_AT_ONCE) {
             if !run.has_time() {
                 return Ok(deleted);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::api::{LeftOut, LeftOutReason, ReplayReason, ReplayState};
 use posthaste_core::delivery_log::{DeliveryHistory, Kind, LogResult, LookUp, Record, histories};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{EarlierLife, Timestamp};
 use posthaste_core::release::{LogPlace, Pace, Replay, Selection, SentAgain, replayed_key};
 use posthaste_ports::{Clock, ErrorKind, Ports};
 use posthaste_services::kept_event::KeptEvent;
@@ -302,6 +302,7 @@ impl<P: Ports> LogWalk<'_, P> {
             subscription,
             default_time_to_live,
             gives_new_ids: self.job.record.request.new_id,
+            counts_recovery: false,
         };
         let messages = replay.messages_of(&sent, &mut self.pace, self.run.ports.clock.now());
         let mut queued = 0;
@@ -380,6 +381,10 @@ impl<P: Ports> LogWalk<'_, P> {
             event,
             key,
             letter,
+            earlier: Some(EarlierLife {
+                accepted_at: history.first().accepted_at,
+                recoveries: 0,
+            }),
             webhook_id,
         })))
     }

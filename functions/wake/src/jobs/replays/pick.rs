@@ -4,15 +4,17 @@ use std::error::Error;
 
 use bytes::Bytes;
 use posthaste_core::api::LeftOutReason;
-use posthaste_core::model::Subscription;
+use posthaste_core::model::{Created, Subscription};
+use posthaste_core::release::recovery::RecoveryRules;
 use posthaste_core::release::{ReplayMessage, Selection, Sendable};
 use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_core::stored::{NotDeadLetters, ReplayProgress, ResolvedLetters};
+use posthaste_core::stored::{NotDeadLetters, ReplayProgress, ResolvedLetters, Restored};
 use posthaste_ports::{ErrorKind, PortError};
 
 /// An object of dead letters.
 #[derive(Debug)]
-pub(super) struct Letters {
+pub(in crate::jobs) struct Letters {
+    pub(super) key: String,
     pub(super) bytes: Bytes,
     /// Those that are left out.
     pub(super) resolved: ResolvedLetters,
@@ -20,9 +22,9 @@ pub(super) struct Letters {
 
 /// A part of an object's events, in order.
 #[derive(Debug, Default)]
-pub(super) struct Picked {
+pub(in crate::jobs) struct Picked {
     /// Events that were asked for.
-    pub(super) events: Vec<Sendable>,
+    pub(in crate::jobs) events: Vec<Sendable>,
     /// Events that cannot be sent again, by their place, with the reason.
     broken: Vec<(usize, String)>,
     /// The places of events that were asked for, but are resolved.
@@ -35,11 +37,39 @@ pub(super) struct Picked {
     is_whole: bool,
 }
 
+/// What chooses events.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::jobs) struct Chosen<'a> {
+    /// What was asked for.
+    pub(in crate::jobs) selection: &'a Selection,
+    /// The rules of recovery, where nobody asked.
+    pub(in crate::jobs) recovery: Option<&'a RecoveryRules>,
+}
+
+impl Chosen<'_> {
+    /// Why the letter in this place is left out.
+    fn leaves_out(
+        &self,
+        letter: &Restored,
+        (object, index): (&str, usize),
+        created: &Created,
+    ) -> Option<LeftOutReason> {
+        let by_rules = || self.recovery?.leaves_out(letter, object, index);
+        self.selection
+            .leaves_out_event(letter, created)
+            .or_else(by_rules)
+    }
+}
+
 /// Picks from the events after `done` until as many were found as there is room for.
-pub(super) fn pick(
-    Letters { bytes, resolved }: &Letters,
+pub(in crate::jobs) fn pick(
+    Letters {
+        key,
+        bytes,
+        resolved,
+    }: &Letters,
     subscription: &Subscription,
-    selection: &Selection,
+    chosen: Chosen<'_>,
     done: usize,
     room: usize,
 ) -> Result<Picked, NotDeadLetters> {
@@ -54,7 +84,7 @@ pub(super) fn pick(
         .skip(done)
     {
         let letter = letter.map(|letter| {
-            let reason = selection.leaves_out_event(&letter, &subscription.created);
+            let reason = chosen.leaves_out(&letter, (key, index), &subscription.created);
             reason.map_or(Ok(letter), Err)
         });
         match letter {

@@ -4,17 +4,18 @@
 
 use std::sync::Arc;
 
-use posthaste_core::model::{Status, Subscription, Topic};
+use posthaste_core::model::{Status, Subscription, Topic, TopicName};
 use posthaste_core::stored::ReplayRecord;
 use posthaste_ports::{Clock, Ports};
 
 use super::records::{Job, ReplayError};
+use crate::jobs::standing::takes_requests;
 use crate::ports::WakePorts;
 
 /// The subscription that the events are sent to, and its topic.
-pub(super) struct Receiver {
-    pub(super) topic: Arc<Topic>,
-    pub(super) subscription: Arc<Subscription>,
+pub(in crate::jobs) struct Receiver {
+    pub(in crate::jobs) topic: Arc<Topic>,
+    pub(in crate::jobs) subscription: Arc<Subscription>,
 }
 
 impl Receiver {
@@ -24,9 +25,6 @@ impl Receiver {
         ports: &WakePorts<P>,
         record: &ReplayRecord,
     ) -> Result<Option<Self>, ReplayError> {
-        let WakePorts {
-            registry, clock, ..
-        } = ports;
         let own = |topic: Option<Arc<Topic>>| {
             let topic = topic?;
             let subscription = topic.subscription(&record.subscription)?.clone();
@@ -35,20 +33,29 @@ impl Receiver {
                 subscription,
             })
         };
+        Self::find_by(ports, &record.topic, own).await
+    }
+
+    /// The subscription of a topic that `own` takes. The topic is read again before there is none.
+    pub(in crate::jobs) async fn find_by<P: Ports>(
+        ports: &WakePorts<P>,
+        name: &TopicName,
+        own: impl Fn(Option<Arc<Topic>>) -> Option<Self>,
+    ) -> Result<Option<Self>, ReplayError> {
+        let WakePorts {
+            registry, clock, ..
+        } = ports;
         let asked_after = clock.monotonic();
-        let known = registry
-            .topic(&record.topic)
-            .await
-            .map_err(ReplayError::Registry)?;
+        let known = registry.topic(name).await.map_err(ReplayError::Registry)?;
         if let Some(known) = own(known) {
             return Ok(Some(known));
         }
-        let found = registry.topic_asked_after(&record.topic, asked_after).await;
+        let found = registry.topic_asked_after(name, asked_after).await;
         Ok(own(found.map_err(ReplayError::Registry)?))
     }
 
     /// Whether events may be sent to it.
-    pub(super) fn is_active(&self) -> bool {
+    pub(in crate::jobs) fn is_active(&self) -> bool {
         self.subscription.status == Status::Active
     }
 
@@ -66,6 +73,12 @@ impl Receiver {
             return Ok(false);
         };
         *self = found;
-        Ok(self.is_active())
+        if !self.is_active() {
+            return Ok(false);
+        }
+        if job.record.recovery.is_none() {
+            return Ok(true);
+        }
+        Ok(self.subscription.recovery.enabled && takes_requests(ports, &self.subscription).await)
     }
 }

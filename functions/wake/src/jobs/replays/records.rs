@@ -10,13 +10,13 @@ use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_delivery_log::LogError;
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Ports, PutCondition, Revalidated};
 use posthaste_services::catch_panic::Panicked;
-use posthaste_services::{OpenReplayError, RegistryError, get_newer};
+use posthaste_services::{HealthError, NoticeError, OpenReplayError, RegistryError, get_newer};
 
 use crate::ports::WakePorts;
 
 /// Why a replay did not get on. The next run tries again.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ReplayError {
+pub(in crate::jobs) enum ReplayError {
     #[error("failed to read or write the replay's record")]
     Store(#[source] PortError),
     #[error("failed to understand the replay's record")]
@@ -37,14 +37,20 @@ pub(super) enum ReplayError {
     Event(#[source] PortError),
     #[error("failed to queue some of the events")]
     Send(#[source] PortError),
+    #[error("failed to understand the mark of an outage")]
+    Mark(#[source] FormatError),
+    #[error("failed to read the book of health")]
+    Health(#[source] HealthError),
+    #[error("failed to send the notice of a recovery")]
+    Notice(#[source] NoticeError),
     #[error("failed in the middle")]
     Panicked(#[source] Panicked),
 }
 
 /// A record and the version it has.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) record: ReplayRecord,
+pub(in crate::jobs) struct Job {
+    pub(in crate::jobs) record: ReplayRecord,
     etag: ETag,
     /// The time at which the store had this version, by the clock's `monotonic`.
     seen_at: Duration,
@@ -54,7 +60,7 @@ pub(super) struct Job {
 const LOOK_STANDS: Duration = Duration::from_secs(1);
 
 impl Job {
-    pub(super) async fn load<P: Ports>(
+    pub(in crate::jobs) async fn load<P: Ports>(
         ports: &WakePorts<P>,
         id: &str,
     ) -> Result<Option<Self>, ReplayError> {

@@ -10,7 +10,7 @@ use crate::run::Run;
 
 /// Queues messages, one result for each. Messages that are not queued when the run's sends end have
 /// failed.
-pub(super) async fn send<P: Ports>(
+pub(in crate::jobs) async fn send<P: Ports>(
     run: Run<'_, P>,
     messages: &[ReplayMessage],
 ) -> Vec<Result<(), PortError>> {

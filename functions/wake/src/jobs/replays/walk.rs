@@ -8,6 +8,7 @@ use futures_util::future::{join_all, try_join};
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::attempt::Pack;
 use posthaste_core::model::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
+use posthaste_core::release::recovery::{RecoveryRules, ramped_rate};
 use posthaste_core::release::{Pace, Replay, Selection};
 use posthaste_core::stored::{ReplayProgress, ResolvedLetters};
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
@@ -15,9 +16,10 @@ use posthaste_services::replay::{LetterObject, LetterObjects, letter_objects};
 use posthaste_services::resolved::resolved_letters;
 use posthaste_services::timeout_at;
 
-use super::pick::{Letters, chain, pick};
+use super::pick::{Chosen, Letters, chain, pick};
 use super::receiver::Receiver;
 use super::records::{Job, ReplayError};
+use super::recovery;
 use super::sender::send;
 use crate::ports::WakePorts;
 use crate::run::Run;
@@ -41,7 +43,11 @@ struct Walk<'a, P: Ports> {
     job: &'a mut Job,
     to: Receiver,
     selection: Selection,
+    /// The rules of a recovery.
+    recovery: Option<RecoveryRules>,
     pace: Pace,
+    /// The number of events that may be sent in this run beside its rate.
+    room: usize,
 }
 
 /// The next step of a replay in this run.
@@ -60,17 +66,25 @@ pub(super) async fn resume<P: Ports>(
 ) -> Result<(), ReplayError> {
     let selection = job.record.selection().map_err(ReplayError::Request)?;
     let paced_until = job.record.progress.paced_until;
-    let pace = Pace::new(
-        selection.rate_per_second(),
-        paced_until,
-        run.ports.clock.now(),
-    );
+    let now = run.ports.clock.now();
+    let (mut rate, mut room, mut recovery) = (selection.rate_per_second(), usize::MAX, None);
+    if let Some(origin) = &job.record.recovery {
+        room = recovery::room(run, &to.subscription).await?;
+        rate = ramped_rate(
+            to.subscription.recovery.rate_per_second,
+            origin.ramp_from,
+            now,
+        );
+        recovery = Some(recovery::rules(origin, &to.subscription, now));
+    }
     Walk {
         run,
         job,
         to,
         selection,
-        pace,
+        recovery,
+        pace: Pace::new(rate, paced_until, now),
+        room,
     }
     .walk()
     .await
@@ -103,7 +117,11 @@ impl<P: Ports> Walk<'_, P> {
     }
 
     fn must_rest(&self) -> bool {
-        !self.run.has_time() || self.pace.room() == 0
+        !self.run.has_time() || self.room_now() == 0
+    }
+
+    fn room_now(&self) -> usize {
+        self.pace.room().min(self.room)
     }
 
     /// Replays some objects, and writes how far that went.
@@ -191,9 +209,12 @@ impl<P: Ports> Walk<'_, P> {
         let picked = match pick(
             &letters,
             subscription,
-            &self.selection,
+            Chosen {
+                selection: &self.selection,
+                recovery: self.recovery.as_ref(),
+            },
             done,
-            self.pace.room(),
+            self.pace.room().min(self.room),
         ) {
             Ok(picked) => picked,
             Err(error) => {
@@ -206,6 +227,7 @@ impl<P: Ports> Walk<'_, P> {
             subscription,
             default_time_to_live: topic.default_time_to_live,
             gives_new_ids: record.request.new_id,
+            counts_recovery: record.recovery.is_some(),
         };
         let messages = replay.messages(
             key,
@@ -213,6 +235,7 @@ impl<P: Ports> Walk<'_, P> {
             &mut self.pace,
             self.run.ports.clock.now(),
         );
+        self.room = self.room.saturating_sub(picked.events.len());
         let sent = send(self.run, &messages).await;
         picked
             .note(key, &messages, sent, progress)
@@ -222,7 +245,7 @@ impl<P: Ports> Walk<'_, P> {
 
 /// Reads an object, and which of its letters are resolved unless they are asked for too. An object
 /// that is too large, or gone, is an error that lasts.
-async fn read<P: Ports>(
+pub(in crate::jobs) async fn read<P: Ports>(
     run: Run<'_, P>,
     object: &LetterObject,
     selection: &Selection,
@@ -246,7 +269,11 @@ async fn read<P: Ports>(
     };
     let read = try_join(dead_letters.get(&object.key), resolved);
     match timeout_at(clock, run.send, Box::pin(read)).await {
-        Some(Ok((Some(Object { bytes, .. }), resolved))) => Ok(Letters { bytes, resolved }),
+        Some(Ok((Some(Object { bytes, .. }), resolved))) => Ok(Letters {
+            key: object.key.clone(),
+            bytes,
+            resolved,
+        }),
         Some(Ok((None, _))) => Err(PortError::new("find the object", ErrorKind::NotFound)),
         Some(Err(error)) => Err(error),
         None => Err(PortError::new(
@@ -317,6 +344,7 @@ mod tests {
             storage: None,
             object: None,
             dropped: false,
+            outage_since: None,
         };
         let mut gathered = Gathered::default();
         for (entry, payload) in dead.delivery.events.iter().zip(&payloads) {

@@ -14,8 +14,9 @@ use crate::model::{
     ACKNOWLEDGED_EVENTS_MAX, AUTO_DELETE_ON_IDLE_MIN, DEAD_LETTER_DELAY_DEFAULT,
     DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, DeadLetterPolicy,
     EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX, Lifetime,
-    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, SCHEDULE_STEP_MAX,
-    SCHEDULE_STEPS_MAX, SQS_RETENTION,
+    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, RECOVERY_RATE_DEFAULT,
+    RECOVERY_WITHIN_DEFAULT, RECOVERY_WITHIN_MAX, RECOVERY_WITHIN_MIN, REPLAY_RATE_MAX,
+    RecoveryPolicy, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX, SQS_RETENTION,
 };
 
 pub(super) fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {
@@ -163,6 +164,38 @@ pub(super) fn dead_letter_policy(
         on_expiry: settings.on_expiry.unwrap_or(true),
         delay,
         give_up_after,
+    })
+}
+
+/// The recovery of a subscription, without what its topic says about times to live.
+pub(super) fn recovery(settings: &SubscriptionSettings) -> Result<RecoveryPolicy, SettingsError> {
+    let written = settings.recovery.unwrap_or_default();
+    let keeps_letters = settings.dead_letter.enabled.unwrap_or(true);
+    if written.enabled == Some(true) && !keeps_letters {
+        return Err(error("recovery.enabled", Problem::NothingToRecover));
+    }
+    let minutes = settings.retry_policy.event_time_to_live_in_minutes;
+    let lives_for_a_day = minutes.is_none_or(|it| it >= EVENT_TIME_TO_LIVE_MINUTES_MAX);
+    let within = written
+        .within
+        .map_or(RECOVERY_WITHIN_DEFAULT, |within| within.0);
+    duration_in(
+        "recovery.within",
+        within,
+        RECOVERY_WITHIN_MIN,
+        RECOVERY_WITHIN_MAX,
+    )?;
+    let rate_per_second = written.rate_per_second.unwrap_or(RECOVERY_RATE_DEFAULT);
+    number_in(
+        "recovery.ratePerSecond",
+        rate_per_second,
+        1,
+        REPLAY_RATE_MAX,
+    )?;
+    Ok(RecoveryPolicy {
+        enabled: written.enabled.unwrap_or(keeps_letters && lives_for_a_day),
+        within,
+        rate_per_second,
     })
 }
 

@@ -101,6 +101,9 @@ pub enum Problem {
         "a request of several events has no one value: leave batching out, or set maxEventsPerBatch to 1"
     )]
     BatchedFromEvent,
+    /// Recovery of a subscription that keeps no dead letters.
+    #[error("needs dead letters, and deadLetter.enabled is false")]
+    NothingToRecover,
     /// Partial acknowledgement without batching.
     #[error("needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes")]
     NotBatched,

@@ -66,7 +66,8 @@ fn every_kind_of_mistake_in_every_subscription_is_named() {
             (
                 "colour",
                 "unknown member `colour`, expected one of `name`, `endpoint`, `deliverySchema`, \
-                `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `whileDisabled`, \
+                `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `recovery`, \
+                `whileDisabled`, \
                 `deliveryHeaders`, \
                 `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`, `waiting`, `lastOutcome`, \
                 `health`, `circuit`",
@@ -189,7 +190,8 @@ fn a_missing_member_is_named_once_beside_other_mistakes() {
             (
                 "a.colours",
                 "unknown member `colours`, expected one of `name`, `endpoint`, `deliverySchema`, \
-                `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `whileDisabled`, \
+                `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `recovery`, \
+                `whileDisabled`, \
                 `deliveryHeaders`, \
                 `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`, `waiting`, `lastOutcome`, \
                 `health`, `circuit`",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::again::{Receiver, stored_payload};
 use super::sending::ReplayMessage;
 use crate::events::Event;
-use crate::model::{LetterPlace, Marks, Subscription, Timestamp};
+use crate::model::{EarlierLife, LetterPlace, Marks, Subscription, Timestamp};
 use crate::stored::delivery::render_delivery;
 
 /// A resend.
@@ -18,6 +18,8 @@ pub struct Resend<'a> {
     /// The dead letter that it is made of, or that says what became of it; `None` if there is
     /// none.
     pub letter: Option<LetterPlace>,
+    /// The event's life until now, if its first acceptance is known.
+    pub earlier: Option<EarlierLife>,
     /// The subscription that receives the event. No other does, whatever its filter says.
     pub subscription: &'a Subscription,
     /// Default and cap of the topic's time to live.
@@ -33,6 +35,7 @@ impl Resend<'_> {
             subscription,
             default_time_to_live,
             ref letter,
+            earlier,
         } = *self;
         let receiver = Receiver {
             subscription,
@@ -45,6 +48,7 @@ impl Resend<'_> {
             resent: true,
             webhook_id,
             letter,
+            earlier,
             ..Marks::default()
         };
         let entry = receiver.entry(event, key.to_owned(), marks, now);
@@ -109,6 +113,7 @@ mod tests {
             key: "k-0",
             webhook_id,
             letter,
+            earlier: None,
             subscription: &subscription,
             default_time_to_live: None,
         };

@@ -10,13 +10,14 @@ use super::pace::Pace;
 use crate::attempt::settle::wait;
 use crate::attempt::{EventSize, Pack, Wait};
 use crate::events::Event;
-use crate::model::{Entry, LetterPlace, Marks, Schema, Subscription, Timestamp, hex};
+use crate::model::{EarlierLife, Entry, LetterPlace, Marks, Schema, Subscription, Timestamp, hex};
 use crate::stored::Restored;
 use crate::stored::delivery::render_delivery;
 
 /// Bytes that the marks of a replayed event take in its message, beside their texts.
 const MARKS_BYTES: usize =
-    r#""replayed":true,"run":"","webhookId":"","letter":{"object":"","index":18446744073709551615},"#.len();
+    r#""replayed":true,"run":"","webhookId":"","letter":{"object":"","index":18446744073709551615},"#.len()
+        + r#""earlier":{"acceptedAt":18446744073709551615,"recoveries":255},"#.len();
 
 /// The data that all events of a replay share.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,8 @@ pub struct Replay<'a> {
     pub default_time_to_live: Option<Duration>,
     /// Whether events get a new `webhook-id`, made of the key of their new delivery.
     pub gives_new_ids: bool,
+    /// Whether recovery sends the events, so that each counts this time.
+    pub counts_recovery: bool,
 }
 
 /// An event that was asked for, with its place in its object.
@@ -51,6 +54,8 @@ pub struct SentAgain {
     pub key: String,
     /// Its dead letter, if it has one.
     pub letter: Option<LetterPlace>,
+    /// Its life until now, if its first acceptance is known.
+    pub earlier: Option<EarlierLife>,
     /// The `webhook-id` that it had, and keeps unless the replay gives new ones.
     pub webhook_id: String,
 }
@@ -88,6 +93,7 @@ impl Replay<'_> {
                 object: key.to_owned(),
                 index: event.index,
             }),
+            earlier: event.letter.life(),
             webhook_id: event.letter.webhook_id_at(key, event.index),
         });
         self.messages_of(&events.collect::<Vec<_>>(), pace, now)
@@ -160,13 +166,20 @@ impl Replay<'_> {
             event,
             key,
             letter,
+            earlier,
             webhook_id,
             ..
         } = event;
+        let counted = u8::from(self.counts_recovery);
+        let earlier = earlier.map(|life| EarlierLife {
+            recoveries: life.recoveries.saturating_add(counted),
+            ..life
+        });
         let marks = Marks {
             replayed: true,
             run: Some(self.id.to_owned()),
             letter: letter.clone(),
+            earlier,
             webhook_id: (!self.gives_new_ids).then(|| webhook_id.clone()),
             ..Marks::default()
         };
@@ -279,6 +292,7 @@ mod tests {
             subscription,
             default_time_to_live: None,
             gives_new_ids: false,
+            counts_recovery: false,
         };
         let mut pace = Pace::new(rate, Timestamp::EPOCH, NOW);
         replay.messages("k", &events(count, "2020-01-01T00:00:00Z"), &mut pace, NOW)
@@ -332,6 +346,7 @@ mod tests {
             subscription: &billing,
             default_time_to_live: None,
             gives_new_ids: false,
+            counts_recovery: false,
         };
         let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"#;
         let text = format!("{event}\"\u{ffff}\"");
@@ -368,6 +383,7 @@ mod tests {
             subscription: &billing,
             default_time_to_live: None,
             gives_new_ids: false,
+            counts_recovery: false,
         };
         let soon = NOW + Duration::from_mins(7);
         let mut pace = Pace::new(100, Timestamp::EPOCH, NOW);

@@ -14,6 +14,9 @@ pub(super) struct Names {
     pub(super) identity: &'static str,
     pub(super) key: &'static str,
     pub(super) webhook_id: &'static str,
+    pub(super) outage: &'static str,
+    pub(super) first_published: &'static str,
+    pub(super) recoveries: &'static str,
 }
 
 /// Event Grid's names.
@@ -28,6 +31,9 @@ pub(super) const EVENT_GRID: Names = Names {
     identity: "subscriptionIdentity",
     key: "deliveryKey",
     webhook_id: "webhookId",
+    outage: "outageSince",
+    first_published: "firstPublishTime",
+    recoveries: "recoveries",
 };
 
 /// CloudEvents allows only lower case in attribute names.
@@ -42,6 +48,9 @@ pub(super) const CLOUD_EVENTS: Names = Names {
     identity: "subscriptionidentity",
     key: "deliverykey",
     webhook_id: "webhookid",
+    outage: "outagesince",
+    first_published: "firstpublishtime",
+    recoveries: "recoveries",
 };
 
 /// The member that keeps the event's own members of the names above, whole: a text of JSON. It has
@@ -50,7 +59,7 @@ pub(super) const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
 
 impl Names {
     /// The names, and last the one that keeps the event's own members of these names.
-    pub(super) fn reserved(&self) -> [&'static str; 11] {
+    pub(super) fn reserved(&self) -> [&'static str; 14] {
         let Self {
             reason,
             attempts,
@@ -62,6 +71,9 @@ impl Names {
             identity,
             key,
             webhook_id,
+            outage,
+            first_published,
+            recoveries,
         } = self;
         [
             reason,
@@ -74,6 +86,9 @@ impl Names {
             identity,
             key,
             webhook_id,
+            outage,
+            first_published,
+            recoveries,
             ORIGINAL_ATTRIBUTES,
         ]
     }
@@ -126,5 +141,12 @@ pub(super) fn members(letter: &DeadLetter, entry: &Entry) -> Vec<(&'static str, 
     let text = |text: &str| serde_json::Value::from(text).to_string();
     members.push((names.key, text(&entry.key)));
     members.push((names.webhook_id, text(&entry.webhook_id())));
+    members.extend(letter.outage_since.map(|at| (names.outage, time(at))));
+    if let Some(earlier) = entry.marks.earlier {
+        members.push((names.first_published, time(earlier.accepted_at)));
+        if earlier.recoveries > 0 {
+            members.push((names.recoveries, earlier.recoveries.to_string()));
+        }
+    }
     members
 }

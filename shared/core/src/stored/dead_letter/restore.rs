@@ -16,7 +16,8 @@ use super::members::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
 use crate::attempt::{WEBHOOK_ID_PREFIX, webhook_id_of};
 use crate::events::{Envelope, Event, EventError, put_back, value_behind, without_members};
 use crate::model::{
-    Created, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX, Schema, Timestamp, hex,
+    Created, EarlierLife, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX, Schema,
+    Timestamp, hex,
 };
 
 /// Bytes of a digest in the `webhook-id` of a letter that has none: as many as a UUID has.
@@ -40,6 +41,11 @@ pub struct Restored {
     pub delivery_key: Option<String>,
     /// The `webhook-id` that the event has when it travels alone; `None` as above.
     pub webhook_id: Option<String>,
+    /// The time since which its link or its subscription was not well when it was given up; `None`
+    /// if nothing says so.
+    pub outage_since: Option<Timestamp>,
+    /// Its life before it was sent again; `None` where it was given up for the first time.
+    pub earlier: Option<EarlierLife>,
     /// The event, byte for byte as it was. In a record of a version before `originalattributes`, a
     /// member of the producer's own that had the name of one of ours is gone.
     pub event: Event,
@@ -128,6 +134,16 @@ impl Restored {
         })
     }
 
+    /// The life that it has when it is sent again: its first acceptance stays. `None` if it does not
+    /// say when it was accepted.
+    pub fn life(&self) -> Option<EarlierLife> {
+        let first = self.published_at.map(|accepted_at| EarlierLife {
+            accepted_at,
+            recoveries: 0,
+        });
+        self.earlier.or(first)
+    }
+
     /// Whether it was accepted for this creation of its subscription. Where it does not say when it
     /// was accepted, only its identity tells.
     pub fn is_for(&self, created: &Created) -> bool {
@@ -187,6 +203,14 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
     };
     let delivery_key = own_text(names.key);
     let webhook_id = own_text(names.webhook_id).filter(|id| is_webhook_id(id));
+    let own_time_of = |name| own_text(name).and_then(|text| own_time(&text));
+    let outage_since = own_time_of(names.outage);
+    let recoveries = value_behind(record, names.reason, names.recoveries)
+        .and_then(|json| serde_json::from_str(json).ok());
+    let earlier = own_time_of(names.first_published).map(|accepted_at| EarlierLife {
+        accepted_at,
+        recoveries: recoveries.unwrap_or_default(),
+    });
     let text = original(record, &names);
     let event = match (schema, output) {
         (Schema::EventGrid, Schema::Custom) => custom(&text)?,
@@ -201,6 +225,8 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
         published_at,
         delivery_key,
         webhook_id,
+        outage_since,
+        earlier,
         event,
     })
 }
@@ -316,6 +342,34 @@ mod tests {
             (restored.event.schema(), restored.event.id()),
             (schema, "1")
         );
+    }
+
+    #[test]
+    fn letter_of_an_outage_says_it_and_its_earlier_life() {
+        let first = Timestamp::parse("2020-08-01T17:18:14.026Z").unwrap();
+        for (schema, event) in [
+            (Schema::CloudEvents, CLOUD_EVENT),
+            (Schema::EventGrid, EVENT_GRID_EVENT),
+        ] {
+            let mut dead = letter(schema, None);
+            dead.outage_since = Some(first);
+            let mut entry = entry(None);
+            let text = Bytes::from_static(event.as_bytes());
+            let said = |dead: &_, entry: &_| restore(&record(dead, entry, &text), schema).unwrap();
+            let fresh = said(&dead, &entry);
+            assert_eq!((fresh.outage_since, fresh.earlier), (Some(first), None));
+            let life = fresh.life().unwrap();
+            assert_eq!(life.accepted_at, dead.delivery.published_at);
+            let life = EarlierLife {
+                accepted_at: first,
+                recoveries: 2,
+            };
+            entry.marks.earlier = Some(life);
+            dead.outage_since = None;
+            let again = said(&dead, &entry);
+            assert_eq!((again.outage_since, again.life()), (None, Some(life)));
+            assert_eq!(again.event.json(), &text);
+        }
     }
 
     #[test]

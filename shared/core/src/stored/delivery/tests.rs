@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::attempt::{EventSize, Outcome, OutcomeName, SendFailure};
 use crate::events::Envelope;
 use crate::model::{
-    Carried, Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload,
-    PayloadDigest, Schema, SubscriptionName, Timestamp, TopicName,
+    Carried, Delivery, EarlierLife, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks,
+    Payload, PayloadDigest, Schema, SubscriptionName, Timestamp, TopicName,
 };
 
 /// Version 1 as it was first written. Never edited.
@@ -319,6 +319,20 @@ fn an_event_made_of_a_dead_letter_is_written_as_its_fixture_and_read_back() {
     );
     let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_LETTER.as_bytes()));
     assert_eq!(read.unwrap(), made);
+}
+
+#[test]
+fn event_that_is_sent_again_keeps_its_earlier_life() {
+    let mut made = sent_again();
+    made.events[0].marks.earlier = Some(EarlierLife {
+        accepted_at: Timestamp::from_millis(1_699_000_000_000),
+        recoveries: 2,
+    });
+    let body = render_delivery(&made);
+    let text = std::str::from_utf8(&body).unwrap();
+    let expected = r#""earlier":{"acceptedAt":1699000000000,"recoveries":2}"#;
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(parse_delivery(&body).unwrap(), made);
 }
 
 /// Four events: two that are meant for the same subscriptions, one for this alone, one for others.

@@ -50,11 +50,11 @@ const PUTS_DOWN_MAX: usize = MESSAGES + 2 * MINUTES + MINUTES / 9 + 5 * REQUESTS
 /// the topic.
 const GETS_DOWN_MAX: usize = 11 * MINUTES + 3 * REQUESTS_TO_THE_DEAD_MAX;
 
-/// In every minute wake looks for what is parked, held, forced, replayed, temporary, gone and to be
-/// told, and at the second and third page of what is held; at the page of which the one that asks
+/// In every minute wake looks for what is parked, held, forced, recovered, replayed, temporary, gone
+/// and to be told, and at the second and third page of what is held; at the page of which the one that asks
 /// is drawn; and for links that are not well, to judge whose webhooks arrive; once an hour for what
 /// is old.
-const LISTS_DOWN_MAX: usize = 10 * MINUTES + 4 * 24;
+const LISTS_DOWN_MAX: usize = 11 * MINUTES + 4 * 24;
 
 /// The objects from which those that asked were taken, and those whose rest has a key of its own.
 const DELETES_DOWN_MAX: usize = 2 * REQUESTS_TO_THE_DEAD_MAX;

@@ -23,6 +23,7 @@ fn letter(schema: Schema) -> DeadLetter {
         storage: None,
         object: None,
         dropped: false,
+        outage_since: None,
         delivery: Delivery {
             topic: TopicName::parse("Orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),

@@ -1,0 +1,50 @@
+//! Recoveries by themselves, as lists of dead letters tell of them.
+
+use std::error::Error;
+
+use posthaste_core::api::RecoveryView;
+use posthaste_core::stored::{RecoveryMark, ReplayRecord, layout};
+use posthaste_ports::{ObjectStore, PortError, Ports};
+
+use crate::manage::Manage;
+
+/// Most recoveries that a list tells of.
+const SHOWN_MAX: usize = 20;
+
+impl<P: Ports> Manage<P> {
+    /// The recoveries whose marks have this key, or begin with it. A list of dead letters does not
+    /// fail for want of them.
+    pub(crate) async fn recoveries(&self, prefix: &str) -> Vec<RecoveryView> {
+        self.read_recoveries(prefix).await.unwrap_or_else(|error| {
+            let error = &error as &dyn Error;
+            tracing::warn!(error, "recoveries by themselves not looked up");
+            Vec::new()
+        })
+    }
+
+    async fn read_recoveries(&self, prefix: &str) -> Result<Vec<RecoveryView>, PortError> {
+        let listed = self.state.list(prefix, None, SHOWN_MAX).await?;
+        let mut views = Vec::new();
+        for object in listed.objects {
+            views.extend(self.recovery(&object.key).await?);
+        }
+        Ok(views)
+    }
+
+    /// The recovery of a mark; `None` if there is none, or it cannot be read.
+    async fn recovery(&self, key: &str) -> Result<Option<RecoveryView>, PortError> {
+        let Some(object) = self.state.get(key).await? else {
+            return Ok(None);
+        };
+        let Ok(mark) = RecoveryMark::parse(&object.bytes) else {
+            tracing::warn!(key, "the mark of an outage cannot be read");
+            return Ok(None);
+        };
+        let found = match &mark.job {
+            Some(job) => self.state.get(&layout::replay(&job.id)).await?,
+            None => None,
+        };
+        let job = found.and_then(|object| ReplayRecord::parse(&object.bytes).ok());
+        Ok(RecoveryView::of(&mark, job.as_ref()))
+    }
+}

@@ -1,0 +1,52 @@
+//! The notice that dead letters of an outage are sent again by themselves, one for each outage. It is
+//! marked once it is sent: a run that is cut in between leaves the same notice, with the same id, to
+//! the next.
+
+use std::collections::BTreeMap;
+
+use posthaste_core::api::RecoveryView;
+use posthaste_core::api::notice::{Notice, Recovering};
+use posthaste_core::stored::{RecoveryMark, ReplayRecord};
+use posthaste_ports::Ports;
+
+use super::look::Look;
+use super::marked::Marked;
+use crate::jobs::replays::{Receiver, ReplayError};
+
+/// Tells of a recovery that has begun, unless that is told.
+pub(super) async fn tell<P: Ports>(
+    look: &Look<'_, P>,
+    marked: &mut Marked,
+    to: &Receiver,
+    begun: &ReplayRecord,
+) -> Result<(), ReplayError> {
+    let ports = look.run.ports;
+    if marked.mark.told_of == Some(marked.mark.outage_since) {
+        return Ok(());
+    }
+    let Some(view) = RecoveryView::of(&marked.mark, Some(begun)) else {
+        return Ok(());
+    };
+    tracing::info!(
+        topic = %view.topic, subscription = %view.subscription, recovery = view.in_words(),
+        "the subscription recovers by itself"
+    );
+    let own = to.topic.notices_topic.as_ref();
+    let addressees: BTreeMap<_, _> = own
+        .into_iter()
+        .chain(look.notices_topic)
+        .map(|name| (name.folded(), name))
+        .collect();
+    if !ports.links.settings().suppress_state_changes {
+        for name in addressees.into_values() {
+            let notice = [Notice::Recovering(Recovering { recovery: &view })];
+            let sent = Box::pin(ports.notifier().tell_system(name, &notice)).await;
+            sent.map_err(ReplayError::Notice)?;
+        }
+    }
+    let told = RecoveryMark {
+        told_of: Some(marked.mark.outage_since),
+        ..marked.mark.clone()
+    };
+    marked.save(ports, told).await
+}

@@ -1,0 +1,148 @@
+//! One letter as the probe of an endpoint that is not well, where nothing else waits for it. It
+//! does not count as a recovery: whether the endpoint is well is no fault of the event's.
+
+use posthaste_core::model::LetterPlace;
+use posthaste_core::release::recovery::RecoveryRules;
+use posthaste_core::release::{Pace, Replay, Selection, Sendable};
+use posthaste_core::stored::{LetterProbe, RecoveryJob, RecoveryMark, layout};
+use posthaste_ports::{Clock, Entropy, Ports};
+use posthaste_services::replay::{LetterObject, letter_objects};
+
+use super::look::Look;
+use super::marked::Marked;
+use crate::jobs::replays::{Chosen, Receiver, ReplayError, pick, read, send};
+
+/// Most pages of objects that are listed for one probe.
+const PAGES_MAX: usize = 10;
+
+/// Most objects that are read for one probe. If none of them has a letter that is left, another
+/// part of the list is read a minute later.
+const READS_MAX: usize = 50;
+
+/// Sends one letter, and notes that. A run that is cut in between may send another one.
+pub(super) async fn probe<P: Ports>(
+    look: &mut Look<'_, P>,
+    marked: &mut Marked,
+    to: &Receiver,
+) -> Result<(), ReplayError> {
+    let link = to.subscription.endpoint.link().to_string();
+    if look.probed.contains(&link) {
+        return Ok(());
+    }
+    let Some(probe) = send_letter(look, &marked.mark, to).await? else {
+        return Ok(());
+    };
+    look.probed.insert(link);
+    tracing::info!(
+        topic = %marked.mark.topic, subscription = %marked.mark.subscription,
+        object = probe.letter.object, index = probe.letter.index,
+        "a dead letter is sent to find out whether the endpoint is well"
+    );
+    let probed = RecoveryMark {
+        probe: Some(probe),
+        ..marked.mark.clone()
+    };
+    marked.save(look.run.ports, probed).await
+}
+
+async fn send_letter<P: Ports>(
+    look: &Look<'_, P>,
+    mark: &RecoveryMark,
+    to: &Receiver,
+) -> Result<Option<LetterProbe>, ReplayError> {
+    let ports = look.run.ports;
+    let now = ports.clock.now();
+    let policy = to.subscription.recovery;
+    let job = RecoveryJob {
+        id: layout::replay_id(now, &ports.entropy.uuid_at(now).to_string()),
+        created_at: now,
+    };
+    let record = mark.replay(&job, &to.subscription.created, policy);
+    let selection = record.selection().map_err(ReplayError::Request)?;
+    let rules = RecoveryRules {
+        within: policy.within,
+        cancelled_at: mark.cancelled_at,
+        on_its_way: mark.letter_on_its_way(now).cloned(),
+        now,
+    };
+    let Some((object, event)) = find_letter(look, (&selection, &rules), to).await? else {
+        return Ok(None);
+    };
+    let replay = Replay {
+        id: &job.id,
+        subscription: &to.subscription,
+        default_time_to_live: to.topic.default_time_to_live,
+        gives_new_ids: false,
+        counts_recovery: false,
+    };
+    let letter = LetterPlace {
+        object,
+        index: event.index,
+    };
+    let mut pace = Pace::new(1, now, now);
+    let messages = replay.messages(&letter.object, &[event], &mut pace, now);
+    for sent in send(look.run, &messages).await {
+        sent.map_err(ReplayError::Send)?;
+    }
+    Ok(Some(LetterProbe {
+        letter,
+        sent_at: now,
+    }))
+}
+
+/// Any letter that may be sent. If the first were always the probe, one that brings its
+/// endpoint down would keep all others waiting.
+async fn find_letter<P: Ports>(
+    look: &Look<'_, P>,
+    (selection, rules): (&Selection, &RecoveryRules),
+    to: &Receiver,
+) -> Result<Option<(String, Sendable)>, ReplayError> {
+    let objects = objects_of(look, selection).await?;
+    let chosen = Chosen {
+        selection,
+        recovery: Some(rules),
+    };
+    let begin = drawn(look, objects.len());
+    let all = objects[begin..].iter().chain(&objects[..begin]);
+    for object in all.take(READS_MAX) {
+        if !look.run.has_time() {
+            return Ok(None);
+        }
+        let Ok(letters) = read(look.run, object, selection).await else {
+            continue;
+        };
+        let picked = pick(&letters, &to.subscription, chosen, 0, usize::MAX);
+        let mut events = picked.map(|picked| picked.events).unwrap_or_default();
+        if !events.is_empty() {
+            let event = events.swap_remove(drawn(look, events.len()));
+            return Ok(Some((object.key.clone(), event)));
+        }
+    }
+    Ok(None)
+}
+
+async fn objects_of<P: Ports>(
+    look: &Look<'_, P>,
+    selection: &Selection,
+) -> Result<Vec<LetterObject>, ReplayError> {
+    let (mut objects, mut after) = (Vec::new(), None);
+    for _ in 0..PAGES_MAX {
+        let bucket = &look.run.ports.dead_letters;
+        let page = letter_objects(bucket, selection, after.as_deref()).await;
+        let page = page.map_err(ReplayError::List)?;
+        objects.extend(page.objects);
+        after = page.next_after;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(objects)
+}
+
+/// A number below this one, by chance; 0 for 0.
+fn drawn<P: Ports>(look: &Look<'_, P>, below: usize) -> usize {
+    let mut drawn = [0; 4];
+    look.run.ports.entropy.fill(&mut drawn);
+    let drawn = usize::try_from(u32::from_le_bytes(drawn)).unwrap_or_default();
+    drawn.checked_rem(below).unwrap_or_default()
+}

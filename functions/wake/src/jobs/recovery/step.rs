@@ -1,0 +1,183 @@
+//! A mark in one run: what is known of it, and the effects of its next step. What is read here before
+//! a wait is read again by the replay itself before it sends.
+
+use std::sync::Arc;
+
+use posthaste_core::model::{Subscription, Topic};
+use posthaste_core::release::recovery::{RecoveryFacts, RecoveryStep};
+use posthaste_core::stored::{RecoveryJob, RecoveryMark, ReplayRecord, layout};
+use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
+use posthaste_services::open_replay;
+
+use super::look::Look;
+use super::marked::Marked;
+use super::notice::tell;
+use super::probe::probe;
+use crate::jobs::recovery_permits::RecoveryPermit;
+use crate::jobs::replays::{Job, Receiver, ReplayError};
+use crate::jobs::standing::{Standing, standing};
+use crate::ports::WakePorts;
+
+/// Takes the next step of a mark.
+pub(super) async fn step<P: Ports>(
+    look: &mut Look<'_, P>,
+    mut marked: Marked,
+) -> Result<(), ReplayError> {
+    let ports = look.run.ports;
+    let to = receiver(ports, &marked.mark).await?;
+    let standing = match &to {
+        Some(to) if to.is_active() => {
+            let Receiver { subscription, .. } = to;
+            Box::pin(standing(ports, &look.book, subscription)).await
+        }
+        _ => Standing::default(),
+    };
+    let job = match &marked.mark.job {
+        Some(job) => Job::load(ports, &job.id).await?,
+        None => None,
+    };
+    let facts = RecoveryFacts {
+        policy: to.as_ref().map(|to| to.subscription.recovery),
+        is_well: standing.is_well,
+        is_unprobed: standing.is_unprobed,
+        job: job.as_ref().map(|job| &job.record),
+        recover_after: ports.links.settings().recover_after,
+        now: ports.clock.now(),
+    };
+    let (mark, step) = marked.mark.clone().step(&facts);
+    if step != RecoveryStep::Idle {
+        look.run.note_work();
+    }
+    marked.save(ports, mark).await?;
+    if step == RecoveryStep::Ends {
+        return end(look, &marked).await;
+    }
+    let Some(to) = to else {
+        return Ok(());
+    };
+    let begun = match step {
+        RecoveryStep::Probes => {
+            probe(look, &mut marked, &to).await?;
+            None
+        }
+        RecoveryStep::Begins => Some(begin(look, &mut marked, &to).await?),
+        RecoveryStep::Opens => match marked.mark.job.clone() {
+            Some(job) => Some(open(look, &mut marked, &job, &to).await?),
+            None => None,
+        },
+        RecoveryStep::Runs => {
+            permit(look, &marked, RecoveryPermit::Runs);
+            job.map(|job| job.record)
+        }
+        RecoveryStep::Rests => {
+            permit(look, &marked, RecoveryPermit::Rests);
+            None
+        }
+        RecoveryStep::Idle | RecoveryStep::Waits | RecoveryStep::Ends => None,
+    };
+    match begun {
+        Some(begun) => tell(look, &mut marked, &to, &begun).await,
+        None => Ok(()),
+    }
+}
+
+fn permit<P: Ports>(look: &mut Look<'_, P>, marked: &Marked, permit: RecoveryPermit) {
+    let id = marked.mark.job.as_ref().map(|job| job.id.clone());
+    look.permits.extend(id.map(|id| (id, permit)));
+}
+
+/// Names a replay in the mark, and then opens it: a run that is cut in between leaves the same
+/// replay to the next.
+async fn begin<P: Ports>(
+    look: &mut Look<'_, P>,
+    marked: &mut Marked,
+    to: &Receiver,
+) -> Result<ReplayRecord, ReplayError> {
+    let ports = look.run.ports;
+    let now = ports.clock.now();
+    let job = RecoveryJob {
+        id: layout::replay_id(now, &ports.entropy.uuid_at(now).to_string()),
+        created_at: now,
+    };
+    let named = RecoveryMark {
+        job: Some(job.clone()),
+        ..marked.mark.clone()
+    };
+    marked.save(ports, named).await?;
+    let mark = &marked.mark;
+    tracing::info!(
+        topic = %mark.topic, subscription = %mark.subscription,
+        outage_since = %mark.outage_since, letters = mark.letters,
+        "the endpoint is well: dead letters of its outage are recovered"
+    );
+    open(look, marked, &job, to).await
+}
+
+/// Opens the replay that the mark names. Where another recovery of the subscription is open,
+/// because its mark was lost, the mark names that one.
+async fn open<P: Ports>(
+    look: &mut Look<'_, P>,
+    marked: &mut Marked,
+    job: &RecoveryJob,
+    to: &Receiver,
+) -> Result<ReplayRecord, ReplayError> {
+    let ports = look.run.ports;
+    let Subscription {
+        created, recovery, ..
+    } = &*to.subscription;
+    let asked = marked.mark.replay(job, created, *recovery);
+    let open_key = layout::replaying(&asked.id);
+    let put = ports
+        .state
+        .put(&open_key, asked.render(), PutCondition::Always);
+    put.await.map_err(ReplayError::Store)?;
+    let opened = open_replay(&ports.state, &ports.clock, &asked).await;
+    let opened = opened.map_err(ReplayError::Open)?;
+    if opened.id != asked.id {
+        let deleted = ports.state.delete(&open_key).await;
+        deleted.map_err(ReplayError::Store)?;
+        let named = RecoveryMark {
+            job: Some(job_of(&opened)),
+            ..marked.mark.clone()
+        };
+        marked.save(ports, named).await?;
+    }
+    permit(look, marked, RecoveryPermit::Runs);
+    Ok(opened)
+}
+
+/// Deletes a mark that says that it has ended.
+async fn end<P: Ports>(look: &Look<'_, P>, marked: &Marked) -> Result<(), ReplayError> {
+    let mark = &marked.mark;
+    tracing::info!(
+        topic = %mark.topic, subscription = %mark.subscription,
+        outage_since = %mark.outage_since, letters = mark.letters,
+        "the recovery of an outage has ended"
+    );
+    let deleted = look.run.ports.state.delete(&marked.key).await;
+    deleted.map_err(ReplayError::Store)
+}
+
+fn job_of(opened: &ReplayRecord) -> RecoveryJob {
+    RecoveryJob {
+        id: opened.id.clone(),
+        created_at: opened.created_at,
+    }
+}
+
+/// The subscription of a mark, if it is still the creation that its letters were accepted for.
+async fn receiver<P: Ports>(
+    ports: &WakePorts<P>,
+    mark: &RecoveryMark,
+) -> Result<Option<Receiver>, ReplayError> {
+    let own = |topic: Option<Arc<Topic>>| {
+        let topic = topic?;
+        let subscription = topic.subscription(&mark.subscription)?.clone();
+        let is_own = subscription.created.accepted(mark.identity, mark.last_at);
+        is_own.then_some(Receiver {
+            topic,
+            subscription,
+        })
+    };
+    Receiver::find_by(ports, &mark.topic, own).await
+}

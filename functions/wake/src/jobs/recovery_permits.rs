@@ -1,0 +1,15 @@
+//! What replays may do in a run that nobody asked for.
+
+use std::collections::BTreeMap;
+
+/// What such a replay may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecoveryPermit {
+    /// It sends.
+    Runs,
+    /// Its endpoint is not well, or has not been for long enough.
+    Rests,
+}
+
+/// The permits of a run, by the ids of replays. One without a permit waits for the next run.
+pub(crate) type RecoveryPermits = BTreeMap<String, RecoveryPermit>;

@@ -1,0 +1,46 @@
+//! What is different where nobody asked for a replay: it recovers from an outage.
+
+use posthaste_core::model::{Subscription, Timestamp};
+use posthaste_core::release::recovery::RecoveryRules;
+use posthaste_core::release::recovery_room;
+use posthaste_core::stored::RecoveryOrigin;
+use posthaste_core::stored::layout;
+use posthaste_ports::{ObjectStore, Ports, QueueReceiver};
+
+use super::records::ReplayError;
+use crate::run::Run;
+
+/// Which letters are recovered, by the subscription as it is now.
+pub(super) fn rules(
+    origin: &RecoveryOrigin,
+    subscription: &Subscription,
+    now: Timestamp,
+) -> RecoveryRules {
+    RecoveryRules {
+        within: subscription.recovery.within,
+        cancelled_at: origin.cancelled_at,
+        on_its_way: origin.on_its_way.clone(),
+        now,
+    }
+}
+
+/// The number of events that may be sent in this run: what has been accepted since goes first, and
+/// so does what is held.
+pub(super) async fn room<P: Ports>(
+    run: Run<'_, P>,
+    subscription: &Subscription,
+) -> Result<usize, ReplayError> {
+    let ports = run.ports;
+    let held = layout::held_of(&subscription.topic, &subscription.name);
+    let held = ports.state.list(&held, None, 1).await;
+    if !held.map_err(ReplayError::Store)?.objects.is_empty() {
+        return Ok(0);
+    }
+    let name = layout::folder(&subscription.topic, &subscription.name);
+    let state = ports.pressure.state().await;
+    let counted = ports.deliveries.due(std::slice::from_ref(&name)).await;
+    let counted = counted.ok().flatten().and_then(|due| due.first().copied());
+    let of_state = || state.as_ref().map_or(0, |state| state.due_of(&name));
+    let due = counted.unwrap_or_else(of_state);
+    Ok(recovery_room(state.as_deref(), due))
+}

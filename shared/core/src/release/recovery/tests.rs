@@ -1,0 +1,358 @@
+use bytes::Bytes;
+
+use super::*;
+use crate::api::{ReplayReason, ReplayState};
+use crate::attempt::OutcomeName;
+use crate::model::{
+    Created, Delivery, EarlierLife, Hops, LastAttempt, RecoveryPolicy, Schema, SubscriptionName,
+    TopicName,
+};
+use crate::stored::dead_letter::restore;
+use crate::stored::{ENDED_STANDS, RecoveryJob, RecoveryMark, ReplayRecord};
+
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
+
+/// 2026-11-21T10:15:00Z.
+const START: Timestamp = Timestamp::from_millis(1_795_256_100_000);
+
+/// The beginning of its hour.
+const START_HOUR: Timestamp = Timestamp::from_millis(1_795_255_200_000);
+
+const POLICY: RecoveryPolicy = RecoveryPolicy {
+    enabled: true,
+    within: Duration::from_hours(14 * 24),
+    rate_per_second: 50,
+};
+
+fn dead(reason: DeadLetterReason, status: Option<u16>, name_was_unknown: bool) -> DeadLetter {
+    DeadLetter {
+        reason,
+        storage: None,
+        object: None,
+        dropped: false,
+        outage_since: None,
+        delivery: Delivery {
+            topic: TopicName::parse("orders").unwrap(),
+            subscription: SubscriptionName::parse("billing").unwrap(),
+            schema: Schema::CloudEvents,
+            published_at: START,
+            not_before: START,
+            attempts: 1,
+            last: Some(LastAttempt {
+                outcome: OutcomeName::GenericError,
+                status,
+                at: START,
+                name_was_unknown,
+                was_unconnected: false,
+                was_connected: false,
+                was_kept: false,
+            }),
+            timed_out: false,
+            identity: None,
+            hops: Hops::default(),
+            events: Vec::new(),
+        },
+    }
+}
+
+#[test]
+fn refusals_of_an_event_are_of_no_outage() {
+    let check = |reason, status, expected| {
+        let letter = dead(reason, status, false);
+        assert_eq!(may_be_of_outage(&letter), expected, "{reason:?} {status:?}");
+    };
+    let used_up = DeadLetterReason::MaxDeliveryAttemptsExceeded;
+    for status in [None, Some(408), Some(429), Some(500), Some(503), Some(599)] {
+        check(used_up, status, true);
+    }
+    for status in [Some(200), Some(302), Some(400), Some(409), Some(422)] {
+        check(used_up, status, false);
+    }
+    check(DeadLetterReason::TimeToLiveExceeded, Some(409), true);
+    for reason in DeadLetterReason::ALL {
+        let is_explained = [used_up, DeadLetterReason::TimeToLiveExceeded].contains(&reason);
+        check(reason, Some(503), is_explained);
+    }
+    let unknown = DeadLetterReason::UndeliverableDueToClientError;
+    assert!(may_be_of_outage(&dead(unknown, None, true)));
+}
+
+#[test]
+fn rate_doubles_each_minute_up_to_its_own() {
+    let at = |minutes| ramped_rate(50, START, START + MINUTE * minutes);
+    assert_eq!([0, 1, 2, 5, 6, 7, 600].map(at), [1, 2, 4, 32, 50, 50, 50]);
+    assert_eq!(ramped_rate(50, START + HOUR, START), 1);
+}
+
+fn letters(outage_since: Timestamp, written_at: Timestamp) -> OutageLetters {
+    OutageLetters {
+        topic: TopicName::parse("orders").unwrap(),
+        subscription: SubscriptionName::parse("billing").unwrap(),
+        identity: None,
+        outage_since,
+        letters: 3,
+        written_at,
+    }
+}
+
+fn mark() -> RecoveryMark {
+    letters(START, START + DAY).mark(None).unwrap().unwrap()
+}
+
+#[test]
+fn mark_begins_with_the_outage_and_is_widened_by_letters() {
+    let first = mark();
+    assert_eq!(
+        (first.from, first.last_at, first.letters),
+        (START_HOUR, START + DAY, 3)
+    );
+    let more = letters(START + HOUR, START + DAY * 2);
+    let widened = more.mark(Some(first)).unwrap().unwrap();
+    assert_eq!(
+        (widened.outage_since, widened.from, widened.last_at),
+        (START, START_HOUR, START + DAY * 2)
+    );
+    assert_eq!(widened.letters, 6);
+}
+
+#[test]
+fn mark_that_has_just_ended_is_not_written_anew() {
+    let mut ended = mark();
+    ended.ended_at = Some(START + DAY);
+    let late = letters(START, before(START + DAY + ENDED_STANDS, 1));
+    assert_eq!(late.mark(Some(ended.clone())), Err(MarkIsGoing));
+    let later = letters(START + HOUR, START + DAY + ENDED_STANDS);
+    let anew = later.mark(Some(ended)).unwrap().unwrap();
+    assert_eq!((anew.letters, anew.ended_at), (3, None));
+    assert_eq!(anew.outage_since, START + HOUR);
+}
+
+fn facts(now: Timestamp, is_well: bool) -> RecoveryFacts<'static> {
+    RecoveryFacts {
+        policy: Some(POLICY),
+        is_well,
+        is_unprobed: false,
+        job: None,
+        recover_after: 5 * MINUTE,
+        now,
+    }
+}
+
+/// The mark after its step at this time, and the step.
+fn step(mark: &RecoveryMark, minutes: u32, is_well: bool) -> (RecoveryMark, RecoveryStep) {
+    let now = START + DAY + MINUTE * minutes;
+    mark.clone().step(&facts(now, is_well))
+}
+
+#[test]
+fn replay_begins_after_some_minutes_of_health() {
+    let (mark, waits) = step(&mark(), 10, true);
+    assert_eq!(waits, RecoveryStep::Waits);
+    assert_eq!(mark.well_since, Some(START + DAY + 10 * MINUTE));
+    assert_eq!(step(&mark, 14, true).1, RecoveryStep::Waits);
+    assert_eq!(step(&mark, 15, true).1, RecoveryStep::Begins);
+    // A relapse begins the minutes anew.
+    let (relapsed, _) = step(&mark, 14, false);
+    assert_eq!(relapsed.well_since, None);
+    let (relapsed, _) = step(&relapsed, 15, true);
+    assert_eq!(step(&relapsed, 19, true).1, RecoveryStep::Waits);
+    assert_eq!(step(&relapsed, 20, true).1, RecoveryStep::Begins);
+}
+
+/// Letters are written minutes after they were given up. One replay is to have all of them.
+#[test]
+fn replay_waits_for_the_last_letters_but_not_forever() {
+    let (mut mark, _) = step(&mark(), 10, true);
+    mark.last_at = START + DAY + 14 * MINUTE;
+    assert_eq!(step(&mark, 15, true).1, RecoveryStep::Waits);
+    assert_eq!(step(&mark, 16, true).1, RecoveryStep::Begins);
+    mark.last_at = START + DAY + 45 * MINUTE;
+    assert_eq!(step(&mark, 44, true).1, RecoveryStep::Waits);
+    assert_eq!(step(&mark, 45, true).1, RecoveryStep::Begins);
+}
+
+#[test]
+fn letter_probes_where_nothing_else_does_and_not_again_at_once() {
+    let mut unprobed = facts(START + 2 * DAY, false);
+    assert_eq!(mark().step(&unprobed).1, RecoveryStep::Waits);
+    unprobed.is_unprobed = true;
+    let (mut probing, step) = mark().step(&unprobed);
+    assert_eq!(step, RecoveryStep::Probes);
+    probing.probe = Some(crate::stored::LetterProbe {
+        letter: place(0),
+        sent_at: START + 2 * DAY,
+    });
+    for (minutes, expected) in [(29, RecoveryStep::Waits), (30, RecoveryStep::Probes)] {
+        unprobed.now = START + 2 * DAY + MINUTE * minutes;
+        assert_eq!(probing.clone().step(&unprobed).1, expected);
+    }
+    let under_way = |at| probing.letter_on_its_way(at).is_some();
+    assert!(under_way(START + 3 * DAY));
+    assert!(!under_way(START + 3 * DAY + HOUR));
+}
+
+fn place(index: usize) -> LetterPlace {
+    LetterPlace {
+        object: "ORDERS/BILLING/2026/11/21/10/x.json".to_owned(),
+        index,
+    }
+}
+
+fn with_job(mut mark: RecoveryMark, created_at: Timestamp) -> (RecoveryMark, ReplayRecord) {
+    let job = RecoveryJob {
+        id: "20261121T101500Z-x".to_owned(),
+        created_at,
+    };
+    let record = mark.replay(&job, &Created::UNKNOWN, POLICY);
+    mark.job = Some(job);
+    (mark, record)
+}
+
+fn step_with(
+    mark: &RecoveryMark,
+    record: Option<&ReplayRecord>,
+    now: Timestamp,
+    is_well: bool,
+) -> (RecoveryMark, RecoveryStep) {
+    mark.clone().step(&RecoveryFacts {
+        job: record,
+        ..facts(now, is_well)
+    })
+}
+
+#[test]
+fn replay_of_a_mark_is_written_runs_rests_and_ends_it() {
+    let begun = START + DAY + HOUR;
+    let (mut mark, record) = with_job(mark(), begun);
+    mark.well_since = Some(before(begun, 5));
+    let check = |mark: &RecoveryMark, record, is_well, expected| {
+        assert_eq!(step_with(mark, record, begun + MINUTE, is_well).1, expected);
+    };
+    check(&mark, None, true, RecoveryStep::Opens);
+    mark.well_since = Some(begun);
+    check(&mark, Some(&record), true, RecoveryStep::Rests);
+    mark.well_since = Some(START + DAY);
+    check(&mark, Some(&record), true, RecoveryStep::Runs);
+    check(&mark, Some(&record), false, RecoveryStep::Rests);
+    let done = record.turned(ReplayState::Done, None, begun + MINUTE);
+    let (ended, ends) = step_with(&mark, Some(&done), begun + HOUR, true);
+    assert_eq!(ends, RecoveryStep::Ends);
+    assert_eq!(ended.ended_at, Some(begun + HOUR));
+    // The run that was to delete it was cut.
+    let again = |after| ended.clone().step(&facts(begun + HOUR + after, true)).1;
+    assert_eq!(again(MINUTE / 2), RecoveryStep::Idle);
+    assert_eq!(again(MINUTE), RecoveryStep::Ends);
+}
+
+#[test]
+fn letters_since_a_replay_began_have_another_replay() {
+    let begun = START + DAY + HOUR;
+    let (mut mark, record) = with_job(mark(), begun);
+    mark.last_at = begun + MINUTE;
+    let mut done = record.turned(ReplayState::Done, None, begun + HOUR);
+    done.progress.queued = 2;
+    let (after, waits) = step_with(&mark, Some(&done), begun + HOUR, true);
+    assert_eq!((waits, after.job.clone()), (RecoveryStep::Waits, None));
+    assert_eq!((after.from, after.queued), (before(begun, 120), 2));
+}
+
+#[test]
+fn cancel_holds_for_the_outage_and_for_no_other() {
+    let begun = START + DAY + HOUR;
+    let (mark, record) = with_job(mark(), begun);
+    let cancelled_at = begun + MINUTE;
+    let requested = Some(ReplayReason::Requested);
+    let cancelled = record.turned(ReplayState::Cancelled, requested, cancelled_at);
+    let (mark, idle) = step_with(&mark, Some(&cancelled), begun + HOUR, true);
+    assert_eq!((idle, mark.is_empty()), (RecoveryStep::Idle, true));
+    assert_eq!(mark.cancelled_at, Some(cancelled_at));
+    let same = letters(START, begun + HOUR);
+    assert_eq!(same.mark(Some(mark.clone())), Ok(None));
+    let other = letters(cancelled_at + MINUTE, begun + DAY);
+    let anew = other.mark(Some(mark.clone())).unwrap().unwrap();
+    assert_eq!((anew.letters, anew.cancelled_at), (3, Some(cancelled_at)));
+    assert_eq!(anew.outage_since, cancelled_at + MINUTE);
+    let later = |after: Duration| step_with(&mark, None, cancelled_at + after, true).1;
+    assert_eq!(
+        later(POLICY.within.saturating_sub(MINUTE)),
+        RecoveryStep::Idle
+    );
+    assert_eq!(later(POLICY.within), RecoveryStep::Ends);
+}
+
+#[test]
+fn mark_ends_with_its_policy_and_with_the_time_of_its_letters() {
+    let now = START + DAY + MINUTE;
+    for policy in [None, Some(RecoveryPolicy::OFF)] {
+        let facts = RecoveryFacts {
+            policy,
+            ..facts(now, true)
+        };
+        assert_eq!(mark().step(&facts).1, RecoveryStep::Ends);
+    }
+    let last = START + DAY + POLICY.within;
+    assert_eq!(
+        mark().step(&facts(before(last, 60), false)).1,
+        RecoveryStep::Waits
+    );
+    assert_eq!(mark().step(&facts(last, false)).1, RecoveryStep::Ends);
+}
+
+/// So many seconds earlier.
+fn before(at: Timestamp, seconds: u64) -> Timestamp {
+    Timestamp::from_millis(at.as_millis() - seconds * 1000)
+}
+
+#[test]
+fn letters_are_left_out_for_their_reasons() {
+    let letter = |outage: Option<Timestamp>, earlier: Option<EarlierLife>| {
+        let time = |at: Timestamp| at.to_event_grid();
+        let mut members = vec![
+            r#"{"specversion":"1.0","id":"1","source":"/s","type":"t""#.to_owned(),
+            r#""deadletterreason":"TimeToLiveExceeded""#.to_owned(),
+            format!(r#""publishtime":"{}""#, time(START)),
+        ];
+        members.extend(outage.map(|since| format!(r#""outagesince":"{}""#, time(since))));
+        members.extend(earlier.map(|life| {
+            let first = time(life.accepted_at);
+            let recoveries = life.recoveries;
+            format!(r#""firstpublishtime":"{first}","recoveries":{recoveries}"#)
+        }));
+        let text = members.join(",") + "}";
+        restore(&Bytes::from(text), Schema::CloudEvents).unwrap()
+    };
+    let rules = RecoveryRules {
+        within: DAY * 14,
+        cancelled_at: Some(START),
+        on_its_way: Some(place(7)),
+        now: START + DAY,
+    };
+    let check = |outage, earlier, index, expected| {
+        let letter = letter(outage, earlier);
+        let reason = rules.leaves_out(&letter, &place(0).object, index);
+        assert_eq!(reason, expected);
+    };
+    let since = Some(START + MINUTE);
+    let life = |accepted_at, recoveries| {
+        Some(EarlierLife {
+            accepted_at,
+            recoveries,
+        })
+    };
+    check(since, None, 0, None);
+    check(None, None, 0, Some(LeftOutReason::NoOutage));
+    check(Some(START), None, 0, Some(LeftOutReason::NoOutage));
+    check(since, None, 7, Some(LeftOutReason::SentAgain));
+    check(since, life(START, 2), 0, None);
+    check(
+        since,
+        life(START, 3),
+        0,
+        Some(LeftOutReason::RecoveredOften),
+    );
+    let long_ago = before(START, 13 * 24 * 3600);
+    check(since, life(long_ago, 1), 0, Some(LeftOutReason::TooOld));
+    check(since, life(long_ago + MINUTE, 1), 0, None);
+}

@@ -1,0 +1,153 @@
+//! The mark of an outage: dead letters of a subscription wait to be recovered by themselves.
+//!
+//! Key `recovery/{topic}.{subscription}`, names in lower case. Version 1; made and widened by
+//! deadletter when it writes letters of an outage, worked on and deleted by wake, shown by manage.
+//! Every write is on condition that nobody else wrote it since. A store deletes without a condition,
+//! so wake first writes that the mark has ended, and for [`ENDED_STANDS`] nobody writes it anew.
+//! Release 0.1 knows no such prefix and leaves it alone. Fixture: `recovery-mark-v1.json`.
+//!
+//! What becomes of a mark is decided in [`crate::release::recovery`].
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::format::versioned_object;
+use super::keys::folder;
+use crate::model::{Identity, LetterPlace, SubscriptionName, Timestamp, TopicName};
+
+/// The prefix of all marks.
+pub const RECOVERY: &str = "recovery/";
+
+/// The time for which a mark that has ended may still be deleted: three times as long as a call of a
+/// store may take (20 s on AWS).
+pub const ENDED_STANDS: Duration = Duration::from_mins(1);
+
+versioned_object!(RecoveryMark, 1, "the mark of an outage");
+
+/// The key of a subscription's mark.
+pub fn recovery_mark(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    [RECOVERY, &folder(topic, subscription)].concat()
+}
+
+/// The prefix of the marks of a topic's subscriptions.
+pub fn recovery_marks_of(topic: &TopicName) -> String {
+    [RECOVERY, &topic.folded(), "."].concat()
+}
+
+/// An outage of a subscription, as its dead letters tell of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecoveryMark {
+    /// The topic.
+    pub topic: TopicName,
+    /// The subscription.
+    pub subscription: SubscriptionName,
+    /// The creation of the subscription that the letters were accepted for; `None` if they say
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// The time since which the endpoint was not well.
+    pub outage_since: Timestamp,
+    /// The time from which on letters may have been written that no replay has looked at: the
+    /// beginning of an hour, at first that of the outage.
+    pub from: Timestamp,
+    /// The time of the last letter.
+    pub last_at: Timestamp,
+    /// The number of letters.
+    pub letters: u64,
+    /// The time since which the endpoint has been well; `None` if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub well_since: Option<Timestamp>,
+    /// The last letter that was sent alone, to find out whether the endpoint is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<LetterProbe>,
+    /// The replay that sends the letters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<RecoveryJob>,
+    /// The number of letters that earlier replays of this mark have queued.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queued: u64,
+    /// The time at which an operator cancelled the recovery: letters of outages that began before
+    /// are left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_at: Option<Timestamp>,
+    /// The outage of which a notice has told that its letters are recovered, by its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_of: Option<Timestamp>,
+    /// The time at which there was nothing more to do: the object is about to be deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+}
+
+/// A letter that was sent alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LetterProbe {
+    /// The place of the letter.
+    pub letter: LetterPlace,
+    /// The time at which it was sent.
+    pub sent_at: Timestamp,
+}
+
+/// A replay that wake began for a mark.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecoveryJob {
+    /// The id.
+    pub id: String,
+    /// The time at which it was begun: what is written later is no part of it.
+    pub created_at: Timestamp,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape that serde asks for"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The form as it was first written. Never edited.
+    const V1: &str = include_str!("fixtures/recovery-mark-v1.json");
+
+    fn mark() -> RecoveryMark {
+        RecoveryMark {
+            topic: TopicName::parse("orders").unwrap(),
+            subscription: SubscriptionName::parse("billing").unwrap(),
+            identity: Identity::parse("a1b2c3d4e5f60102030405ff"),
+            outage_since: Timestamp::from_millis(1_795_256_100_000),
+            from: Timestamp::from_millis(1_795_255_200_000),
+            last_at: Timestamp::from_millis(1_795_342_500_000),
+            letters: 5_000,
+            well_since: Some(Timestamp::from_millis(1_795_342_600_000)),
+            probe: Some(LetterProbe {
+                letter: LetterPlace {
+                    object: "ORDERS/BILLING/2026/11/21/10/x.json".to_owned(),
+                    index: 2,
+                },
+                sent_at: Timestamp::from_millis(1_795_342_400_000),
+            }),
+            job: Some(RecoveryJob {
+                id: "20261122T101500Z-0b8b9c5e".to_owned(),
+                created_at: Timestamp::from_millis(1_795_342_900_000),
+            }),
+            queued: 12,
+            cancelled_at: Some(Timestamp::from_millis(1_795_000_000_000)),
+            told_of: Some(Timestamp::from_millis(1_795_256_100_000)),
+            ended_at: Some(Timestamp::from_millis(1_795_400_000_000)),
+        }
+    }
+
+    #[test]
+    fn a_mark_is_written_as_its_fixture_and_read_back() {
+        assert_eq!(mark().render(), V1.trim_end());
+        assert_eq!(RecoveryMark::parse(V1.as_bytes()).unwrap(), mark());
+        let key = recovery_mark(&mark().topic, &mark().subscription);
+        assert_eq!(key, "recovery/orders.billing");
+    }
+}

@@ -1,0 +1,263 @@
+//! Recovery by itself: what was given up in an outage is sent again once the endpoint is well.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use posthaste_core::api::{ReplayReason, ReplayState};
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::stored::{RecoveryMark, ReplayRecord, layout};
+use posthaste_ports::{Clock, ObjectStore, QueueName};
+use posthaste_simulation::{Answer, Request, World, event};
+use posthaste_testkit::records::{subscription_name, topic_name};
+use serde_json::{Value, json};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
+
+const DOWN: Answer = Answer::Failure(SendFailure::Socket);
+const WELL: Answer = Answer::Status(204);
+
+/// A world whose subscription has these settings, and dead letters at once.
+async fn world(more: Value) -> World {
+    let world = World::new();
+    world.chance.hold(0.0);
+    let mut settings = json!({ "deadLetter": { "delay": "PT0S" } });
+    let members = settings.as_object_mut().unwrap();
+    members.extend(more.as_object().unwrap().clone());
+    world.subscribe(settings).await;
+    world
+}
+
+/// Time passes in steps. Deliver and deadletter take what is there, and wake runs each minute.
+async fn pass(world: &World, step: Duration, length: Duration) {
+    let end = world.clock.now() + length;
+    while world.clock.now() < end {
+        world
+            .pass_by(step, step.min(end.since(world.clock.now())))
+            .await;
+        while world.visible(QueueName::DeadLetters).await > 0 {
+            world.bury().await;
+        }
+    }
+}
+
+/// An outage in which these events are published and given up, ten in a message.
+async fn outage(world: &World, ids: &[String]) {
+    world.endpoint.answer([DOWN]);
+    for ten in ids.chunks(10) {
+        let events: Vec<_> = ten.iter().map(|id| event(id)).collect();
+        world.publish(&events, DAY).await;
+        pass(world, 10 * SECOND, MINUTE).await;
+    }
+    pass(world, 5 * MINUTE, 2 * DAY).await;
+    world.endpoint.take();
+}
+
+fn ids(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|id| format!("{prefix}{id}")).collect()
+}
+
+/// The endpoint is well, and time passes until a replay has begun.
+async fn recover(world: &World) {
+    let before = replays(world).await.len();
+    world.endpoint.answer([WELL]);
+    while replays(world).await.len() == before {
+        pass(world, 10 * SECOND, MINUTE).await;
+    }
+}
+
+async fn mark(world: &World) -> Option<RecoveryMark> {
+    let key = layout::recovery_mark(&topic_name("orders"), &subscription_name("billing"));
+    let found = world.local.state().get(&key).await.unwrap();
+    found.map(|object| RecoveryMark::parse(&object.bytes).unwrap())
+}
+
+/// The replays that were begun, the oldest first.
+async fn replays(world: &World) -> Vec<ReplayRecord> {
+    let page = world.local.state().list(layout::REPLAYS, None, 100).await;
+    let mut records = Vec::new();
+    for object in page.unwrap().objects {
+        let id = layout::replay_of(&object.key).unwrap();
+        records.push(world.replayed(id).await);
+    }
+    records
+}
+
+fn id_of(request: &Request) -> String {
+    let event: Value = serde_json::from_str(&request.body).unwrap();
+    event["id"].as_str().unwrap().to_owned()
+}
+
+/// How often each event was requested since the last call.
+fn requested(world: &World) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for request in world.endpoint.take() {
+        *counts.entry(id_of(&request)).or_default() += 1;
+    }
+    counts
+}
+
+/// The dead letters that are not resolved, by the ids of their events.
+async fn unresolved(world: &World) -> BTreeMap<String, Value> {
+    let resolved: BTreeMap<_, _> = world.resolved().await.into_iter().collect();
+    let mut letters = BTreeMap::new();
+    for (key, bytes) in world.buried().await {
+        let list = resolved.get(&layout::resolved(&key));
+        let list = list.map(|bytes| posthaste_core::stored::ResolvedLetters::parse(bytes).unwrap());
+        let array: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
+        for (index, letter) in array.into_iter().enumerate() {
+            if list.as_ref().is_none_or(|list| !list.has(index)) {
+                letters.insert(letter["id"].as_str().unwrap().to_owned(), letter);
+            }
+        }
+    }
+    letters
+}
+
+#[tokio::test]
+async fn what_an_outage_gave_up_arrives_once_the_endpoint_is_well() {
+    let world = world(json!({})).await;
+    let began = world.clock.now();
+    let ids = ids("", 30);
+    outage(&world, &ids).await;
+    let letters = unresolved(&world).await;
+    let since = |letter: &Value| letter["outagesince"].is_string();
+    // One of them is on its way, as the probe of an endpoint of which nothing else waits.
+    assert!(letters.len() >= ids.len() - 1, "{letters:?}");
+    assert!(letters.values().all(since), "{letters:?}");
+    let marked = mark(&world).await.unwrap();
+    assert!(marked.letters >= 30, "{marked:?}");
+    assert!(marked.outage_since >= began && marked.outage_since < began + HOUR);
+    world.endpoint.answer([WELL]);
+    pass(&world, 10 * SECOND, HOUR).await;
+    let arrived: BTreeMap<_, _> = ids.into_iter().map(|id| (id, 1)).collect();
+    assert_eq!(requested(&world), arrived);
+    assert_eq!(unresolved(&world).await, BTreeMap::new());
+    assert_eq!(mark(&world).await, None);
+    let [replay] = &replays(&world).await[..] else {
+        panic!("one replay")
+    };
+    assert_eq!(replay.state, ReplayState::Done);
+}
+
+#[tokio::test]
+async fn nothing_is_recovered_that_no_outage_explains() {
+    let world = world(json!({})).await;
+    world.endpoint.answer([Answer::Status(400)]);
+    world.publish(&[event("refused")], DAY).await;
+    pass(&world, 10 * SECOND, MINUTE).await;
+    assert_eq!(unresolved(&world).await.len(), 1);
+    world.endpoint.answer([WELL]);
+    pass(&world, 10 * SECOND, HOUR).await;
+    assert_eq!((mark(&world).await, replays(&world).await.len()), (None, 0));
+}
+
+#[tokio::test]
+async fn shorter_time_to_live_recovers_only_if_asked_for() {
+    let hour = json!({ "eventTimeToLiveInMinutes": 60 });
+    for (asked, expected) in [(None, 0), (Some(true), 1)] {
+        let mut settings = json!({ "retryPolicy": hour });
+        if let Some(enabled) = asked {
+            settings["recovery"] = json!({ "enabled": enabled });
+        }
+        let world = world(settings).await;
+        world.endpoint.answer([DOWN]);
+        for id in 0..10 {
+            world.publish(&[event(&id.to_string())], HOUR).await;
+            pass(&world, 10 * SECOND, MINUTE).await;
+        }
+        pass(&world, MINUTE, 2 * HOUR).await;
+        let marks = usize::from(mark(&world).await.is_some());
+        assert_eq!(marks, expected, "{asked:?}");
+    }
+}
+
+/// A second outage rests the replay; its letters have another one, after some minutes of health.
+#[tokio::test]
+async fn second_outage_rests_the_replay_and_is_recovered_too() {
+    let world = world(json!({ "recovery": { "ratePerSecond": 1 } })).await;
+    outage(&world, &ids("", 200)).await;
+    recover(&world).await;
+    let first = replays(&world).await;
+    let queued = first[0].progress.queued;
+    assert_eq!(first[0].state, ReplayState::Running);
+    assert!((1..150).contains(&queued), "{queued}");
+    world.endpoint.answer([DOWN]);
+    pass(&world, 10 * SECOND, HOUR).await;
+    let rests = replays(&world).await;
+    assert_eq!(
+        (rests[0].state, rests[0].reason),
+        (ReplayState::Waiting, Some(ReplayReason::Outage))
+    );
+    pass(&world, 5 * MINUTE, DAY + 2 * HOUR).await;
+    world.endpoint.answer([WELL]);
+    pass(&world, 10 * SECOND, 3 * HOUR).await;
+    assert_eq!(unresolved(&world).await, BTreeMap::new());
+    assert_eq!(mark(&world).await, None);
+    let all = replays(&world).await;
+    assert!(all.iter().all(|replay| replay.state == ReplayState::Done));
+    assert!(all.len() >= 2, "{all:?}");
+}
+
+#[tokio::test]
+async fn cancel_holds_for_the_outage_and_the_next_one_recovers() {
+    let world = world(json!({ "recovery": { "ratePerSecond": 1 } })).await;
+    outage(&world, &ids("", 200)).await;
+    recover(&world).await;
+    let id = replays(&world).await[0].id.clone();
+    let path = format!("/replays/{id}");
+    let (status, view) = world.api().ask("DELETE", &path, &Value::Null).await;
+    assert_eq!((status, &view["state"]), (200, &json!("Cancelled")));
+    assert!(view["recovery"]["outageSince"].is_string(), "{view}");
+    pass(&world, 10 * SECOND, 2 * HOUR).await;
+    let left = unresolved(&world).await.len();
+    assert!(left > 0);
+    assert_eq!(replays(&world).await.len(), 1);
+    let cancelled = mark(&world).await.unwrap();
+    assert!(cancelled.is_empty() && cancelled.cancelled_at.is_some());
+    outage(&world, &ids("later-", 20)).await;
+    world.endpoint.answer([WELL]);
+    pass(&world, 10 * SECOND, 2 * HOUR).await;
+    let letters = unresolved(&world).await;
+    assert!(
+        letters.keys().all(|id| !id.starts_with("later-")),
+        "{letters:?}"
+    );
+    assert_eq!(letters.len(), left);
+}
+
+/// The list of dead letters says in a line what recovers.
+#[tokio::test]
+async fn list_of_dead_letters_tells_what_recovers_by_itself() {
+    let world = world(json!({ "recovery": { "ratePerSecond": 1 } })).await;
+    outage(&world, &ids("", 200)).await;
+    let lists = [
+        "/dead-letters",
+        "/topics/orders/dead-letters",
+        "/topics/orders/subscriptions/billing/dead-letters",
+    ];
+    let recoveries = async |path: &str| {
+        let (status, page) = world.api().ask("GET", path, &Value::Null).await;
+        assert_eq!(status, 200, "{page}");
+        page["recoveries"].clone()
+    };
+    for path in lists {
+        let shown = recoveries(path).await;
+        assert_eq!(shown[0]["waits"], true, "{shown}");
+        assert!(shown[0].get("replay").is_none(), "{shown}");
+    }
+    recover(&world).await;
+    let id = replays(&world).await[0].id.clone();
+    for path in lists {
+        let shown = recoveries(path).await;
+        assert_eq!(shown[0]["replay"], id, "{shown}");
+        assert!(shown[0]["queued"].as_u64().unwrap() > 0, "{shown}");
+        assert!(shown[0]["letters"].as_u64().unwrap() >= 199, "{shown}");
+    }
+    pass(&world, 10 * SECOND, HOUR).await;
+    for path in lists {
+        assert_eq!(recoveries(path).await, Value::Null);
+    }
+}
