@@ -4,15 +4,18 @@ use std::time::Duration;
 
 use posthaste_delivery_log::DeliveryLog;
 use posthaste_ports::validate::LIST_PAGE_MAX;
-use posthaste_ports::{ErrorKind, ListPage, ObjectStore, PortError, Ports};
+use posthaste_ports::{ErrorKind, ListPage, ObjectStore, OutgoingMessage, PortError, Ports};
 use posthaste_services::{
-    Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, timeout_at,
+    Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, SlowLane, send_all,
+    send_by_lane, timeout_at,
 };
 
 /// The adapters and services of one wake.
 pub struct WakePorts<P: Ports> {
     /// The delivery queue.
     pub deliveries: P::Queue,
+    /// The slow lane, where there is one.
+    pub slow_lane: Option<SlowLane<P::Queue, P::Store, P::Clock>>,
     /// The state bucket.
     pub state: P::Store,
     /// The dead-letter bucket, for replays.
@@ -58,11 +61,22 @@ impl<P: Ports> WakePorts<P> {
             registry,
             fan_out: FanOut {
                 deliveries,
+                slow: None,
                 payloads,
                 clock,
                 entropy,
             },
         }
+    }
+
+    /// Sends messages, each by the lane of its subscription.
+    pub(crate) async fn send(&self, messages: Vec<OutgoingMessage>) -> Vec<Result<(), PortError>> {
+        let Some(lane) = &self.slow_lane else {
+            return send_all(&self.deliveries, messages).await;
+        };
+        let groups = messages.iter().filter_map(|message| message.group.clone());
+        let slow = Box::pin(lane.among(&self.registry, groups.collect())).await;
+        send_by_lane(&self.deliveries, Some((&lane.queue, &slow)), messages).await
     }
 
     /// A page of the objects under `prefix`, or an error if it has not come by `until`: nothing

@@ -156,6 +156,7 @@ impl World {
         let queue = |queue: &Counted, name| Faulty::new(queue.clone(), name, &self.sending);
         let ports = MonitorPorts {
             deliveries: queue(&self.deliveries, "deliveries"),
+            slow_lane: None,
             dead_letters: queue(&self.dead_letters, "deadletters"),
             state: self.store.clone(),
             probe: self.machine.clone(),
@@ -168,6 +169,7 @@ impl World {
         Monitor::new(
             ports,
             MonitorSettings {
+                slow_places: 0,
                 pressure,
                 notices_topic,
             },

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use case::{Case, Measured};
-use loads::{FAILING, HEALTHY, LIMITED, LONGER, RATE, SLOW, SUSTAINED};
+use loads::{FAILING, HEALTHY, LANES, LIMITED, LONGER, RATE, SLOW, SUSTAINED};
 
 use crate::world::BATCH_MAX;
 
@@ -115,6 +115,27 @@ fn a_slow_endpoint_delays_healthy_ones_unless_its_rate_or_the_batches_are_bounde
 fn healthy_waits_beside_a_slow_endpoint_grow_with_the_load() {
     let measured = run(&LONGER);
     assert_shown(&tables::longer(&LONGER, &measured));
+}
+
+#[test]
+fn healthy_endpoints_wait_for_no_slow_one_with_the_lane() {
+    let measured = run(&LANES);
+    println!("{}", tables::lanes(&LANES, &measured));
+    for m in &measured {
+        println!(
+            "inv {} msgs {} time {:?} slow inv {} msgs {} time {:?} q {} sq {} gets {} puts {}",
+            m.invocations.count,
+            m.invocations.messages,
+            m.invocations.time,
+            m.slow_invocations.count,
+            m.slow_invocations.messages,
+            m.slow_invocations.time,
+            m.queue.requests,
+            m.slow_queue.requests,
+            m.gets,
+            m.puts
+        );
+    }
 }
 
 #[test]

@@ -161,6 +161,7 @@ impl Wiring {
     fn publish(&self) -> Publish<TestPorts<Queue, Store>> {
         Publish {
             deliveries: self.recorded(QueueName::Deliveries),
+            slow_lane: None,
             records: Some(self.recorded(QueueName::Records)),
             registry: self.registry(TOPIC_MAX_AGE),
             payloads: self.state(),
@@ -179,6 +180,7 @@ impl Wiring {
     fn deliver(&self, links: LinkHealth<Store, ManualClock>) -> DeliverFunction {
         let ports = DeliverPorts {
             queue: self.recorded(QueueName::Deliveries),
+            slow_queue: None,
             records: self.recorded(QueueName::Records),
             state: self.state(),
             registry: self.registry(TOPIC_MAX_AGE),
@@ -205,6 +207,7 @@ impl Wiring {
     fn wake(&self) -> WakeFunction {
         Wake::new(WakePorts {
             deliveries: self.recorded(QueueName::Deliveries),
+            slow_lane: None,
             state: self.state(),
             dead_letters: self.state(),
             log: DeliveryLog::new(self.state()),
@@ -248,6 +251,7 @@ impl Wiring {
     fn monitor(&self) -> MonitorFunction {
         let ports = MonitorPorts {
             deliveries: self.recorded(QueueName::Deliveries),
+            slow_lane: None,
             dead_letters: self.recorded(QueueName::DeadLetters),
             state: self.state(),
             probe: NoMachine,

@@ -49,6 +49,7 @@ fn function(
 ) -> Publish<TestPorts<Sqs, MemoryStore>> {
     Publish {
         deliveries: queue.clone(),
+        slow_lane: None,
         records: Some(Sqs::new(clock.clone(), Order::Plain)),
         registry: Registry::new(state.clone(), clock.clone(), TOPIC_MAX_AGE),
         payloads: state.clone(),

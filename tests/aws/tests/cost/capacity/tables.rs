@@ -1,11 +1,15 @@
 //! The tables, in Markdown.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use super::case::{Case, Measured};
-use super::formula::{Needs, per_second, per_second_of_one};
+use super::formula::{Needs, delivering, per_second, per_second_of_one};
 use super::loads::SILENCE;
 use crate::world::BATCH_MAX;
+
+/// The time after which slow endpoints are known.
+pub(super) const SETTLED_AFTER: Duration = Duration::from_secs(15);
 
 /// Invocations at once, in the columns of the first table.
 const INVOCATIONS: [usize; 4] = [5, 50, 200, 1_000];
@@ -108,6 +112,38 @@ fn waits_row(table: &mut String, name: &str, case: &Case, run: &Measured) {
     let [half, longest] = [waits.len() / 2, waits.len() - 1].map(|n| waits[n].as_secs_f64());
     let end = run.invocations.end.as_secs();
     let _ = writeln!(table, "| {name} | {half:.1} s | {longest:.1} s | {end} s |");
+}
+
+/// Slow endpoints with a lane of their own, and without.
+pub(super) fn lanes(cases: &[Case], measured: &[Measured]) -> String {
+    let mut table = "\
+| ten endpoints, 20 events/s each, for 120 s | half of the healthy ones' events wait | the longest wait \
+| in the first 15 s | everything delivered after | a million deliveries |
+|---|---|---|---|---|---|
+"
+    .to_owned();
+    for (case, run) in cases.iter().zip(measured) {
+        let wait = |time, part: fn(usize) -> usize| {
+            let waits = run.healthy_waits_in(case, time);
+            let wait = waits.get(part(waits.len()));
+            wait.map_or("–".to_owned(), |wait| {
+                format!("{:.1} s", wait.as_secs_f64())
+            })
+        };
+        let (half, last) = (|waits| waits / 2, |waits: usize| waits.saturating_sub(1));
+        let (first, later) = (Duration::ZERO..SETTLED_AFTER, SETTLED_AFTER..Duration::MAX);
+        let _ = writeln!(
+            table,
+            "| {} | {} | {} | {} | {} s | ${:.2} |",
+            case.name,
+            wait(later.clone(), half),
+            wait(later, last),
+            wait(first, last),
+            run.invocations.end.as_secs(),
+            delivering(case, run)
+        );
+    }
+    table
 }
 
 /// A rate.
