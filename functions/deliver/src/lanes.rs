@@ -3,6 +3,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join;
@@ -12,6 +13,7 @@ use posthaste_ports::{Clock, Ports};
 use posthaste_services::{Lanes, stop_at, timeout};
 
 use crate::invocation::Invocation;
+use crate::limits::{DeliverSettings, SlowLaneMode};
 
 /// The longest time for writing down that a target is slow. Its request may have been answered
 /// meanwhile, and its message waits to be settled.
@@ -51,12 +53,50 @@ pub(crate) struct LaneWatch<P: Ports> {
     pub(crate) clock: P::Clock,
     /// The time after which a request is late.
     pub(crate) slow_after: Duration,
+    pub(crate) mode: SlowLaneMode,
+    /// Whether this process has ended what is slow, where the lane is drained.
+    pub(crate) has_cleared: AtomicBool,
 }
 
 impl<P: Ports> LaneWatch<P> {
-    /// The targets that are slow, for an invocation. For a message that came alone into the quick
-    /// lane nothing is read: it holds no other up.
-    pub(crate) async fn targets(&self, invocation: &Invocation) -> Arc<SlowTargets> {
+    pub(crate) fn new(
+        lanes: Lanes<P::Store, P::Clock>,
+        clock: P::Clock,
+        of: &DeliverSettings,
+    ) -> Self {
+        Self {
+            lanes,
+            clock,
+            slow_after: of.slow_after,
+            mode: of.slow_lane,
+            has_cleared: AtomicBool::new(false),
+        }
+    }
+
+    /// The targets that are slow, for an invocation; `None` where the lane is drained. For a message
+    /// that came alone into the quick lane nothing is read: it holds no other up.
+    pub(crate) async fn targets(&self, invocation: &Invocation) -> Option<Arc<SlowTargets>> {
+        match self.mode {
+            SlowLaneMode::On => Some(self.slow_targets(invocation).await),
+            SlowLaneMode::Drained => {
+                self.end_all(invocation).await;
+                None
+            }
+        }
+    }
+
+    /// Ends the time of all targets, once a process, so that publish and wake see none either.
+    async fn end_all(&self, invocation: &Invocation) {
+        if self.has_cleared.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let end = invocation.deadlines.receiving();
+        let cleared = stop_at(&self.clock, end, Box::pin(self.lanes.clear())).await;
+        self.has_cleared
+            .store(cleared == Some(true), Ordering::Relaxed);
+    }
+
+    async fn slow_targets(&self, invocation: &Invocation) -> Arc<SlowTargets> {
         if invocation.lane == Lane::Quick && !invocation.has_several_messages() {
             return self.lanes.known();
         }
@@ -73,6 +113,9 @@ impl<P: Ports> LaneWatch<P> {
         target: &Target,
         request: impl Future<Output = T>,
     ) -> T {
+        if self.mode == SlowLaneMode::Drained {
+            return request.await;
+        }
         let began = self.clock.monotonic();
         let mut request = pin!(request);
         let in_time = timeout(&self.clock, self.slow_after, request.as_mut()).await;

@@ -127,7 +127,7 @@ impl<P: Ports> Deliver<P> {
         let work = async {
             Box::pin(self.circuit.know_start()).await;
             if let Some(lanes) = &self.lanes {
-                invocation.slow_targets = Some(Box::pin(lanes.targets(&invocation)).await);
+                invocation.slow_targets = Box::pin(lanes.targets(&invocation)).await;
             }
             invocation.jobs = self.receiver.receive(&invocation, batch).await;
             let invocation = &invocation;
@@ -190,13 +190,9 @@ impl<P: Ports> Deliver<P> {
             quick: queue.clone(),
             slow: slow_queue.map(Arc::new),
         };
-        let has_lanes = queues.slow.is_some() && settings.slow_lane == SlowLaneMode::On;
-        let lanes = has_lanes.then(|| {
-            Arc::new(LaneWatch {
-                lanes: Lanes::new(state.clone(), clock.clone()),
-                clock: clock.clone(),
-                slow_after: settings.slow_after,
-            })
+        let lanes = queues.slow.is_some().then(|| {
+            let lanes = Lanes::new(state.clone(), clock.clone());
+            Arc::new(LaneWatch::new(lanes, clock.clone(), &settings))
         });
         let (registry, webhook) = (Arc::new(registry), Arc::new(webhook));
         let stopped = CancellationToken::new();

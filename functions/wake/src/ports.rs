@@ -99,3 +99,84 @@ impl<P: Ports> WakePorts<P> {
             .unwrap_or_else(late)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use posthaste_core::circuit::Target;
+    use posthaste_core::lane::{SLOW_FOR, SlowTargets, Slowness};
+    use posthaste_core::stored::layout;
+    use posthaste_ports::{Clock, QueueName};
+    use posthaste_services::Lanes;
+    use posthaste_testkit::memory::MemoryQueue;
+    use posthaste_testkit::{Fault, Faulty, Plan};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Kit, subscription};
+
+    /// A kit with a slow lane whose queue fails by this plan, in which `orders.billing` is slow, and
+    /// the queue.
+    fn kit(plan: &Plan) -> (Kit, MemoryQueue) {
+        let mut kit = Kit::new();
+        let other = json!({ "endpoint": { "url": "https://b.example/" } });
+        kit.topic(json!({ "subscriptions": {
+            "billing": subscription(json!({})), "crm": other,
+        } }));
+        let target = Target::parse("https://a.example:443 orders.billing").unwrap();
+        let late = Slowness::Late {
+            in_invocation: 2,
+            holds_others_up: true,
+        };
+        let targets = SlowTargets::default().after(late, &target, kit.clock.now());
+        kit.store.write(layout::LANES, targets.unwrap().render());
+        let slow = kit.queue.beside(QueueName::SlowDeliveries);
+        let store = Faulty::new(kit.store.clone(), "lanes", &Plan::none());
+        kit.ports.slow_lane = Some(SlowLane {
+            queue: Faulty::new(slow.clone(), "slow", plan),
+            lanes: Lanes::new(Arc::new(store), kit.clock.clone()),
+        });
+        (kit, slow)
+    }
+
+    fn messages() -> Vec<OutgoingMessage> {
+        let message = |group: &str| OutgoingMessage {
+            body: Bytes::from_static(b"{}"),
+            group: Some(group.to_owned()),
+            delay: Duration::ZERO,
+        };
+        ["orders.billing", "orders.crm"].map(message).into()
+    }
+
+    #[tokio::test]
+    async fn what_is_released_takes_the_lane_of_its_subscription() {
+        let (kit, slow) = kit(&Plan::none());
+        let sent = kit.ports.send(messages()).await;
+        assert!(sent.iter().all(Result::is_ok));
+        assert_eq!(
+            (kit.queue.take_bodies().len(), slow.take_bodies().len()),
+            (1, 1)
+        );
+        kit.clock.advance(SLOW_FOR);
+        kit.ports.send(messages()).await;
+        assert_eq!(
+            (kit.queue.take_bodies().len(), slow.take_bodies().len()),
+            (2, 0)
+        );
+    }
+
+    #[tokio::test]
+    async fn message_that_the_slow_queue_does_not_take_has_failed_alone() {
+        for fault in [
+            Fault::Before(ErrorKind::Other),
+            Fault::After(ErrorKind::Other),
+        ] {
+            let (kit, _) = kit(&Plan::nth(0, fault));
+            let sent = kit.ports.send(messages()).await;
+            let is_sent: Vec<_> = sent.iter().map(Result::is_ok).collect();
+            assert_eq!(is_sent, [false, true]);
+        }
+    }
+}

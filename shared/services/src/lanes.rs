@@ -121,6 +121,32 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
             }
         }
     }
+
+    /// Ends the time of all targets, and answers whether that succeeded.
+    pub async fn clear(&self) -> bool {
+        let now = self.clock.now();
+        let edit = |found: Option<Object>| {
+            let read = found.map(|object| SlowTargets::parse(&object.bytes));
+            let is_over = match read.transpose() {
+                Ok(targets) => targets.is_none_or(|targets| targets.is_empty_at(now)),
+                Err(_) => true,
+            };
+            Ok::<_, Infallible>(if is_over {
+                Edit::Keep(())
+            } else {
+                Edit::Write(SlowTargets::default().render(), ())
+            })
+        };
+        let cleared = update(&*self.store, layout::LANES, edit).await;
+        let cleared = cleared.inspect_err(|error| {
+            let error = error as &dyn Error;
+            tracing::warn!(
+                error,
+                "slow targets not ended, they are slow until their time is over"
+            );
+        });
+        cleared.is_ok()
+    }
 }
 
 impl Known {

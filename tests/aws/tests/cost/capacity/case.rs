@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::stored::layout;
+use posthaste_core::model::{SUBSCRIPTIONS_PER_TOPIC_MAX, TopicName};
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::Clock as _;
 use posthaste_testkit::memory::MemoryStore;
-use posthaste_testkit::{Calls, ManualClock, Operation};
+use posthaste_testkit::{Calls, ManualClock, Operation, records};
 use serde_json::{Map, Value, json};
 
 use super::clockwork;
@@ -15,10 +16,18 @@ use super::endpoints::{AnswerTime, Endpoints};
 use super::lambda::{Invocations, Lambda, Pollers, QUICK, SlowPollers};
 use super::published::publish;
 use super::queue::{Counts, Order, Sqs};
-use crate::world::{BATCH_MAX, START, record, topic_name};
+use crate::world::{BATCH_MAX, START, TOPIC, record, topic_name};
 
 /// The host of the first subscription.
 pub(super) const SLOW_HOST: &str = "s0.example.com";
+
+/// The topic of this number.
+fn topic(number: usize) -> TopicName {
+    match number {
+        0 => topic_name(),
+        _ => records::topic_name(&format!("{TOPIC}{number}")),
+    }
+}
 
 /// The longest run.
 const LENGTH_MAX: Duration = Duration::from_hours(6);
@@ -85,7 +94,8 @@ impl Case {
     /// Runs it until every event is delivered and nothing is left to do.
     pub(super) fn run(&self) -> Measured {
         let lambda = self.lambda();
-        let published = publish(&lambda.state, self.events, self.per_request);
+        let topics: Vec<_> = (0..self.topics()).map(topic).collect();
+        let published = publish(&lambda.state, &topics, self.events, self.per_request);
         let deliveries = self.events * self.subscribers;
         let is_over = || {
             let is_late = lambda.clock.monotonic() > LENGTH_MAX;
@@ -122,10 +132,14 @@ impl Case {
 
     fn lambda(&self) -> Lambda {
         let (clock, state) = (ManualClock::new(START), MemoryStore::default());
-        state.write(
-            &layout::topic(&topic_name()),
-            record(&self.subscriptions()).render(),
-        );
+        for number in 0..self.topics() {
+            let topic = topic(number);
+            let record = TopicRecord {
+                name: topic.clone(),
+                ..record(&self.subscriptions(number))
+            };
+            state.write(&layout::topic(&topic), record.render());
+        }
         let queue = Sqs::new(clock.clone(), self.order);
         let slow = self
             .slow
@@ -146,7 +160,13 @@ impl Case {
         }
     }
 
-    fn subscriptions(&self) -> Value {
+    /// The number of topics that the subscriptions need. Each event is published to all of them.
+    fn topics(&self) -> usize {
+        self.subscribers.div_ceil(SUBSCRIPTIONS_PER_TOPIC_MAX)
+    }
+
+    /// The subscriptions of the topic of this number.
+    fn subscriptions(&self, topic: usize) -> Value {
         let batching = self
             .is_batching
             .then(|| json!({ "maxEventsPerBatch": 100 }));
@@ -160,7 +180,8 @@ impl Case {
                 json!({ "endpoint": endpoint, "batching": batching }),
             )
         };
-        (0..self.subscribers)
+        let first = topic * SUBSCRIPTIONS_PER_TOPIC_MAX;
+        (first..self.subscribers.min(first + SUBSCRIPTIONS_PER_TOPIC_MAX))
             .map(subscription)
             .collect::<Map<_, _>>()
             .into()

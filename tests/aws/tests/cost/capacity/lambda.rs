@@ -24,7 +24,7 @@ use posthaste_wake::{DeliveryLog, Wake, WakePorts};
 use super::endpoints::Endpoints;
 use super::queue::Sqs;
 use crate::prices::{DELIVER_SECONDS, POLLERS};
-use crate::world::{BATCH_MAX, DELIVER_TIMEOUT, TOPIC_MAX_AGE, VISIBILITY, topic_name};
+use crate::world::{BATCH_MAX, DELIVER_TIMEOUT, TOPIC_MAX_AGE, VISIBILITY};
 
 /// The time of an endpoint for its answer of which [`DELIVER_SECONDS`] is made.
 pub(super) const QUICK: Duration = Duration::from_millis(100);
@@ -157,8 +157,8 @@ impl Lambda {
             }
             let mut groups = SlowGroups::new();
             if let Some(lane) = lane.as_ref().filter(|_| has_slow_targets) {
-                let topic = registry.topic(&topic_name()).await.expect("a store");
-                groups = lane.groups_of(&topic.expect("the topic")).await;
+                let of = request.iter().filter_map(|message| message.group.clone());
+                groups = lane.among(&registry, of.collect()).await;
             }
             for part in request.chunks(BATCH_MAX) {
                 let slow = lane.as_ref().map(|lane| (&lane.queue, &groups));
