@@ -39,6 +39,9 @@ pub const SLOW_LINKS_MAX: usize = 1000;
 /// The age at which a process reads again which targets are slow.
 pub const LANES_MAX_AGE: Duration = Duration::from_secs(10);
 
+/// The same while nothing is slow, as nearly always: those reads are all that quick traffic pays.
+pub const EMPTY_LANES_MAX_AGE: Duration = Duration::from_secs(15);
+
 /// The time after which a request is late, unless a setting says otherwise.
 pub const SLOW_AFTER_DEFAULT: Duration = Duration::from_secs(2);
 
@@ -77,6 +80,15 @@ pub enum Slowness {
 }
 
 impl SlowTargets {
+    /// The age at which they are read again.
+    pub fn max_age(&self) -> Duration {
+        if self.slow_until.is_empty() {
+            EMPTY_LANES_MAX_AGE
+        } else {
+            LANES_MAX_AGE
+        }
+    }
+
     /// Whether nothing is slow at this time.
     pub fn is_empty_at(&self, now: Timestamp) -> bool {
         self.slow_until.values().all(|until| *until <= now)

@@ -66,7 +66,7 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
         Arc::clone(&self.known.lock().targets)
     }
 
-    /// The targets, read again if that is [`LANES_MAX_AGE`] ago. If they cannot be read, those that
+    /// The targets, read again if that is their [`max_age`](SlowTargets::max_age) ago. If they cannot be read, those that
     /// are known stay in use until their time is over.
     pub async fn read(&self) -> Arc<SlowTargets> {
         let etag = {
@@ -151,7 +151,7 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
 
 impl Known {
     fn is_fresh(&self, monotonic: Duration) -> bool {
-        is_recent(self.looked_at, monotonic)
+        is_recent(self.looked_at, monotonic, self.targets.max_age())
     }
 
     /// Whether an observation may change the object. A target that is slow by what is known stays
@@ -173,7 +173,7 @@ impl Known {
         };
         let is_sure = is_sure || self.is_fresh(monotonic) || self.targets.is_slow(target, now);
         let changes_something = !is_sure || self.targets.after(seen, target, now).is_some();
-        changes_something && !is_recent(self.failed_at, monotonic)
+        changes_something && !is_recent(self.failed_at, monotonic, LANES_MAX_AGE)
     }
 
     fn learn(&mut self, targets: SlowTargets, etag: Option<ETag>) {
@@ -182,8 +182,8 @@ impl Known {
     }
 }
 
-fn is_recent(at: Option<Duration>, now: Duration) -> bool {
-    at.is_some_and(|at| now.saturating_sub(at) < LANES_MAX_AGE)
+fn is_recent(at: Option<Duration>, now: Duration, max_age: Duration) -> bool {
+    at.is_some_and(|at| now.saturating_sub(at) < max_age)
 }
 
 /// The object after an observation. One that is damaged begins anew, and one of a newer program is

@@ -1,7 +1,7 @@
 //! The slow lane: what is written of it, and that it bounds nobody.
 
 use posthaste_core::circuit::Target;
-use posthaste_core::lane::{LANES_MAX_AGE, SLOW_FOR, SlowTargets, Slowness};
+use posthaste_core::lane::{EMPTY_LANES_MAX_AGE, SLOW_FOR, SlowTargets, Slowness};
 use posthaste_core::pressure::SlowLaneState;
 use posthaste_core::stored::layout;
 
@@ -41,7 +41,7 @@ async fn mark_says_that_targets_are_slow_until_their_time_is_over() {
     let object = targets.unwrap().render();
     let put = world.store.put(layout::LANES, object, PutCondition::Always);
     put.await.unwrap();
-    world.clock.advance(LANES_MAX_AGE);
+    world.clock.advance(EMPTY_LANES_MAX_AGE);
     let seen = monitor.sample().await.unwrap();
     assert_eq!(seen.slow_lane, Some(state(1, 0)));
     assert!(seen.has_slow_targets());

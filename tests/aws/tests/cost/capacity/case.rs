@@ -56,6 +56,8 @@ pub(super) struct Case {
     pub(super) answer_time: AnswerTime,
     /// The first so many subscriptions are not healthy.
     pub(super) unhealthy: usize,
+    /// The time from which they are not.
+    pub(super) slow_from: Duration,
 }
 
 /// The result of a run.
@@ -88,6 +90,7 @@ pub(super) const BACKLOG: Case = Case {
     order: Order::Plain,
     answer_time: |_, _| QUICK,
     unhealthy: 1,
+    slow_from: Duration::ZERO,
 };
 
 impl Case {

@@ -197,6 +197,9 @@ pub(super) const FAILING: [Case; 1] = [Case {
     ..BACKLOG
 }];
 
+/// The time at which an endpoint becomes slow that was quick at first.
+const SLOW_FROM: Duration = Duration::from_mins(1);
+
 /// Two minutes of the load, with the slow lane of the template.
 const WITH_LANE: Case = Case {
     name: "one of ten answers in 10 s",
@@ -206,7 +209,7 @@ const WITH_LANE: Case = Case {
 };
 
 /// The same load with the slow lane and, for comparison, without it.
-pub(super) const LANES: [Case; 9] = [
+pub(super) const LANES: [Case; 10] = [
     WITH_LANE,
     Case {
         name: "three of ten do",
@@ -220,12 +223,19 @@ pub(super) const LANES: [Case; 9] = [
         ..WITH_LANE
     },
     Case {
-        name: "one of ten changes every minute",
-        answer_time: |host, at| slow_if(host == SLOW_HOST && at.as_secs() / 60 % 2 == 0),
+        name: "one of ten does from 60 s on",
+        slow_from: SLOW_FROM,
+        answer_time: |host, at| slow_if(host == SLOW_HOST && at >= SLOW_FROM),
         ..WITH_LANE
     },
     Case {
-        name: "ten of 1,000 do, an event every 5 s",
+        name: "one of ten changes every minute",
+        answer_time: |host, at| slow_if(host == SLOW_HOST && (at.as_secs() + 30) / 60 % 2 == 0),
+        ..WITH_LANE
+    },
+    Case {
+        name: "ten of 1,000 do, an event every 5 s, 100 invocations",
+        pollers: Pollers::Ready(100),
         subscribers: 1_000,
         unhealthy: 10,
         events: 24,

@@ -114,6 +114,29 @@ fn waits_row(table: &mut String, name: &str, case: &Case, run: &Measured) {
     let _ = writeln!(table, "| {name} | {half:.1} s | {longest:.1} s | {end} s |");
 }
 
+/// What healthy endpoints see of slow ones.
+pub(super) struct Isolation {
+    /// The wait of half of their events, and the longest, from [`SETTLED_AFTER`] on.
+    pub(super) half: Duration,
+    pub(super) longest: Duration,
+    /// The longest before that.
+    pub(super) first: Duration,
+}
+
+impl Isolation {
+    pub(super) fn of(case: &Case, run: &Measured) -> Self {
+        let settled = case.slow_from + SETTLED_AFTER;
+        let later = run.healthy_waits_in(case, settled..Duration::MAX);
+        let first = run.healthy_waits_in(case, case.slow_from..settled);
+        let longest = |waits: &[Duration]| *waits.last().expect("a delivery");
+        Self {
+            half: later[later.len() / 2],
+            longest: longest(&later),
+            first: longest(&first),
+        }
+    }
+}
+
 /// Slow endpoints with a lane of their own, and without.
 pub(super) fn lanes(cases: &[Case], measured: &[Measured]) -> String {
     let mut table = "\
@@ -123,24 +146,18 @@ pub(super) fn lanes(cases: &[Case], measured: &[Measured]) -> String {
 "
     .to_owned();
     for (case, run) in cases.iter().zip(measured) {
-        let wait = |time, part: fn(usize) -> usize| {
-            let waits = run.healthy_waits_in(case, time);
-            let wait = waits.get(part(waits.len()));
-            wait.map_or("–".to_owned(), |wait| {
-                format!("{:.1} s", wait.as_secs_f64())
-            })
-        };
-        let (half, last) = (|waits| waits / 2, |waits: usize| waits.saturating_sub(1));
-        let (first, later) = (Duration::ZERO..SETTLED_AFTER, SETTLED_AFTER..Duration::MAX);
+        let Isolation {
+            half,
+            longest,
+            first,
+        } = Isolation::of(case, run);
+        let [half, longest, first] = [half, longest, first].map(|wait| wait.as_secs_f64());
+        let end = run.invocations.end.as_secs();
+        let dollars = delivering(case, run);
         let _ = writeln!(
             table,
-            "| {} | {} | {} | {} | {} s | ${:.2} |",
-            case.name,
-            wait(later.clone(), half),
-            wait(later, last),
-            wait(first, last),
-            run.invocations.end.as_secs(),
-            delivering(case, run)
+            "| {} | {half:.1} s | {longest:.1} s | {first:.1} s | {end} s | ${dollars:.2} |",
+            case.name
         );
     }
     table
