@@ -47,14 +47,14 @@ const REQUESTS: &str = "\
 | per 1,000 deliveries | publish: send | mapping: receive | mapping: delete | deliver: send \
 | deliver: delete | wake: send | S3 PUT, LIST | S3 GET | invocations of publish | of deliver | POSTs |
 |---|---|---|---|---|---|---|---|---|---|---|---|
-| one subscriber, 100 events/s | 1000 | 419 | 419 | 0 | 0 | 0 | 0 | 13 | 1000 | 419 | 1000 |
+| one subscriber, 100 events/s | 1000 | 419 | 419 | 0 | 0 | 0 | 0 | 14 | 1000 | 419 | 1000 |
 | one subscriber, 10 events/s | 1000 | 1000 | 1000 | 0 | 0 | 0 | 0 | 72 | 1000 | 1000 | 1000 |
 | 100 events/s with `DeliverBatchWindow=1` | 1000 | 100 | 100 | 0 | 0 | 0 | 0 | 10 | 1000 | 100 | 1000 |
-| 100 events/s with `Idempotency-Key` | 1000 | 419 | 419 | 0 | 0 | 0 | 2000 | 13 | 1000 | 419 | 1000 |
+| 100 events/s with `Idempotency-Key` | 1000 | 419 | 419 | 0 | 0 | 0 | 2000 | 14 | 1000 | 419 | 1000 |
 | one subscriber, an event every 10 s | 1000 | 1000 | 1000 | 0 | 0 | 0 | 0 | 3000 | 1000 | 1000 | 1000 |
 | one subscriber, published by the hundred | 20 | 20 | 10 | 0 | 0 | 0 | 0 | 7 | 10 | 10 | 1000 |
 | ten subscribers, 10 events/s | 100 | 100 | 100 | 0 | 0 | 0 | 0 | 10 | 100 | 100 | 1000 |
-| batching, 100 events/s | 1000 | 419 | 419 | 0 | 0 | 0 | 0 | 13 | 1000 | 419 | 419 |
+| batching, 100 events/s | 1000 | 419 | 419 | 0 | 0 | 0 | 0 | 14 | 1000 | 419 | 419 |
 | batching, published by the hundred | 20 | 20 | 10 | 0 | 0 | 0 | 0 | 7 | 10 | 10 | 20 |
 | 10 % retried, 100 events/s | 1000 | 446 | 446 | 100 | 100 | 0 | 0 | 41 | 1000 | 446 | 1100 |
 ";

@@ -64,7 +64,6 @@ pub(super) struct Case {
 pub(super) struct Measured {
     pub(super) endpoints: Endpoints,
     pub(super) invocations: Invocations,
-    pub(super) slow_invocations: Invocations,
     pub(super) queue: Counts,
     /// Those of the slow lane's queue.
     pub(super) slow_queue: Counts,
@@ -123,7 +122,6 @@ impl Case {
         let queue_left = lambda.queue.take_messages().len() + slow_left;
         Measured {
             invocations: *lambda.invocations.lock(),
-            slow_invocations: *lambda.slow_invocations.lock(),
             queue: lambda.queue.counts(),
             slow_queue,
             gets: lambda.calls.count(Operation::Get) + lambda.calls.count(Operation::GetIfChanged),
@@ -155,7 +153,6 @@ impl Case {
             queue,
             slow,
             calls: Calls::default(),
-            slow_invocations: Mutex::default(),
             endpoints: Endpoints::new(clock.clone(), self.answer_time),
             state,
             clock,

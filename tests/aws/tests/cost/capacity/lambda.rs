@@ -75,8 +75,6 @@ pub(super) struct Lambda {
     pub(super) calls: Calls,
     pub(super) endpoints: Endpoints,
     pub(super) invocations: Mutex<Invocations>,
-    /// Those of them in the slow lane.
-    pub(super) slow_invocations: Mutex<Invocations>,
 }
 
 /// Invocations of deliver.
@@ -223,17 +221,11 @@ impl Lambda {
         queue.delete(&done.map(|(_, receipt)| receipt.clone()).collect::<Vec<_>>());
         let end = self.clock.monotonic();
         let messages = u32::try_from(messages.len()).expect("a hundred at most");
-        let note = |invocations: &Mutex<Invocations>| {
-            let mut invocations = invocations.lock();
-            invocations.count += 1;
-            invocations.messages += messages;
-            invocations.end = end;
-            invocations.time += end.saturating_sub(began);
-        };
-        note(&self.invocations);
-        if lane == Lane::Slow {
-            note(&self.slow_invocations);
-        }
+        let mut invocations = self.invocations.lock();
+        invocations.count += 1;
+        invocations.messages += messages;
+        invocations.end = end;
+        invocations.time += end.saturating_sub(began);
     }
 
     /// The slow lane as publish and wake know it.
