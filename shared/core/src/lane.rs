@@ -96,7 +96,7 @@ impl SlowTargets {
 
     /// Whether a target is slow at this time, by itself or by its link.
     pub fn is_slow(&self, target: &Target, now: Timestamp) -> bool {
-        self.until(target, now).is_some()
+        !self.slow_until.is_empty() && self.until(&folded(target), now).is_some()
     }
 
     /// The number of targets that are slow at this time.
@@ -133,6 +133,7 @@ impl SlowTargets {
     /// The targets as they are written after an observation; `None` if nothing is to be written.
     #[must_use]
     pub fn after(&self, seen: Slowness, target: &Target, now: Timestamp) -> Option<Self> {
+        let target = &folded(target);
         if let Some((key, until)) = self.until(target, now) {
             let is_extended = until.since(now) < EXTENDED_BELOW;
             return is_extended.then(|| self.with_slow(key, now));
@@ -216,6 +217,12 @@ impl SlowTargets {
         let links: BTreeSet<_> = slow.chain(late).map(Target::link).collect();
         links.len() < SLOW_LINKS_MAX || links.contains(link)
     }
+}
+
+/// The target with its names in lower case, as its text has them: a topic may have been written in
+/// another case.
+fn folded(target: &Target) -> Target {
+    Target::parse(&target.to_string()).unwrap_or_else(|| target.clone())
 }
 
 #[cfg(test)]

@@ -85,6 +85,18 @@ fn late_request_of_a_message_alone_is_not_written_down() {
     assert_eq!(SlowTargets::default().after(alone, &billing(), NOW), None);
 }
 
+/// What is stored has names in lower case.
+#[test]
+fn case_of_a_name_does_not_matter_to_lanes() {
+    let written = target("https://a.example:443 Orders.Billing");
+    let targets = SlowTargets::default().after(SECOND, &written, NOW).unwrap();
+    let stored = SlowTargets::parse(&targets.render()).unwrap();
+    for targets in [targets, stored] {
+        assert!(targets.is_slow(&written, NOW) && targets.is_slow(&billing(), NOW));
+        assert_eq!(targets.after(SECOND, &written, NOW), None);
+    }
+}
+
 #[test]
 fn slow_answer_of_a_quick_target_changes_nothing() {
     let seen = SlowTargets::default().after(Slowness::SlowAnswer, &billing(), NOW);

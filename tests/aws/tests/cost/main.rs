@@ -62,16 +62,16 @@ const REQUESTS: &str = "\
 const DOLLARS: &str = "\
 | per million deliveries | SQS | S3 | Lambda | all |
 |---|---|---|---|---|
-| one subscriber, 100 events/s | $0.74 | $0.00 | $0.70 | $1.44 |
+| one subscriber, 100 events/s | $0.74 | $0.01 | $0.70 | $1.44 |
 | one subscriber, 10 events/s | $1.20 | $0.03 | $1.28 | $2.51 |
 | 100 events/s with `DeliverBatchWindow=1` | $0.48 | $0.00 | $0.38 | $0.87 |
-| 100 events/s with `Idempotency-Key` | $0.74 | $10.00 | $0.70 | $11.44 |
+| 100 events/s with `Idempotency-Key` | $0.74 | $10.01 | $0.70 | $11.44 |
 | one subscriber, an event every 10 s | $1.20 | $1.20 | $1.28 | $3.68 |
 | one subscriber, published by the hundred | $0.02 | $0.00 | $0.06 | $0.08 |
 | ten subscribers, 10 events/s | $0.12 | $0.00 | $0.13 | $0.25 |
-| batching, 100 events/s | $0.74 | $0.00 | $0.70 | $1.44 |
+| batching, 100 events/s | $0.74 | $0.01 | $0.70 | $1.44 |
 | batching, published by the hundred | $0.02 | $0.00 | $0.01 | $0.04 |
-| 10 % retried, 100 events/s | $0.84 | $0.01 | $0.73 | $1.58 |
+| 10 % retried, 100 events/s | $0.84 | $0.02 | $0.73 | $1.58 |
 ";
 
 /// What the delivery log asks for with 6,000 deliveries.
@@ -95,12 +95,12 @@ const THREE_LOADS: &str = "\
 | a month of | an event every 10 s | 10 events/s | 100 events/s |
 |---|---|---|---|
 | million deliveries | 0.26 | 25.92 | 259.20 |
-| deliveries: SQS, S3, Lambda | $0.95 | $65.11 | $373.85 |
+| deliveries: SQS, S3, Lambda | $0.95 | $65.11 | $374.06 |
 | the delivery log, with payloads | $0.36 | $12.78 | $49.48 |
 | whatever is published | $1.93 | $1.93 | $1.93 |
 | what leaves AWS | $0.04 | $4.20 | $41.99 |
 | alarms and metrics | $5.70 | $5.70 | $5.70 |
-| all | **$8.99** | **$89.72** | **$472.96** |
+| all | **$8.99** | **$89.72** | **$473.16** |
 ";
 
 #[test]
