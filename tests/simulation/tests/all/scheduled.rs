@@ -31,6 +31,7 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
     Arc::new(Publish {
         deliveries: queue(QueueName::Deliveries, "deliveries"),
         records: Some(queue(QueueName::Records, "records")),
+        slow_lane: None,
         registry: Registry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),
         pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
