@@ -62,7 +62,7 @@ pub(crate) const POLLERS: u32 = 5;
 const RECEIVES_PER_MINUTE: f64 = 3.0;
 
 /// Queues with an event source mapping.
-const QUEUES: f64 = 4.0;
+const QUEUES: f64 = 5.0;
 
 /// Requests of a merge that finds nothing: the lease and the last look at what waits are read, the
 /// hours of the log are listed, and the look is written.
@@ -185,7 +185,7 @@ pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 4] {
         ("wake", wake),
         ("monitor", monitor),
         ("merges", merges),
-        ("empty receives of the four mappings", pollers),
+        ("empty receives of the five mappings", pollers),
     ];
     rows.map(|(name, minute)| (name, minute * MINUTES_PER_MONTH))
 }
