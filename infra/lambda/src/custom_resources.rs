@@ -77,3 +77,100 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use posthaste_aws::queue::QueueAttributes;
+    use posthaste_core::model::Timestamp;
+    use posthaste_core::stored::layout::OWNER;
+    use posthaste_ports::PortError;
+    use posthaste_testkit::ManualClock;
+    use posthaste_testkit::memory::MemoryStore;
+    use serde_json::json;
+
+    use super::*;
+
+    const LATER: Duration = Duration::from_mins(1);
+
+    struct Idle;
+
+    impl Scheduled for Idle {
+        async fn run(&self, _: Duration) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    /// Takes every request.
+    struct Taking;
+
+    impl QueueSetup for Taking {
+        async fn redrive_allow_policy(&self, _: &str) -> Result<Option<String>, PortError> {
+            Ok(None)
+        }
+
+        async fn create(&self, name: &str) -> Result<String, PortError> {
+            Ok(name.to_owned())
+        }
+
+        async fn set(&self, _: &str, _: QueueAttributes) -> Result<(), PortError> {
+            Ok(())
+        }
+    }
+
+    fn answering(store: &MemoryStore) -> Answering<Idle, MemoryStore, Taking, ManualClock> {
+        let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
+        let bucket = "state".to_owned();
+        let owned = Owned::new(Idle, None, bucket, store.clone(), clock.clone());
+        Answering::new(owned, MadeQueues::new(Taking, clock))
+    }
+
+    fn queue() -> CustomResource {
+        CustomResource {
+            kind: QUEUE.to_owned(),
+            properties: json!({
+                "QueueName": "slow", "QueueArn": "arn:slow", "RedriveQueueUrl": "redrive",
+                "Attributes": {}, "DeliverConcurrencies": ["5", "2"],
+            }),
+        }
+    }
+
+    fn deleted(id: &str) -> StackChange {
+        StackChange::Delete { id: id.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn queue_is_made_beside_the_claim_and_never_deleted() {
+        let store = MemoryStore::default();
+        let answering = answering(&store);
+        let queue = queue();
+        assert_eq!(answering.id(&queue), "slow");
+        let made = answering
+            .change(&queue, StackChange::Create, "stack", LATER)
+            .await;
+        assert_eq!(made.unwrap()["DeliverConcurrency"], 7);
+        let left = answering
+            .change(&queue, deleted("slow"), "stack", LATER)
+            .await;
+        assert_eq!(left.unwrap(), ResourceAttributes::new());
+        assert!(store.get(OWNER).await.unwrap().is_none());
+    }
+
+    /// Also where a template of before says no type.
+    #[tokio::test]
+    async fn any_other_resource_is_the_claim() {
+        let store = MemoryStore::default();
+        let answering = answering(&store);
+        let claim = CustomResource::default();
+        assert_eq!(answering.id(&claim), "claim:state");
+        let made = answering
+            .change(&claim, StackChange::Create, "stack", LATER)
+            .await;
+        assert_eq!(made.unwrap(), ResourceAttributes::new());
+        assert!(store.get(OWNER).await.unwrap().is_some());
+        answering
+            .change(&claim, deleted("claim:state"), "stack", LATER)
+            .await
+            .unwrap();
+        assert!(store.get(OWNER).await.unwrap().is_none());
+    }
+}
