@@ -115,19 +115,21 @@ class Installation:
         return json.loads(done.stdout)
 
     def publish(self, topic, event):
-        """Publishes an event, which must be acknowledged."""
+        """Publishes an event, or a list of them, which must be acknowledged."""
         key = self.posthaste("topics", "keys", topic)["key1"]
-        sent = {"aeg-sas-key": key, "content-type": case.CLOUD_EVENT}
+        kind = case.CLOUD_EVENTS if isinstance(event, list) else case.CLOUD_EVENT
+        sent = {"aeg-sas-key": key, "content-type": kind}
         url = f"{self.url('PublishUrl')}/topics/{topic}/events"
         answer = case.request("POST", url, sent, json.dumps(event).encode())
         if answer.status != 200:
             raise AssertionError(answer)
 
-    def switch_deliver(self, enabled):
-        """Switches the event source mappings of deliver."""
+    def switch_deliver(self, enabled, queue=""):
+        """Switches the event source mappings of deliver, or that of a queue by the end of its name."""
         functions = self.shared.client("lambda")
         for mapping in self.deliver_mappings():
-            functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
+            if mapping["EventSourceArn"].endswith(queue):
+                functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
 
     def deliver_mappings(self):
         """The event source mappings of deliver."""

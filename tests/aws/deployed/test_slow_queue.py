@@ -189,3 +189,62 @@ class SlowQueueInTheLifeOfAStack(Case):
     def sources(self, installation):
         """The queues that may redrive to the redrive queue."""
         return json.loads(installation.queue_attributes("redrive")["RedriveAllowPolicy"])["sourceQueueArns"]
+
+
+class SlowLane(Case):
+    def setUp(self):
+        super().setUp()
+        self.slow, self.quick, self.published = f"{self.path}/slow", f"{self.path}/quick", []
+
+    def test_deliveries_of_a_slow_endpoint_leave_the_quick_queue_and_arrive_once(self):
+        stack = Installation("lane", SlowAfter="1")
+        declared = {"topics": {"orders": {"subscriptions": {
+            "slow": self.subscription(self.slow, "slow"), "quick": self.subscription(self.quick, "quick"),
+        }}}}
+        stack.posthaste("apply", "--file", "-", text=json.dumps(declared))
+        # Requests of one invocation are open for longer than they may take.
+        self.sink.hold(self.slow)
+        self.publish(stack, 6)
+        waiting.until(lambda: self.lanes(stack).get("slowUntil"), "an endpoint that is slow")
+        self.sink.release(self.slow)
+        # Once every deliver knows, what comes goes into the other queue, and others do not wait with it.
+        stack.switch_deliver(False, SLOW)
+        waiting.until(lambda: self.publish(stack, 3) and stack.waiting_messages(SLOW) >= 3, "slow deliveries")
+        stack.publish("orders", [cloud_event(f"quick-{number}", type="quick") for number in range(3)])
+        self.assertEqual(self.ids(self.quick, 3), ["quick-0", "quick-1", "quick-2"])
+        stack.switch_deliver(True, SLOW)
+        self.assert_all_arrive_once(stack)
+        # With the drain step nothing more goes there, however slow the endpoint is.
+        stack.update(DeliverSlow="drain")
+        stack.switch_deliver(False, SLOW)
+        self.publish(stack, 3)
+        self.assert_all_arrive_once(stack)
+        stack.delete()
+
+    def subscription(self, path, kind):
+        return {"endpoint": {"url": self.sink.url(path)}, "filter": {"includedEventTypes": [kind]}}
+
+    def publish(self, stack, count):
+        """Publishes so many more events for the slow endpoint, in one request."""
+        first = len(self.published)
+        ids = [f"slow-{number:04}" for number in range(first, first + count)]
+        stack.publish("orders", [cloud_event(identity, type="slow") for identity in ids])
+        self.published += ids
+        return ids
+
+    def lanes(self, stack):
+        """The object that says which endpoints are slow."""
+        bucket = stack.outputs["StateBucketName"]
+        is_there = "lanes.json" in self.stack.objects(bucket)
+        return json.loads(self.stack.read(bucket, "lanes.json")) if is_there else {}
+
+    def assert_all_arrive_once(self, stack):
+        """All that was published and not yet looked at, whichever queue it took."""
+        self.assertEqual(self.ids(self.slow, len(self.published)), self.published)
+        waiting.until(lambda: stack.waiting_messages(SLOW) == 0, "an empty queue of slow deliveries")
+        self.assertEqual(self.sink.left(self.slow), 0)
+        self.published = []
+
+    def ids(self, path, count):
+        """The ids of the next events at an endpoint, sorted."""
+        return sorted(json.loads(one.body)["id"] for one in self.sink.take(path, count))
