@@ -95,6 +95,7 @@ impl World {
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default(),
             settings: ManageSettings {
+                has_slow_lane: true,
                 publish_url: None,
                 public_url: None,
                 origin: HeaderValue::from_static("posthaste.example"),

@@ -94,6 +94,7 @@ impl<P: Ports> DeadLetters<P> {
         } = &self.ports;
         let fan_out = FanOut {
             deliveries,
+            slow: None,
             payloads,
             clock,
             entropy,

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use posthaste_core::attempt::{EntryVerdict, Jitter};
 use posthaste_core::circuit::{AllFailed, Failure, HealthSignal, InvocationResults, Target};
 use posthaste_core::delivery_log::RecordText;
+use posthaste_core::lane::{Lane, SlowTargets};
 use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Status, Subscription, Timestamp};
 use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
 
@@ -18,6 +19,12 @@ use crate::settle::place::Place;
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) deadlines: Deadlines,
+    /// The lane whose queue its messages came from.
+    pub(crate) lane: Lane,
+    /// The targets that are slow; `None` where nothing takes the slow lane.
+    pub(crate) slow_targets: Option<Arc<SlowTargets>>,
+    /// The number of late requests of each target.
+    late: Mutex<BTreeMap<Target, u32>>,
     /// The messages that could be read.
     pub(crate) jobs: Vec<Job>,
     /// All messages, also those that could not be read.
@@ -76,6 +83,8 @@ pub(crate) struct WaitingMessage {
     pub(crate) deliveries: Vec<(Place, Delivery)>,
     /// Other messages that take its place.
     pub(crate) successors: Vec<Successor>,
+    /// The lane of deliveries that cannot be stored.
+    pub(crate) lane: Lane,
 }
 
 impl MessageHandle {
@@ -98,12 +107,48 @@ impl Invocation {
     pub(crate) fn new(deadlines: Deadlines, batch: &[ReceivedMessage]) -> Self {
         Self {
             deadlines,
+            lane: Lane::Quick,
+            slow_targets: None,
+            late: Mutex::default(),
             jobs: Vec::new(),
             ids: batch.iter().map(|message| message.id.clone()).collect(),
             settled: Mutex::default(),
             waiting: Mutex::default(),
             results: Mutex::default(),
             jitters: Mutex::default(),
+        }
+    }
+
+    /// Whether it has more than one message, which all last as long as the slowest of their
+    /// requests.
+    pub(crate) fn has_several_messages(&self) -> bool {
+        self.ids.len() > 1
+    }
+
+    /// Counts a late request of a target, and answers how many there are.
+    pub(crate) fn late_again(&self, target: &Target) -> u32 {
+        let mut late = self.late.lock();
+        let count = late.entry(target.clone()).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// The lane to which its messages go back.
+    pub(crate) fn own_lane(&self) -> Lane {
+        match self.slow_targets {
+            Some(_) => self.lane,
+            None => Lane::Quick,
+        }
+    }
+
+    /// The lane of what takes a message's place: that of the message's target. Nothing goes from
+    /// the slow lane to the quick one.
+    pub(crate) fn lane_after(&self, job: &Job, now: Timestamp) -> Lane {
+        match (&self.slow_targets, &job.subscription) {
+            (Some(targets), Some(subscription)) if self.lane == Lane::Quick => {
+                targets.lane_of(subscription, now)
+            }
+            _ => self.own_lane(),
         }
     }
 

@@ -7,6 +7,7 @@ mod deadlines;
 mod disable;
 mod invocation;
 mod kept;
+mod lanes;
 mod late_answers;
 mod limits;
 mod notify;
@@ -24,8 +25,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::Jitter;
+use posthaste_core::lane::Lane;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, WakeSignaller, stop_at};
+use posthaste_services::{
+    Activity, DrainMeter, Lanes, LinkHealth, Registry, WakeSignaller, stop_at,
+};
 use tokio_util::sync::CancellationToken;
 
 use circuit::Circuit;
@@ -35,8 +39,11 @@ use deadlines::Deadlines;
 pub use deadlines::{QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
 use disable::Disabler;
 use invocation::Invocation;
+use lanes::{DeliveryQueues, LaneWatch};
 use late_answers::LateAnswers;
-pub use limits::{DELAY_STEP_AWS, DeliverSettings, Disabling, LinkBoundsError, RecordsSettings};
+pub use limits::{
+    DELAY_STEP_AWS, DeliverSettings, Disabling, LinkBoundsError, RecordsSettings, SlowLaneMode,
+};
 use notify::{DroppedNotices, NoticePorts};
 use payloads::PayloadReader;
 use plan::plan;
@@ -53,6 +60,8 @@ use settle::{Settler, Settling};
 pub struct DeliverPorts<P: Ports> {
     /// The delivery queue.
     pub queue: P::Queue,
+    /// The delivery queue of the slow lane, where there is one.
+    pub slow_queue: Option<P::Queue>,
     /// The queue of records.
     pub records: P::Queue,
     /// The state bucket.
@@ -77,6 +86,8 @@ pub struct Deliver<P: Ports> {
     entropy: P::Entropy,
     circuit: Arc<Circuit<P>>,
     late_answers: Arc<LateAnswers<P>>,
+    /// `None` where there is one lane.
+    lanes: Option<Arc<LaneWatch<P>>>,
     receiver: Receiver<P>,
     sender: Sender<P>,
     settler: Settler<P>,
@@ -92,14 +103,32 @@ impl<P: Ports> Deliver<P> {
     /// Each message is settled as soon as its last event has a verdict, by itself or in a group
     /// that shares a message of records. The answer names those for which nothing could be made
     /// durable in time.
-    pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
+    pub fn handle(
+        &self,
+        batch: Vec<ReceivedMessage>,
+        deadline: Duration,
+    ) -> impl Future<Output = BatchResponse> + Send {
+        self.handle_in(Lane::Quick, batch, deadline)
+    }
+
+    /// The same for a batch of the queue of this lane.
+    pub async fn handle_in(
+        &self,
+        lane: Lane,
+        batch: Vec<ReceivedMessage>,
+        deadline: Duration,
+    ) -> BatchResponse {
         let deadlines = Deadlines {
             began: self.clock.monotonic(),
             end: deadline,
         };
         let mut invocation = Invocation::new(deadlines, &batch);
+        invocation.lane = lane;
         let work = async {
             Box::pin(self.circuit.know_start()).await;
+            if let Some(lanes) = &self.lanes {
+                invocation.slow_targets = Box::pin(lanes.targets(&invocation)).await;
+            }
             invocation.jobs = self.receiver.receive(&invocation, batch).await;
             let invocation = &invocation;
             let (settling, recorded) = self.settler.begin(invocation);
@@ -146,6 +175,7 @@ impl<P: Ports> Deliver<P> {
     pub fn new(ports: DeliverPorts<P>, settings: DeliverSettings) -> Self {
         let DeliverPorts {
             queue,
+            slow_queue,
             records,
             state,
             registry,
@@ -156,6 +186,14 @@ impl<P: Ports> Deliver<P> {
             drain,
         } = ports;
         let (queue, state) = (Arc::new(queue), Arc::new(state));
+        let queues = DeliveryQueues {
+            quick: queue.clone(),
+            slow: slow_queue.map(Arc::new),
+        };
+        let lanes = queues.slow.is_some().then(|| {
+            let lanes = Lanes::new(state.clone(), clock.clone());
+            Arc::new(LaneWatch::new(lanes, clock.clone(), &settings))
+        });
         let (registry, webhook) = (Arc::new(registry), Arc::new(webhook));
         let stopped = CancellationToken::new();
         let payloads = Arc::new(PayloadReader::new(state.clone(), clock.clone(), &settings));
@@ -178,7 +216,7 @@ impl<P: Ports> Deliver<P> {
             CurrentSubscriptions::new(registry.clone(), clock.clone(), settings.disabling);
         let current = Arc::new(current);
         let notice_ports = Arc::new(NoticePorts {
-            queue: queue.clone(),
+            queue,
             state: state.clone(),
             registry: registry.clone(),
             clock: clock.clone(),
@@ -186,7 +224,7 @@ impl<P: Ports> Deliver<P> {
         });
         Self {
             receiver: Receiver {
-                queue: queue.clone(),
+                queues: queues.clone(),
                 registry,
                 state: state.clone(),
                 clock: clock.clone(),
@@ -207,6 +245,7 @@ impl<P: Ports> Deliver<P> {
                     clock: clock.clone(),
                     origin: settings.origin,
                     late_answers: late_answers.clone(),
+                    lanes: lanes.clone(),
                 },
             },
             settler: Settler {
@@ -217,7 +256,7 @@ impl<P: Ports> Deliver<P> {
                     current: current.clone(),
                 },
                 ender: Ender {
-                    queue: queue.clone(),
+                    queues: queues.clone(),
                     state: state.clone(),
                     clock: clock.clone(),
                     drain,
@@ -231,7 +270,7 @@ impl<P: Ports> Deliver<P> {
                 records: RecordsQueue::new(Arc::new(records), clock.clone(), settings.records),
             },
             waiting: WaitingObjects {
-                queue,
+                queues,
                 state,
                 clock: clock.clone(),
                 entropy: entropy.clone(),
@@ -241,6 +280,7 @@ impl<P: Ports> Deliver<P> {
             entropy,
             circuit,
             late_answers,
+            lanes,
             stopped,
         }
     }

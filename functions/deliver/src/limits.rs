@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderValue;
+use posthaste_core::lane::SLOW_AFTER_DEFAULT;
 use posthaste_core::model::{DeliveryLogMode, LATE_ANSWERS_MAX, origin};
 use posthaste_services::DrainMeter;
 use tokio_util::sync::CancellationToken;
@@ -54,6 +55,21 @@ pub struct DeliverSettings {
     pub delay_step: Duration,
     /// The way in which a subscription is disabled whose endpoint answered 410.
     pub disabling: Disabling,
+    /// Whether deliveries to slow targets take the slow lane, where there is one.
+    pub slow_lane: SlowLaneMode,
+    /// The time after which a request is late. Targets of late requests are slow.
+    pub slow_after: Duration,
+}
+
+/// The use of the slow lane.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SlowLaneMode {
+    /// Deliveries to slow targets take it.
+    #[default]
+    On,
+    /// Nothing is sent to its queue. Messages that are there are delivered, and retried in the
+    /// other queue.
+    Drained,
 }
 
 /// The way in which a subscription is disabled whose endpoint answered 410.
@@ -168,6 +184,8 @@ impl Default for DeliverSettings {
             records: RecordsSettings::EMBEDDED,
             delay_step: DELAY_STEP_EMBEDDED,
             disabling: Disabling::AtOnce,
+            slow_lane: SlowLaneMode::On,
+            slow_after: SLOW_AFTER_DEFAULT,
         }
     }
 }

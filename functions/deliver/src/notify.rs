@@ -49,6 +49,7 @@ impl<P: Ports> NoticePorts<P> {
             registry,
             fan_out: FanOut {
                 deliveries: &**queue,
+                slow: None,
                 payloads: &**state,
                 clock,
                 entropy,

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::attempt::decide::is_expired;
 use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
+use posthaste_core::lane::Lane;
 use posthaste_core::model::{
     Delivery, DeliveryLogMode, SQS_DELAY_MAX, Status, Subscription, Timestamp, Topic,
 };
@@ -21,6 +23,7 @@ use posthaste_services::late_answers::answered_late;
 use posthaste_services::{DrainMeter, Registry, RegistryError, stop_at};
 
 use crate::invocation::{Invocation, Job, MessageHandle};
+use crate::lanes::DeliveryQueues;
 use crate::settle::replace::replace;
 
 /// Messages that are read side by side: as many topics are looked up at once. Up to this number
@@ -29,7 +32,7 @@ const READ_AT_ONCE_MAX: usize = 30;
 
 /// Receives messages.
 pub(crate) struct Receiver<P: Ports> {
-    pub(crate) queue: Arc<P::Queue>,
+    pub(crate) queues: DeliveryQueues<P::Queue>,
     pub(crate) registry: Arc<Registry<P::Store, P::Clock>>,
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
@@ -106,7 +109,11 @@ impl<P: Ports> Receiver<P> {
         now: Timestamp,
     ) -> Option<Job> {
         let began = invocation.deadlines.began;
-        self.note_wait(message.receive_count, &delivery, (now, began));
+        // What drains is the quick lane: a slow one holds nobody else up.
+        let is_quick = invocation.lane == Lane::Quick;
+        if is_quick {
+            self.note_wait(message.receive_count, &delivery, (now, began));
+        }
         let subscription = match self.subscription(&delivery, (now, began)).await {
             Ok(subscription) => subscription,
             Err(error) => {
@@ -118,6 +125,8 @@ impl<P: Ports> Receiver<P> {
             }
         };
         let acknowledged_late = self.acknowledged_late(&delivery).await;
+        let ReceivedMessage { body, .. } = &message;
+        let body = body.clone();
         let message = MessageHandle::of(&message);
         let verdicts = Mutex::new(vec![None; delivery.events.len()]);
         let log = delivery.log_mode(subscription.as_deref(), self.delivery_log);
@@ -131,8 +140,30 @@ impl<P: Ports> Receiver<P> {
             records: Mutex::default(),
             redirects: Mutex::default(),
         };
-        judge_unsent(&job, self.clock.now());
+        let now = self.clock.now();
+        judge_unsent(&job, now);
+        let is_handed_over = is_quick && invocation.lane_after(&job, now) == Lane::Slow;
+        if is_handed_over && job.complete().is_none() {
+            Box::pin(self.hand_over(invocation, &job, body)).await;
+            return None;
+        }
         Some(job)
+    }
+
+    /// Moves a message whose target is slow to the slow lane, as it is.
+    async fn hand_over(&self, invocation: &Invocation, job: &Job, body: Bytes) {
+        let moved = Successor {
+            to: QueueName::SlowDeliveries,
+            message: OutgoingMessage {
+                body,
+                group: Some(job.delivery.group()),
+                delay: Duration::ZERO,
+            },
+        };
+        let queue = self.queues.of(invocation);
+        if replace(queue, invocation, &job.message, vec![moved]).await {
+            self.drain.settled_of(&job.delivery);
+        }
     }
 
     /// Notes how long a message had been due. If it was received before, it was hidden since
@@ -222,7 +253,7 @@ impl<P: Ports> Receiver<P> {
         error: &FormatError,
     ) {
         let (to, delay) = match error {
-            FormatError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_MAX),
+            FormatError::Newer(_) => (QueueName::from(invocation.own_lane()), SQS_DELAY_MAX),
             FormatError::Malformed(..) => (QueueName::DeadLetters, Duration::ZERO),
         };
         let (message, body) = (MessageHandle::of(&message), message.body);
@@ -238,7 +269,13 @@ impl<P: Ports> Receiver<P> {
                 delay,
             },
         };
-        replace(&*self.queue, invocation, &message, vec![moved]).await;
+        replace(
+            self.queues.of(invocation),
+            invocation,
+            &message,
+            vec![moved],
+        )
+        .await;
     }
 }
 
@@ -295,7 +332,6 @@ fn unsent_verdict(
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use posthaste_core::stored::delivery::render_delivery;
     use posthaste_ports::{ObjectStore, PutCondition};
     use posthaste_testkit::Operation;
@@ -415,7 +451,7 @@ mod tests {
     ) -> (Vec<Job>, Vec<posthaste_ports::MessageId>) {
         let registry = Registry::new(world.store("topics"), world.clock.clone(), Duration::ZERO);
         let receiver: Receiver<TestPorts> = Receiver {
-            queue: Arc::clone(&world.queue),
+            queues: world.queues(),
             registry: Arc::new(registry),
             state: Arc::clone(&world.state),
             clock: world.clock.clone(),

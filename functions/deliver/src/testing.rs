@@ -33,6 +33,7 @@ use crate::circuit::counts::WorkerCounts;
 use crate::current::CurrentSubscriptions;
 use crate::deadlines::Deadlines;
 use crate::invocation::{EntryRef, Invocation, Job, MessageHandle};
+use crate::lanes::DeliveryQueues;
 use crate::limits::Disabling;
 use crate::notify::NoticePorts;
 use crate::plan::{RequestKind, RequestPlan};
@@ -60,6 +61,8 @@ pub(crate) struct World {
     pub(crate) state: Arc<Store>,
     pub(crate) messages: MemoryQueue,
     pub(crate) queue: Arc<Queue>,
+    /// The queue of the slow lane.
+    pub(crate) slow_queue: Arc<Queue>,
     /// The queue of records.
     pub(crate) records: Arc<Queue>,
     pub(crate) endpoint: Endpoint,
@@ -136,6 +139,8 @@ impl World {
             "queue",
             queue,
         );
+        let slow = messages.beside(QueueName::SlowDeliveries);
+        let slow_queue = Faulty::new(Recorded::new(slow, "slow", &calls), "slow", records);
         let beside = messages.beside(QueueName::Records);
         let records = Faulty::new(Recorded::new(beside, "records", &calls), "records", records);
         Self {
@@ -145,10 +150,19 @@ impl World {
             state: Arc::new(state),
             messages,
             queue: Arc::new(queue),
+            slow_queue: Arc::new(slow_queue),
             records: Arc::new(records),
             endpoint: Endpoint::default(),
             entropy: SeededEntropy::new(7),
             stopped: CancellationToken::new(),
+        }
+    }
+
+    /// The delivery queues.
+    pub(crate) fn queues(&self) -> DeliveryQueues<Queue> {
+        DeliveryQueues {
+            quick: Arc::clone(&self.queue),
+            slow: Some(Arc::clone(&self.slow_queue)),
         }
     }
 

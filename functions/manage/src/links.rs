@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use posthaste_core::api::problem::ProblemKind;
-use posthaste_core::api::{HELD_OBJECTS_SHOWN_MAX, LinkState, LinksView};
+use posthaste_core::api::{HELD_OBJECTS_SHOWN_MAX, LinkState, LinksView, SlowTargetView};
 use posthaste_core::circuit::Target;
+use posthaste_core::lane::SlowTargets;
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectStore, Ports};
@@ -41,7 +42,7 @@ const READS_AT_ONCE: usize = 16;
 /// One row for each link (scheme, host and port) and each subscription whose requests pause because
 /// they failed, or that has just recovered, and for each subscription whose events are held because
 /// it is paused or its endpoint has not consented. Links and subscriptions that are well are not
-/// shown.
+/// shown. `slow` has those that answer slowly, well or not.
 #[utoipa::path(get, path = "/links", tag = "status",
     responses((status = 200, description = "The links and subscriptions", body = LinksView,
         example = json!({ "links": [
@@ -79,10 +80,31 @@ pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksVi
     let mut links = rows(&failing, &manage.owners(held).await?, &waiting);
     let truncated = !is_whole || links.len() > SHOWN_MAX || waiting.by_group.len() > WAITING_MAX;
     links.truncate(SHOWN_MAX);
-    Ok(JsonResponse::new(LinksView { links, truncated }))
+    let slow = manage.slow_targets().await?;
+    Ok(JsonResponse::new(LinksView {
+        links,
+        slow,
+        truncated,
+    }))
 }
 
 impl<P: Ports> Manage<P> {
+    /// The targets that are slow, at most [`SLOW_LINKS_MAX`](posthaste_core::lane::SLOW_LINKS_MAX).
+    async fn slow_targets(&self) -> Result<Vec<SlowTargetView>, ApiError> {
+        if !self.settings.has_slow_lane {
+            return Ok(Vec::new());
+        }
+        let Some(object) = self.state.get(layout::LANES).await? else {
+            return Ok(Vec::new());
+        };
+        // What cannot be read is found out again by deliver.
+        let targets = SlowTargets::parse(&object.bytes).unwrap_or_default();
+        let slow = targets.at(self.clock.now());
+        Ok(slow
+            .map(|(target, until)| SlowTargetView::of(target, until))
+            .collect())
+    }
+
     /// Counts the held objects of each folder; the flag says whether all folders are there. A
     /// folder is not counted to its end if it has more objects than are shown.
     async fn held(&self) -> Result<(BTreeMap<String, u32>, bool), ApiError> {

@@ -63,6 +63,8 @@ pub struct ManageSettings {
     pub origin: HeaderValue,
     /// What this function must know about the delivery log.
     pub log: LogSettings,
+    /// Whether deliveries to slow targets have a lane of their own, as on AWS.
+    pub has_slow_lane: bool,
 }
 
 /// Settings of the delivery log, as far as its readers must know them.

@@ -202,6 +202,7 @@ impl Api {
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default().under(publish_url.clone()),
             settings: ManageSettings {
+                has_slow_lane: true,
                 publish_url,
                 public_url: Some("https://manage.example/base".parse().unwrap()),
                 origin: HeaderValue::from_static("posthaste.example"),

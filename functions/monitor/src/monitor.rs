@@ -6,15 +6,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::pressure::{
-    PressureSettings, PressureState, Readings, Resource, SettingsError, SlowSubscription, Space,
-    TopicDrain, evaluate, evaluate_topics,
+    PressureSettings, PressureState, Readings, Resource, SettingsError, SlowLaneState,
+    SlowSubscription, Space, TopicDrain, evaluate, evaluate_topics,
 };
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{
     Clock, Database, DrainSource, ETag, ErrorKind, Object, ObjectStore, PortError, Ports, Probe,
     PutCondition, QueueCounts, QueueReceiver, Revalidated,
 };
-use posthaste_services::{FanOut, Notifier, Registry, get_newer};
+use posthaste_services::{FanOut, Notifier, Registry, SlowLane, get_newer};
 
 use crate::change_notices::{notices_time, send_notices};
 use crate::drain::{DrainWatch, topic_drains};
@@ -26,6 +26,8 @@ use crate::report;
 pub struct MonitorPorts<P: Ports, R, D> {
     /// The delivery queue, which notices go into as well.
     pub deliveries: P::Queue,
+    /// The slow lane, where there is one.
+    pub slow_lane: Option<SlowLane<P::Queue, P::Store, P::Clock>>,
     /// The dead-letter queue.
     pub dead_letters: P::Queue,
     /// The state bucket.
@@ -49,6 +51,8 @@ pub struct MonitorSettings {
     pub pressure: PressureSettings,
     /// The topic that gets a notice of every change. Without one there are no notices.
     pub notices_topic: Option<TopicName>,
+    /// Most messages of the slow lane that are worked on at once.
+    pub slow_places: u64,
 }
 
 /// The function.
@@ -56,6 +60,7 @@ pub struct Monitor<P: Ports, R, D> {
     ports: MonitorPorts<P, R, D>,
     settings: PressureSettings,
     notices_topic: Option<TopicName>,
+    slow_places: u64,
     drain: DrainWatch,
     written: Option<(ETag, PressureState)>,
     /// Whether the written state still carries changes whose notices were sent since.
@@ -101,6 +106,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         let MonitorSettings {
             pressure: settings,
             notices_topic,
+            slow_places,
         } = settings;
         settings.validate()?;
         if settings.enable_resource_monitoring {
@@ -119,6 +125,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
             ports,
             settings,
             notices_topic,
+            slow_places,
             drain: DrainWatch::default(),
             written: None,
             carries_notified: false,
@@ -148,6 +155,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         }
         let (mut after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
         after.topics = evaluate_topics(&before.state, topics, &self.settings, now);
+        after.slow_lane = self.slow_lane(now).await;
         let given_up = match &self.notices_topic {
             Some(_) => after.carry(&before.state, &transitions),
             None => 0,
@@ -197,6 +205,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         } = &self.ports;
         let fan_out = FanOut {
             deliveries,
+            slow: None,
             payloads,
             clock,
             entropy,
@@ -298,6 +307,22 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
             None => None,
         };
         Seen { readings, topics }
+    }
+
+    /// The slow lane, if a target is slow or its queue has messages that are known of. It bounds no
+    /// producer: a slow target holds up nobody else.
+    async fn slow_lane(&self, now: Timestamp) -> Option<SlowLaneState> {
+        let lane = self.ports.slow_lane.as_ref()?;
+        let targets = lane.lanes.read().await.count_at(now);
+        let counts = counts(&lane.queue, "deliveries-slow").await;
+        let counts = counts.unwrap_or_default();
+        (targets > 0 || counts.total() > 0).then_some(SlowLaneState {
+            targets,
+            due: counts.visible,
+            delayed: counts.delayed,
+            in_flight: counts.in_flight,
+            places: self.slow_places,
+        })
     }
 
     async fn topic_drains(

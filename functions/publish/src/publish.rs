@@ -15,8 +15,8 @@ use posthaste_core::model::{
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::busy::with_bytes;
 use posthaste_services::{
-    Acceptance, Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry,
-    WrongKeyAnswer, WrongKeys, client,
+    Acceptance, Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry, SlowGroups,
+    SlowLane, WrongKeyAnswer, WrongKeys, client,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -37,6 +37,8 @@ const LOOK_STANDS: Duration = Duration::from_secs(1);
 pub struct Publish<P: Ports> {
     /// The delivery queue.
     pub deliveries: P::Queue,
+    /// The slow lane, where there is one.
+    pub slow_lane: Option<SlowLane<P::Queue, P::Store, P::Clock>>,
     /// The queue of the delivery log's records. `None` for a moment of an update on AWS, when the
     /// program is new and its settings are not: then no acceptance is recorded.
     pub records: Option<P::Queue>,
@@ -179,8 +181,12 @@ impl<P: Ports> Publish<P> {
                 .iter_mut()
                 .for_each(|event| event.expire_by(end));
         }
+        let slow_groups = Box::pin(self.slow_groups(topic)).await;
+        let slow = self.slow_lane.as_ref().zip(slow_groups.as_ref());
+        let slow = slow.map(|(lane, groups)| (&lane.queue, groups));
         let fan_out = FanOut {
             deliveries,
+            slow,
             payloads,
             clock,
             entropy,
@@ -222,6 +228,17 @@ impl<P: Ports> Publish<P> {
             answer: PublishAnswer::new(events, Some(matched)),
             pressure: received.pressure,
         })
+    }
+
+    /// The groups whose messages take the slow lane. Which targets are slow is looked up only where
+    /// the pressure, which every request knows, says that some are.
+    async fn slow_groups(&self, topic: &Topic) -> Option<SlowGroups> {
+        let lane = self.slow_lane.as_ref()?;
+        let pressure = self.pressure.state().await?;
+        if !pressure.has_slow_targets() {
+            return None;
+        }
+        Some(lane.groups_of(topic).await)
     }
 
     /// The events that travel in their messages. A larger one is stored once, and then it can also

@@ -16,7 +16,7 @@ use posthaste_ports::{
     Clock, ETag, ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition,
 };
 use posthaste_services::catch_panic::Panicked;
-use posthaste_services::send_all::{BATCHES_AT_ONCE_MAX, send_all};
+use posthaste_services::send_all::BATCHES_AT_ONCE_MAX;
 use posthaste_services::timeout_at;
 
 use crate::ports::WakePorts;
@@ -105,9 +105,7 @@ pub(crate) async fn open<P: Ports>(
 /// Sends while there is time. A wave that is given up counts as not sent, although some of it may
 /// have been: at least once.
 pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent {
-    let WakePorts {
-        deliveries, clock, ..
-    } = run.ports;
+    let clock = &run.ports.clock;
     let mut all = Sent::default();
     for wave in WAVE.cut(messages.iter().map(Bytes::len)) {
         let wave = &messages[wave];
@@ -120,7 +118,7 @@ pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent 
                 group,
                 delay: Duration::ZERO,
             });
-            let sent = send_all(deliveries, outgoing.collect());
+            let sent = run.ports.send(outgoing.collect());
             for sent in timeout_at(clock, run.send, Box::pin(sent))
                 .await
                 .into_iter()

@@ -4,15 +4,18 @@ use std::time::Duration;
 
 use posthaste_delivery_log::DeliveryLog;
 use posthaste_ports::validate::LIST_PAGE_MAX;
-use posthaste_ports::{ErrorKind, ListPage, ObjectStore, PortError, Ports};
+use posthaste_ports::{ErrorKind, ListPage, ObjectStore, OutgoingMessage, PortError, Ports};
 use posthaste_services::{
-    Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, timeout_at,
+    Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, SlowLane, send_all,
+    send_by_lane, timeout_at,
 };
 
 /// The adapters and services of one wake.
 pub struct WakePorts<P: Ports> {
     /// The delivery queue.
     pub deliveries: P::Queue,
+    /// The slow lane, where there is one.
+    pub slow_lane: Option<SlowLane<P::Queue, P::Store, P::Clock>>,
     /// The state bucket.
     pub state: P::Store,
     /// The dead-letter bucket, for replays.
@@ -58,11 +61,22 @@ impl<P: Ports> WakePorts<P> {
             registry,
             fan_out: FanOut {
                 deliveries,
+                slow: None,
                 payloads,
                 clock,
                 entropy,
             },
         }
+    }
+
+    /// Sends messages, each by the lane of its subscription.
+    pub(crate) async fn send(&self, messages: Vec<OutgoingMessage>) -> Vec<Result<(), PortError>> {
+        let Some(lane) = &self.slow_lane else {
+            return send_all(&self.deliveries, messages).await;
+        };
+        let groups = messages.iter().filter_map(|message| message.group.clone());
+        let slow = Box::pin(lane.among(&self.registry, groups.collect())).await;
+        send_by_lane(&self.deliveries, Some((&lane.queue, &slow)), messages).await
     }
 
     /// A page of the objects under `prefix`, or an error if it has not come by `until`: nothing
@@ -83,5 +97,86 @@ impl<P: Ports> WakePorts<P> {
         timeout_at(&self.clock, until, list)
             .await
             .unwrap_or_else(late)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use posthaste_core::circuit::Target;
+    use posthaste_core::lane::{SLOW_FOR, SlowTargets, Slowness};
+    use posthaste_core::stored::layout;
+    use posthaste_ports::{Clock, QueueName};
+    use posthaste_services::Lanes;
+    use posthaste_testkit::memory::MemoryQueue;
+    use posthaste_testkit::{Fault, Faulty, Plan};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Kit, subscription};
+
+    /// A kit with a slow lane whose queue fails by this plan, in which `orders.billing` is slow, and
+    /// the queue.
+    fn kit(plan: &Plan) -> (Kit, MemoryQueue) {
+        let mut kit = Kit::new();
+        let other = json!({ "endpoint": { "url": "https://b.example/" } });
+        kit.topic(json!({ "subscriptions": {
+            "billing": subscription(json!({})), "crm": other,
+        } }));
+        let target = Target::parse("https://a.example:443 orders.billing").unwrap();
+        let late = Slowness::Late {
+            in_invocation: 2,
+            holds_others_up: true,
+        };
+        let targets = SlowTargets::default().after(late, &target, kit.clock.now());
+        kit.store.write(layout::LANES, targets.unwrap().render());
+        let slow = kit.queue.beside(QueueName::SlowDeliveries);
+        let store = Faulty::new(kit.store.clone(), "lanes", &Plan::none());
+        kit.ports.slow_lane = Some(SlowLane {
+            queue: Faulty::new(slow.clone(), "slow", plan),
+            lanes: Lanes::new(Arc::new(store), kit.clock.clone()),
+        });
+        (kit, slow)
+    }
+
+    fn messages() -> Vec<OutgoingMessage> {
+        let message = |group: &str| OutgoingMessage {
+            body: Bytes::from_static(b"{}"),
+            group: Some(group.to_owned()),
+            delay: Duration::ZERO,
+        };
+        ["orders.billing", "orders.crm"].map(message).into()
+    }
+
+    #[tokio::test]
+    async fn what_is_released_takes_the_lane_of_its_subscription() {
+        let (kit, slow) = kit(&Plan::none());
+        let sent = kit.ports.send(messages()).await;
+        assert!(sent.iter().all(Result::is_ok));
+        assert_eq!(
+            (kit.queue.take_bodies().len(), slow.take_bodies().len()),
+            (1, 1)
+        );
+        kit.clock.advance(SLOW_FOR);
+        kit.ports.send(messages()).await;
+        assert_eq!(
+            (kit.queue.take_bodies().len(), slow.take_bodies().len()),
+            (2, 0)
+        );
+    }
+
+    #[tokio::test]
+    async fn message_that_the_slow_queue_does_not_take_has_failed_alone() {
+        for fault in [
+            Fault::Before(ErrorKind::Other),
+            Fault::After(ErrorKind::Other),
+        ] {
+            let (kit, _) = kit(&Plan::nth(0, fault));
+            let sent = kit.ports.send(messages()).await;
+            let is_sent: Vec<_> = sent.iter().map(Result::is_ok).collect();
+            assert_eq!(is_sent, [false, true]);
+        }
     }
 }

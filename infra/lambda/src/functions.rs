@@ -9,10 +9,13 @@ use posthaste_aws::lambda::{
     BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule, run_http,
     run_scheduled, run_scheduled_and_stack_changes,
 };
+use posthaste_core::lane::Lane;
 use posthaste_ports::BatchResponse;
 use posthaste_services::DRAIN_POST_TIMEOUT;
 use posthaste_system::SystemClock;
 
+use crate::both_queues::name_of;
+use crate::environment::DeliverEnvironment;
 use crate::launch::launch;
 use crate::wiring::{self, AwsDeliver, AwsDrainPost, AwsWake};
 
@@ -26,8 +29,14 @@ pub async fn publish() -> ExitCode {
 
 /// deliver: posts due deliveries to their endpoints, fed by the delivery queue.
 pub async fn deliver() -> ExitCode {
-    launch(async |environment, clients, state| {
-        let handler = |deliver, post| Deliveries { deliver, post };
+    launch(async |environment: DeliverEnvironment, clients, state| {
+        let slow_url = environment.slow_deliveries_queue_url.as_deref();
+        let slow_queue = slow_url.map(|url| name_of(url).to_owned());
+        let handler = |deliver, post| Deliveries {
+            deliver,
+            slow_queue,
+            post,
+        };
         run_batches(
             "deliver",
             wiring::deliver(&environment, &clients, state, handler),
@@ -104,13 +113,20 @@ pub async fn wake() -> ExitCode {
 /// deliver's batches, and its report of how fast they drain.
 struct Deliveries {
     deliver: AwsDeliver,
+    /// The name of the slow lane's queue.
+    slow_queue: Option<String>,
     post: AwsDrainPost,
 }
 
 impl BatchHandler for Deliveries {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let deadline = deadline.saturating_sub(DRAIN_POST_TIMEOUT);
-        let handled = Box::pin(self.deliver.handle(batch.messages, deadline));
+        let lane = if self.slow_queue.as_ref() == Some(&batch.queue) {
+            Lane::Slow
+        } else {
+            Lane::Quick
+        };
+        let handled = Box::pin(self.deliver.handle_in(lane, batch.messages, deadline));
         // Nothing runs between invocations: late answers are heard only while this one lasts
         // anyway.
         let heard = async {

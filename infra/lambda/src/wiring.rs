@@ -26,8 +26,8 @@ use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
 };
 use posthaste_services::{
-    Activity, Arrivals, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
-    Reliever, WaitingBook, WakeSignaller,
+    Activity, Arrivals, DrainMeter, DrainPost, DrainReports, Lanes, LinkHealth, PressureReader,
+    Registry, Reliever, SlowLane, WaitingBook, WakeSignaller,
 };
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
@@ -70,6 +70,7 @@ const REDRIVE_VISIBILITY: Duration = Duration::from_mins(6);
 const RECORDS_VISIBILITY: Duration = Duration::from_mins(13);
 
 type Queue = SqsQueue<SystemClock>;
+type AwsSlowLane = SlowLane<Queue, S3Store, SystemClock>;
 type Webhooks = LazyWebhooks<SystemClock>;
 
 /// The adapters on AWS, which every function runs on.
@@ -112,6 +113,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
     let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
     let publish = Publish::<Aws> {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
+        slow_lane: slow_lane(&environment.slow_deliveries_queue_url, clients, &state),
         records,
         registry,
         payloads: state.clone(),
@@ -183,7 +185,7 @@ pub fn deliver<H: BatchHandler>(
     state: S3Store,
     handler: impl FnOnce(AwsDeliver, AwsDrainPost) -> H,
 ) -> AwsBackoff<H> {
-    let urls = QueueUrls::from([
+    let mut urls = QueueUrls::from([
         (
             QueueName::Deliveries,
             environment.deliveries_queue_url.clone(),
@@ -194,6 +196,8 @@ pub fn deliver<H: BatchHandler>(
         ),
         (QueueName::Records, environment.records_queue_url.clone()),
     ]);
+    let slow_url = environment.slow_deliveries_queue_url.as_deref();
+    urls.extend(slow_url.map(|url| (QueueName::SlowDeliveries, url.to_owned())));
     let client = ClientSettings {
         idle_max: IDLE_CONNECTIONS_MAX,
         ..environment.client.clone()
@@ -201,13 +205,15 @@ pub fn deliver<H: BatchHandler>(
     let drain = DrainMeter::default();
     let instance = SystemEntropy.uuid().to_string();
     let queue = clients.queue(QueueName::Deliveries, urls.clone(), SystemClock);
-    let source = Source::new(
-        &environment.deliveries_queue_url,
-        queue.clone(),
-        DELIVERIES_VISIBILITY,
-    );
+    let slow_queue =
+        slow_url.map(|_| clients.queue(QueueName::SlowDeliveries, urls.clone(), SystemClock));
+    let quick = Some((environment.deliveries_queue_url.as_str(), queue.clone()));
+    let sources = quick.into_iter().chain(slow_url.zip(slow_queue.clone()));
+    let sources = sources.map(|(url, queue)| Source::new(url, queue, DELIVERIES_VISIBILITY));
+    let sources = sources.collect();
     let ports = DeliverPorts {
         queue,
+        slow_queue,
         records: clients.queue(QueueName::Records, urls, SystemClock),
         state: state.clone(),
         registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
@@ -219,7 +225,7 @@ pub fn deliver<H: BatchHandler>(
     };
     let deliver = Deliver::new(ports, environment.settings.clone());
     let post = DrainPost::new(drain, state, SystemClock, &instance);
-    RedeliveryBackoff::new(handler(deliver, post), vec![source], SystemClock)
+    RedeliveryBackoff::new(handler(deliver, post), sources, SystemClock)
 }
 
 /// deadletter, over both of its queues.
@@ -299,6 +305,7 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients, state: S3Store) ->
     )]);
     Wake::new(WakePorts {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
+        slow_lane: slow_lane(&environment.slow_deliveries_queue_url, clients, &state),
         state: state.clone(),
         dead_letters: clients.store(&environment.dead_letter_bucket),
         log: DeliveryLog::new(clients.store(&environment.log_bucket)),
@@ -332,6 +339,7 @@ pub fn monitor(
     ]);
     let ports = MonitorPorts {
         deliveries: clients.queue(QueueName::Deliveries, urls.clone(), SystemClock),
+        slow_lane: slow_lane(&environment.slow_deliveries_queue_url, clients, &state),
         dead_letters: clients.queue(QueueName::DeadLetters, urls, SystemClock),
         state: state.clone(),
         probe: NoMachine,
@@ -381,6 +389,10 @@ pub fn record(
         Some(clients.queue(name, urls, SystemClock))
     };
     let others = [
+        (
+            QueueName::SlowDeliveries,
+            &environment.slow_deliveries_queue_url,
+        ),
         (QueueName::DeadLetters, &environment.dead_letters_queue_url),
         (QueueName::Redrive, &environment.redrive_queue_url),
     ];
@@ -404,6 +416,15 @@ pub fn record(
     let source = Source::new(&environment.records_queue_url, records, RECORDS_VISIBILITY);
     let files = RedeliveryBackoff::new(WriteFiles(Arc::clone(&record)), vec![source], SystemClock);
     (files, MergeFiles(record))
+}
+
+/// The slow lane, where its queue is named.
+fn slow_lane(url: &Option<String>, clients: &Clients, state: &S3Store) -> Option<AwsSlowLane> {
+    let urls = QueueUrls::from([(QueueName::SlowDeliveries, url.clone()?)]);
+    Some(SlowLane {
+        queue: clients.queue(QueueName::SlowDeliveries, urls, SystemClock),
+        lanes: Lanes::new(Arc::new(state.clone()), SystemClock),
+    })
 }
 
 /// Links that are not well, as this process sees them.

@@ -16,6 +16,7 @@ use posthaste_core::model::{
     LOG_BYTES_KEPT, LOG_RETENTION_MAX, LOG_RETENTION_MIN,
 };
 use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_deliver::SlowLaneMode;
 use posthaste_publish::Tarpit;
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -175,6 +176,18 @@ pub(crate) fn namespace(text: &str) -> Result<String, Refusal> {
 
 pub(crate) fn tarpit(text: &str) -> Result<Tarpit, Refusal> {
     named(text, [("advise", Tarpit::Advise), ("delay", Tarpit::Delay)])
+}
+
+/// Whether the queue is read is up to the template.
+pub(crate) fn slow_lane(text: &str) -> Result<SlowLaneMode, Refusal> {
+    named(
+        text,
+        [
+            ("on", SlowLaneMode::On),
+            ("drain", SlowLaneMode::Drained),
+            ("off", SlowLaneMode::Drained),
+        ],
+    )
 }
 
 pub(crate) fn delivery_log_mode(text: &str) -> Result<DeliveryLogMode, Refusal> {

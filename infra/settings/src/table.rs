@@ -15,7 +15,7 @@ use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, SQS_IN_FLIGHT_MAX, Secret, TopicName, origin,
 };
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
-use posthaste_deliver::DeliverSettings;
+use posthaste_deliver::{DeliverSettings, SlowLaneMode};
 use posthaste_http::{ClientSettings, parse_dns_server};
 use posthaste_manage::{LogSettings, ManageSettings};
 use posthaste_monitor::MonitorSettings;
@@ -53,6 +53,12 @@ const MAX_AGE_SECS: Form = Form::Number(0, 300);
 /// The sizes of a batch that an event source mapping takes.
 /// <https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html>
 const BATCH_SIZE: Form = Form::Number(1, 10_000);
+
+/// The seconds after which a request is late. A request takes at most a minute.
+const SLOW_AFTER_SECS: Form = Form::Number(1, 30);
+
+/// Most messages of an invocation that works on slow deliveries, as template.yaml has it.
+const SLOW_BATCH_SIZE: u64 = 100;
 
 /// The schedule starts monitor once a minute.
 const INTERVAL_SECS: Form = Form::Number(1, 60);
@@ -99,6 +105,14 @@ const DELIVERY_LOG_MODES: Form = Form::Choice(&[
         "payloads",
         "Also the payload of each event, so that it can be sent again",
     ),
+]);
+const SLOW_LANES: Form = Form::Choice(&[
+    choice("on", "Deliveries to slow targets have a queue of their own"),
+    choice(
+        "drain",
+        "Nothing goes into that queue, and what is there is delivered",
+    ),
+    choice("off", "The same, and the queue is not read"),
 ]);
 const ON_OFF: Form = Form::Choice(&[choice("on", ""), choice("off", "")]);
 const TARPITS: Form = Form::Choice(&[choice("advise", ""), choice("delay", "")]);
@@ -348,6 +362,9 @@ table! {
     DELIVERIES_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL,
             &[Publish, Deliver, Wake, Deadletter, Monitor, Manage, Record]));
+    SLOW_DELIVERIES_QUEUE_URL: String = parse::queue_url, None,
+        Some(Variable::new("SLOW_DELIVERIES_QUEUE_URL", QUEUE_URL,
+            &[Publish, Deliver, Wake, Deadletter, Monitor, Manage, Record]).optional());
     DEADLETTERS_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DEADLETTERS_QUEUE_URL", QUEUE_URL, &[Deliver, Deadletter, Monitor, Record]));
     REDRIVE_QUEUE_URL: String = parse::queue_url, None,
@@ -381,6 +398,14 @@ table! {
     PRESSURE_SETTINGS: ExchangeSettings = parse::json, None,
         Some(Variable::new("PRESSURE_SETTINGS", Form::Json, &[Monitor]).optional()
             .parameter("PressureSettings"));
+    DELIVER_SLOW: SlowLaneMode = parse::slow_lane, None,
+        Some(Variable::new("DELIVER_SLOW", SLOW_LANES, &[Deliver]).default("on").parameter("DeliverSlow"));
+    SLOW_AFTER_SECONDS: u16 = parsed, None,
+        Some(Variable::new("SLOW_AFTER_SECONDS", SLOW_AFTER_SECS, &[Deliver])
+            .default("2").parameter("SlowAfter"));
+    DELIVER_SLOW_MAXIMUM_CONCURRENCY: u16 = parsed, None,
+        Some(Variable::new("DELIVER_SLOW_MAXIMUM_CONCURRENCY", Form::Number(2, 1000), &[Monitor])
+            .default("10"));
     DELIVER_MAXIMUM_CONCURRENCY: u16 = parsed, None,
         Some(Variable::new("DELIVER_MAXIMUM_CONCURRENCY", Form::Number(2, 1000), &[Monitor])
             .default("50").parameter("DeliverMaximumConcurrency"));
@@ -414,6 +439,10 @@ pub fn deliver_settings(values: &mut impl Values, base: DeliverSettings) -> Deli
         waiting_per_connection: number(&WAITING_PER_CONNECTION, base.waiting_per_connection),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
         delivery_log: values.get(&DELIVERY_LOG).unwrap_or(base.delivery_log),
+        slow_lane: values.get(&DELIVER_SLOW).unwrap_or(base.slow_lane),
+        slow_after: values
+            .get(&SLOW_AFTER_SECONDS)
+            .map_or(base.slow_after, |secs| Duration::from_secs(secs.into())),
         ..base
     }
 }
@@ -453,6 +482,9 @@ pub fn monitor_settings(values: &mut impl Values, pressure: PressureSettings) ->
             ..pressure
         },
         notices_topic: values.get(&NOTICES_TOPIC),
+        slow_places: values
+            .get(&DELIVER_SLOW_MAXIMUM_CONCURRENCY)
+            .map_or(0, |invocations| u64::from(invocations) * SLOW_BATCH_SIZE),
     }
 }
 
@@ -464,6 +496,7 @@ pub fn manage_settings(values: &mut impl Values, base: ManageSettings) -> Manage
         public_url: values.get(&PUBLIC_URL).or_else(|| values.get(&MANAGE_URL)),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
         log: log_settings(values, &base.log),
+        has_slow_lane: values.get(&SLOW_DELIVERIES_QUEUE_URL).is_some(),
     }
 }
 

@@ -56,7 +56,9 @@ pub use json_document::{JsonFault, read_json};
 pub use json_schema::apply_file_schema;
 pub use left_out::{LeftOut, LeftOutReason};
 pub use link_settings::LinkSettings;
-pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
+pub use links::{
+    ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView, SlowTargetView,
+};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use mistakes::{Mistake, Notation, Written, read_answer, read_written};
 pub use next_attempt::NextAttempt;

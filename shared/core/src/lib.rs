@@ -8,6 +8,7 @@ pub mod delivery_log;
 pub mod events;
 pub mod filter;
 pub mod health;
+pub mod lane;
 pub mod model;
 pub mod pressure;
 pub mod release;

@@ -50,7 +50,8 @@ pub use settings::{
 };
 pub use state::{
     ChangedTopic, PressureChange, PressureState, ResourceState, STATE_FORGOTTEN_AFTER,
-    STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS, TOPICS_MAX, TopicPressure, UNTOLD_MAX,
+    STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS, SlowLaneState, TOPICS_MAX, TopicPressure,
+    UNTOLD_MAX,
 };
 pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
 pub use topics::{SlowTopic, TopicDrain};

@@ -15,6 +15,7 @@ mod gone;
 mod health;
 mod idempotency;
 mod keys;
+mod lanes;
 pub mod layout;
 mod lease;
 mod letter_ending;

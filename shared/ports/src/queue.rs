@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::lane::Lane;
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::DueOfGroup;
 
@@ -17,6 +18,9 @@ pub enum QueueName {
     /// Work for `deliver`: visible messages are due, delayed ones are retries, in-flight ones are
     /// being posted.
     Deliveries,
+    /// The same, of deliveries to targets that answer slowly. Only on AWS: embedded there is one
+    /// queue of deliveries.
+    SlowDeliveries,
     /// Work for `deadletter`.
     DeadLetters,
     /// Messages that were received more than `MAX_RECEIVE_COUNT` times; emptied by `deadletter` as
@@ -30,10 +34,20 @@ impl fmt::Display for QueueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Deliveries => "deliveries",
+            Self::SlowDeliveries => "deliveries-slow",
             Self::DeadLetters => "deadletters",
             Self::Redrive => "redrive",
             Self::Records => "records",
         })
+    }
+}
+
+impl From<Lane> for QueueName {
+    fn from(lane: Lane) -> Self {
+        match lane {
+            Lane::Quick => Self::Deliveries,
+            Lane::Slow => Self::SlowDeliveries,
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub use convert::FanOutError;
 pub use plan::{Inline, Origin};
 
 use crate::busy::{BUSY_BYTES_MIN, off_the_worker, with_bytes};
-use crate::send_all::send_all;
+use crate::lanes::{SlowGroups, send_by_lane};
 
 /// Bytes of rendered messages that are gathered before they are sent: the most that one event takes
 /// with all its copies if it is not stored. So nearly every request is sent in one go.
@@ -42,6 +42,8 @@ const BUSY_TESTS: usize = 50_000;
 pub struct FanOut<'a, Q, S, C, E> {
     /// The delivery queue.
     pub deliveries: &'a Q,
+    /// The queue of the slow lane, and the groups whose messages take it.
+    pub slow: Option<(&'a Q, &'a SlowGroups)>,
     /// The state bucket, for payloads that are stored once.
     pub payloads: &'a S,
     /// Time.
@@ -242,7 +244,8 @@ where
     }
 
     async fn send_wave(&self, wave: Vec<OutgoingMessage>) -> Result<(), PortError> {
-        send_all(self.deliveries, wave).await.into_iter().collect()
+        let sent = send_by_lane(self.deliveries, self.slow, wave).await;
+        sent.into_iter().collect()
     }
 }
 

@@ -204,6 +204,7 @@ mod tests {
                 registry: &registry,
                 fan_out: FanOut {
                     deliveries: &queue,
+                    slow: None,
                     payloads: &store,
                     clock: &clock,
                     entropy: &entropy,

@@ -64,6 +64,7 @@ impl Wiring {
     ) -> Worker {
         let ports = DeliverPorts {
             queue: self.queue(QueueName::Deliveries),
+            slow_queue: None,
             records: self.queue(QueueName::Records),
             state: self.state(),
             registry: self.registry(topic_max_age),
@@ -111,6 +112,7 @@ impl Wiring {
     ) -> WakeFunction {
         Wake::new(WakePorts {
             deliveries: self.queue(QueueName::Deliveries),
+            slow_lane: None,
             state: self.state(),
             dead_letters: self.bucket(),
             log: DeliveryLog::new(self.log()),
@@ -141,6 +143,7 @@ impl Wiring {
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default(),
             settings: ManageSettings {
+                has_slow_lane: false,
                 publish_url: None,
                 public_url: Some(Url::parse("https://manage.example").expect("a URL")),
                 origin: HeaderValue::from_static("posthaste.example"),
@@ -216,6 +219,7 @@ impl Wiring {
     fn queue(&self, name: QueueName) -> Queue {
         let label = match name {
             QueueName::Deliveries => "deliveries",
+            QueueName::SlowDeliveries => "deliveries-slow",
             QueueName::DeadLetters => "deadletters",
             QueueName::Redrive => "redrive",
             QueueName::Records => "records",

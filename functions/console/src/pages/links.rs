@@ -4,7 +4,7 @@ mod search;
 mod words;
 
 use maud::{Markup, html};
-use posthaste_core::api::{LinkScope, LinkState, LinkView, LinksView};
+use posthaste_core::api::{LinkScope, LinkState, LinkView, LinksView, SlowTargetView};
 
 use self::search::LinkSearch;
 pub(crate) use self::words::{badge, meaning};
@@ -29,6 +29,9 @@ const COLUMNS: [Column; 7] = [
     Text("Next try"),
     Number("Waiting events"),
 ];
+
+/// The columns of those that take the slow lane.
+const SLOW_COLUMNS: [Column; 2] = [Text("Link or subscription"), Text("Until at least")];
 
 /// Most rows that the API answers.
 const ROWS_KNOWN_MAX: usize = 1_000;
@@ -61,10 +64,37 @@ pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Ans
                 (table("Links that are not well", &COLUMNS, shown.iter().map(|link| row(link))))
             }
             @if view.truncated { (left_out(view.links.len())) }
+            @if !view.slow.is_empty() { (slow(&view.slow)) }
         }
         (pager((search.after > 0).then(|| search.page(0)), (end < found.len()).then(|| search.page(end))))
     };
     Ok(Page::new("Links", body).of(Section::Links))
+}
+
+/// Those that take the slow lane.
+fn slow(targets: &[SlowTargetView]) -> Markup {
+    html! {
+        h2 { "Slow lane" }
+        p.hint {
+            "These answer slowly. Their deliveries have a queue of their own, so that no others wait for them."
+        }
+        (table("Slow links", &SLOW_COLUMNS, targets.iter().map(slow_row)))
+    }
+}
+
+fn slow_row(slow: &SlowTargetView) -> Markup {
+    html! {
+        tr {
+            td {
+                @if let (Some(topic), Some(name)) = (&slow.topic, &slow.subscription) {
+                    a href=(address::subscription(topic.as_str(), name.as_str(), &[])) { (topic) " / " (name) }
+                    br;
+                }
+                span.hint { (foreign(&slow.link)) }
+            }
+            td { (time(slow.slow_until.0)) }
+        }
+    }
 }
 
 /// The note where the API left rows out.

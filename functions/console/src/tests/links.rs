@@ -96,3 +96,16 @@ async fn rows_that_the_api_leaves_out_are_mentioned_where_they_are_searched() {
         page.has(&["Only the first 1,000 rows are shown and searched; there are more."]);
     }
 }
+
+#[tokio::test]
+async fn slow_targets_have_a_table_of_their_own() {
+    let world = World::signed_in().await;
+    let object = r#"{"v":1,"slowUntil":{"https://b.example.com:443 orders.crm":253402300799000}}"#;
+    world.state.write("lanes.json", object);
+    let page = world.get("/console/links").await;
+    page.has(&[
+        "Slow lane",
+        "/console/topics/orders/subscriptions/crm",
+        "https://b.example.com:443",
+    ]);
+}

@@ -16,6 +16,7 @@ use super::judge::{RequestOutcome, UNRENDERABLE};
 use crate::circuit::route::Route;
 use crate::current::CurrentSubscriptions;
 use crate::invocation::Invocation;
+use crate::lanes::LaneWatch;
 use crate::late_answers::{LateAnswers, LateEvent, LateRequest};
 use crate::payloads::LoadedPayload;
 use crate::plan::{RequestKind, RequestPlan};
@@ -31,6 +32,8 @@ pub(crate) struct Attempts<P: Ports> {
     pub(crate) clock: P::Clock,
     pub(crate) origin: HeaderValue,
     pub(crate) late_answers: Arc<LateAnswers<P>>,
+    /// Watches how long requests take, where slow targets have a lane of their own.
+    pub(crate) lanes: Option<Arc<LaneWatch<P>>>,
 }
 
 impl<P: Ports> Attempts<P> {
@@ -88,7 +91,11 @@ impl<P: Ports> Attempts<P> {
             webhook: &*self.webhook,
             clock: &self.clock,
         };
-        let sent = outbound.send_if(request, &look).await;
+        let sending = outbound.send_if(request, &look);
+        let sent = match &self.lanes {
+            None => sending.await,
+            Some(lanes) => Box::pin(lanes.watch(invocation, &route.target, sending)).await,
+        };
         if let Some(verdict) = look.refused.into_inner() {
             return Err(verdict);
         }

@@ -100,6 +100,7 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
             clock: clock.clone(),
             origin: settings.origin,
             late_answers: Arc::new(late_answers),
+            lanes: None,
         },
         clock,
         requests_per_link_start: 8,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::attempt::settle::settle;
 use posthaste_core::attempt::{EntryVerdict, Settlement};
+use posthaste_core::lane::Lane;
 use posthaste_core::model::idle::wait_noted_at;
 use posthaste_core::model::{Delivery, LetterPlace, Subscription, Timestamp};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports, QueueName, QueueReceiver, Successor};
@@ -18,13 +19,14 @@ use super::replace::{replace, replace_after_failure};
 use super::successors::Successors;
 use crate::current::CurrentSubscriptions;
 use crate::invocation::{Invocation, Job, WaitingMessage};
+use crate::lanes::DeliveryQueues;
 use crate::notify::DroppedNotices;
 
 const RECORDING: &str = "replace a message by its successors and records";
 
 /// Ends messages.
 pub(crate) struct Ender<P: Ports> {
-    pub(crate) queue: Arc<P::Queue>,
+    pub(crate) queues: DeliveryQueues<P::Queue>,
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
     pub(crate) drain: DrainMeter,
@@ -66,6 +68,7 @@ impl Ending {
         let Successors {
             messages: successors,
             stored: deliveries,
+            ..
         } = successors;
         Self {
             job,
@@ -120,7 +123,8 @@ impl<P: Ports> Ender<P> {
     async fn prepared(&self, invocation: &Invocation, job: &Job, message: &Complete) -> Ending {
         let now = message.at;
         let verdicts = &message.verdicts;
-        if !verdicts.iter().all(EntryVerdict::is_untried) {
+        let is_quick = invocation.lane == Lane::Quick;
+        if is_quick && !verdicts.iter().all(EntryVerdict::is_untried) {
             self.drain.settled_of(&job.delivery);
         }
         if verdicts
@@ -150,7 +154,7 @@ impl<P: Ports> Ender<P> {
         if let Some(subscription) = &job.subscription {
             Box::pin(self.note_scheduled(invocation, subscription, &again, &held)).await;
         }
-        let mut successors = Successors::default();
+        let mut successors = Successors::in_lane(invocation.lane_after(job, now));
         for letter in &job.with_redirects(dead) {
             successors.dead(letter, policy);
         }
@@ -168,6 +172,7 @@ impl<P: Ports> Ender<P> {
         let Successors {
             messages: successors,
             stored: deliveries,
+            ..
         } = successors;
         Ending {
             job: message.job,
@@ -203,21 +208,28 @@ impl<P: Ports> Ender<P> {
                 message: job.message.clone(),
                 deliveries,
                 successors,
+                lane: invocation.lane_after(job, self.clock.now()),
             });
         }
         // A message that comes again must find its late answers still noted.
         let is_settled = if is_delivered {
-            self.acknowledge(job, successors).await
+            self.acknowledge(invocation, job, successors).await
         } else if has_failed {
             Box::pin(replace_after_failure(
-                &*self.queue,
+                self.queues.of(invocation),
                 invocation,
                 &job.message,
                 successors,
             ))
             .await
         } else {
-            Box::pin(replace(&*self.queue, invocation, &job.message, successors)).await
+            Box::pin(replace(
+                self.queues.of(invocation),
+                invocation,
+                &job.message,
+                successors,
+            ))
+            .await
         };
         if is_settled {
             self.forget_late(invocation, job).await;
@@ -227,9 +239,15 @@ impl<P: Ports> Ender<P> {
     /// Lets a delivered message go, and tells whether it is gone. Where the queue does not take
     /// what says which dead letters are resolved, they stay as they are: the webhook is not
     /// sent again for that.
-    async fn acknowledge(&self, job: &Job, resolved: Vec<Successor>) -> bool {
+    async fn acknowledge(
+        &self,
+        invocation: &Invocation,
+        job: &Job,
+        resolved: Vec<Successor>,
+    ) -> bool {
+        let queue = self.queues.of(invocation);
         if !resolved.is_empty() {
-            let replaced = Box::pin(self.queue.replace(&job.message.receipt, resolved));
+            let replaced = Box::pin(queue.replace(&job.message.receipt, resolved));
             let Err(error) = replaced.await else {
                 return true;
             };
@@ -239,7 +257,7 @@ impl<P: Ports> Ender<P> {
                 "dead letters that were delivered again are not marked as resolved"
             );
         }
-        let acknowledged = self.queue.acknowledge(&job.message.receipt).await;
+        let acknowledged = queue.acknowledge(&job.message.receipt).await;
         if let Err(error) = &acknowledged {
             tracing::error!(
                 error = error as &dyn std::error::Error,
@@ -265,7 +283,8 @@ impl<P: Ports> Ender<P> {
             message,
         });
         let successors = ending.successors.iter().cloned().chain(records).collect();
-        let replaced = catch_panic(self.queue.replace(&job.message.receipt, successors)).await;
+        let queue = self.queues.of(invocation);
+        let replaced = catch_panic(queue.replace(&job.message.receipt, successors)).await;
         let replaced =
             replaced.map_err(|panicked| PortError::caused(RECORDING, ErrorKind::Other, panicked));
         let replaced = replaced.flatten();

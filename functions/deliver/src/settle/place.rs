@@ -5,10 +5,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::attempt::Wait;
 use posthaste_core::attempt::settle::{goes_out_at, wait};
+use posthaste_core::lane::Lane;
 use posthaste_core::model::{Delivery, HELD_PER_OBJECT_MAX, SQS_DELAY_MAX, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
-use posthaste_ports::{OutgoingMessage, QueueName, Successor};
+use posthaste_ports::{OutgoingMessage, Successor};
 
 /// Most deliveries in one parked object: more than an invocation can hold.
 const PARKED_PER_OBJECT_MAX: usize = 10_000;
@@ -51,7 +52,7 @@ impl Place {
 
     /// The message for a delivery that could not be stored in this place. It waits in the queue for
     /// the longest delay, a held one at most until it expires.
-    pub(crate) fn instead(self, delivery: &Delivery, now: Timestamp) -> Successor {
+    pub(crate) fn instead(self, delivery: &Delivery, lane: Lane, now: Timestamp) -> Successor {
         let until = match self {
             Self::Parked => now + SQS_DELAY_MAX,
             Self::Held => delivery.expires_first().min(now + SQS_DELAY_MAX),
@@ -68,7 +69,7 @@ impl Place {
                 ..delivery.clone()
             },
         };
-        retry(delivery, delay)
+        retry(delivery, lane, delay)
     }
 }
 
@@ -79,10 +80,10 @@ pub(crate) fn due_again(not_before: Timestamp, now: Timestamp) -> Timestamp {
 }
 
 /// The message for a delivery that is tried again after this delay.
-pub(super) fn retry(delivery: &Delivery, delay: Duration) -> Successor {
+pub(super) fn retry(delivery: &Delivery, lane: Lane, delay: Duration) -> Successor {
     let (body, group) = (render_delivery(delivery), Some(delivery.group()));
     Successor {
-        to: QueueName::Deliveries,
+        to: lane.into(),
         message: OutgoingMessage { body, group, delay },
     }
 }
@@ -120,7 +121,7 @@ mod tests {
 
     /// The delay of what waits in the queue instead, and when it is due then.
     fn check(place: Place, delivery: &Delivery, delay_secs: u64, not_before: Timestamp) {
-        let instead = place.instead(delivery, START);
+        let instead = place.instead(delivery, Lane::Quick, START);
         assert_eq!(instead.message.delay, secs(delay_secs));
         assert_eq!(
             parse_delivery(&instead.message.body).unwrap().not_before,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use posthaste_core::api::notice::{Fate, later};
 use posthaste_core::attempt::Wait;
 use posthaste_core::attempt::settle::{dead_letter_delay, wait};
+use posthaste_core::lane::Lane;
 use posthaste_core::model::{
     DEAD_LETTER_DELAY_DEFAULT, DeadLetter, DeadLetterPolicy, Delivery, LetterPlace, Timestamp,
 };
@@ -19,16 +20,26 @@ use super::place::{Place, due_again, retry};
 pub(crate) struct Successors {
     /// In a queue.
     pub(crate) messages: Vec<Successor>,
+    /// The lane of deliveries that wait in a queue.
+    lane: Lane,
     /// In the object store.
     pub(crate) stored: Vec<(Place, Delivery)>,
 }
 
 impl Successors {
+    /// The successors of a message, those in the delivery queue in this lane.
+    pub(crate) fn in_lane(lane: Lane) -> Self {
+        Self {
+            lane,
+            ..Self::default()
+        }
+    }
+
     /// Adds a delivery that is tried again.
     pub(crate) fn again(&mut self, mut delivery: Delivery, now: Timestamp) {
         delivery.not_before = due_again(delivery.not_before, now);
         match wait(delivery.not_before, now) {
-            Wait::Queue { delay } => self.messages.push(retry(&delivery, delay)),
+            Wait::Queue { delay } => self.messages.push(retry(&delivery, self.lane, delay)),
             Wait::Parked => self.stored.push((Place::Parked, delivery)),
         }
     }

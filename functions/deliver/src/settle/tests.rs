@@ -30,14 +30,13 @@ fn settler(world: &World) -> Settler<TestPorts> {
         ports: world.notice_ports(),
         payloads: Arc::new(payloads),
     };
-    let queue = Arc::clone(&world.queue);
     let (drain, activity) = (DrainMeter::default(), Activity::default());
     let settings = RecordsSettings::EMBEDDED;
     let records = RecordsQueue::new(Arc::clone(&world.records), clock.clone(), settings);
     Settler {
         circuit: Arc::new(world.circuit()),
         ender: Ender {
-            queue,
+            queues: world.queues(),
             state,
             clock,
             drain,

@@ -18,6 +18,7 @@ use posthaste_services::{WakeSignaller, stop_at};
 use super::place::Place;
 use super::replace::replace;
 use crate::invocation::{Invocation, WaitingMessage};
+use crate::lanes::DeliveryQueues;
 use crate::limits::SETTLED_AT_ONCE_MAX;
 
 /// Objects that are written side by side. Each is 4 MiB at most, and all together hold less than
@@ -28,7 +29,7 @@ const STORING: &str = "park deliveries";
 
 /// Writes the objects with waiting deliveries.
 pub(crate) struct WaitingObjects<P: Ports> {
-    pub(crate) queue: Arc<P::Queue>,
+    pub(crate) queues: DeliveryQueues<P::Queue>,
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
     pub(crate) entropy: P::Entropy,
@@ -108,16 +109,17 @@ impl<P: Ports> WaitingObjects<P> {
             message,
             deliveries,
             mut successors,
+            lane,
         } = message;
         if !is_written {
             let now = self.clock.now();
             successors.extend(
                 deliveries
                     .iter()
-                    .map(|(place, delivery)| place.instead(delivery, now)),
+                    .map(|(place, delivery)| place.instead(delivery, lane, now)),
             );
         }
-        let replaced = replace(&*self.queue, invocation, &message, successors);
+        let replaced = replace(self.queues.of(invocation), invocation, &message, successors);
         if catch_panic(replaced).await.is_err() {
             tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
         }
@@ -207,6 +209,7 @@ impl Shared<'_> {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_core::lane::Lane;
     use posthaste_core::stored::layout;
     use posthaste_core::stored::parked::parse_parked;
     use posthaste_ports::QueueName;
@@ -218,7 +221,7 @@ mod tests {
 
     fn objects(world: &World) -> WaitingObjects<TestPorts> {
         WaitingObjects {
-            queue: Arc::clone(&world.queue),
+            queues: world.queues(),
             state: Arc::clone(&world.state),
             clock: world.clock.clone(),
             entropy: world.entropy.clone(),
@@ -249,6 +252,7 @@ mod tests {
                 message,
                 deliveries,
                 successors: Vec::new(),
+                lane: Lane::Quick,
             });
         }
         objects(world).store(&invocation).await;

@@ -6,6 +6,7 @@ use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{
     Failure, HealthSettings, LINK_SHARDS, Observation, Shard, Target, shard_index,
 };
+use posthaste_core::lane::{SLOW_FOR, SlowTargets, Slowness};
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{DisabledMark, layout};
 use posthaste_ports::{Clock, ErrorKind};
@@ -560,4 +561,31 @@ async fn whoever_disables_a_subscription_leaves_word_of_it_for_wake() {
         (mark.reason.as_str(), mark.since.to_string()),
         ("disabled by an operator", since)
     );
+}
+
+#[tokio::test]
+async fn slow_targets_are_shown_until_their_time_is_over() {
+    let api = Api::with_billing().await;
+    assert_eq!(api.get("/links").await.json(), json!({ "links": [] }));
+    let late = Slowness::Late {
+        in_invocation: 2,
+        holds_others_up: true,
+    };
+    let now = api.clock.now();
+    let targets = SlowTargets::default();
+    let targets = targets
+        .after(late, &Target::parse(OWN).unwrap(), now)
+        .unwrap();
+    api.state.write(layout::LANES, targets.render());
+    let until = (now + SLOW_FOR).to_string();
+    let slow = json!([{
+        "link": LINK, "scope": "subscription", "topic": "orders", "subscription": "billing",
+        "slowUntil": until,
+    }]);
+    let shown = api.get("/links").await.json();
+    assert_eq!(shown, json!({ "links": [], "slow": slow }));
+    api.clock.advance(SLOW_FOR);
+    assert_eq!(api.get("/links").await.json(), json!({ "links": [] }));
+    api.state.write(layout::LANES, "{");
+    assert_eq!(api.get("/links").await.json(), json!({ "links": [] }));
 }

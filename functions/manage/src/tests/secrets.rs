@@ -195,6 +195,7 @@ fn debug_shows_no_admin_key() {
         address_policy: AddressPolicy::default(),
         own_publish_urls: PublishUrls::default(),
         settings: ManageSettings {
+            has_slow_lane: false,
             publish_url: None,
             public_url: None,
             origin: HeaderValue::from_static("posthaste"),

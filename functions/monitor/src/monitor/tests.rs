@@ -1,6 +1,7 @@
 //! The monitor over real implementations of its ports; the counts and the machine's numbers are set
 //! by hand.
 
+mod lanes;
 mod polling;
 mod telling;
 mod topics;
@@ -15,7 +16,7 @@ use posthaste_ports::{
     Database, MessageId, OutgoingMessage, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
     Sample, Successor,
 };
-use posthaste_services::{DrainMeter, PressureReader};
+use posthaste_services::{DrainMeter, Lanes, PressureReader};
 use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -109,6 +110,8 @@ type TestMonitor = Monitor<TestPorts<Queue, Store>, Machine, DrainMeter>;
 /// A world with one state bucket, in which monitors are started and producers ask.
 struct World {
     deliveries: Counted,
+    /// The queue of the slow lane, where there is one.
+    slow: Option<Counted>,
     dead_letters: Counted,
     sending: Plan,
     notices_topic: Option<TopicName>,
@@ -132,6 +135,7 @@ impl World {
         let store = Faulty::new(FileStore::open(folder.path()).unwrap(), "state", plan);
         let world = Self {
             deliveries: Counted::default(),
+            slow: None,
             dead_letters: Counted::default(),
             sending: Plan::none(),
             notices_topic: None,
@@ -156,6 +160,10 @@ impl World {
         let queue = |queue: &Counted, name| Faulty::new(queue.clone(), name, &self.sending);
         let ports = MonitorPorts {
             deliveries: queue(&self.deliveries, "deliveries"),
+            slow_lane: self.slow.as_ref().map(|slow| SlowLane {
+                queue: queue(slow, "slow"),
+                lanes: Lanes::new(Arc::new(self.store.clone()), self.clock.clone()),
+            }),
             dead_letters: queue(&self.dead_letters, "deadletters"),
             state: self.store.clone(),
             probe: self.machine.clone(),
@@ -168,6 +176,7 @@ impl World {
         Monitor::new(
             ports,
             MonitorSettings {
+                slow_places: 1000,
                 pressure,
                 notices_topic,
             },

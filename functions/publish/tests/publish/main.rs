@@ -12,6 +12,7 @@ mod broken_pressure;
 mod fan_out;
 mod faults;
 mod keys;
+mod lanes;
 mod metrics;
 mod once;
 mod pressure;

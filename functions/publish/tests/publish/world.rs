@@ -116,6 +116,7 @@ impl World {
         let clock = self.clock.clone();
         Publish {
             deliveries: over(self.queue.clone()),
+            slow_lane: None,
             records: Some(over(self.records.clone())),
             registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
             payloads: store.clone(),

@@ -34,6 +34,7 @@ pub(crate) fn ports(
     let store = Faulty::new(store.clone(), "state", store_plan);
     WakePorts {
         deliveries: Faulty::new(queue.clone(), "deliveries", queue_plan),
+        slow_lane: None,
         state: store.clone(),
         dead_letters: store.clone(),
         log: DeliveryLog::new(Faulty::new(log.clone(), "log", &Plan::none())),

@@ -27,6 +27,8 @@ use super::variables::Variables;
 pub struct PublishEnvironment {
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
+    /// The URL of the delivery queue of the slow lane. Settings of 0.1.0 do not have it.
+    pub slow_deliveries_queue_url: Option<String>,
     /// The URL of the queue of the delivery log's records. Settings of 0.1.0 do not have it.
     pub records_queue_url: Option<String>,
     /// Greatest age of a cached topic.
@@ -41,6 +43,7 @@ impl Environment for PublishEnvironment {
             deliveries_queue_url: variables
                 .get(&table::DELIVERIES_QUEUE_URL)
                 .unwrap_or_default(),
+            slow_deliveries_queue_url: variables.get(&table::SLOW_DELIVERIES_QUEUE_URL),
             records_queue_url: variables.get_where_set(&table::RECORDS_QUEUE_URL),
             registry_max_age: variables.registry_max_age(),
             settings: publish_settings(
@@ -68,6 +71,8 @@ const PAYLOAD_READS_MAX: usize = 32;
 pub struct DeliverEnvironment {
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
+    /// The URL of the delivery queue of the slow lane. Settings of 0.1.0 do not have it.
+    pub slow_deliveries_queue_url: Option<String>,
     /// The URL of the dead-letter queue.
     pub dead_letters_queue_url: String,
     /// The URL of the queue of the delivery log's records.
@@ -88,6 +93,7 @@ impl Environment for DeliverEnvironment {
             deliveries_queue_url: variables
                 .get(&table::DELIVERIES_QUEUE_URL)
                 .unwrap_or_default(),
+            slow_deliveries_queue_url: variables.get(&table::SLOW_DELIVERIES_QUEUE_URL),
             dead_letters_queue_url: variables
                 .get(&table::DEADLETTERS_QUEUE_URL)
                 .unwrap_or_default(),
@@ -125,6 +131,8 @@ pub struct WakeEnvironment {
     pub log_bucket: String,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
+    /// The URL of the delivery queue of the slow lane. Settings of 0.1.0 do not have it.
+    pub slow_deliveries_queue_url: Option<String>,
     /// When endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
     /// Settings of the function.
@@ -141,6 +149,7 @@ impl Environment for WakeEnvironment {
             deliveries_queue_url: variables
                 .get(&table::DELIVERIES_QUEUE_URL)
                 .unwrap_or_default(),
+            slow_deliveries_queue_url: variables.get(&table::SLOW_DELIVERIES_QUEUE_URL),
             links: variables.link_settings(),
             settings: wake_settings(variables),
         }
@@ -154,6 +163,8 @@ pub struct DeadLetterEnvironment {
     pub dead_letter_bucket: String,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
+    /// The URL of the delivery queue of the slow lane. Settings of 0.1.0 do not have it.
+    pub slow_deliveries_queue_url: Option<String>,
     /// The URL of the dead-letter queue.
     pub dead_letters_queue_url: String,
     /// URL of the queue of messages that functions failed on many times.
@@ -177,6 +188,7 @@ impl Environment for DeadLetterEnvironment {
             deliveries_queue_url: variables
                 .get(&table::DELIVERIES_QUEUE_URL)
                 .unwrap_or_default(),
+            slow_deliveries_queue_url: variables.get(&table::SLOW_DELIVERIES_QUEUE_URL),
             dead_letters_queue_url: variables
                 .get(&table::DEADLETTERS_QUEUE_URL)
                 .unwrap_or_default(),
@@ -205,6 +217,8 @@ pub struct MonitorEnvironment {
     pub stack: Option<String>,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
+    /// The URL of the delivery queue of the slow lane. Settings of 0.1.0 do not have it.
+    pub slow_deliveries_queue_url: Option<String>,
     /// The URL of the dead-letter queue.
     pub dead_letters_queue_url: String,
     /// Settings of the function.
@@ -218,6 +232,7 @@ impl Environment for MonitorEnvironment {
             deliveries_queue_url: variables
                 .get(&table::DELIVERIES_QUEUE_URL)
                 .unwrap_or_default(),
+            slow_deliveries_queue_url: variables.get(&table::SLOW_DELIVERIES_QUEUE_URL),
             dead_letters_queue_url: variables
                 .get(&table::DEADLETTERS_QUEUE_URL)
                 .unwrap_or_default(),
@@ -264,6 +279,7 @@ fn within_the_minute(settings: PressureSettings) -> Result<PressureSettings, Exc
 
 /// The settings of manage, before the environment changes them.
 const MANAGE: ManageSettings = ManageSettings {
+    has_slow_lane: false,
     publish_url: None,
     public_url: None,
     origin: origin::DEFAULT,
@@ -335,6 +351,8 @@ pub struct RecordEnvironment {
     pub records_queue_url: String,
     /// The URL of the delivery queue. Settings of 0.1.0 do not have it.
     pub deliveries_queue_url: Option<String>,
+    /// The URL of the delivery queue of the slow lane. Settings of 0.1.0 do not have it.
+    pub slow_deliveries_queue_url: Option<String>,
     /// The URL of the dead-letter queue. Settings of 0.1.0 do not have it.
     pub dead_letters_queue_url: Option<String>,
     /// The URL of the queue of messages on which a function failed. Settings of 0.1.0 do not have it.
@@ -349,6 +367,7 @@ impl Environment for RecordEnvironment {
             log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
             records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
             deliveries_queue_url: variables.get_where_set(&table::DELIVERIES_QUEUE_URL),
+            slow_deliveries_queue_url: variables.get(&table::SLOW_DELIVERIES_QUEUE_URL),
             dead_letters_queue_url: variables.get_where_set(&table::DEADLETTERS_QUEUE_URL),
             redrive_queue_url: variables.get_where_set(&table::REDRIVE_QUEUE_URL),
             links: variables.link_settings(),

@@ -32,16 +32,31 @@ pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
 fn reply(view: &LinksView) -> Reply {
     let reply = Reply::new(json!(view));
     if view.links.is_empty() {
-        return reply.line("every link is well, and nothing is held");
+        return slow(reply.line("every link is well, and nothing is held"), view);
     }
     let reply = table(reply, &view.links);
     let is_probed = view.links.iter().any(|link| link.next_probe.is_some());
     let reply = if is_probed { reply.line(PROBES) } else { reply };
-    if view.truncated {
+    let reply = if view.truncated {
         reply.line("there are more than are shown")
     } else {
         reply
-    }
+    };
+    slow(reply, view)
+}
+
+/// Adds those that take the slow lane, a line each.
+fn slow(reply: Reply, view: &LinksView) -> Reply {
+    view.slow.iter().fold(reply, |reply, slow| {
+        let whose = match (&slow.topic, &slow.subscription) {
+            (Some(topic), Some(name)) => format!("{topic}/{name} on {}", slow.link),
+            _ => format!("all on {}", slow.link),
+        };
+        let until = slow.slow_until.0;
+        reply.line(format!(
+            "slow lane: {whose} answers slowly, until {until} at least"
+        ))
+    })
 }
 
 /// These rows under their header.
@@ -121,6 +136,21 @@ mod tests {
             json!({ "links": [] }),
             "every link is well, and nothing is held\n",
         );
+    }
+
+    #[test]
+    fn slow_targets_are_named_after_the_table() {
+        let view = json!({ "links": [], "slow": [
+            { "link": "https://a.example:443", "scope": "link", "slowUntil": "2026-11-21T10:13:00Z" },
+            { "link": "https://b.example:443", "scope": "subscription", "topic": "orders",
+              "subscription": "crm", "slowUntil": "2026-11-21T10:14:00Z" },
+        ] });
+        let expected = r"
+every link is well, and nothing is held
+slow lane: all on https://a.example:443 answers slowly, until 2026-11-21T10:13:00.000Z at least
+slow lane: orders/crm on https://b.example:443 answers slowly, until 2026-11-21T10:14:00.000Z at least
+";
+        check(view, expected.trim_start());
     }
 
     #[test]

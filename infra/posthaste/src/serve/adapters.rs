@@ -133,6 +133,7 @@ impl<'a> Adapters<'a> {
     pub(super) fn publish(&self, settings: &ServeSettings) -> Publish<Embedded> {
         Publish {
             deliveries: self.local.queue(QueueName::Deliveries),
+            slow_lane: None,
             records: Some(self.local.queue(QueueName::Records)),
             registry: self.registry.clone(),
             payloads: self.local.state(),
@@ -184,6 +185,7 @@ impl<'a> Adapters<'a> {
     pub(super) fn deliver(&self, settings: &ServeSettings) -> Deliver<Embedded> {
         let ports = DeliverPorts {
             queue: self.local.queue(QueueName::Deliveries),
+            slow_queue: None,
             records: self.local.queue(QueueName::Records),
             state: self.local.state(),
             registry: self.registry.clone(),
@@ -222,6 +224,7 @@ impl<'a> Adapters<'a> {
     pub(super) fn wake(&self, settings: &ServeSettings) -> Wake<Embedded> {
         Wake::new(WakePorts {
             deliveries: self.local.queue(QueueName::Deliveries),
+            slow_lane: None,
             state: self.local.state(),
             dead_letters: self.bucket.clone(),
             log: self.delivery_log.clone(),

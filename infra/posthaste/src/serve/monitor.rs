@@ -53,6 +53,7 @@ pub(super) fn wire(
     });
     let ports = MonitorPorts {
         deliveries: local.queue(QueueName::Deliveries),
+        slow_lane: None,
         dead_letters: local.queue(QueueName::DeadLetters),
         state: local.state(),
         // The journal is in the data folder, so both disks are the same one.

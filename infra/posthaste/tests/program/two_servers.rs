@@ -68,6 +68,7 @@ impl Deployed {
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default().under(Some(publish_url.parse().unwrap())),
             settings: ManageSettings {
+                has_slow_lane: false,
                 publish_url: Some(publish_url.parse().unwrap()),
                 public_url: None,
                 origin: HeaderValue::from_static("posthaste"),
@@ -129,6 +130,7 @@ impl Deployed {
 fn publish(local: &Local<SystemClock>) -> Router {
     posthaste_publish::router(Arc::new(Publish::<Embedded> {
         deliveries: local.queue(QueueName::Deliveries),
+        slow_lane: None,
         records: Some(local.queue(QueueName::Records)),
         registry: Registry::new(local.state(), SystemClock, Duration::ZERO),
         payloads: local.state(),

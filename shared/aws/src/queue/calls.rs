@@ -58,6 +58,12 @@ impl SqsCalls {
             .ok_or_else(unknown)
     }
 
+    /// Whether messages to a queue carry their group. Those of the slow lane do: it has few
+    /// targets, and the slowest of them must not hold the others up.
+    fn sends_groups_to(&self, queue: QueueName) -> bool {
+        self.sends_groups || queue == QueueName::SlowDeliveries
+    }
+
     pub(super) fn own_url(&self, doing: &'static str) -> Result<&str, PortError> {
         self.url(doing, self.name)
     }
@@ -70,8 +76,8 @@ impl BatchCalls for SqsCalls {
         messages: Vec<OutgoingMessage>,
     ) -> Result<Vec<ItemResult<MessageId>>, PortError> {
         let count = messages.len();
-        let entries =
-            batch::send_entries(messages, self.sends_groups).map_err(|e| invalid(SENDING, e))?;
+        let entries = batch::send_entries(messages, self.sends_groups_to(to))
+            .map_err(|e| invalid(SENDING, e))?;
         let request = self
             .client
             .send_message_batch()

@@ -28,6 +28,7 @@ const REPLACING: &str = "replace a message";
 #[derive(Debug)]
 pub(super) struct Replacer<B: BatchCalls, C> {
     deliveries: Arc<Lane<SendTo<B>, C>>,
+    slow_deliveries: Arc<Lane<SendTo<B>, C>>,
     dead_letters: Arc<Lane<SendTo<B>, C>>,
     redrive: Arc<Lane<SendTo<B>, C>>,
     records: Arc<Lane<SendTo<B>, C>>,
@@ -91,6 +92,7 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
         };
         Self {
             deliveries: sends(QueueName::Deliveries),
+            slow_deliveries: sends(QueueName::SlowDeliveries),
             dead_letters: sends(QueueName::DeadLetters),
             redrive: sends(QueueName::Redrive),
             records: sends(QueueName::Records),
@@ -156,6 +158,7 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
     fn lane(&self, to: QueueName) -> &Arc<Lane<SendTo<B>, C>> {
         match to {
             QueueName::Deliveries => &self.deliveries,
+            QueueName::SlowDeliveries => &self.slow_deliveries,
             QueueName::DeadLetters => &self.dead_letters,
             QueueName::Redrive => &self.redrive,
             QueueName::Records => &self.records,

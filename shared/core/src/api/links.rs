@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{IsoTimestamp, StatusState, WaitingView};
 use crate::attempt::OutcomeName;
 use crate::circuit::{Condition, Phase, Target};
-use crate::model::{Link, SubscriptionName, TopicName};
+use crate::model::{Link, SubscriptionName, Timestamp, TopicName};
 
 /// Most held objects that are counted of one subscription or link.
 pub const HELD_OBJECTS_SHOWN_MAX: u32 = 1000;
@@ -19,9 +19,51 @@ pub struct LinksView {
     /// The links and subscriptions, by link. Those that are well and have nothing held are left
     /// out.
     pub links: Vec<LinkView>,
+    /// The links and subscriptions that answer slowly, by link: their deliveries take the slow lane
+    /// until that time, or longer where they stay slow. Only on AWS.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow: Vec<SlowTargetView>,
     /// Whether there are more than are shown or were counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+}
+
+/// A link or a subscription that answers slowly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SlowTargetView {
+    /// Scheme, host and port.
+    #[schema(example = "https://billing.example.com:443")]
+    pub link: String,
+    /// Whether it is everything on the link, or one subscription.
+    pub scope: LinkScope,
+    /// The topic of the subscription, in lower case. Left out where the scope is `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "orders")]
+    pub topic: Option<TopicName>,
+    /// The subscription, in lower case. Left out where the scope is `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "billing")]
+    pub subscription: Option<SubscriptionName>,
+    /// The time until which its deliveries take the slow lane at least.
+    pub slow_until: IsoTimestamp,
+}
+
+impl SlowTargetView {
+    /// A target that is slow until this time.
+    pub fn of(target: &Target, slow_until: Timestamp) -> Self {
+        let scope = match target {
+            Target::Link(_) => LinkScope::Link,
+            Target::Subscription { .. } => LinkScope::Subscription,
+        };
+        Self {
+            link: target.link().to_string(),
+            scope,
+            topic: target.topic().cloned(),
+            subscription: target.subscription().cloned(),
+            slow_until: IsoTimestamp(slow_until),
+        }
+    }
 }
 
 /// A link or a subscription that is not well, or whose events are held.

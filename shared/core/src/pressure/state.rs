@@ -57,11 +57,31 @@ pub struct PressureState {
     /// at most [`TOPICS_MAX`]. An older program reads the state without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<TopicPressure>,
+    /// The slow lane of AWS, while a target is slow or its queue has messages. Publish looks up
+    /// which targets are slow only where there are some. An older program reads the state without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_lane: Option<SlowLaneState>,
     /// Changes that wait for their notice since before this was written, the oldest first; at most
     /// [`UNTOLD_MAX`]. An older program reads the state without them, and without the topics of
     /// those that it knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<PressureChange>,
+}
+
+/// The slow lane after one poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlowLaneState {
+    /// The number of targets that are slow.
+    pub targets: usize,
+    /// Messages in its queue that are due and not being worked on.
+    pub due: u64,
+    /// Messages of it that are not due yet.
+    pub delayed: u64,
+    /// Messages of it that are being worked on.
+    pub in_flight: u64,
+    /// The most of them that are worked on at once.
+    pub places: u64,
 }
 
 /// One resource after one poll.
@@ -190,6 +210,7 @@ impl PressureState {
             next_tarpit_ms: None,
             resources: Vec::new(),
             topics: Vec::new(),
+            slow_lane: None,
             untold: Vec::new(),
         }
     }
@@ -218,6 +239,11 @@ impl PressureState {
             && self.topics.is_empty()
             && self.tarpit_ms == self.base_ms
             && self.untold.is_empty()
+    }
+
+    /// Whether deliveries of some targets take the slow lane.
+    pub fn has_slow_targets(&self) -> bool {
+        self.slow_lane.is_some_and(|lane| lane.targets > 0)
     }
 
     /// The highest level that has consequences for producers.

@@ -17,6 +17,7 @@ pub use super::gone::{DISABLED, disabled};
 pub use super::idempotency::{IDEMPOTENCY, idempotency};
 use super::keys::{day_key, hour_key};
 pub use super::keys::{folder, folder_owner, start_of_minute};
+pub use super::lanes::LANES;
 pub use super::letter_ending::ENDING;
 pub use super::links::{LINKS, links};
 pub use super::owner::OWNER;
@@ -135,6 +136,7 @@ pub fn validating_topic(key: &str) -> Option<TopicName> {
 /// holds no event.
 pub fn begins_anew(key: &str) -> bool {
     let whole = [
+        LANES,
         RECORD_LEASE,
         SERVE_RUN,
         WAKE_LEASE,

@@ -58,7 +58,9 @@ impl<C: Clock> LocalQueue<C> {
         let sizes = messages.iter().map(|message| message.body.len());
         let bytes = sizes.clone().sum();
         let _counted = match self.name {
-            QueueName::Deliveries => shared.counters.publish(sizes, self.clock.monotonic()),
+            QueueName::Deliveries | QueueName::SlowDeliveries => {
+                shared.counters.publish(sizes, self.clock.monotonic())
+            }
             QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => {
                 shared.counters.write()
             }

@@ -124,7 +124,9 @@ pub(super) fn crc(parts: &[&[u8]]) -> u32 {
 /// understood counts as one event, accepted when it was sent.
 pub(super) fn carried(queue: QueueName, body: &[u8], sent_at: Timestamp) -> Carried {
     match queue {
-        QueueName::Deliveries => delivery::carried(body).unwrap_or_else(|| Carried::one(sent_at)),
+        QueueName::Deliveries | QueueName::SlowDeliveries => {
+            delivery::carried(body).unwrap_or_else(|| Carried::one(sent_at))
+        }
         QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => Carried::default(),
     }
 }
@@ -132,7 +134,8 @@ pub(super) fn carried(queue: QueueName, body: &[u8], sent_at: Timestamp) -> Carr
 /// The place of a queue in `QUEUES`, which is also its number on disk.
 pub(super) const fn number_of(queue: QueueName) -> u8 {
     match queue {
-        QueueName::Deliveries => 0,
+        // There is one queue of deliveries here.
+        QueueName::Deliveries | QueueName::SlowDeliveries => 0,
         QueueName::DeadLetters => 1,
         QueueName::Redrive => 2,
         QueueName::Records => 3,

@@ -65,6 +65,7 @@ impl World {
         let deliveries = Faulty::new(self.queue.clone(), "deliveries", queue);
         let fan_out = FanOut {
             deliveries: &deliveries,
+            slow: None,
             payloads: &payloads,
             clock: &self.clock,
             entropy: &Zero,

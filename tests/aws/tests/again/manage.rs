@@ -50,6 +50,7 @@ fn api(world: &World) -> Api {
         address_policy: AddressPolicy::default(),
         own_publish_urls: PublishUrls::default(),
         settings: ManageSettings {
+            has_slow_lane: false,
             publish_url: None,
             public_url: None,
             origin: HeaderValue::from_static("posthaste.example"),

@@ -101,6 +101,7 @@ impl World {
         let state = || self.state();
         let ports = DeliverPorts {
             queue: self.queue(QueueName::Deliveries),
+            slow_queue: None,
             records: self.queue(QueueName::Records),
             state: state(),
             registry: Registry::new(state(), self.clock.clone(), Duration::ZERO),

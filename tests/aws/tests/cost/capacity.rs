@@ -16,7 +16,9 @@ use std::thread;
 use std::time::Duration;
 
 use case::{Case, Measured};
-use loads::{FAILING, HEALTHY, LIMITED, LONGER, RATE, SLOW, SUSTAINED};
+use formula::delivering;
+use loads::{FAILING, HEALTHY, LANES, LIMITED, LONGER, RATE, SLOW, SUSTAINED};
+use tables::Isolation;
 
 use crate::world::BATCH_MAX;
 
@@ -25,6 +27,19 @@ const PAGE: &str = include_str!("../../../../docs/src/operating/aws-capacity.md"
 
 /// The longest wait of a healthy endpoint's event where one setting bounds what a slow one takes.
 const BOUNDED_WAIT_MAX: Duration = Duration::from_millis(1_250);
+
+/// The first loads of [`LANES`] have healthy endpoints beside slow ones that have a lane.
+const ISOLATED: usize = 5;
+
+/// The longest waits of half of the healthy endpoints' events, and of all of them, once slow ones
+/// are known.
+const ISOLATED_HALF_MAX: Duration = Duration::from_millis(200);
+const ISOLATED_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// The most that the lane costs while nothing is slow: of the price without it, and in dollars a
+/// million deliveries.
+const QUICK_PRICE_MAX: f64 = 1.03;
+const QUICK_DOLLARS_MAX: f64 = 0.03;
 
 /// Room for the functions' unoptimised futures, and more.
 const STACK_BYTES: usize = 16 << 20;
@@ -115,6 +130,46 @@ fn a_slow_endpoint_delays_healthy_ones_unless_its_rate_or_the_batches_are_bounde
 fn healthy_waits_beside_a_slow_endpoint_grow_with_the_load() {
     let measured = run(&LONGER);
     assert_shown(&tables::longer(&LONGER, &measured));
+}
+
+#[test]
+fn slow_endpoints_with_a_lane_hold_up_no_healthy_one() {
+    let measured = run(&LANES);
+    for (case, run) in LANES.iter().zip(&measured).take(ISOLATED) {
+        let seen = Isolation::of(case, run);
+        assert!(
+            seen.half <= ISOLATED_HALF_MAX,
+            "{}: {:?}",
+            case.name,
+            seen.half
+        );
+        assert!(
+            seen.longest <= ISOLATED_WAIT_MAX,
+            "{}: {:?}",
+            case.name,
+            seen.longest
+        );
+    }
+    let place = |name: &str| {
+        LANES
+            .iter()
+            .position(|case| case.name == name)
+            .expect("a load")
+    };
+    let carried = |name: &str| measured[place(name)].per_second();
+    assert!(carried("all ten do") >= carried("all ten do, without the lane"));
+    let price = |name: &str| delivering(&LANES[place(name)], &measured[place(name)]);
+    let with = price("all ten are quick");
+    let without = price("all ten are quick, without the lane");
+    assert!(
+        with / without <= QUICK_PRICE_MAX,
+        "${with:.4}, ${without:.4}"
+    );
+    assert!(
+        with - without <= QUICK_DOLLARS_MAX,
+        "${with:.4}, ${without:.4}"
+    );
+    assert_shown(&tables::lanes(&LANES, &measured));
 }
 
 #[test]

@@ -75,13 +75,13 @@ pub(crate) const IDLE_MERGE: Requests = Requests {
     gets: 2,
 };
 
-/// Requests that a merge adds once an hour: it asks whether all four queues are empty, reads all
+/// Requests that a merge adds once an hour: it asks whether all five queues are empty, reads all
 /// numbers of what waits, and lists what is parked and held.
 pub(crate) const WAITING_LOOK: Requests = Requests {
     sends: 0,
     receives: 0,
     deletes: 0,
-    others: 4,
+    others: 5,
     puts: 2,
     gets: 16,
 };

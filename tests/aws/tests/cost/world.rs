@@ -27,8 +27,8 @@ use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
 };
 use posthaste_services::{
-    Activity, Arrivals, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
-    WaitingBook, WakeSignaller,
+    Activity, Arrivals, DrainMeter, DrainPost, DrainReports, Lanes, LinkHealth, PressureReader,
+    Registry, SlowLane, WaitingBook, WakeSignaller,
 };
 use posthaste_simulation::{Answer, ScriptedEndpoint};
 use posthaste_testkit::recorded::{Calls, Operation};
@@ -158,9 +158,17 @@ impl Wiring {
         LinkHealth::new(self.state(), self.clock.clone(), HealthSettings::default())
     }
 
+    fn slow_lane(&self) -> SlowLane<Queue, Store, ManualClock> {
+        SlowLane {
+            queue: self.recorded(QueueName::SlowDeliveries),
+            lanes: Lanes::new(Arc::new(self.state()), self.clock.clone()),
+        }
+    }
+
     fn publish(&self) -> Publish<TestPorts<Queue, Store>> {
         Publish {
             deliveries: self.recorded(QueueName::Deliveries),
+            slow_lane: Some(self.slow_lane()),
             records: Some(self.recorded(QueueName::Records)),
             registry: self.registry(TOPIC_MAX_AGE),
             payloads: self.state(),
@@ -179,6 +187,7 @@ impl Wiring {
     fn deliver(&self, links: LinkHealth<Store, ManualClock>) -> DeliverFunction {
         let ports = DeliverPorts {
             queue: self.recorded(QueueName::Deliveries),
+            slow_queue: Some(self.recorded(QueueName::SlowDeliveries)),
             records: self.recorded(QueueName::Records),
             state: self.state(),
             registry: self.registry(TOPIC_MAX_AGE),
@@ -205,6 +214,7 @@ impl Wiring {
     fn wake(&self) -> WakeFunction {
         Wake::new(WakePorts {
             deliveries: self.recorded(QueueName::Deliveries),
+            slow_lane: Some(self.slow_lane()),
             state: self.state(),
             dead_letters: self.state(),
             log: DeliveryLog::new(self.state()),
@@ -235,9 +245,13 @@ impl Wiring {
             waiting: Some(WaitingPorts {
                 book: WaitingBook::new(self.state(), self.clock.clone()),
                 deliveries: Some(self.recorded(QueueName::Deliveries)),
-                others: [QueueName::DeadLetters, QueueName::Redrive]
-                    .map(|name| self.recorded(name))
-                    .into(),
+                others: [
+                    QueueName::SlowDeliveries,
+                    QueueName::DeadLetters,
+                    QueueName::Redrive,
+                ]
+                .map(|name| self.recorded(name))
+                .into(),
             }),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(5),
@@ -248,6 +262,7 @@ impl Wiring {
     fn monitor(&self) -> MonitorFunction {
         let ports = MonitorPorts {
             deliveries: self.recorded(QueueName::Deliveries),
+            slow_lane: Some(self.slow_lane()),
             dead_letters: self.recorded(QueueName::DeadLetters),
             state: self.state(),
             probe: NoMachine,
@@ -279,6 +294,10 @@ impl World {
         );
         let urls = QueueUrls::from([
             (QueueName::Deliveries, double.queue(DELIVERIES, None)),
+            (
+                QueueName::SlowDeliveries,
+                double.queue("deliveries-slow", None),
+            ),
             (QueueName::DeadLetters, double.queue("deadletters", None)),
             (QueueName::Redrive, double.queue("redrive", None)),
             (QueueName::Records, double.queue("records", None)),

@@ -148,6 +148,7 @@ impl World {
             .unwrap();
         let ports = DeliverPorts {
             queue: emulated.queue(QueueName::Deliveries),
+            slow_queue: None,
             records: emulated.queue(QueueName::Records),
             state: emulated.state(),
             registry: emulated.registry(),
@@ -160,6 +161,7 @@ impl World {
         let records = RecordsSettings::AWS;
         let wake = Wake::new(WakePorts {
             deliveries: emulated.queue(QueueName::Deliveries),
+            slow_lane: None,
             state: emulated.state(),
             dead_letters: emulated.state(),
             log: DeliveryLog::new(emulated.state()),

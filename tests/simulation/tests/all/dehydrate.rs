@@ -60,6 +60,7 @@ impl Host {
         let registry = Registry::new(state(), clock.clone(), Duration::ZERO);
         let publish = Publish {
             deliveries: queue(QueueName::Deliveries),
+            slow_lane: None,
             records: Some(queue(QueueName::Records)),
             registry: registry.clone(),
             payloads: state(),
@@ -74,6 +75,7 @@ impl Host {
         };
         let ports = MonitorPorts {
             deliveries: queue(QueueName::Deliveries),
+            slow_lane: None,
             dead_letters: queue(QueueName::DeadLetters),
             state: state(),
             probe: NoMachine,
@@ -85,6 +87,7 @@ impl Host {
         let monitor = Monitor::new(
             ports,
             MonitorSettings {
+                slow_places: 0,
                 pressure: settings(),
                 notices_topic: None,
             },

@@ -341,6 +341,7 @@ fn monitor(bucket: &Bucket) -> impl AsyncFnMut() -> PressureState {
     let queue = |name| bucket.world.local.queue(name);
     let ports = MonitorPorts {
         deliveries: queue(QueueName::Deliveries),
+        slow_lane: None,
         dead_letters: queue(QueueName::DeadLetters),
         state: bucket.store(),
         probe: NoMachine,
@@ -354,6 +355,7 @@ fn monitor(bucket: &Bucket) -> impl AsyncFnMut() -> PressureState {
         ..PressureSettings::default()
     };
     let settings = MonitorSettings {
+        slow_places: 0,
         pressure,
         notices_topic: None,
     };

@@ -25,6 +25,7 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
     let queue = |name, label| Faulty::new(world.local.queue(name), label, plan);
     Arc::new(Publish {
         deliveries: queue(QueueName::Deliveries, "deliveries"),
+        slow_lane: None,
         records: Some(queue(QueueName::Records, "records")),
         registry: Registry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),

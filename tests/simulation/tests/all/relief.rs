@@ -132,6 +132,7 @@ impl Process {
             .over("connections", client.clone());
         let publish = Publish {
             deliveries: queue.clone(),
+            slow_lane: None,
             records: Some(local.queue(QueueName::Records)),
             registry: registry.clone(),
             payloads: store.clone(),
@@ -148,6 +149,7 @@ impl Process {
         let delivery_log = posthaste_core::model::DeliveryLogMode::Off;
         let deliver = DeliverPorts {
             queue: queue.clone(),
+            slow_queue: None,
             records: local.queue(QueueName::Records),
             state: store.clone(),
             registry: registry.clone(),
@@ -159,6 +161,7 @@ impl Process {
         };
         let monitor = MonitorPorts {
             deliveries: queue.clone(),
+            slow_lane: None,
             dead_letters: local.queue(QueueName::DeadLetters),
             state: store,
             probe: machine.clone(),

@@ -27,6 +27,7 @@ fn monitor(world: &World, profile: Profile) -> Watch {
     let state = world.local.state();
     let ports = MonitorPorts {
         deliveries: queue(QueueName::Deliveries),
+        slow_lane: None,
         dead_letters: queue(QueueName::DeadLetters),
         registry: Registry::new(state.clone(), world.clock.clone(), Duration::ZERO),
         state,
@@ -40,6 +41,7 @@ fn monitor(world: &World, profile: Profile) -> Watch {
         ..PressureSettings::default()
     };
     let settings = MonitorSettings {
+        slow_places: 0,
         pressure,
         notices_topic: None,
     };

@@ -40,6 +40,7 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
     let queue = world.local.queue(QueueName::Deliveries);
     Arc::new(Publish {
         deliveries: Faulty::new(queue, "deliveries", plan),
+        slow_lane: None,
         // A fault of records costs no delivery.
         records: Some(Faulty::new(
             world.local.queue(QueueName::Records),

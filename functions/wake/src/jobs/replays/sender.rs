@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use posthaste_core::release::ReplayMessage;
 use posthaste_ports::{ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition};
-use posthaste_services::{send_all, timeout_at};
+use posthaste_services::timeout_at;
 
 use crate::ports::WakePorts;
 use crate::run::Run;
@@ -43,7 +43,7 @@ async fn store_and_send<P: Ports>(
         .zip(&stored)
         .filter(|(_, stored)| stored.is_ok());
     let outgoing = outgoing.map(|(message, _)| outgoing_of(message)).collect();
-    let mut sent = send_all(&ports.deliveries, outgoing).await.into_iter();
+    let mut sent = ports.send(outgoing).await.into_iter();
     let unsent = || Err(PortError::new("queue an event", ErrorKind::Other));
     let result =
         |stored: Result<(), PortError>| stored.and_then(|()| sent.next().unwrap_or_else(unsent));

@@ -137,6 +137,7 @@ type ManualPublish = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
 fn publish(local: &Local<ManualClock>, clock: &ManualClock) -> ManualPublish {
     Publish {
         deliveries: local.queue(QueueName::Deliveries),
+        slow_lane: None,
         records: Some(local.queue(QueueName::Records)),
         registry: Registry::new(local.state(), clock.clone(), Duration::ZERO),
         payloads: local.state(),

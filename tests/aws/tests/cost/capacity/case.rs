@@ -1,23 +1,33 @@
 //! Loads, and what was measured of each.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::stored::layout;
+use posthaste_core::model::{SUBSCRIPTIONS_PER_TOPIC_MAX, TopicName};
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::Clock as _;
-use posthaste_testkit::ManualClock;
 use posthaste_testkit::memory::MemoryStore;
+use posthaste_testkit::{Calls, ManualClock, Operation, records};
 use serde_json::{Map, Value, json};
 
 use super::clockwork;
 use super::endpoints::{AnswerTime, Endpoints};
-use super::lambda::{Invocations, Lambda, Pollers, QUICK};
+use super::lambda::{Invocations, Lambda, Pollers, QUICK, SlowPollers};
 use super::published::publish;
 use super::queue::{Counts, Order, Sqs};
-use crate::world::{BATCH_MAX, START, record, topic_name};
+use crate::world::{BATCH_MAX, START, TOPIC, record, topic_name};
 
 /// The host of the first subscription.
 pub(super) const SLOW_HOST: &str = "s0.example.com";
+
+/// The topic of this number.
+fn topic(number: usize) -> TopicName {
+    match number {
+        0 => topic_name(),
+        _ => records::topic_name(&format!("{TOPIC}{number}")),
+    }
+}
 
 /// The longest run.
 const LENGTH_MAX: Duration = Duration::from_hours(6);
@@ -30,6 +40,8 @@ pub(super) struct Case {
     pub(super) pollers: Pollers,
     /// The most messages of an invocation.
     pub(super) batch: usize,
+    /// The slow lane, where there is one.
+    pub(super) slow: Option<SlowPollers>,
     /// Subscriptions, each with a host of its own, that get every event.
     pub(super) subscribers: usize,
     pub(super) events: usize,
@@ -42,13 +54,23 @@ pub(super) struct Case {
     pub(super) order: Order,
     /// The time of the endpoints for their answer. The first subscription's host is [`SLOW_HOST`].
     pub(super) answer_time: AnswerTime,
+    /// The first so many subscriptions are not healthy.
+    pub(super) unhealthy: usize,
+    /// The time from which they are not.
+    pub(super) slow_from: Duration,
 }
 
 /// The result of a run.
 pub(super) struct Measured {
     pub(super) endpoints: Endpoints,
     pub(super) invocations: Invocations,
+    pub(super) slow_invocations: Invocations,
     pub(super) queue: Counts,
+    /// Those of the slow lane's queue.
+    pub(super) slow_queue: Counts,
+    /// Requests to S3: reads, and writes and lists.
+    pub(super) gets: usize,
+    pub(super) puts: usize,
     /// Leftovers in the queue and in the state bucket: messages and keys.
     pub(super) left: usize,
 }
@@ -58,6 +80,7 @@ pub(super) const BACKLOG: Case = Case {
     name: "",
     pollers: Pollers::Ready(50),
     batch: BATCH_MAX,
+    slow: None,
     subscribers: 20,
     events: 50,
     per_request: 1,
@@ -66,13 +89,16 @@ pub(super) const BACKLOG: Case = Case {
     rate: None,
     order: Order::Plain,
     answer_time: |_, _| QUICK,
+    unhealthy: 1,
+    slow_from: Duration::ZERO,
 };
 
 impl Case {
     /// Runs it until every event is delivered and nothing is left to do.
     pub(super) fn run(&self) -> Measured {
         let lambda = self.lambda();
-        let published = publish(&lambda.state, self.events, self.per_request);
+        let topics: Vec<_> = (0..self.topics()).map(topic).collect();
+        let published = publish(&lambda.state, &topics, self.events, self.per_request);
         let deliveries = self.events * self.subscribers;
         let is_over = || {
             let is_late = lambda.clock.monotonic() > LENGTH_MAX;
@@ -82,27 +108,54 @@ impl Case {
                 self.name,
                 lambda.endpoints.delivered()
             );
-            lambda.endpoints.delivered() == deliveries && lambda.queue.in_flight() == 0
+            let slow = lambda
+                .slow
+                .as_ref()
+                .map_or(0, |(queue, _)| queue.in_flight());
+            lambda.endpoints.delivered() == deliveries && lambda.queue.in_flight() + slow == 0
         };
         let run = lambda.run((self.pollers, self.batch), (published, self.pace), is_over);
         clockwork::run(&lambda.clock, run);
         let waiting = [layout::PARKED, layout::HELD].map(|prefix| lambda.state.keys(prefix).len());
+        let slow = lambda.slow.as_ref().map(|(queue, _)| queue);
+        let slow_queue = slow.map_or_else(Counts::default, Sqs::counts);
+        let slow_left = slow.map_or(0, |queue| queue.take_messages().len());
+        let queue_left = lambda.queue.take_messages().len() + slow_left;
         Measured {
             invocations: *lambda.invocations.lock(),
+            slow_invocations: *lambda.slow_invocations.lock(),
             queue: lambda.queue.counts(),
-            left: lambda.queue.take_messages().len() + waiting.iter().sum::<usize>(),
+            slow_queue,
+            gets: lambda.calls.count(Operation::Get) + lambda.calls.count(Operation::GetIfChanged),
+            puts: lambda.calls.count(Operation::Put) + lambda.calls.count(Operation::List),
+            left: queue_left + waiting.iter().sum::<usize>(),
             endpoints: lambda.endpoints,
         }
     }
 
     fn lambda(&self) -> Lambda {
         let (clock, state) = (ManualClock::new(START), MemoryStore::default());
-        state.write(
-            &layout::topic(&topic_name()),
-            record(&self.subscriptions()).render(),
-        );
+        for number in 0..self.topics() {
+            let topic = topic(number);
+            let record = TopicRecord {
+                name: topic.clone(),
+                ..record(&self.subscriptions(number))
+            };
+            state.write(&layout::topic(&topic), record.render());
+        }
+        let queue = Sqs::new(clock.clone(), self.order);
+        let slow = self
+            .slow
+            .map(|pollers| (Sqs::of_slow_lane(clock.clone()), pollers));
+        let queue = match &slow {
+            Some((slow, _)) => queue.beside_slow(slow),
+            None => queue,
+        };
         Lambda {
-            queue: Sqs::new(clock.clone(), self.order),
+            queue,
+            slow,
+            calls: Calls::default(),
+            slow_invocations: Mutex::default(),
             endpoints: Endpoints::new(clock.clone(), self.answer_time),
             state,
             clock,
@@ -110,7 +163,13 @@ impl Case {
         }
     }
 
-    fn subscriptions(&self) -> Value {
+    /// The number of topics that the subscriptions need. Each event is published to all of them.
+    fn topics(&self) -> usize {
+        self.subscribers.div_ceil(SUBSCRIPTIONS_PER_TOPIC_MAX)
+    }
+
+    /// The subscriptions of the topic of this number.
+    fn subscriptions(&self, topic: usize) -> Value {
         let batching = self
             .is_batching
             .then(|| json!({ "maxEventsPerBatch": 100 }));
@@ -124,7 +183,8 @@ impl Case {
                 json!({ "endpoint": endpoint, "batching": batching }),
             )
         };
-        (0..self.subscribers)
+        let first = topic * SUBSCRIPTIONS_PER_TOPIC_MAX;
+        (first..self.subscribers.min(first + SUBSCRIPTIONS_PER_TOPIC_MAX))
             .map(subscription)
             .collect::<Map<_, _>>()
             .into()
@@ -197,17 +257,23 @@ impl Measured {
 
     /// The waits of deliveries to healthy endpoints, from publish to arrival, the longest last.
     pub(super) fn healthy_waits(&self, case: &Case) -> Vec<Duration> {
-        let wait = |((id, _), at): (&(String, String), &Vec<Duration>)| {
-            at[0].saturating_sub(case.pace * id.parse::<u32>().expect("a number"))
+        self.healthy_waits_in(case, Duration::ZERO..Duration::MAX)
+    }
+
+    /// The same of those that are published in this time.
+    pub(super) fn healthy_waits_in(&self, case: &Case, time: Range<Duration>) -> Vec<Duration> {
+        let published = |id: &str| case.pace * id.parse::<u32>().expect("a number");
+        let unhealthy: Vec<_> = (0..case.unhealthy)
+            .map(|n| format!("s{n}.example.com"))
+            .collect();
+        let of = |((id, host), at): (&(String, String), &Vec<Duration>)| {
+            let published = published(id);
+            let counts = time.contains(&published) && !unhealthy.contains(host);
+            counts.then(|| at[0].saturating_sub(published))
         };
-        let is_healthy = |(_, host): &(String, String)| host != SLOW_HOST;
-        let mut waits: Vec<_> = self.endpoints.seen(|seen| {
-            seen.taken
-                .iter()
-                .filter(|(delivery, _)| is_healthy(delivery))
-                .map(wait)
-                .collect()
-        });
+        let mut waits: Vec<_> = self
+            .endpoints
+            .seen(|seen| seen.taken.iter().filter_map(of).collect());
         waits.sort();
         waits
     }

@@ -4,8 +4,8 @@ use super::case::{Case, Measured};
 use super::lambda::QUICK;
 use super::queue::Order;
 use crate::prices::{
-    DELIVER_GB, DELIVER_SECONDS, PUBLISH_GB, PUBLISH_SECONDS, SQS_FAIR_REQUEST, SQS_REQUEST,
-    invocation,
+    DELIVER_GB, DELIVER_SECONDS, PUBLISH_GB, PUBLISH_SECONDS, S3_GET, S3_PUT, SQS_FAIR_REQUEST,
+    SQS_REQUEST, invocation,
 };
 
 /// `RequestsPerLinkStart` and `WaitingPerConnection`, and the most of one subscription: three
@@ -94,6 +94,21 @@ impl Needs {
             month: dollars * EVENTS_PER_SECOND * SECONDS_PER_MONTH,
         }
     }
+}
+
+/// Dollars of a million deliveries, from the queue to the endpoints: SQS, S3 and deliver.
+pub(super) fn delivering(case: &Case, measured: &Measured) -> f64 {
+    let request = match case.order {
+        Order::Plain => SQS_REQUEST,
+        Order::Fair => SQS_FAIR_REQUEST,
+    };
+    let sqs = measured.queue.requests as f64 * request
+        + measured.slow_queue.requests as f64 * SQS_FAIR_REQUEST;
+    let s3 = measured.gets as f64 * S3_GET + measured.puts as f64 * S3_PUT;
+    let invocations = measured.invocations;
+    let lambda = f64::from(invocations.count) * invocation(DELIVER_GB, measured.seconds());
+    let deliveries = (case.events * case.subscribers) as f64;
+    (sqs + s3 + lambda) / deliveries * MILLION
 }
 
 #[test]

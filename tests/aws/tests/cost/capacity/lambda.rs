@@ -1,18 +1,24 @@
 //! A model of Lambda: pollers that receive and invoke deliver, each with an instance of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select};
 use parking_lot::Mutex;
 use posthaste_core::circuit::HealthSettings;
+use posthaste_core::lane::{Lane, SlowTargets};
 use posthaste_core::model::DeliveryLogMode;
+use posthaste_core::stored::layout;
 use posthaste_deliver::{
     DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
 };
-use posthaste_ports::{Clock as _, OutgoingMessage, QueueSender, ReceivedMessage};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
+use posthaste_ports::{Clock as _, ObjectStore, OutgoingMessage, ReceivedMessage};
+use posthaste_services::{
+    Activity, DrainMeter, Lanes, LinkHealth, PressureReader, Registry, SlowGroups, SlowLane,
+    send_by_lane,
+};
 use posthaste_testkit::memory::MemoryStore;
-use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
+use posthaste_testkit::{Calls, ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_wake::{DeliveryLog, Wake, WakePorts};
 
 use super::endpoints::Endpoints;
@@ -30,7 +36,8 @@ pub(super) const SCALING: Duration = Duration::from_millis(200);
 /// The time between two looks at whether a run is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-type Instance = Deliver<TestPorts<Sqs, MemoryStore, MemoryStore, Endpoints>>;
+type Store = Recorded<MemoryStore>;
+type Instance = Deliver<TestPorts<Sqs, Store, MemoryStore, Endpoints>>;
 
 /// Pollers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +48,35 @@ pub(super) enum Pollers {
     Scaling(usize),
 }
 
+/// The mapping of the slow lane's queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SlowPollers {
+    /// The most invocations at once: the template's default is [`SLOW_POLLERS`].
+    pub(super) max: usize,
+}
+
+/// Most invocations of the slow lane at once, most messages of each, and the time for which a batch
+/// is gathered, in the template.
+pub(super) const SLOW_POLLERS: usize = 10;
+const SLOW_BATCH_MAX: usize = 100;
+const SLOW_WINDOW: Duration = Duration::from_secs(1);
+
+/// The time between two looks of the monitor at the slow targets, while all is calm.
+const MONITOR_PACE: Duration = Duration::from_mins(1);
+
 /// The functions of a run, and what they have in common.
 pub(super) struct Lambda {
     pub(super) clock: ManualClock,
     pub(super) queue: Sqs,
+    /// The queue of the slow lane, and its mapping; `None` where there is no such lane.
+    pub(super) slow: Option<(Sqs, SlowPollers)>,
     pub(super) state: MemoryStore,
+    /// The requests to the state bucket.
+    pub(super) calls: Calls,
     pub(super) endpoints: Endpoints,
     pub(super) invocations: Mutex<Invocations>,
+    /// Those of them in the slow lane.
+    pub(super) slow_invocations: Mutex<Invocations>,
 }
 
 /// Invocations of deliver.
@@ -95,23 +124,46 @@ impl Lambda {
                 self.clock.sleep(LOOK_AGAIN).await;
             }
         };
-        let pollers =
-            (0..pollers.max()).map(|number| self.poll(number, pollers.begins(number), batch));
+        let quick = pollers.max();
+        let pollers = (0..quick).map(|number| self.poll(number, pollers.begins(number), batch));
+        let slow = self.slow.as_ref().map_or(0, |(_, slow)| slow.max);
+        let slow_pollers = (0..slow).map(|number| self.poll_slow(quick + number));
         let work = async {
             let publishing = self.publish(requests, pace);
-            tokio::join!(join_all(pollers), publishing, self.wake());
+            tokio::join!(
+                join_all(pollers),
+                join_all(slow_pollers),
+                publishing,
+                self.wake()
+            );
         };
         select(Box::pin(over), Box::pin(work)).await;
     }
 
-    /// Sends the messages of a request, at most ten at a time, and waits for the next request.
+    /// Sends the messages of a request, at most ten at a time, and waits for the next request. Those
+    /// of slow targets take their lane, once the monitor has seen that there are some.
     async fn publish(&self, requests: Vec<Vec<OutgoingMessage>>, pace: Duration) {
+        let (lane, registry) = (self.slow_lane(), self.registry());
+        let (mut looked_at, mut has_slow_targets) = (Duration::ZERO, false);
         for request in requests {
+            let now = self.clock.monotonic();
+            if now.saturating_sub(looked_at) >= MONITOR_PACE {
+                looked_at = now;
+                let object = self.state.get(layout::LANES).await.expect("a store");
+                let targets = object.map(|object| SlowTargets::parse(&object.bytes));
+                let targets = targets.transpose().expect("slow targets");
+                let is_empty = |targets: SlowTargets| targets.is_empty_at(self.clock.now());
+                has_slow_targets = !targets.is_none_or(is_empty);
+            }
+            let mut groups = SlowGroups::new();
+            if let Some(lane) = lane.as_ref().filter(|_| has_slow_targets) {
+                let of = request.iter().filter_map(|message| message.group.clone());
+                groups = lane.among(&registry, of.collect()).await;
+            }
             for part in request.chunks(BATCH_MAX) {
-                self.queue
-                    .send_batch(part.to_vec())
-                    .await
-                    .expect("a queue in memory");
+                let slow = lane.as_ref().map(|lane| (&lane.queue, &groups));
+                let sent = send_by_lane(&self.queue, slow, part.to_vec()).await;
+                assert!(sent.iter().all(Result::is_ok), "a queue in memory");
             }
             self.clock.sleep(pace).await;
         }
@@ -125,43 +177,84 @@ impl Lambda {
             if batch.is_empty() {
                 self.queue.arrival().await;
             } else {
-                Box::pin(self.invoke(&deliver, batch)).await;
+                Box::pin(self.invoke(&deliver, (&self.queue, Lane::Quick), batch)).await;
             }
         }
     }
 
-    async fn invoke(&self, deliver: &Instance, batch: Vec<ReceivedMessage>) {
+    /// Polls the queue of the slow lane: a batch is gathered until it is full, or the window is over.
+    async fn poll_slow(&self, number: usize) {
+        let (queue, _) = self.slow.as_ref().expect("a slow lane");
+        let deliver = self.deliver(number);
+        loop {
+            let mut batch = queue.take(SLOW_BATCH_MAX, VISIBILITY);
+            if batch.is_empty() {
+                queue.arrival().await;
+                continue;
+            }
+            if batch.len() < SLOW_BATCH_MAX {
+                self.clock.sleep(SLOW_WINDOW).await;
+                batch.extend(queue.take(SLOW_BATCH_MAX - batch.len(), VISIBILITY));
+            }
+            Box::pin(self.invoke(&deliver, (queue, Lane::Slow), batch)).await;
+        }
+    }
+
+    async fn invoke(
+        &self,
+        deliver: &Instance,
+        (queue, lane): (&Sqs, Lane),
+        batch: Vec<ReceivedMessage>,
+    ) {
         let began = self.clock.monotonic();
         let messages: Vec<_> = batch
             .iter()
             .map(|m| (m.id.clone(), m.receipt.clone()))
             .collect();
-        let response = deliver.handle(batch, began + DELIVER_TIMEOUT).await;
+        let response = deliver
+            .handle_in(lane, batch, began + DELIVER_TIMEOUT)
+            .await;
         self.clock
             .sleep(Duration::from_secs_f64(DELIVER_SECONDS).saturating_sub(QUICK))
             .await;
         let done = messages
             .iter()
             .filter(|(id, _)| !response.failures.contains(id));
-        self.queue
-            .delete(&done.map(|(_, receipt)| receipt.clone()).collect::<Vec<_>>());
-        let mut invocations = self.invocations.lock();
-        invocations.count += 1;
-        invocations.messages += u32::try_from(messages.len()).expect("ten at most");
+        queue.delete(&done.map(|(_, receipt)| receipt.clone()).collect::<Vec<_>>());
         let end = self.clock.monotonic();
-        invocations.end = end;
-        invocations.time += end.saturating_sub(began);
+        let messages = u32::try_from(messages.len()).expect("a hundred at most");
+        let note = |invocations: &Mutex<Invocations>| {
+            let mut invocations = invocations.lock();
+            invocations.count += 1;
+            invocations.messages += messages;
+            invocations.end = end;
+            invocations.time += end.saturating_sub(began);
+        };
+        note(&self.invocations);
+        if lane == Lane::Slow {
+            note(&self.slow_invocations);
+        }
+    }
+
+    /// The slow lane as publish and wake know it.
+    fn slow_lane(&self) -> Option<SlowLane<Sqs, Store, ManualClock>> {
+        let (queue, _) = self.slow.as_ref()?;
+        Some(SlowLane {
+            queue: queue.clone(),
+            lanes: Lanes::new(Arc::new(self.store()), self.clock.clone()),
+        })
     }
 
     async fn wake(&self) {
-        let wake = Wake::<TestPorts<Sqs, MemoryStore, MemoryStore, Endpoints>>::new(WakePorts {
+        let wake = Wake::<TestPorts<Sqs, Store, MemoryStore, Endpoints>>::new(WakePorts {
             deliveries: self.queue.clone(),
-            state: self.state.clone(),
+            slow_lane: self.slow_lane(),
+            state: self.store(),
             dead_letters: MemoryStore::default(),
             log: DeliveryLog::new(MemoryStore::default()),
             log_delay: Duration::ZERO,
             registry: self.registry(),
-            pressure: PressureReader::new(self.state.clone(), self.clock.clone(), Duration::ZERO),
+            pressure: PressureReader::new(self.store(), self.clock.clone(), Duration::ZERO),
             links: self.links(),
             activity: Activity::default(),
             clock: self.clock.clone(),
@@ -176,8 +269,9 @@ impl Lambda {
     fn deliver(&self, number: usize) -> Instance {
         let ports = DeliverPorts {
             queue: self.queue.clone(),
+            slow_queue: self.slow.as_ref().map(|(queue, _)| queue.clone()),
             records: self.queue.clone(),
-            state: self.state.clone(),
+            state: self.store(),
             registry: self.registry(),
             links: self.links(),
             webhook: self.endpoints.clone(),
@@ -198,15 +292,15 @@ impl Lambda {
         )
     }
 
-    fn registry(&self) -> Registry<MemoryStore, ManualClock> {
-        Registry::new(self.state.clone(), self.clock.clone(), TOPIC_MAX_AGE)
+    fn store(&self) -> Store {
+        Recorded::new(self.state.clone(), "state", &self.calls)
     }
 
-    fn links(&self) -> LinkHealth<MemoryStore, ManualClock> {
-        LinkHealth::new(
-            self.state.clone(),
-            self.clock.clone(),
-            HealthSettings::default(),
-        )
+    fn registry(&self) -> Registry<Store, ManualClock> {
+        Registry::new(self.store(), self.clock.clone(), TOPIC_MAX_AGE)
+    }
+
+    fn links(&self) -> LinkHealth<Store, ManualClock> {
+        LinkHealth::new(self.store(), self.clock.clone(), HealthSettings::default())
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::case::{BACKLOG, Case, SLOW_HOST};
-use super::lambda::{Pollers, QUICK};
+use super::lambda::{Pollers, QUICK, SLOW_POLLERS, SlowPollers};
 use super::queue::Order;
 
 /// The time for which all endpoints are silent.
@@ -196,3 +196,87 @@ pub(super) const FAILING: [Case; 1] = [Case {
     answer_time: |_, at| if at < SILENCE { NEVER } else { QUICK },
     ..BACKLOG
 }];
+
+/// The time at which an endpoint becomes slow that was quick at first.
+const SLOW_FROM: Duration = Duration::from_mins(1);
+
+/// Two minutes of the load, with the slow lane of the template.
+const WITH_LANE: Case = Case {
+    name: "one of ten answers in 10 s",
+    events: 2_400,
+    slow: Some(SlowPollers { max: SLOW_POLLERS }),
+    ..ONE_SLOW
+};
+
+/// The same load with the slow lane and, for comparison, without it.
+pub(super) const LANES: [Case; 10] = [
+    WITH_LANE,
+    Case {
+        name: "three of ten do",
+        unhealthy: 3,
+        answer_time: |host, _| {
+            slow_if(matches!(
+                host,
+                "s0.example.com" | "s1.example.com" | "s2.example.com"
+            ))
+        },
+        ..WITH_LANE
+    },
+    Case {
+        name: "one of ten does from 60 s on",
+        slow_from: SLOW_FROM,
+        answer_time: |host, at| slow_if(host == SLOW_HOST && at >= SLOW_FROM),
+        ..WITH_LANE
+    },
+    Case {
+        name: "one of ten changes every minute",
+        answer_time: |host, at| slow_if(host == SLOW_HOST && (at.as_secs() + 30) / 60 % 2 == 0),
+        ..WITH_LANE
+    },
+    Case {
+        name: "ten of 1,000 do, an event every 5 s, 100 invocations",
+        pollers: Pollers::Ready(100),
+        subscribers: 1_000,
+        unhealthy: 10,
+        events: 24,
+        pace: Duration::from_secs(5),
+        answer_time: |host, _| slow_if(host.len() == SLOW_HOST.len()),
+        ..WITH_LANE
+    },
+    Case {
+        name: "all ten do",
+        unhealthy: 0,
+        answer_time: |_, _| SLOW_ANSWER,
+        ..WITH_LANE
+    },
+    Case {
+        name: "all ten do, without the lane",
+        unhealthy: 0,
+        slow: None,
+        answer_time: |_, _| SLOW_ANSWER,
+        ..WITH_LANE
+    },
+    Case {
+        name: "all ten are quick",
+        unhealthy: 0,
+        answer_time: |_, _| QUICK,
+        ..WITH_LANE
+    },
+    Case {
+        name: "all ten are quick, without the lane",
+        unhealthy: 0,
+        slow: None,
+        answer_time: |_, _| QUICK,
+        ..WITH_LANE
+    },
+    Case {
+        name: "one of ten answers in 10 s, without the lane",
+        slow: None,
+        ..WITH_LANE
+    },
+];
+
+/// The time of an endpoint that is slow or not.
+fn slow_if(is_slow: bool) -> Duration {
+    if is_slow { SLOW_ANSWER } else { QUICK }
+}

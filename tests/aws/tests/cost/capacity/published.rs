@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
+use posthaste_core::model::TopicName;
 use posthaste_ports::OutgoingMessage;
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, PressureReader, Registry};
@@ -14,11 +15,12 @@ use tokio::runtime;
 
 use super::queue::{Order, Sqs};
 use crate::event::event;
-use crate::world::{START, TOPIC, TOPIC_MAX_AGE};
+use crate::world::{START, TOPIC_MAX_AGE};
 
-/// The messages of so many events to the topic in the store, by publish request.
+/// The messages of so many events to each of these topics in the store, by publish request.
 pub(super) fn publish(
     state: &MemoryStore,
+    topics: &[TopicName],
     events: usize,
     per_request: usize,
 ) -> Vec<Vec<OutgoingMessage>> {
@@ -31,12 +33,14 @@ pub(super) fn publish(
     let request = |first: usize| {
         let ids = first..(first + per_request).min(events);
         let events: Vec<_> = ids.map(|id| event(id, START)).collect();
-        let request = Request::post("/")
-            .header("aeg-sas-key", records::TOPIC_KEY)
-            .header("content-type", "application/cloudevents-batch+json")
-            .body(Body::from(format!("[{}]", events.join(","))));
-        let published = Box::pin(function.publish(TOPIC, request.expect("a request")));
-        runtime.block_on(published).expect("a publish");
+        for topic in topics {
+            let request = Request::post("/")
+                .header("aeg-sas-key", records::TOPIC_KEY)
+                .header("content-type", "application/cloudevents-batch+json")
+                .body(Body::from(format!("[{}]", events.join(","))));
+            let published = function.publish(topic.as_str(), request.expect("a request"));
+            runtime.block_on(Box::pin(published)).expect("a publish");
+        }
         queue.take_messages()
     };
     (0..events).step_by(per_request).map(request).collect()
@@ -49,6 +53,7 @@ fn function(
 ) -> Publish<TestPorts<Sqs, MemoryStore>> {
     Publish {
         deliveries: queue.clone(),
+        slow_lane: None,
         records: Some(Sqs::new(clock.clone(), Order::Plain)),
         registry: Registry::new(state.clone(), clock.clone(), TOPIC_MAX_AGE),
         payloads: state.clone(),

@@ -38,10 +38,16 @@ pub(super) enum Order {
     Fair,
 }
 
-/// The delivery queue and the dead-letter queue. Clones share them.
+/// Most messages that one request receives or deletes.
+const REQUEST_MESSAGES_MAX: usize = 10;
+
+/// A delivery queue and the dead-letter queue. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Sqs {
     clock: ManualClock,
+    name: QueueName,
+    /// The queue of the slow lane, beside the other one.
+    slow: Option<Box<Sqs>>,
     shared: Arc<Mutex<Shared>>,
     /// Wakes pollers that wait for a message.
     sent: Arc<Notify>,
@@ -106,8 +112,26 @@ impl Sqs {
         });
         Self {
             clock,
+            name: QueueName::Deliveries,
+            slow: None,
             shared: Arc::new(shared),
             sent: Arc::default(),
+        }
+    }
+
+    /// The same queue beside that of the slow lane, whose messages carry their group.
+    pub(super) fn beside_slow(self, slow: &Self) -> Self {
+        Self {
+            slow: Some(Box::new(slow.clone())),
+            ..self
+        }
+    }
+
+    /// The queue of the slow lane.
+    pub(super) fn of_slow_lane(clock: ManualClock) -> Self {
+        Self {
+            name: QueueName::SlowDeliveries,
+            ..Self::new(clock, Order::Fair)
         }
     }
 
@@ -129,7 +153,9 @@ impl Sqs {
             });
         }
         if !taken.is_empty() {
-            shared.counts.requests += chunks(taken.iter().map(|message| message.body.len()));
+            for request in taken.chunks(REQUEST_MESSAGES_MAX) {
+                shared.counts.requests += chunks(request.iter().map(|message| message.body.len()));
+            }
         }
         taken
     }
@@ -141,7 +167,7 @@ impl Sqs {
             .iter()
             .filter_map(held)
             .for_each(|held| shared.remove(held, self.clock.monotonic()));
-        shared.counts.requests += u64::from(!receipts.is_empty());
+        shared.counts.requests += receipts.len().div_ceil(REQUEST_MESSAGES_MAX) as u64;
     }
 
     /// Waits until there may be something to take.
@@ -371,9 +397,15 @@ impl QueueReceiver for Sqs {
         receipt: &Receipt,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
-        let (own, dead): (Vec<_>, Vec<_>) = successors
+        let (own, others): (Vec<_>, Vec<_>) = successors
             .into_iter()
-            .partition(|next| next.to == QueueName::Deliveries);
+            .partition(|next| next.to == self.name);
+        let (slow, dead): (Vec<_>, Vec<_>) = others
+            .into_iter()
+            .partition(|next| next.to == QueueName::SlowDeliveries);
+        if let Some(queue) = self.slow.as_ref().filter(|_| !slow.is_empty()) {
+            queue.send(slow.into_iter().map(|next| next.message).collect());
+        }
         self.lock().counts.dead += dead.len();
         if !own.is_empty() {
             self.send(own.into_iter().map(|next| next.message).collect());

@@ -1,11 +1,15 @@
 //! The tables, in Markdown.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use super::case::{Case, Measured};
-use super::formula::{Needs, per_second, per_second_of_one};
+use super::formula::{Needs, delivering, per_second, per_second_of_one};
 use super::loads::SILENCE;
 use crate::world::BATCH_MAX;
+
+/// The time after which slow endpoints are known.
+pub(super) const SETTLED_AFTER: Duration = Duration::from_secs(15);
 
 /// Invocations at once, in the columns of the first table.
 const INVOCATIONS: [usize; 4] = [5, 50, 200, 1_000];
@@ -108,6 +112,55 @@ fn waits_row(table: &mut String, name: &str, case: &Case, run: &Measured) {
     let [half, longest] = [waits.len() / 2, waits.len() - 1].map(|n| waits[n].as_secs_f64());
     let end = run.invocations.end.as_secs();
     let _ = writeln!(table, "| {name} | {half:.1} s | {longest:.1} s | {end} s |");
+}
+
+/// What healthy endpoints see of slow ones.
+pub(super) struct Isolation {
+    /// The wait of half of their events, and the longest, from [`SETTLED_AFTER`] on.
+    pub(super) half: Duration,
+    pub(super) longest: Duration,
+    /// The longest before that.
+    pub(super) first: Duration,
+}
+
+impl Isolation {
+    pub(super) fn of(case: &Case, run: &Measured) -> Self {
+        let settled = case.slow_from + SETTLED_AFTER;
+        let later = run.healthy_waits_in(case, settled..Duration::MAX);
+        let first = run.healthy_waits_in(case, case.slow_from..settled);
+        let longest = |waits: &[Duration]| *waits.last().expect("a delivery");
+        Self {
+            half: later[later.len() / 2],
+            longest: longest(&later),
+            first: longest(&first),
+        }
+    }
+}
+
+/// Slow endpoints with a lane of their own, and without.
+pub(super) fn lanes(cases: &[Case], measured: &[Measured]) -> String {
+    let mut table = "\
+| ten endpoints, 20 events/s each, for 120 s | half of the healthy ones' events wait | the longest wait \
+| in the first 15 s | everything delivered after | a million deliveries |
+|---|---|---|---|---|---|
+"
+    .to_owned();
+    for (case, run) in cases.iter().zip(measured) {
+        let Isolation {
+            half,
+            longest,
+            first,
+        } = Isolation::of(case, run);
+        let [half, longest, first] = [half, longest, first].map(|wait| wait.as_secs_f64());
+        let end = run.invocations.end.as_secs();
+        let dollars = delivering(case, run);
+        let _ = writeln!(
+            table,
+            "| {} | {half:.1} s | {longest:.1} s | {first:.1} s | {end} s | ${dollars:.2} |",
+            case.name
+        );
+    }
+    table
 }
 
 /// A rate.

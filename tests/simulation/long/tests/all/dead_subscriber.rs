@@ -155,6 +155,7 @@ async fn healthy_topic(world: &World) {
 fn monitor(world: &World) -> Watch {
     let ports = MonitorPorts {
         deliveries: world.local.queue(QueueName::Deliveries),
+        slow_lane: None,
         dead_letters: world.local.queue(QueueName::DeadLetters),
         state: world.local.state(),
         probe: NoMachine,
@@ -170,6 +171,7 @@ fn publish(world: &World) -> Neighbour {
     let (state, clock) = (world.local.state(), world.clock.clone());
     Publish {
         deliveries: world.local.queue(QueueName::Deliveries),
+        slow_lane: None,
         records: Some(world.local.queue(QueueName::Records)),
         registry: Registry::new(state.clone(), clock.clone(), Duration::ZERO),
         payloads: state.clone(),

@@ -62,6 +62,7 @@ impl Watched {
         let state = || Faulty::new(local.state(), "state", &self.state);
         let ports = MonitorPorts {
             deliveries: queue(QueueName::Deliveries),
+            slow_lane: None,
             dead_letters: queue(QueueName::DeadLetters),
             state: state(),
             probe: self.machine.clone(),

@@ -243,6 +243,7 @@ fn publisher(world: &World) -> Arc<Publisher> {
     let (state, clock) = (|| world.local.state(), world.clock.clone());
     Arc::new(Publish {
         deliveries: world.local.queue(QueueName::Deliveries),
+        slow_lane: None,
         records: Some(world.local.queue(QueueName::Records)),
         registry: Registry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),

@@ -1,0 +1,147 @@
+//! The lanes of deliver: the queue that each of an invocation's messages came from, and what its
+//! requests say about whether their targets are slow.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join;
+use posthaste_core::circuit::Target;
+use posthaste_core::lane::{Lane, SlowTargets, Slowness};
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::{Lanes, stop_at, timeout};
+
+use crate::invocation::Invocation;
+use crate::limits::{DeliverSettings, SlowLaneMode};
+
+/// The longest time for writing down that a target is slow. Its request may have been answered
+/// meanwhile, and its message waits to be settled.
+const NOTING_TIME: Duration = Duration::from_secs(5);
+
+/// The delivery queues.
+#[derive(Debug)]
+pub(crate) struct DeliveryQueues<Q> {
+    pub(crate) quick: Arc<Q>,
+    /// That of the slow lane, where there is one.
+    pub(crate) slow: Option<Arc<Q>>,
+}
+
+impl<Q> Clone for DeliveryQueues<Q> {
+    fn clone(&self) -> Self {
+        Self {
+            quick: Arc::clone(&self.quick),
+            slow: self.slow.clone(),
+        }
+    }
+}
+
+impl<Q> DeliveryQueues<Q> {
+    /// The queue of an invocation's messages.
+    pub(crate) fn of(&self, invocation: &Invocation) -> &Q {
+        match (invocation.lane, &self.slow) {
+            (Lane::Slow, Some(slow)) => slow,
+            _ => &self.quick,
+        }
+    }
+}
+
+/// Watches how long requests take.
+#[derive(Debug)]
+pub(crate) struct LaneWatch<P: Ports> {
+    pub(crate) lanes: Lanes<P::Store, P::Clock>,
+    pub(crate) clock: P::Clock,
+    /// The time after which a request is late.
+    pub(crate) slow_after: Duration,
+    pub(crate) mode: SlowLaneMode,
+    /// Whether this process has ended what is slow, where the lane is drained.
+    pub(crate) has_cleared: AtomicBool,
+}
+
+impl<P: Ports> LaneWatch<P> {
+    pub(crate) fn new(
+        lanes: Lanes<P::Store, P::Clock>,
+        clock: P::Clock,
+        of: &DeliverSettings,
+    ) -> Self {
+        Self {
+            lanes,
+            clock,
+            slow_after: of.slow_after,
+            mode: of.slow_lane,
+            has_cleared: AtomicBool::new(false),
+        }
+    }
+
+    /// The targets that are slow, for an invocation; `None` where the lane is drained. For a message
+    /// that came alone into the quick lane nothing is read: it holds no other up.
+    pub(crate) async fn targets(&self, invocation: &Invocation) -> Option<Arc<SlowTargets>> {
+        match self.mode {
+            SlowLaneMode::On => Some(self.slow_targets(invocation).await),
+            SlowLaneMode::Drained => {
+                self.end_all(invocation).await;
+                None
+            }
+        }
+    }
+
+    /// Ends the time of all targets, once a process, so that publish and wake see none either.
+    async fn end_all(&self, invocation: &Invocation) {
+        if self.has_cleared.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let end = invocation.deadlines.receiving();
+        let cleared = stop_at(&self.clock, end, Box::pin(self.lanes.clear())).await;
+        self.has_cleared
+            .store(cleared == Some(true), Ordering::Relaxed);
+    }
+
+    async fn slow_targets(&self, invocation: &Invocation) -> Arc<SlowTargets> {
+        if invocation.lane == Lane::Quick && !invocation.has_several_messages() {
+            return self.lanes.known();
+        }
+        let end = invocation.deadlines.receiving();
+        let read = stop_at(&self.clock, end, Box::pin(self.lanes.read())).await;
+        read.unwrap_or_else(|| self.lanes.known())
+    }
+
+    /// Waits for a request to a target, and writes down if it is late: while it is still open, so
+    /// that other workers need not run into the same.
+    pub(crate) async fn watch<T>(
+        &self,
+        invocation: &Invocation,
+        target: &Target,
+        request: impl Future<Output = T>,
+    ) -> T {
+        if self.mode == SlowLaneMode::Drained {
+            return request.await;
+        }
+        let began = self.clock.monotonic();
+        let mut request = pin!(request);
+        let in_time = timeout(&self.clock, self.slow_after, request.as_mut()).await;
+        let Some(answer) = in_time else {
+            let late = Slowness::Late {
+                in_invocation: invocation.late_again(target),
+                holds_others_up: invocation.has_several_messages(),
+            };
+            let noting = self.note(invocation, late, target);
+            return join(request, noting).await.0;
+        };
+        if self.clock.monotonic().saturating_sub(began) > self.slow_after / 2 {
+            self.note(invocation, Slowness::SlowAnswer, target).await;
+        }
+        answer
+    }
+
+    async fn note(&self, invocation: &Invocation, seen: Slowness, target: &Target) {
+        let end = self.clock.monotonic() + NOTING_TIME;
+        let end = end.min(invocation.deadlines.storing());
+        let noted = Box::pin(self.lanes.note(seen, target));
+        if stop_at(&self.clock, end, noted).await.is_none() {
+            tracing::warn!(%target, "slow target not written down in time");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,487 @@
+//! The whole function over both of its queues, and endpoints that take their time.
+
+use bytes::Bytes;
+use futures_util::future::select;
+use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
+use posthaste_core::lane::SLOW_FOR;
+use posthaste_core::model::{Delivery, DeliveryLogMode, Link, Payload};
+use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
+use posthaste_core::stored::layout;
+use posthaste_ports::{
+    BatchResponse, Bundle, ErrorKind, LastLook, ObjectStore, QueueName, QueueReceiver, QueueSender,
+    ReceiveRequest, ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+};
+use posthaste_services::{DrainMeter, LinkHealth, Registry};
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
+use posthaste_testkit::{
+    Calls, Fault, Faulty, ManualClock, Operation, Plan, Recorded, SeededEntropy, records,
+};
+use serde_json::json;
+
+use super::*;
+use crate::testing::{INVOCATION, Queue, START, Store, event, secs};
+use crate::{Deliver, DeliverPorts};
+
+type TimedPorts = Bundle<Queue, Store, MemoryStore, MemoryStore, Timed, ManualClock, SeededEntropy>;
+
+/// The visibility timeout of the queues.
+const VISIBILITY: Duration = Duration::from_secs(730);
+
+/// An endpoint that answers 204 after a time, or 503.
+#[derive(Debug, Clone)]
+struct Timed {
+    clock: ManualClock,
+    takes: Arc<Mutex<Duration>>,
+    status: Arc<Mutex<StatusCode>>,
+    bodies: Arc<Mutex<Vec<String>>>,
+}
+
+impl WebhookClient for Timed {
+    async fn send_if(&self, request: WebhookRequest, _: &impl LastLook) -> WebhookAnswer {
+        let takes = *self.takes.lock();
+        self.clock.sleep(takes).await;
+        let body = String::from_utf8(request.body.concat()).unwrap();
+        self.bodies.lock().push(body);
+        let response = WebhookResponse {
+            status: *self.status.lock(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            body_is_whole: true,
+        };
+        WebhookAnswer {
+            result: Ok(response),
+            failure_text: None,
+            took: takes,
+            late: None,
+        }
+    }
+
+    fn drop_link(&self, _: &Link) {}
+}
+
+/// The topic `orders` with the subscription `billing`, and both delivery queues.
+struct World {
+    clock: ManualClock,
+    calls: Calls,
+    memory: MemoryStore,
+    quick: MemoryQueue,
+    endpoint: Timed,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = ManualClock::new(START);
+        let memory = MemoryStore::default();
+        let settings = records::topic_settings(json!({ "subscriptions": {
+            "billing": { "endpoint": { "url": "https://billing.example.com/hooks" } },
+        } }));
+        let record = records::topic_record(records::topic_name("orders"), settings, START);
+        let key = layout::topic(&records::topic_name("orders"));
+        memory.write(&key, record.render());
+        let endpoint = Timed {
+            clock: clock.clone(),
+            takes: Arc::default(),
+            status: Arc::new(Mutex::new(StatusCode::NO_CONTENT)),
+            bodies: Arc::default(),
+        };
+        Self {
+            clock,
+            calls: Calls::default(),
+            memory,
+            quick: MemoryQueue::default(),
+            endpoint,
+        }
+    }
+
+    fn slow(&self) -> MemoryQueue {
+        self.quick.beside(QueueName::SlowDeliveries)
+    }
+
+    fn deliver(&self) -> Deliver<TimedPorts> {
+        self.deliver_with(&Plan::none(), SlowLaneMode::On)
+    }
+
+    fn store(&self, label: &'static str, plan: &Plan) -> Store {
+        let store = Recorded::new(self.memory.clone(), label, &self.calls);
+        Faulty::new(store, label, plan)
+    }
+
+    fn deliver_with(&self, plan: &Plan, slow_lane: SlowLaneMode) -> Deliver<TimedPorts> {
+        let queue = |name, label| {
+            let queue = Recorded::new(self.quick.beside(name), label, &self.calls);
+            Faulty::new(queue, label, plan)
+        };
+        let topics = self.store("topics", &Plan::none());
+        let links = self.store("links", &Plan::none());
+        let ports = DeliverPorts {
+            queue: queue(QueueName::Deliveries, "quick"),
+            slow_queue: Some(queue(QueueName::SlowDeliveries, "slow")),
+            records: queue(QueueName::Records, "records"),
+            state: self.store("state", plan),
+            registry: Registry::new(topics, self.clock.clone(), Duration::ZERO),
+            links: LinkHealth::new(links, self.clock.clone(), Default::default()),
+            webhook: self.endpoint.clone(),
+            clock: self.clock.clone(),
+            entropy: SeededEntropy::new(7),
+            drain: DrainMeter::default(),
+        };
+        let settings = DeliverSettings {
+            slow_lane,
+            delivery_log: DeliveryLogMode::Off,
+            ..DeliverSettings::default()
+        };
+        Deliver::new(ports, settings)
+    }
+
+    /// Sends deliveries of these events, one each, to the quick queue.
+    async fn publish(&self, events: std::ops::Range<usize>) {
+        for number in events {
+            let payload = Payload::Inline(Bytes::from(event(number)));
+            let to = (
+                records::topic_name("orders"),
+                records::subscription_name("billing"),
+            );
+            let delivery = records::delivery(to, &format!("k{number}"), [payload], START);
+            let message = posthaste_ports::OutgoingMessage {
+                body: render_delivery(&delivery),
+                group: Some(delivery.group()),
+                delay: Duration::ZERO,
+            };
+            self.quick.send_batch(vec![message]).await.unwrap();
+        }
+    }
+
+    async fn take(&self, lane: Lane) -> Vec<ReceivedMessage> {
+        let request = ReceiveRequest {
+            max: 10,
+            visibility: VISIBILITY,
+            wait: Duration::ZERO,
+        };
+        let queue = self.quick.beside(lane.into());
+        queue.receive(request).await.unwrap()
+    }
+
+    /// Takes a batch of a lane's queue, and works on it while the clock moves. What is not reported
+    /// as failed is deleted, as the mapping does.
+    async fn invoke(&self, deliver: &Deliver<TimedPorts>, lane: Lane) -> usize {
+        let batch = self.take(lane).await;
+        let receipts: Vec<_> = batch
+            .iter()
+            .map(|message| (message.id.clone(), message.receipt.clone()))
+            .collect();
+        let count = batch.len();
+        if batch.is_empty() {
+            return 0;
+        }
+        let response = self.handled(deliver, lane, batch).await;
+        let done = receipts
+            .into_iter()
+            .filter(|(id, _)| !response.failures.contains(id));
+        for (_, receipt) in done {
+            let _ = self.quick.beside(lane.into()).acknowledge(&receipt).await;
+        }
+        count
+    }
+
+    async fn handled(
+        &self,
+        deliver: &Deliver<TimedPorts>,
+        lane: Lane,
+        batch: Vec<ReceivedMessage>,
+    ) -> BatchResponse {
+        let deadline = self.clock.monotonic() + INVOCATION;
+        let handled = Box::pin(deliver.handle_in(lane, batch, deadline));
+        let moving = Box::pin(async {
+            loop {
+                tokio::task::yield_now().await;
+                if self.clock.advance_to_next().is_none() {
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        match select(handled, moving).await {
+            futures_util::future::Either::Left((response, _)) => response,
+            futures_util::future::Either::Right(((), _)) => unreachable!("it never ends"),
+        }
+    }
+
+    async fn slow_targets(&self) -> SlowTargets {
+        let object = self.memory.get(layout::LANES).await.unwrap();
+        object.map_or_else(SlowTargets::default, |object| {
+            SlowTargets::parse(&object.bytes).unwrap()
+        })
+    }
+
+    /// Writes down that `billing` is slow.
+    fn make_slow(&self) {
+        let late = Slowness::Late {
+            in_invocation: 2,
+            holds_others_up: true,
+        };
+        let targets = SlowTargets::default().after(late, &billing(), self.clock.now());
+        self.memory.write(layout::LANES, targets.unwrap().render());
+    }
+
+    fn takes(&self, takes: Duration) {
+        *self.endpoint.takes.lock() = takes;
+    }
+
+    /// The number of times that each event of these was taken.
+    fn taken(&self, events: std::ops::Range<usize>) -> Vec<usize> {
+        let bodies = self.endpoint.bodies.lock();
+        let of = |number| bodies.iter().filter(|body| **body == event(number)).count();
+        events.map(of).collect()
+    }
+
+    /// The number of reads and of writes of the slow targets since the last call.
+    fn lane_requests(&self) -> (usize, usize) {
+        let calls = self.calls.take();
+        let of = |operation| {
+            let of = calls
+                .iter()
+                .filter(|call| call.key == layout::LANES && call.operation == operation);
+            of.count()
+        };
+        let reads = of(Operation::Get) + of(Operation::GetIfChanged);
+        (reads, of(Operation::Put))
+    }
+}
+
+fn billing() -> Target {
+    Target::parse("https://billing.example.com:443 orders.billing").unwrap()
+}
+
+fn bodies(queue: &MemoryQueue) -> Vec<Delivery> {
+    let bodies = queue.take_bodies();
+    bodies
+        .iter()
+        .map(|body| parse_delivery(body).unwrap())
+        .collect()
+}
+
+/// It is written down at the second late request, while both are open.
+#[tokio::test]
+async fn two_late_requests_of_a_batch_make_their_target_slow() {
+    let world = World::new();
+    world.takes(secs(10));
+    world.publish(0..2).await;
+    world.invoke(&world.deliver(), Lane::Quick).await;
+    let until = START + secs(2) + SLOW_FOR;
+    let targets = world.slow_targets().await;
+    assert_eq!(targets.at(START).collect::<Vec<_>>(), [(&billing(), until)]);
+    assert_eq!(world.taken(0..2), [1, 1]);
+}
+
+#[tokio::test]
+async fn quick_requests_and_messages_alone_ask_nothing_of_lanes() {
+    let world = World::new();
+    let deliver = world.deliver();
+    for takes in [0, 10] {
+        world.takes(secs(takes));
+        world.publish(0..1).await;
+        world.invoke(&deliver, Lane::Quick).await;
+    }
+    assert_eq!(world.lane_requests(), (0, 0));
+    world.takes(secs(0));
+    for _ in 0..3 {
+        world.publish(0..2).await;
+        world.invoke(&deliver, Lane::Quick).await;
+    }
+    assert_eq!(world.lane_requests(), (1, 0));
+}
+
+#[tokio::test]
+async fn message_of_a_slow_target_is_handed_over_as_it_is() {
+    let world = World::new();
+    world.make_slow();
+    world.publish(0..3).await;
+    let sent = world.quick.messages();
+    world.invoke(&world.deliver(), Lane::Quick).await;
+    assert_eq!(
+        (world.slow().messages(), world.quick.messages().len()),
+        (sent, 0)
+    );
+    assert_eq!(world.taken(0..3), [0, 0, 0]);
+    world.invoke(&world.deliver(), Lane::Slow).await;
+    assert_eq!(
+        (world.taken(0..3), world.slow().messages().len()),
+        (vec![1, 1, 1], 0)
+    );
+}
+
+#[tokio::test]
+async fn slow_target_is_delivered_quickly_once_its_time_is_over() {
+    let world = World::new();
+    world.make_slow();
+    world.clock.advance(SLOW_FOR);
+    world.publish(0..2).await;
+    world.invoke(&world.deliver(), Lane::Quick).await;
+    assert_eq!(
+        (world.taken(0..2), world.slow().messages().len()),
+        (vec![1, 1], 0)
+    );
+}
+
+/// What is in the slow queue then is delivered from there, and retried there.
+#[tokio::test]
+async fn nothing_goes_from_the_slow_lane_to_the_quick_one() {
+    let world = World::new();
+    world.make_slow();
+    world.publish(0..2).await;
+    let deliver = world.deliver();
+    world.invoke(&deliver, Lane::Quick).await;
+    world.clock.advance(SLOW_FOR);
+    *world.endpoint.status.lock() = StatusCode::SERVICE_UNAVAILABLE;
+    world.invoke(&deliver, Lane::Slow).await;
+    assert_eq!(world.taken(0..2), [1, 1]);
+    let attempts: Vec<_> = bodies(&world.slow()).iter().map(|it| it.attempts).collect();
+    assert_eq!((attempts, world.quick.messages().len()), (vec![1, 1], 0));
+}
+
+#[tokio::test]
+async fn retry_to_a_target_that_became_slow_takes_the_slow_lane() {
+    let world = World::new();
+    let deliver = world.deliver();
+    world.publish(0..2).await;
+    let batch = world.take(Lane::Quick).await;
+    *world.endpoint.status.lock() = StatusCode::SERVICE_UNAVAILABLE;
+    world.takes(secs(10));
+    // The targets as they were known at the beginning decide: the next batch knows better.
+    world.handled(&deliver, Lane::Quick, batch).await;
+    assert_eq!(
+        (world.quick.messages().len(), world.slow().messages().len()),
+        (2, 0)
+    );
+    world.quick.advance(secs(900));
+    world.invoke(&deliver, Lane::Quick).await;
+    assert_eq!(
+        (world.quick.messages().len(), world.slow().messages().len()),
+        (0, 2)
+    );
+}
+
+#[tokio::test]
+async fn drained_lane_is_delivered_and_sent_nothing() {
+    let world = World::new();
+    world.make_slow();
+    world.publish(0..4).await;
+    world.invoke(&world.deliver(), Lane::Quick).await;
+    let drained = world.deliver_with(&Plan::none(), SlowLaneMode::Drained);
+    *world.endpoint.status.lock() = StatusCode::SERVICE_UNAVAILABLE;
+    world.takes(secs(10));
+    world.invoke(&drained, Lane::Slow).await;
+    assert_eq!(
+        (world.quick.messages().len(), world.slow().messages().len()),
+        (4, 0)
+    );
+    assert_eq!(world.slow_targets().await, SlowTargets::default());
+    *world.endpoint.status.lock() = StatusCode::NO_CONTENT;
+    world.quick.advance(secs(900));
+    world.invoke(&drained, Lane::Quick).await;
+    assert_eq!(
+        (world.taken(0..4), world.quick.messages().len()),
+        (vec![2; 4], 0)
+    );
+    // It looked once, and nothing is slow again.
+    assert_eq!(world.slow_targets().await, SlowTargets::default());
+}
+
+/// Release 0.1.0 has one queue and no lanes.
+#[tokio::test]
+async fn worker_without_lanes_delivers_beside_one_with_lanes() {
+    let world = World::new();
+    world.make_slow();
+    world.publish(0..4).await;
+    let mut without = world.deliver();
+    without.lanes = None;
+    let batch: Vec<_> = world.take(Lane::Quick).await;
+    let (one, other) = batch.split_at(2);
+    let deliver = world.deliver();
+    for (worker, part) in [(&deliver, one), (&without, other)] {
+        let response = world.handled(worker, Lane::Quick, part.to_vec()).await;
+        assert_eq!(response.failures, []);
+    }
+    assert_eq!(world.taken(0..4), [0, 0, 1, 1]);
+    world.invoke(&deliver, Lane::Slow).await;
+    assert_eq!(world.taken(0..4), [1, 1, 1, 1]);
+}
+
+/// Works on both queues until they are empty, over the time in which messages come again.
+async fn finish(world: &World, deliver: &Deliver<TimedPorts>) {
+    for _ in 0..6 {
+        world.invoke(deliver, Lane::Quick).await;
+        world.invoke(deliver, Lane::Slow).await;
+        world.quick.advance(VISIBILITY);
+    }
+}
+
+/// The read and the write of the slow targets, the send to the other queue and the delete, each
+/// failing before and after it happened, and cut off before and after.
+#[tokio::test]
+async fn fault_at_any_effect_of_lanes_loses_no_event() {
+    let faults = [
+        Fault::Before(ErrorKind::Other),
+        Fault::After(ErrorKind::TimedOut),
+        Fault::HangBefore,
+        Fault::HangAfter,
+    ];
+    let is_of_lanes = |port: &str, key: &str| key == layout::LANES || port == "quick";
+    for fault in faults {
+        let is_before = matches!(fault, Fault::Before(_) | Fault::HangBefore);
+        for number in 0..8 {
+            let world = World::new();
+            world.takes(secs(10));
+            let hit = fault.clone();
+            let seen = Mutex::new(0);
+            let plan = Plan::by(move |effect| {
+                if !is_of_lanes(effect.port, effect.key) {
+                    return None;
+                }
+                let mut seen = seen.lock();
+                *seen += 1;
+                (*seen == number + 1).then(|| hit.clone())
+            });
+            let faulty = world.deliver_with(&plan, SlowLaneMode::On);
+            // The first batch makes the target slow, the second is handed over.
+            world.publish(0..2).await;
+            world.invoke(&faulty, Lane::Quick).await;
+            world.clock.advance(secs(10));
+            world.publish(2..4).await;
+            world.invoke(&faulty, Lane::Quick).await;
+            finish(&world, &world.deliver()).await;
+            let taken = world.taken(0..4);
+            assert!(
+                taken.iter().all(|times| *times >= 1),
+                "{fault:?} {number}: {taken:?}"
+            );
+            assert!(
+                !is_before || taken.iter().all(|times| *times == 1),
+                "{fault:?} {number}: {taken:?}"
+            );
+            let left = (world.quick.messages().len(), world.slow().messages().len());
+            assert_eq!(left, (0, 0), "{fault:?} {number}");
+        }
+    }
+}
+
+#[test]
+fn queue_of_an_invocation_is_that_of_its_lane() {
+    let queues = DeliveryQueues {
+        quick: Arc::new("quick"),
+        slow: Some(Arc::new("slow")),
+    };
+    let deadlines = crate::deadlines::Deadlines {
+        began: Duration::ZERO,
+        end: secs(1),
+    };
+    let mut invocation = Invocation::new(deadlines, &[]);
+    assert_eq!(*queues.of(&invocation), "quick");
+    invocation.lane = Lane::Slow;
+    assert_eq!(*queues.of(&invocation), "slow");
+    let one = DeliveryQueues {
+        quick: Arc::new("quick"),
+        slow: None,
+    };
+    assert_eq!(*one.of(&invocation), "quick");
+}
