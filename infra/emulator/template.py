@@ -58,6 +58,8 @@ def with_numbers(value, numbers):
         if value.get("Ref") in numbers:
             return numbers[value["Ref"]]
         return {name: with_numbers(one, numbers) for name, one in value.items()}
+    if isinstance(value, list):
+        return [with_numbers(one, numbers) for one in value]
     return value
 
 

@@ -58,7 +58,7 @@ class Reference(unittest.TestCase):
 
     def test_queues(self):
         text = code_of(pages.ROOT / "shared/ports/src/queue.rs")
-        names = set(re.findall(r'Self::\w+ => "([a-z]+)"', text))
+        names = set(re.findall(r'Self::\w+ => "([a-z-]+)"', text))
         self.compare(names, set(first_cells("stored-objects.md", "queue")), QUEUES_MIN)
 
     def test_problems_with_a_type(self):

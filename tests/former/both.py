@@ -1,9 +1,10 @@
 """A former release and this one on one stack: `both.py FORMER`, where FORMER is a checkout of the former release with
 its programs built in `target/debug`. Started by `just former`.
 
-The former release is deployed and filled. Then CloudFormation updates the stack: its buckets and roles first, then its
-functions one after the other, with a `deliver` of each beside the other. Then all of it goes back, the roles before the
-functions as well, and forth again. Each event that was accepted by either has to arrive, or to be a dead letter."""
+The former release is deployed and filled. Then CloudFormation updates the stack: its buckets and roles first, and monitor,
+which makes the queue of slow deliveries; then its other functions one after the other, with a `deliver` of each beside
+the other. Then that queue is drained, and all of it goes back, the roles before the functions as well, and forth again.
+Each event that was accepted by either has to arrive, or to be a dead letter."""
 
 import base64
 import hashlib
@@ -21,13 +22,20 @@ import package  # noqa: E402
 import template  # noqa: E402
 from endpoints import Endpoints  # noqa: E402
 from leave import statuses  # noqa: E402
-from leave_on_aws import Woken  # noqa: E402
+from leave_on_aws import Woken, waiting  # noqa: E402
 from patience import DELAYED_SECS, until  # noqa: E402
 from scenario import OTHERS, PAUSED, SUBSCRIPTIONS, TOPIC, Scenario  # noqa: E402
 from stack import Stack  # noqa: E402
 
-# The functions, in the order in which they are updated here.
-FUNCTIONS = ("deliver", "publish", "wake", "manage", "deadletter", "monitor", "record")
+# The functions, in the order in which they are updated here. CloudFormation has monitor first too: all others wait for
+# what it makes.
+FUNCTIONS = ("monitor", "deliver", "publish", "wake", "manage", "deadletter", "record")
+
+# What functions of this release need beside themselves, in a template that has it not.
+NEEDED = {"Resources": ("DeliveriesSlow",), "Parameters": None, "Conditions": None}
+
+# The queue of slow deliveries, by the end of its name.
+SLOW = "deliveries-slow"
 
 # The bucket with this release's code. The former release's is where its `up` put it.
 OWN_CODE = "posthaste-code-own"
@@ -73,12 +81,20 @@ class Former(Stack):
         others = [name for name in FUNCTIONS if name not in names]
         self._update(made, template.local(OWN_CODE, {}), others)
 
-    def _update(self, made, other, names):
+    def drain(self):
+        """The step before the way back, by this release's template."""
+        self._update(template.local(OWN_CODE, {}), {"Resources": {}}, FUNCTIONS, DeliverSlow="drain")
+        sqs = self.client("sqs")
+        url = self.outputs["DeliveriesQueueUrl"].removesuffix("deliveries") + SLOW
+        until(lambda: not waiting(sqs, url, 0), "an empty queue of slow deliveries")
+
+    def _update(self, made, other, names, **given):
         """The stack by a template, with all functions but these as another one has them."""
         own = {f"{name.capitalize()}Function" for name in names}
         for name, function in template.of_type(other, "AWS::Serverless::Function").items():
             if name not in own:
                 made["Resources"][name] = function
+                complete(made, other)
         cloudformation = self.client("cloudformation")
         [stack] = cloudformation.describe_stacks()["Stacks"]
         known = {one["ParameterKey"] for one in stack["Parameters"]}
@@ -88,8 +104,9 @@ class Former(Stack):
             TemplateURL=f"{self.environment['AWS_ENDPOINT_URL']}/{OWN_CODE}/template.json",
             Capabilities=deploy.CAPABILITIES,
             Parameters=[
-                {"ParameterKey": name, "UsePreviousValue": True} for name in made["Parameters"] if name in known
-            ],
+                {"ParameterKey": name, "UsePreviousValue": True}
+                for name in made["Parameters"] if name in known and name not in given
+            ] + [{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
         )
         self._wait(stack["StackName"])
         # `up` set it, beside the template.
@@ -137,6 +154,14 @@ class Former(Stack):
     def remove_deliver(self):
         """Takes the other deliver away."""
         self.client("lambda").delete_event_source_mapping(UUID=self.beside)
+
+
+def complete(made, other):
+    """Puts into a template what functions of the other one refer to, and what it does not have itself."""
+    for kind, names in NEEDED.items():
+        for name, one in other.get(kind, {}).items():
+            if names is None or name in names:
+                made[kind].setdefault(name, one)
 
 
 def packed(program):
@@ -197,15 +222,16 @@ def main():
         made.make()
         made.fill()
         stack.upload(own)
-        stack.update(())
+        stack.update(FUNCTIONS[:1])
         stack.add_deliver(own)
         publish_more(made, "beside")
-        for number in range(1, len(FUNCTIONS) + 1):
+        for number in range(2, len(FUNCTIONS) + 1):
             stack.update(FUNCTIONS[:number])
             publish_more(made, f"update-{number}")
         made.program = os.environ["POSTHASTE_BIN"]
         publish_more(made, "new")
         stack.remove_deliver()
+        stack.drain()
         for number in range(len(FUNCTIONS) + 1):
             stack.update_back(FUNCTIONS[number:])
             publish_more(made, f"back-{number}")

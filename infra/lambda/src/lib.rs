@@ -4,10 +4,12 @@
 #![recursion_limit = "256"]
 
 pub mod both_queues;
+pub mod custom_resources;
 pub mod environment;
 pub mod functions;
 mod launch;
 pub mod log_files;
+pub mod made_queue;
 pub mod ownership;
 pub mod redelivery_backoff;
 pub mod sampling;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lambda_runtime::Error;
 use parking_lot::Mutex;
-use posthaste_aws::lambda::{Scheduled, StackChange, StackResource};
+use posthaste_aws::lambda::{Scheduled, StackChange};
 use posthaste_core::model::{Claim, STATE_OWNER_RENEWED, Timestamp};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError};
 use posthaste_services::{ClaimError, Ownership, UpdateError, timeout_at};
@@ -119,14 +119,15 @@ impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> Scheduled for Owned<R, S,
     }
 }
 
-impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> StackResource for Owned<R, S, C> {
-    /// The claim is one to the bucket: an update that names another bucket claims that one, and the
-    /// former claim ends by itself.
-    fn id(&self) -> String {
+impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> Owned<R, S, C> {
+    /// The physical id of the claim. The claim is one to the bucket: an update that names another
+    /// bucket claims that one, and the former claim ends by itself.
+    pub(crate) fn id(&self) -> String {
         format!("claim:{}", self.bucket)
     }
 
-    async fn change(
+    /// Makes the change of the claim that CloudFormation asks for.
+    pub(crate) async fn change(
         &self,
         change: StackChange,
         stack: &str,

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Response;
 use posthaste_aws::lambda::BatchHandler;
+use posthaste_aws::queue::SqsSetup;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_console::{Access, Console};
 use posthaste_core::api::problem::{Problem, ProblemKind};
@@ -32,11 +33,13 @@ use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
 use crate::both_queues::{BothQueues, OneQueue};
+use crate::custom_resources::Answering;
 use crate::environment::{
     DeadLetterEnvironment, DeliverEnvironment, LOG_DELAY, ManageEnvironment, MonitorEnvironment,
     PublishEnvironment, RecordEnvironment, WakeEnvironment,
 };
 use crate::log_files::{MergeFiles, WriteFiles};
+use crate::made_queue::MadeQueues;
 use crate::ownership::Owned;
 use crate::redelivery_backoff::{RedeliveryBackoff, Source};
 use crate::sampling::{MINUTE, Sampling};
@@ -91,8 +94,8 @@ pub type AwsWake = Wake<Aws>;
 /// monitor, as it is wired here.
 pub type AwsMonitor = Monitor<Aws, NoMachine, DrainReports<S3Store, SystemClock>>;
 
-/// monitor, sampling while its stack owns the state.
-pub type AwsSampling = Owned<Sampling<AwsMonitor, SystemClock>, S3Store, SystemClock>;
+/// monitor, sampling while its stack owns the state, and answering for the stack's resources.
+pub type AwsSampling = Answering<Sampling<AwsMonitor, SystemClock>, S3Store, SqsSetup, SystemClock>;
 
 /// publish, as the routes of its Function URL.
 pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Store) -> Router {
@@ -355,7 +358,9 @@ pub fn monitor(
     };
     let sampling = Sampling::new(monitor, interval, SystemClock);
     let (stack, bucket) = (environment.stack.clone(), state.bucket().to_owned());
-    Ok(Owned::new(sampling, stack, bucket, state, SystemClock))
+    let owned = Owned::new(sampling, stack, bucket, state, SystemClock);
+    let queues = MadeQueues::new(clients.queue_setup(), SystemClock);
+    Ok(Answering::new(owned, queues))
 }
 
 /// record, with its queue and its schedule. Old files are left to the bucket's lifecycle.
@@ -504,7 +509,7 @@ mod tests {
             let sampling =
                 monitor(&MonitorEnvironment::read(&read).unwrap().1, &clients, state).unwrap();
             assert_eq!(
-                sampling.run.interval,
+                sampling.owned.run.interval,
                 Duration::from_secs(secs),
                 "{profile}"
             );

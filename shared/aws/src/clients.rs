@@ -27,7 +27,7 @@ use aws_smithy_runtime_api::client::interceptors::SharedInterceptor;
 use aws_types::SdkConfig;
 use posthaste_ports::{Clock, QueueName};
 
-use crate::queue::{QueueUrls, SqsCalls, SqsQueue};
+use crate::queue::{QueueUrls, SqsCalls, SqsQueue, SqsSetup};
 use crate::store::S3Store;
 pub use answers::StackAnswers;
 use connector::LazyClient;
@@ -115,6 +115,12 @@ impl Clients {
             sends_groups: self.shared.sends_groups,
         };
         SqsQueue::new(calls, clock)
+    }
+
+    /// The requests that make a queue.
+    pub fn queue_setup(&self) -> SqsSetup {
+        let client = self.shared.sqs.get_or_init(|| self.shared.sqs_client());
+        SqsSetup::new(client.clone())
     }
 
     /// The object store in `bucket`.

@@ -17,4 +17,7 @@ pub use http::run_http;
 pub use queue_and_schedule::run_batches_and_schedule;
 pub use scheduled::{Scheduled, run_scheduled};
 pub use sqs_event::SqsBatch;
-pub use stack_changes::{StackChange, StackResource, run_scheduled_and_stack_changes};
+pub use stack_changes::{
+    CustomResource, ResourceAttributes, StackChange, StackResources,
+    run_scheduled_and_stack_changes,
+};

@@ -6,6 +6,7 @@ mod calls;
 mod coalesce;
 mod receive;
 mod replace;
+mod setup;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(crate) use calls::SqsCalls;
 use calls::{BatchCalls, SENDING};
 use receive::whole_secs;
 use replace::Replacer;
+pub use setup::{QueueAttributes, QueueSetup, SqsSetup};
 
 const REPLACING: &str = "replace a message";
 const CHANGING: &str = "change a visibility timeout";

@@ -18,6 +18,7 @@ STACK = SINK = SERVE = None
 CAUSED = set()
 
 CLOUD_EVENT = "application/cloudevents+json"
+CLOUD_EVENTS = "application/cloudevents-batch+json"
 
 DAY_MILLIS = 24 * 60 * 60 * 1000
 

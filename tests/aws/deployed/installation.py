@@ -56,17 +56,26 @@ class Installation:
         failed = (one for one in events if one["ResourceStatus"].endswith("FAILED"))
         return [f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason')}" for one in failed]
 
-    def update(self, **parameters):
-        """Deploys again with these parameters; all others keep their values."""
+    def update(self, template=None, **parameters):
+        """Deploys again with these parameters, and with another template where one is named; all other
+        parameters that it has keep their values."""
         [stack] = self.cloudformation.describe_stacks(StackName=self.name)["Stacks"]
         others = [one["ParameterKey"] for one in stack["Parameters"] if one["ParameterKey"] not in parameters]
+        by = {"UsePreviousTemplate": True}
+        if template:
+            others = [one for one in others if one in self.parameters_of(template)]
+            by = {"TemplateURL": f"{self.shared.environment['AWS_ENDPOINT_URL']}/{CODE_BUCKET}/{template}"}
         self.cloudformation.update_stack(
-            StackName=self.name, UsePreviousTemplate=True, Capabilities=CAPABILITIES,
+            StackName=self.name, **by, Capabilities=CAPABILITIES,
             Parameters=[{"ParameterKey": key, "UsePreviousValue": True} for key in others]
             + [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
         )
         if self.ended() != "UPDATE_COMPLETE":
             raise Refused("\n".join(self.failures()))
+
+    def parameters_of(self, template):
+        """The names of a template's parameters."""
+        return json.loads(self.shared.read(CODE_BUCKET, template))["Parameters"]
 
     def delete(self):
         """Deletes the stack as `sam delete` does, and answers the kinds of the resources that stay."""
@@ -106,20 +115,26 @@ class Installation:
         return json.loads(done.stdout)
 
     def publish(self, topic, event):
-        """Publishes an event, which must be acknowledged."""
+        """Publishes an event, or a list of them, which must be acknowledged."""
         key = self.posthaste("topics", "keys", topic)["key1"]
-        sent = {"aeg-sas-key": key, "content-type": case.CLOUD_EVENT}
+        kind = case.CLOUD_EVENTS if isinstance(event, list) else case.CLOUD_EVENT
+        sent = {"aeg-sas-key": key, "content-type": kind}
         url = f"{self.url('PublishUrl')}/topics/{topic}/events"
         answer = case.request("POST", url, sent, json.dumps(event).encode())
         if answer.status != 200:
             raise AssertionError(answer)
 
-    def switch_deliver(self, enabled):
-        """Switches the event source mapping of deliver."""
+    def switch_deliver(self, enabled, queue=""):
+        """Switches the event source mappings of deliver, or that of a queue by the end of its name."""
         functions = self.shared.client("lambda")
-        name = self.resources["DeliverFunction"]
-        [mapping] = functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
-        functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
+        for mapping in self.deliver_mappings():
+            if mapping["EventSourceArn"].endswith(queue):
+                functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
+
+    def deliver_mappings(self):
+        """The event source mappings of deliver."""
+        functions, name = self.shared.client("lambda"), self.resources["DeliverFunction"]
+        return functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
 
     def wake(self):
         self.shared.client("lambda").invoke(FunctionName=self.resources["WakeFunction"], Payload=b"{}")
@@ -131,14 +146,26 @@ class Installation:
         )
         return answer["Payload"].read().decode() if "FunctionError" in answer else None
 
-    def waiting_messages(self):
-        """How many messages the delivery queue has, whoever holds them."""
+    def waiting_messages(self, queue="deliveries"):
+        """How many messages a queue has, whoever holds them."""
         name = "ApproximateNumberOfMessages"
         names = [name, f"{name}NotVisible", f"{name}Delayed"]
-        counts = self.shared.client("sqs").get_queue_attributes(
-            QueueUrl=self.outputs["DeliveriesQueueUrl"], AttributeNames=names
-        )
-        return sum(int(count) for count in counts["Attributes"].values())
+        counts = self.queue_attributes(queue, names)
+        return sum(int(count) for count in counts.values())
+
+    def queue_attributes(self, queue, names=("All",)):
+        """Attributes of a queue, by the end of its name."""
+        sqs = self.shared.client("sqs")
+        answer = sqs.get_queue_attributes(QueueUrl=self.queue_url(queue), AttributeNames=list(names))
+        return answer.get("Attributes", {})
+
+    def queue_url(self, queue):
+        """The URL of a queue, by the end of its name, as a stack has it that adopted nothing."""
+        return self.outputs["DeliveriesQueueUrl"].removesuffix("deliveries") + queue
+
+    def send(self, queue, message):
+        """Puts a message straight into a queue."""
+        self.shared.client("sqs").send_message(QueueUrl=self.queue_url(queue), MessageBody=json.dumps(message))
 
 
 def all_events(cloudformation, stack):

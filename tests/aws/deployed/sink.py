@@ -22,6 +22,7 @@ class Sink:
     def __init__(self):
         self.requests = collections.defaultdict(queue.Queue)
         self.statuses = collections.defaultdict(queue.Queue)
+        self.held = {}
         sink = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -32,6 +33,8 @@ class Sink:
                 status = sink.next_status(self.path)
                 # Before the answer: whoever has it may ask at once what was received.
                 sink.requests[self.path].put(Received(self.path, dict(self.headers), body))
+                if held := sink.held.get(self.path):
+                    held.wait(PATIENCE_SECS)
                 self.send_response(status)
                 self.send_header("content-length", "0")
                 self.end_headers()
@@ -56,6 +59,14 @@ class Sink:
         """What the next requests to a path are answered."""
         for status in statuses:
             self.statuses[path].put(status)
+
+    def hold(self, path):
+        """Has requests to a path wait for their answers, until `release`."""
+        self.held[path] = threading.Event()
+
+    def release(self, path):
+        """Answers the requests to a path that wait, and all others at once again."""
+        self.held.pop(path).set()
 
     def next_status(self, path):
         try:

@@ -12,7 +12,9 @@ from installation import Installation
 
 KEY = "arn:aws:kms:us-east-1:000000000000:key/5c1e5c1e-5c1e-5c1e-5c1e-5c1e5c1e5c1e"
 
-QUEUES = ("DeliveriesQueueUrl", "DeadLettersQueueUrl", "RecordsQueueUrl", "RedriveQueueUrl")
+QUEUES = (
+    "DeliveriesQueueUrl", "DeliveriesSlowQueueUrl", "DeadLettersQueueUrl", "RecordsQueueUrl", "RedriveQueueUrl",
+)
 
 FUNCTIONS = ("publish", "deliver", "wake", "deadletter", "monitor", "manage", "record")
 
@@ -85,7 +87,8 @@ class Options(Case):
         for given, expected in steps:
             with self.subTest(given):
                 keyed.update(**given)
-                self.assertEqual((self.may_use_key(keyed), self.key_of_queue(keyed)), expected)
+                self.assertEqual((self.may_use_key(keyed), self.key_of_queue(keyed, "deliveries")), expected)
+                self.assertEqual(self.key_of_queue(keyed, "deliveries-slow"), expected[1])
         keyed.delete()
 
     def may_use_key(self, installation):
@@ -94,11 +97,9 @@ class Options(Case):
         policy = installation.shared.client("iam").get_role_policy(RoleName=role, PolicyName="deliver")
         return KEY in json.dumps(policy["PolicyDocument"])
 
-    def key_of_queue(self, installation):
-        """The key that encrypts the delivery queue."""
-        url = installation.outputs["DeliveriesQueueUrl"]
-        found = installation.shared.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
-        return found["Attributes"].get("KmsMasterKeyId")
+    def key_of_queue(self, installation, queue):
+        """The key that encrypts a queue. The emulator keeps an empty text, by which SQS takes a key away."""
+        return installation.queue_attributes(queue).get("KmsMasterKeyId") or None
 
     def test_queues_and_logs_are_encrypted_by_the_key_and_roles_may_use_it(self):
         queues, logs, roles = (self.stack.client(one) for one in ("sqs", "logs", "iam"))

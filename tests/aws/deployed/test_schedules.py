@@ -65,10 +65,13 @@ class Schedules(Case):
         self.sink.take(self.path)
 
     def mapping_of(self, function):
-        """A switch of a function's event source mapping."""
+        """A switch of the event source mapping by which a function reads its first queue."""
         functions = self.stack.client("lambda")
         name = self.stack.function(function)
-        [mapping] = functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
+        mapping, *_ = (
+            one for one in functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
+            if not one["EventSourceArn"].endswith("-slow")
+        )
         return lambda enabled: functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
 
     def test_wake_releases_a_parked_delivery_when_its_minute_has_come(self):

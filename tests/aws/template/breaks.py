@@ -74,6 +74,7 @@ def six_more_alarms(template):
 
 TLS = "PolicyDocument Statement 0 Condition Bool aws:SecureTransport"
 DELIVERIES = "Events Deliveries Properties"
+SLOW = "Events DeliveriesSlow Properties"
 
 BREAKS = {
     "visibility-covers-six-invocations-and-the-window": [
@@ -96,13 +97,15 @@ BREAKS = {
         property_of("DeliveriesQueue", "RedrivePolicy maxReceiveCount", 5),
         without("DeadLettersQueue", "RedrivePolicy"),
         property_of("RecordsQueue", "RedrivePolicy maxReceiveCount", 51),
+        without("DeliveriesSlow", "Attributes RedrivePolicy"),
     ],
     "the-redrive-queue-takes-from-its-sources-alone": [
         property_of("DeliveriesQueue", "QueueName", "renamed"),
         property_of("DeadLettersQueue", "RedriveAllowPolicy redrivePermission", "allowAll"),
         without("RedriveQueue", "RedriveAllowPolicy"),
-        without("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 3"),
-        property_of("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 3 Fn::Sub 1 Id", "any"),
+        without("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 1"),
+        without("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 4"),
+        property_of("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 4 Fn::Sub 1 Id", "any"),
     ],
     "queues-take-the-largest-message": [
         property_of("DeliveriesQueue", "MaximumMessageSize", 262_144),
@@ -119,12 +122,15 @@ BREAKS = {
         without("RecordsQueue", "KmsMasterKeyId"),
         property_of("DeliveriesQueue", "KmsDataKeyReusePeriodSeconds Fn::If 1", 86_400),
         property_of("DeadLettersQueue", "KmsMasterKeyId Fn::If 0", "HasKey"),
+        without("DeliveriesSlow", "Attributes SqsManagedSseEnabled"),
+        property_of("DeliveriesSlow", "Attributes KmsMasterKeyId Fn::If 0", "HasKey"),
     ],
     "queues-take-tls-only": [
         property_of("DeliveriesQueuePolicy", TLS, "true"),
         property_of("RedriveQueuePolicy", "Queues", [{"Ref": "DeliveriesQueue"}]),
         drop("Resources DeadLettersQueuePolicy"),
         drop("Resources RecordsQueuePolicy"),
+        drop("Resources DeliveriesSlowPolicy"),
     ],
     "buckets-are-private": [
         property_of("StateBucket", "PublicAccessBlockConfiguration BlockPublicPolicy", False),
@@ -148,6 +154,33 @@ BREAKS = {
         drop("Resources DeliveriesQueue DeletionPolicy"),
         put("Resources RedriveQueue UpdateReplacePolicy", "Delete"),
         put("Resources RecordsQueue DeletionPolicy", "Retain"),
+        put("Resources DeliveriesSlow DeletionPolicy", "RetainExceptOnCreate"),
+        drop("Resources DeliveriesSlow UpdateReplacePolicy"),
+    ],
+    "what-uses-the-slow-queue-is-made-after-it": [
+        put("Resources PublishFunction DependsOn", "StateClaim"),
+        put("Resources RecordFunction DependsOn", "StateClaim"),
+        put("Resources DeliveriesSlowPolicy DependsOn", "StateClaim"),
+        property_of("MonitorFunction", "Events EveryMinute Properties Input", {"Fn::Sub": "${DeliveriesQueue}"}),
+    ],
+    "the-slow-queue-is-made-by-monitor-as-its-neighbours-are": [
+        property_of("DeliveriesSlow", "ServiceToken", {"Fn::GetAtt": ["WakeFunction", "Arn"]}),
+        property_of("DeliveriesSlow", "QueueName", {"Fn::Sub": "${AWS::StackName}-slow"}),
+        property_of("DeliveriesSlow", "RedriveQueueUrl", {"Fn::Sub": "${QueueUrls.Value}-deadletters"}),
+        without("DeliveriesSlow", "ServiceTimeout"),
+        property_of("DeliveriesSlow", "Attributes VisibilityTimeout", "731"),
+    ],
+    "the-slow-lane-is-as-wide-as-was-asked-for": [
+        property_of("DeliverFunction", f"{SLOW} ScalingConfig MaximumConcurrency", 10),
+        property_of("MonitorFunction", "Environment Variables DELIVER_SLOW_MAXIMUM_CONCURRENCY", 10),
+        put("Conditions IsSlowNarrow", {"Condition": "IsDeliverNarrow"}),
+        without("DeliverFunction", f"{SLOW} Enabled"),
+        put("Conditions IsSlowRead", {"Fn::Equals": [{"Ref": "DeliverSlow"}, "on"]}),
+    ],
+    "deliver-reads-both-of-its-queues": [
+        without("DeliverFunction", "Events DeliveriesSlow"),
+        property_of("DeliverFunction", f"{SLOW} BatchSize", 10),
+        property_of("DeliverFunction", f"{SLOW} MaximumBatchingWindowInSeconds", 0),
     ],
     "adoption-is-all-or-nothing": [
         drop("Rules AdoptionNamesEveryBucket"),
@@ -174,7 +207,8 @@ BREAKS = {
         drop("Resources StateClaim"),
         without("StateClaim", "ServiceTimeout"),
         property_of("StateClaim", "StateBucket", {"Ref": "LogBucket"}),
-        drop("Resources DeliverFunction DependsOn"),
+        drop("Resources WakeFunction DependsOn"),
+        drop("Resources DeliveriesSlow DependsOn"),
         drop("Resources RedriveQueuePolicy DependsOn"),
         drop("Resources StateBucketPolicy DependsOn"),
         without("MonitorFunction", "Events EveryMinute Properties Input"),
@@ -212,6 +246,7 @@ BREAKS = {
     "concurrency-is-bounded-and-fits-what-is-reserved": [
         without("DeliverFunction", f"{DELIVERIES} ScalingConfig"),
         property_of("DeliverFunction", f"{DELIVERIES} ScalingConfig MaximumConcurrency", 1001),
+        property_of("DeliverFunction", "ReservedConcurrentExecutions Fn::If 1", {"Ref": "DeliverMaximumConcurrency"}),
         property_of("DeadletterFunction", "Events Redrive Properties ScalingConfig MaximumConcurrency", 3),
         property_of("RecordFunction", "Events Records Properties ScalingConfig MaximumConcurrency", 3),
         without("RecordFunction", "Events Records Properties ScalingConfig"),
@@ -284,6 +319,7 @@ BREAKS = {
     "each-level-has-its-alarms": [
         drop("Resources WakeErrorsAlarm"),
         drop("Resources DeadLettersRefusedAlarm"),
+        drop("Resources DeliveriesSlowAgeAlarm"),
         drop("Resources DeliveriesReturnedAlarm"),
         drop("Resources DeadLettersReturnedAlarm"),
         put("Resources DeliverErrorsAlarm Condition", "HasAllAlarms"),

@@ -4,6 +4,7 @@ it."""
 
 import copy
 import functools
+import json
 import logging
 import os
 import pathlib
@@ -51,6 +52,11 @@ TEXTS = {
 
 NOTHING = object()
 
+# A queue that monitor makes for the stack, from attributes as SQS takes them: each is a text.
+MADE_QUEUE = "Custom::Queue"
+NUMBERS = ("KmsDataKeyReusePeriodSeconds", "MaximumMessageSize", "MessageRetentionPeriod", "VisibilityTimeout")
+POLICIES = ("RedrivePolicy", "RedriveAllowPolicy")
+
 # The translator wants to know where it would deploy to.
 os.environ.setdefault("AWS_DEFAULT_REGION", PSEUDO["AWS::Region"])
 
@@ -81,10 +87,10 @@ def an_api_alone(template):
 
 def everything(template):
     """Every parameter at a value that is not its default: the last allowed one, the greatest, or one of
-    TEXTS. But for Tarpit, which does not go with an HTTP API, and KmsKeyUse, with which the key would encrypt
-    nothing."""
+    TEXTS. But for Tarpit, which does not go with an HTTP API, and KmsKeyUse and DeliverSlow, with which the key
+    would encrypt nothing and a queue would not be read."""
     given = {name: _unlike_default(name, one) for name, one in template["Parameters"].items()}
-    return {**given, "Tarpit": "advise", "KmsKeyUse": "encrypt"}
+    return {**given, "Tarpit": "advise", "KmsKeyUse": "encrypt", "DeliverSlow": "drain"}
 
 
 def a_key_that_only_decrypts(template):
@@ -137,14 +143,42 @@ class Stack:
         }
 
     def of(self, kind):
-        """The properties of the resources of one type, by name."""
-        return {name: one["Properties"] for name, one in self.resources.items() if one["Type"] == kind}
+        """The properties of the resources of one type, by name. A queue is one whoever makes it."""
+        found = {name: one["Properties"] for name, one in self.resources.items() if one["Type"] == kind}
+        if kind == "AWS::SQS::Queue":
+            found |= {name: self._as_queue(one) for name, one in self.of(MADE_QUEUE).items()}
+        return found
+
+    def queue_at(self, text):
+        """The queue that an ARN or a URL is of, or the text itself where it is of none of this stack."""
+        return self._names.get(text, text)
+
+    def _as_queue(self, made):
+        """The properties that CloudFormation would have for a queue that monitor makes."""
+        queue = {name: value for name, value in made["Attributes"].items() if value != ""}
+        queue |= {name: int(queue[name]) for name in NUMBERS if name in queue}
+        queue |= {name: json.loads(queue[name]) for name in POLICIES if name in queue}
+        if "SqsManagedSseEnabled" in queue:
+            queue["SqsManagedSseEnabled"] = queue["SqsManagedSseEnabled"] == "true"
+        if target := queue.get("RedrivePolicy", {}).get("deadLetterTargetArn"):
+            queue["RedrivePolicy"]["deadLetterTargetArn"] = self.queue_at(target)
+        return {"QueueName": made["QueueName"], **queue}
+
+    def properties(self, name, given):
+        """The properties of a resource, nothing if there is none, with other values for some parameters."""
+        resource = self.transformed["Resources"].get(name, {})
+        return self._asked(given)._resolve(resource.get("Properties", {}))
+
+    def _asked(self, given):
+        """This stack with other values for some parameters, without a transformation of its own."""
+        asked = copy.copy(self)
+        asked.parameters = self.parameters | {name: str(value) for name, value in given.items()}
+        return asked
 
     def refusals(self, given=None):
         """What CloudFormation says against the parameters, by the template's own Rules; with others for some
         that are `given`."""
-        asked = copy.copy(self)
-        asked.parameters = self.parameters | {name: str(value) for name, value in (given or {}).items()}
+        asked = self._asked(given or {})
         return [
             assertion["AssertDescription"]
             for one in self.written.get("Rules", {}).values()
@@ -158,7 +192,7 @@ class Stack:
         """ARNs and URLs of queues, by which a text is known as the resource that it means."""
         names = {}
         for name, one in self.transformed["Resources"].items():
-            if one["Type"] == "AWS::SQS::Queue" and self._holds(one.get("Condition")):
+            if one["Type"] in ("AWS::SQS::Queue", MADE_QUEUE) and self._holds(one.get("Condition")):
                 text = self._queue_name(name, one["Properties"].get("QueueName"))
                 account = PSEUDO["AWS::AccountId"]
                 names[f"arn:aws:sqs:{PSEUDO['AWS::Region']}:{account}:{text}"] = f"{name}.Arn"
@@ -236,6 +270,8 @@ class Stack:
         variable = self.written["Resources"].get(name, {})
         if (variable.get("Type"), attribute) == ("AWS::SSM::Parameter", "Value"):
             return self._resolve(variable["Properties"]["Value"])
+        if (variable.get("Type"), attribute) == (MADE_QUEUE, "DeliverConcurrency"):
+            return sum(self._resolve(variable["Properties"]["DeliverConcurrencies"]))
         return text
 
     def _named(self, name):

@@ -1,5 +1,5 @@
-//! Invocations by CloudFormation, for a custom resource of the function's own stack: the change,
-//! and its answer. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html>
+//! Invocations by CloudFormation, for custom resources of the function's own stack: the change, and
+//! its answer. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html>
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use posthaste_log::with_causes;
 use posthaste_ports::{Clock, ErrorKind, PortError};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::deadline;
 use super::invocations::{Failure, answer_each, contained};
@@ -42,20 +43,35 @@ pub enum StackChange {
     },
 }
 
-/// A custom resource.
-pub trait StackResource: Send + Sync + 'static {
-    /// The resource's physical id. After an update with another one, CloudFormation deletes that of
-    /// before.
-    fn id(&self) -> String;
+/// A custom resource, as the template has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct CustomResource {
+    /// The type, such as `Custom::StateClaim`.
+    #[serde(rename = "ResourceType", default)]
+    pub kind: String,
+    /// The properties. CloudFormation writes numbers and bools as texts.
+    #[serde(rename = "ResourceProperties", default)]
+    pub properties: Value,
+}
+
+/// Attributes of a custom resource, for `Fn::GetAtt` in the template.
+pub type ResourceAttributes = Map<String, Value>;
+
+/// The custom resources that a function answers for.
+pub trait StackResources: Send + Sync + 'static {
+    /// The physical id of a resource. After an update with another one, CloudFormation deletes that
+    /// of before.
+    fn id(&self, resource: &CustomResource) -> String;
 
     /// Makes the change for the stack of this id, until `deadline`, a time of the clock's
     /// `monotonic`. An error makes the deployment fail, with the error as its reason.
     fn change(
         &self,
+        resource: &CustomResource,
         change: StackChange,
         stack: &str,
         deadline: Duration,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    ) -> impl Future<Output = Result<ResourceAttributes, Error>> + Send;
 }
 
 /// An event of CloudFormation.
@@ -67,6 +83,8 @@ struct StackEvent {
     stack_id: String,
     request_id: String,
     logical_resource_id: String,
+    #[serde(flatten)]
+    resource: CustomResource,
     #[serde(flatten)]
     change: StackChange,
 }
@@ -89,9 +107,11 @@ struct Answer {
     stack_id: String,
     request_id: String,
     logical_resource_id: String,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    data: ResourceAttributes,
 }
 
-/// Answers invocations by CloudFormation for a resource, and all others as
+/// Answers invocations by CloudFormation for resources, and all others as
 /// [`run_scheduled`](super::run_scheduled) does, one after the other, until the Runtime API is
 /// gone.
 pub async fn run_scheduled_and_stack_changes<S, C>(
@@ -100,7 +120,7 @@ pub async fn run_scheduled_and_stack_changes<S, C>(
     clock: C,
 ) -> Result<(), Error>
 where
-    S: Scheduled + StackResource,
+    S: Scheduled + StackResources,
     C: Clock,
 {
     let work = async |event: StackOrSchedule, context: &Context| match event {
@@ -139,15 +159,15 @@ async fn sent<C: Clock>(
 /// Makes the change, and renders its answer. A deployment waits for an answer, so that there is one
 /// whatever happens.
 async fn answer(
-    resource: &impl StackResource,
+    resources: &impl StackResources,
     event: StackEvent,
     deadline: Duration,
 ) -> (String, Bytes) {
-    let made = contained(resource.change(event.change, &event.stack_id, deadline)).await;
-    let reason = match made {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(with_causes(&*error)),
-        Err(panicked) => Some(with_causes(&panicked)),
+    let change = resources.change(&event.resource, event.change, &event.stack_id, deadline);
+    let (data, reason) = match contained(change).await {
+        Ok(Ok(attributes)) => (attributes, None),
+        Ok(Err(error)) => (Map::new(), Some(with_causes(&*error))),
+        Err(panicked) => (Map::new(), Some(with_causes(&panicked))),
     };
     if let Some(reason) = &reason {
         tracing::error!(reason, "change of the stack refused");
@@ -160,10 +180,11 @@ async fn answer(
         },
         reason: reason
             .map(|reason| reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned()),
-        physical_resource_id: resource.id(),
+        physical_resource_id: resources.id(&event.resource),
         stack_id: event.stack_id,
         request_id: event.request_id,
         logical_resource_id: event.logical_resource_id,
+        data,
     };
     // Texts: serialising them cannot fail.
     (
@@ -185,15 +206,27 @@ mod tests {
     /// Takes creations, refuses deletions, and panics at updates.
     struct Moody;
 
-    impl StackResource for Moody {
-        fn id(&self) -> String {
+    impl StackResources for Moody {
+        fn id(&self, resource: &CustomResource) -> String {
+            assert_eq!(resource.kind, "Custom::StateClaim");
             "the id".to_owned()
         }
 
-        async fn change(&self, change: StackChange, stack: &str, _: Duration) -> Result<(), Error> {
+        async fn change(
+            &self,
+            resource: &CustomResource,
+            change: StackChange,
+            stack: &str,
+            _: Duration,
+        ) -> Result<ResourceAttributes, Error> {
             assert_eq!(stack, "the stack");
+            let properties = json!({ "ServiceToken": "arn" });
+            assert_eq!(resource.properties, properties);
             match change {
-                StackChange::Create => Ok(()),
+                StackChange::Create => {
+                    let attributes = json!({ "Height": 7 }).as_object().cloned();
+                    Ok(attributes.unwrap_or_default())
+                }
                 StackChange::Update => panic!("on purpose"),
                 StackChange::Delete { id } => {
                     Err(Error::from(format!("{id} stays: {}", "é".repeat(2000))))
@@ -224,7 +257,7 @@ mod tests {
     async fn a_change_is_answered_with_the_ids_of_its_question() {
         let expected = json!({
             "Status": "SUCCESS", "PhysicalResourceId": "the id", "StackId": "the stack",
-            "RequestId": "the request", "LogicalResourceId": "StateClaim",
+            "RequestId": "the request", "LogicalResourceId": "StateClaim", "Data": { "Height": 7 },
         });
         assert_eq!(answered("Create").await, expected);
     }
@@ -233,6 +266,7 @@ mod tests {
     async fn a_refusal_and_a_panic_are_answers_too() {
         let refused = answered("Delete").await;
         assert_eq!(refused["Status"], "FAILED");
+        assert_eq!(refused.get("Data"), None);
         let reason = refused["Reason"].as_str().unwrap();
         assert!(
             reason.starts_with("the id stays: é") && reason.len() <= REASON_BYTES_MAX,

@@ -110,11 +110,56 @@ PARTS = {
 @rule
 def what_uses_a_queue_is_made_after_it(stack):
     """Queues are referred to by their names, which alone make nothing wait."""
-    resources = stack.transformed["Resources"]
+    graph = dependencies(stack)
     for queue in stack.of("AWS::SQS::Queue"):
+        if queue == SLOW:
+            continue
         for name in ("QueueArns", "QueueUrls"):
-            if name not in resources or not waits(resources, name, queue):
+            if name not in graph or not waits(graph, name, queue):
                 yield f"{name}: may be there before {queue}"
+
+
+# The queue that monitor makes, after the claim and before whatever uses it. What counts it may be there before.
+SLOW = "DeliveriesSlow"
+USERS = ("AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function", "AWS::SQS::QueuePolicy", "AWS::Events::Rule")
+
+# The schedule of monitor, which counts the queue.
+COUNTING = "MonitorFunctionEveryMinute"
+
+
+@rule
+def what_uses_the_slow_queue_is_made_after_it(stack):
+    graph = dependencies(stack)
+    for name, one in stack.resources.items():
+        text = json.dumps(one["Properties"])
+        uses = f'"{SLOW}"' in text or f'"{SLOW}.Arn"' in text or name == COUNTING
+        if one["Type"] in USERS and name not in SERVING and uses:
+            if not waits(graph, name, SLOW):
+                yield f"{name}: may be there before {SLOW}"
+
+
+@rule
+def the_slow_queue_is_made_by_monitor_as_its_neighbours_are(stack):
+    made = stack.resources.get(SLOW, {"Properties": {}})
+    expected = {
+        "ServiceToken": "MonitorFunction.Arn", "QueueName": f"{queue_prefix(stack)}-deliveries-slow",
+        "QueueArn": f"{SLOW}.Arn", "RedriveQueueUrl": stack.queue_at(f"{URLS}{queue_prefix(stack)}-redrive"),
+    }
+    found = {name: made["Properties"].get(name) for name in expected}
+    if found != expected:
+        yield f"{SLOW}: is {found}, expected {expected}"
+    timeout = stack.of("AWS::Lambda::Function")["MonitorFunction"]["Timeout"]
+    if not timeout < made["Properties"].get("ServiceTimeout", 0) <= 4 * timeout:
+        yield f"{SLOW}: is waited for {made['Properties'].get('ServiceTimeout')} s"
+    quick = stack.of("AWS::SQS::Queue").get("DeliveriesQueue")
+    slow = stack.of("AWS::SQS::Queue").get(SLOW, {})
+    names = {one for one in (quick or {}) if one != "QueueName"}
+    if quick and {one: slow.get(one) for one in names} != {one: quick[one] for one in names}:
+        yield f"{SLOW}: {slow}, expected what DeliveriesQueue has"
+
+
+def queue_prefix(stack):
+    return stack.parameters["AdoptFrom"] or STACK
 
 
 @rule
@@ -126,8 +171,9 @@ def two_stacks_never_work_on_one_state(stack):
     timeout = stack.of("AWS::Lambda::Function")["MonitorFunction"]["Timeout"]
     if not timeout < claim["Properties"].get("ServiceTimeout", 0) <= 4 * timeout:
         yield f"{CLAIM}: is waited for {claim['Properties'].get('ServiceTimeout')} s"
+    graph = dependencies(stack)
     for name in stack.resources:
-        if not is_before(stack, name) and not waits(stack.transformed["Resources"], name, CLAIM):
+        if not is_before(stack, name) and not waits(graph, name, CLAIM):
             yield f"{name}: does not wait for the claim to the state"
 
 
@@ -139,18 +185,24 @@ def is_before(stack, name):
 SERVING = ("MonitorFunction", "MonitorFunctionEventInvokeConfig")
 
 
-def waits(resources, name, target, seen=()):
-    """Whether a resource is made after another, by what it names or depends on."""
-    if name == target:
-        return True
-    one = resources[name]
-    depends = one.get("DependsOn", [])
-    text = json.dumps(one.get("Properties", {}))
-    named = set([depends] if isinstance(depends, str) else depends) | {
+def dependencies(stack):
+    """What each resource is made after, by what it names or depends on."""
+    resources = stack.transformed["Resources"]
+    return {name: named_by(one, resources) for name, one in resources.items()}
+
+
+def named_by(resource, resources):
+    depends = resource.get("DependsOn", [])
+    text = json.dumps(resource.get("Properties", {}))
+    return sorted(set([depends] if isinstance(depends, str) else depends) | {
         other for other in resources if f'"{other}"' in text or "${" + other in text
-    }
-    return any(
-        waits(resources, other, target, (*seen, name))
-        for other in sorted(named)
+    })
+
+
+def waits(graph, name, target, seen=()):
+    """Whether a resource is made after another."""
+    return name == target or any(
+        waits(graph, other, target, (*seen, name))
+        for other in graph.get(name, [])
         if other not in (*seen, name)
     )

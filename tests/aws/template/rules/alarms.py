@@ -17,6 +17,7 @@ LEVELS = ("none", "essential", "all")
 ESSENTIAL = {
     ("Throttles", "PublishFunction"),
     ("ApproximateAgeOfOldestMessage", "posthaste-deliveries"),
+    ("ApproximateAgeOfOldestMessage", "posthaste-deliveries-slow"),
     ("ApproximateAgeOfOldestMessage", "posthaste-deadletters"),
     ("OldestUnwrittenDeadLetterInSeconds",),
     ("OldestReturnedMessageInSeconds", "deliver"),

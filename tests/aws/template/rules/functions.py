@@ -18,7 +18,10 @@ def deliver_alone_may_loop(stack):
 @rule
 def concurrency_is_bounded_and_fits_what_is_reserved(stack):
     for name, function in functions(stack).items():
-        mine = {key: one for key, one in sources(stack).items() if one["FunctionName"] == name}
+        mine = {
+            key: one for key, one in sources(stack).items()
+            if one["FunctionName"] == name and one.get("Enabled", True)
+        }
         wanted = [one.get("ScalingConfig", {}).get("MaximumConcurrency") for one in mine.values()]
         if None in wanted:
             yield f"{name}: an event source has no MaximumConcurrency"
@@ -28,10 +31,37 @@ def concurrency_is_bounded_and_fits_what_is_reserved(stack):
 
 
 def others(stack, name):
-    """The invocations at once beside those of event sources: one of the function's schedule, and one of each
-    custom resource that it answers for. CloudFormation asks while a run of the schedule may last."""
+    """The invocations at once beside those of event sources: one of the function's schedule, and one of the
+    custom resources that it answers for, which come one after the other. CloudFormation asks while a run of
+    the schedule may last."""
     asked = [one["Properties"].get("ServiceToken") for one in stack.resources.values()]
-    return (name in scheduled_functions(stack)) + asked.count(f"{name}.Arn")
+    return (name in scheduled_functions(stack)) + (f"{name}.Arn" in asked)
+
+
+@rule
+def the_slow_lane_is_as_wide_as_was_asked_for(stack):
+    for quick, slow, expected in ((50, 10, 10), (9, 10, 2), (2, 10, 2), (9, 4, 4), (10, 10, 10)):
+        given = {"DeliverMaximumConcurrency": quick, "DeliverSlowMaximumConcurrency": slow}
+        lane = stack.properties("DeliverFunctionDeliveriesSlow", given)
+        found = lane.get("ScalingConfig", {}).get("MaximumConcurrency")
+        variables = stack.properties("MonitorFunction", given)["Environment"]["Variables"]
+        told = variables.get("DELIVER_SLOW_MAXIMUM_CONCURRENCY")
+        if (found, told) != (expected, expected):
+            yield f"{given}: {found} at once, and monitor counts with {told}"
+    for asked, is_read in (("on", True), ("drain", True), ("off", False)):
+        lane = stack.properties("DeliverFunctionDeliveriesSlow", {"DeliverSlow": asked})
+        if lane.get("Enabled") is not is_read:
+            yield f"DeliverSlow={asked}: the queue is {'not ' if is_read else ''}read"
+
+
+@rule
+def deliver_reads_both_of_its_queues(stack):
+    mine = {one["EventSourceArn"]: one for one in sources(stack).values() if one["FunctionName"] == "DeliverFunction"}
+    if sorted(mine) != ["DeliveriesQueue.Arn", "DeliveriesSlow.Arn"]:
+        yield f"deliver reads {sorted(mine)}"
+    slow = mine.get("DeliveriesSlow.Arn", {})
+    if (slow.get("BatchSize"), slow.get("MaximumBatchingWindowInSeconds")) != (100, 1):
+        yield f"deliver reads the slow queue as {slow}"
 
 
 @rule

@@ -3,7 +3,7 @@
 import re
 
 from rules import rule
-from stack import PSEUDO, ROOT
+from stack import MADE_QUEUE, PSEUDO, ROOT
 
 # AWS's advice for queues that Lambda reads.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -110,6 +110,9 @@ def queues_outlive_the_stack(stack):
     for name, one in stack.resources.items():
         if one["Type"] == "AWS::SQS::Queue" and not outlives(one):
             yield f"{name}: would go with the stack, and with it what was acknowledged"
+        # An update that fails is undone when deliveries may be in it.
+        if one["Type"] == MADE_QUEUE and not outlives(one, "Retain"):
+            yield f"{name}: would go with an update that failed, and with it what was acknowledged"
 
 
 def outlives(resource, deletion="RetainExceptOnCreate"):

@@ -99,6 +99,7 @@ def outputs_say_where_everything_is(stack):
         "DeadLetterBucketName": "DeadLetterBucket",
         "LogBucketName": "LogBucket",
         "DeliveriesQueueUrl": "DeliveriesQueue",
+        "DeliveriesSlowQueueUrl": "DeliveriesSlow",
         "DeadLettersQueueUrl": "DeadLettersQueue",
         "RecordsQueueUrl": "RecordsQueue",
         "RedriveQueueUrl": "RedriveQueue",

@@ -100,8 +100,8 @@ const THREE_LOADS: &str = "\
 | the delivery log, with payloads | $0.36 | $12.78 | $49.48 |
 | whatever is published | $1.93 | $1.93 | $1.93 |
 | what leaves AWS | $0.04 | $4.20 | $41.99 |
-| alarms and metrics | $5.70 | $5.70 | $5.70 |
-| all | **$8.99** | **$89.72** | **$473.16** |
+| alarms and metrics | $5.80 | $5.80 | $5.80 |
+| all | **$9.09** | **$89.82** | **$473.06** |
 ";
 
 #[test]

@@ -1,0 +1,176 @@
+//! monitor with the custom resources of its stack that it answers for: the claim to the state, and
+//! the queue of slow deliveries.
+
+use std::time::Duration;
+
+use lambda_runtime::Error;
+use posthaste_aws::lambda::{
+    CustomResource, ResourceAttributes, Scheduled, StackChange, StackResources,
+};
+use posthaste_aws::queue::QueueSetup;
+use posthaste_ports::{Clock, ObjectStore};
+
+use crate::made_queue::MadeQueues;
+use crate::ownership::Owned;
+
+/// The type of the queue in the template. All others are the claim.
+const QUEUE: &str = "Custom::Queue";
+
+/// A function that answers for custom resources.
+#[derive(Debug)]
+pub struct Answering<R, S, Q, C> {
+    pub(crate) owned: Owned<R, S, C>,
+    queues: MadeQueues<Q, C>,
+}
+
+impl<R, S, Q, C> Answering<R, S, Q, C> {
+    /// `owned`, which answers for its claim, and for what `queues` makes.
+    pub fn new(owned: Owned<R, S, C>, queues: MadeQueues<Q, C>) -> Self {
+        Self { owned, queues }
+    }
+}
+
+impl<R, S, Q, C> Scheduled for Answering<R, S, Q, C>
+where
+    R: Scheduled,
+    S: ObjectStore + 'static,
+    Q: QueueSetup,
+    C: Clock,
+{
+    async fn run(&self, deadline: Duration) -> Result<(), Error> {
+        self.owned.run(deadline).await
+    }
+}
+
+impl<R, S, Q, C> StackResources for Answering<R, S, Q, C>
+where
+    R: Scheduled,
+    S: ObjectStore + 'static,
+    Q: QueueSetup,
+    C: Clock,
+{
+    fn id(&self, resource: &CustomResource) -> String {
+        if resource.kind == QUEUE {
+            MadeQueues::<Q, C>::id(&resource.properties)
+        } else {
+            self.owned.id()
+        }
+    }
+
+    /// A queue outlives its stack: what waits in it was acknowledged.
+    async fn change(
+        &self,
+        resource: &CustomResource,
+        change: StackChange,
+        stack: &str,
+        deadline: Duration,
+    ) -> Result<ResourceAttributes, Error> {
+        match change {
+            change if resource.kind != QUEUE => {
+                self.owned.change(change, stack, deadline).await?;
+                Ok(ResourceAttributes::new())
+            }
+            StackChange::Delete { .. } => Ok(ResourceAttributes::new()),
+            StackChange::Create | StackChange::Update => {
+                Ok(self.queues.make(&resource.properties, deadline).await?)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_aws::queue::QueueAttributes;
+    use posthaste_core::model::Timestamp;
+    use posthaste_core::stored::layout::OWNER;
+    use posthaste_ports::PortError;
+    use posthaste_testkit::ManualClock;
+    use posthaste_testkit::memory::MemoryStore;
+    use serde_json::json;
+
+    use super::*;
+
+    const LATER: Duration = Duration::from_mins(1);
+
+    struct Idle;
+
+    impl Scheduled for Idle {
+        async fn run(&self, _: Duration) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    /// Takes every request.
+    struct Taking;
+
+    impl QueueSetup for Taking {
+        async fn redrive_allow_policy(&self, _: &str) -> Result<Option<String>, PortError> {
+            Ok(None)
+        }
+
+        async fn create(&self, name: &str) -> Result<String, PortError> {
+            Ok(name.to_owned())
+        }
+
+        async fn set(&self, _: &str, _: QueueAttributes) -> Result<(), PortError> {
+            Ok(())
+        }
+    }
+
+    fn answering(store: &MemoryStore) -> Answering<Idle, MemoryStore, Taking, ManualClock> {
+        let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
+        let bucket = "state".to_owned();
+        let owned = Owned::new(Idle, None, bucket, store.clone(), clock.clone());
+        Answering::new(owned, MadeQueues::new(Taking, clock))
+    }
+
+    fn queue() -> CustomResource {
+        CustomResource {
+            kind: QUEUE.to_owned(),
+            properties: json!({
+                "QueueName": "slow", "QueueArn": "arn:slow", "RedriveQueueUrl": "redrive",
+                "Attributes": {}, "DeliverConcurrencies": ["5", "2"],
+            }),
+        }
+    }
+
+    fn deleted(id: &str) -> StackChange {
+        StackChange::Delete { id: id.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn queue_is_made_beside_the_claim_and_never_deleted() {
+        let store = MemoryStore::default();
+        let answering = answering(&store);
+        let queue = queue();
+        assert_eq!(answering.id(&queue), "slow");
+        let made = answering
+            .change(&queue, StackChange::Create, "stack", LATER)
+            .await;
+        assert_eq!(made.unwrap()["DeliverConcurrency"], 7);
+        let left = answering
+            .change(&queue, deleted("slow"), "stack", LATER)
+            .await;
+        assert_eq!(left.unwrap(), ResourceAttributes::new());
+        assert!(store.get(OWNER).await.unwrap().is_none());
+    }
+
+    /// Also where a template of before says no type.
+    #[tokio::test]
+    async fn any_other_resource_is_the_claim() {
+        let store = MemoryStore::default();
+        let answering = answering(&store);
+        let claim = CustomResource::default();
+        assert_eq!(answering.id(&claim), "claim:state");
+        let made = answering
+            .change(&claim, StackChange::Create, "stack", LATER)
+            .await;
+        assert_eq!(made.unwrap(), ResourceAttributes::new());
+        assert!(store.get(OWNER).await.unwrap().is_some());
+        answering
+            .change(&claim, deleted("claim:state"), "stack", LATER)
+            .await
+            .unwrap();
+        assert!(store.get(OWNER).await.unwrap().is_none());
+    }
+}
