@@ -5,7 +5,8 @@ use posthaste_core::circuit::{Condition, Target};
 use posthaste_core::health::{HealthBook, book_key};
 use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
 use posthaste_core::release::recovery::{is_unprobed, is_well};
-use posthaste_ports::{Clock, Ports};
+use posthaste_core::stored::layout;
+use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 
 use crate::ports::WakePorts;
 
@@ -49,6 +50,17 @@ pub(crate) async fn takes_requests<P: Ports>(
         }
     }
     false
+}
+
+/// Whether deliveries of a subscription are held. One of them is the probe of its endpoint, and all
+/// of them go before its dead letters.
+pub(crate) async fn holds_deliveries<P: Ports>(
+    ports: &WakePorts<P>,
+    subscription: &Subscription,
+) -> Result<bool, PortError> {
+    let held = layout::held_of(&subscription.topic, &subscription.name);
+    let listed = ports.state.list(&held, None, 1).await?;
+    Ok(!listed.objects.is_empty())
 }
 
 /// The conditions of an endpoint's link and of the subscription on it, read again if they are old.

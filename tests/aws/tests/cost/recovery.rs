@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::bill::Requests;
 use crate::prices::{S3_GET, S3_PUT, SQS_FAIR_REQUEST};
-use crate::world::{World, topic_name};
+use crate::world::{World, identity, topic_name};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -64,7 +64,7 @@ async fn recovery_of_a_thousand_letters_asks_for_so_much() {
     let outage = OutageLetters {
         topic: topic.clone(),
         subscription: subscription.clone(),
-        identity: world.identity(),
+        identity: Some(identity()),
         outage_since: began,
         letters: (OBJECTS * LETTERS_OF_OBJECT) as u64,
         written_at: began,

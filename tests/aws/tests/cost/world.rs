@@ -354,15 +354,6 @@ impl World {
         self.double.object(STATE, key)
     }
 
-    /// The identity of each subscription of the topic.
-    pub(crate) fn identity(&self) -> Option<Identity> {
-        let id = CreationId::new([7; CREATION_ID_BYTES]);
-        Some(Identity {
-            topic: id,
-            subscription: id,
-        })
-    }
-
     /// One invocation of publish with these events in one request.
     pub(crate) async fn publish(&mut self, events: &[String]) {
         self.publish_named(events, None).await;
@@ -510,6 +501,15 @@ fn settings(endpoint: &str) -> AwsSettings {
         Some(value.to_owned())
     })
     .expect("settings that make sense")
+}
+
+/// The identity of each subscription of the topic.
+pub(crate) fn identity() -> Identity {
+    let id = CreationId::new([7; CREATION_ID_BYTES]);
+    Identity {
+        topic: id,
+        subscription: id,
+    }
 }
 
 /// The topic's record with these subscriptions.

@@ -11,6 +11,7 @@ use posthaste_services::replay::{LetterObject, letter_objects};
 use super::look::Look;
 use super::marked::Marked;
 use crate::jobs::replays::{Chosen, Receiver, ReplayError, pick, read, send};
+use crate::jobs::standing::holds_deliveries;
 
 /// Most pages of objects that are listed for one probe.
 const PAGES_MAX: usize = 10;
@@ -27,6 +28,11 @@ pub(super) async fn probe<P: Ports>(
 ) -> Result<(), ReplayError> {
     let link = to.subscription.endpoint.link().to_string();
     if look.probed.contains(&link) {
+        return Ok(());
+    }
+    // What is held is the probe, also a letter that was sent before.
+    let is_held = holds_deliveries(look.run.ports, &to.subscription).await;
+    if is_held.map_err(ReplayError::Store)? {
         return Ok(());
     }
     let Some(probe) = send_letter(look, &marked.mark, to).await? else {

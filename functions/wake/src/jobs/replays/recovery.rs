@@ -5,9 +5,10 @@ use posthaste_core::release::recovery::RecoveryRules;
 use posthaste_core::release::recovery_room;
 use posthaste_core::stored::RecoveryOrigin;
 use posthaste_core::stored::layout;
-use posthaste_ports::{ObjectStore, Ports, QueueReceiver};
+use posthaste_ports::{Ports, QueueReceiver};
 
 use super::records::ReplayError;
+use crate::jobs::standing::holds_deliveries;
 use crate::run::Run;
 
 /// Which letters are recovered, by the subscription as it is now.
@@ -31,9 +32,8 @@ pub(super) async fn room<P: Ports>(
     subscription: &Subscription,
 ) -> Result<usize, ReplayError> {
     let ports = run.ports;
-    let held = layout::held_of(&subscription.topic, &subscription.name);
-    let held = ports.state.list(&held, None, 1).await;
-    if !held.map_err(ReplayError::Store)?.objects.is_empty() {
+    let is_held = holds_deliveries(ports, subscription).await;
+    if is_held.map_err(ReplayError::Store)? {
         return Ok(0);
     }
     let name = layout::folder(&subscription.topic, &subscription.name);
