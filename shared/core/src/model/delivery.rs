@@ -139,6 +139,16 @@ pub struct Scheduled {
 }
 
 impl Marks {
+    /// The life of the event where that did not begin with its acceptance: it was sent again, or
+    /// published for later.
+    pub fn life_begun(&self) -> Option<EarlierLife> {
+        let released = self.scheduled.as_ref().map(|scheduled| EarlierLife {
+            accepted_at: scheduled.at,
+            recoveries: 0,
+        });
+        self.earlier.or(released)
+    }
+
     /// Whether the event was published for later and taken back.
     pub fn is_cancelled(&self) -> bool {
         self.scheduled

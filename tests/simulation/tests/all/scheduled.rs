@@ -360,6 +360,30 @@ async fn clock_that_is_set_back_moves_no_time_that_was_named() {
     assert!(*at >= not_before && *at < not_before + 2 * MINUTE);
 }
 
+/// Recovery counts from the time at which the event was to be sent, however long before that it was
+/// published.
+#[tokio::test]
+async fn letter_says_when_the_life_of_its_event_began() {
+    let world = world_with(
+        json!({}),
+        json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } }),
+    )
+    .await;
+    world.endpoint.answer([Answer::Status(503)]);
+    let not_before = schedule(&world, "e", 20 * DAY).await;
+    pass_days(&world, 19).await;
+    world.pass_by(MINUTE, DAY + 5 * MINUTE).await;
+    assert_eq!(world.letters().await.len(), 1);
+    let (_, object) = &world.buried().await[0];
+    let letters: Value = serde_json::from_slice(object).unwrap();
+    let begun = letters[0]["firstpublishtime"].as_str().expect("a time");
+    let begun = Timestamp::parse(begun).unwrap();
+    assert!(
+        begun >= not_before && begun < not_before + 2 * MINUTE,
+        "{begun}"
+    );
+}
+
 #[tokio::test]
 async fn subscription_that_was_deleted_gets_nothing_later() {
     let world = world().await;

@@ -142,7 +142,7 @@ pub(super) fn members(letter: &DeadLetter, entry: &Entry) -> Vec<(&'static str, 
     members.push((names.key, text(&entry.key)));
     members.push((names.webhook_id, text(&entry.webhook_id())));
     members.extend(letter.outage_since.map(|at| (names.outage, time(at))));
-    if let Some(earlier) = entry.marks.earlier {
+    if let Some(earlier) = entry.marks.life_begun() {
         members.push((names.first_published, time(earlier.accepted_at)));
         if earlier.recoveries > 0 {
             members.push((names.recoveries, earlier.recoveries.to_string()));
