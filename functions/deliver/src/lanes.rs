@@ -37,6 +37,13 @@ impl<Q> Clone for DeliveryQueues<Q> {
 }
 
 impl<Q> DeliveryQueues<Q> {
+    pub(crate) fn new(quick: &Arc<Q>, slow: Option<Q>) -> Self {
+        Self {
+            quick: Arc::clone(quick),
+            slow: slow.map(Arc::new),
+        }
+    }
+
     /// The queue of an invocation's messages.
     pub(crate) fn of(&self, invocation: &Invocation) -> &Q {
         match (invocation.lane, &self.slow) {
@@ -59,18 +66,21 @@ pub(crate) struct LaneWatch<P: Ports> {
 }
 
 impl<P: Ports> LaneWatch<P> {
-    pub(crate) fn new(
-        lanes: Lanes<P::Store, P::Clock>,
-        clock: P::Clock,
-        of: &DeliverSettings,
-    ) -> Self {
-        Self {
-            lanes,
-            clock,
-            slow_after: of.slow_after,
-            mode: of.slow_lane,
+    /// The watch of a worker; `None` where there is one lane.
+    pub(crate) fn over(
+        queues: &DeliveryQueues<P::Queue>,
+        state: &Arc<P::Store>,
+        clock: &P::Clock,
+        settings: &DeliverSettings,
+    ) -> Option<Arc<Self>> {
+        queues.slow.as_ref()?;
+        Some(Arc::new(Self {
+            lanes: Lanes::new(Arc::clone(state), clock.clone()),
+            clock: clock.clone(),
+            slow_after: settings.slow_after,
+            mode: settings.slow_lane,
             has_cleared: AtomicBool::new(false),
-        }
+        }))
     }
 
     /// The targets that are slow, for an invocation; `None` where the lane is drained. For a message

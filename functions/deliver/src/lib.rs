@@ -28,9 +28,7 @@ use std::time::Duration;
 use posthaste_core::attempt::Jitter;
 use posthaste_core::lane::Lane;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
-use posthaste_services::{
-    Activity, DrainMeter, Lanes, LinkHealth, Registry, WakeSignaller, stop_at,
-};
+use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, WakeSignaller, stop_at};
 use tokio_util::sync::CancellationToken;
 
 use circuit::Circuit;
@@ -188,14 +186,8 @@ impl<P: Ports> Deliver<P> {
             drain,
         } = ports;
         let (queue, state) = (Arc::new(queue), Arc::new(state));
-        let queues = DeliveryQueues {
-            quick: queue.clone(),
-            slow: slow_queue.map(Arc::new),
-        };
-        let lanes = queues.slow.is_some().then(|| {
-            let lanes = Lanes::new(state.clone(), clock.clone());
-            Arc::new(LaneWatch::new(lanes, clock.clone(), &settings))
-        });
+        let queues = DeliveryQueues::new(&queue, slow_queue);
+        let lanes = LaneWatch::over(&queues, &state, &clock, &settings);
         let (registry, webhook) = (Arc::new(registry), Arc::new(webhook));
         let stopped = CancellationToken::new();
         let payloads = Arc::new(PayloadReader::new(state.clone(), clock.clone(), &settings));
@@ -217,13 +209,8 @@ impl<P: Ports> Deliver<P> {
         let current =
             CurrentSubscriptions::new(registry.clone(), clock.clone(), settings.disabling);
         let current = Arc::new(current);
-        let notice_ports = Arc::new(NoticePorts {
-            queue,
-            state: state.clone(),
-            registry: registry.clone(),
-            clock: clock.clone(),
-            entropy: entropy.clone(),
-        });
+        let notice_ports = NoticePorts::new(queue, &state, &registry, &clock, &entropy);
+        let notice_ports = Arc::new(notice_ports);
         Self {
             receiver: Receiver {
                 queues: queues.clone(),

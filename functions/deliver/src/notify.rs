@@ -37,6 +37,22 @@ enum DroppedNoticeError {
 }
 
 impl<P: Ports> NoticePorts<P> {
+    pub(crate) fn new(
+        queue: Arc<P::Queue>,
+        state: &Arc<P::Store>,
+        registry: &Arc<Registry<P::Store, P::Clock>>,
+        clock: &P::Clock,
+        entropy: &P::Entropy,
+    ) -> Self {
+        Self {
+            queue,
+            state: Arc::clone(state),
+            registry: Arc::clone(registry),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+        }
+    }
+
     pub(crate) fn notifier(&self) -> Notifier<'_, P::Queue, P::Store, P::Clock, P::Entropy> {
         let Self {
             queue,

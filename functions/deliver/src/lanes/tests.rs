@@ -4,6 +4,7 @@ use bytes::Bytes;
 use futures_util::future::select;
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
+use posthaste_core::circuit::HealthSettings;
 use posthaste_core::lane::SLOW_FOR;
 use posthaste_core::model::{Delivery, DeliveryLogMode, Link, Payload};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
@@ -120,7 +121,7 @@ impl World {
             records: queue(QueueName::Records, "records"),
             state: self.store("state", plan),
             registry: Registry::new(topics, self.clock.clone(), Duration::ZERO),
-            links: LinkHealth::new(links, self.clock.clone(), Default::default()),
+            links: LinkHealth::new(links, self.clock.clone(), HealthSettings::default()),
             webhook: self.endpoint.clone(),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(7),
