@@ -122,7 +122,12 @@ fn named_by_aws(variable: &str) -> &'static str {
     }
 }
 
+/// A value as text. Of a number that depends on a condition it is the parameter beside it.
 fn text(value: &Value) -> String {
+    let parts = value.as_array().map(Vec::as_slice);
+    if let Some([_, Value::Number(_), Value::String(parameter)]) = parts {
+        return parameter.clone();
+    }
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
