@@ -113,7 +113,11 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
     let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
     let publish = Publish::<Aws> {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
-        slow_lane: slow_lane(&environment.slow_deliveries_queue_url, clients, &state),
+        slow_lane: slow_lane(
+            environment.slow_deliveries_queue_url.as_ref(),
+            clients,
+            &state,
+        ),
         records,
         registry,
         payloads: state.clone(),
@@ -305,7 +309,11 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients, state: S3Store) ->
     )]);
     Wake::new(WakePorts {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
-        slow_lane: slow_lane(&environment.slow_deliveries_queue_url, clients, &state),
+        slow_lane: slow_lane(
+            environment.slow_deliveries_queue_url.as_ref(),
+            clients,
+            &state,
+        ),
         state: state.clone(),
         dead_letters: clients.store(&environment.dead_letter_bucket),
         log: DeliveryLog::new(clients.store(&environment.log_bucket)),
@@ -339,7 +347,11 @@ pub fn monitor(
     ]);
     let ports = MonitorPorts {
         deliveries: clients.queue(QueueName::Deliveries, urls.clone(), SystemClock),
-        slow_lane: slow_lane(&environment.slow_deliveries_queue_url, clients, &state),
+        slow_lane: slow_lane(
+            environment.slow_deliveries_queue_url.as_ref(),
+            clients,
+            &state,
+        ),
         dead_letters: clients.queue(QueueName::DeadLetters, urls, SystemClock),
         state: state.clone(),
         probe: NoMachine,
@@ -419,8 +431,8 @@ pub fn record(
 }
 
 /// The slow lane, where its queue is named.
-fn slow_lane(url: &Option<String>, clients: &Clients, state: &S3Store) -> Option<AwsSlowLane> {
-    let urls = QueueUrls::from([(QueueName::SlowDeliveries, url.clone()?)]);
+fn slow_lane(url: Option<&String>, clients: &Clients, state: &S3Store) -> Option<AwsSlowLane> {
+    let urls = QueueUrls::from([(QueueName::SlowDeliveries, url?.clone())]);
     Some(SlowLane {
         queue: clients.queue(QueueName::SlowDeliveries, urls, SystemClock),
         lanes: Lanes::new(Arc::new(state.clone()), SystemClock),

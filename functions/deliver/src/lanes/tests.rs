@@ -443,13 +443,13 @@ async fn fault_at_any_effect_of_lanes_loses_no_event() {
                 *seen += 1;
                 (*seen == number + 1).then(|| hit.clone())
             });
-            let faulty = world.deliver_with(&plan, SlowLaneMode::On);
+            let failing = world.deliver_with(&plan, SlowLaneMode::On);
             // The first batch makes the target slow, the second is handed over.
             world.publish(0..2).await;
-            world.invoke(&faulty, Lane::Quick).await;
+            world.invoke(&failing, Lane::Quick).await;
             world.clock.advance(secs(10));
             world.publish(2..4).await;
-            world.invoke(&faulty, Lane::Quick).await;
+            world.invoke(&failing, Lane::Quick).await;
             finish(&world, &world.deliver()).await;
             let taken = world.taken(0..4);
             assert!(

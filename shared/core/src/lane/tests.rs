@@ -61,7 +61,7 @@ fn two_late_requests_of_one_invocation_make_a_target_slow() {
 fn second_late_request_of_another_invocation_makes_slow() {
     let once = SlowTargets::default().after(LATE, &billing(), NOW).unwrap();
     assert!(once.is_empty_at(NOW));
-    let soon = NOW + (LATE_REMEMBERED_FOR - secs(1));
+    let soon = NOW + LATE_REMEMBERED_FOR.saturating_sub(secs(1));
     assert_eq!(
         once.after(LATE, &billing(), soon).unwrap().count_at(soon),
         1
@@ -117,7 +117,7 @@ fn time_of_a_slow_target_is_extended_in_its_second_half() {
 #[test]
 fn slow_target_is_quick_once_its_time_is_over() {
     let targets = entered(&["https://a.example:443 orders.billing"]);
-    assert_eq!(targets.count_at(NOW + (SLOW_FOR - secs(1))), 1);
+    assert_eq!(targets.count_at(NOW + SLOW_FOR.saturating_sub(secs(1))), 1);
     assert_eq!(targets.count_at(NOW + SLOW_FOR), 0);
     let after = targets.after(Slowness::SlowAnswer, &billing(), NOW + SLOW_FOR);
     assert_eq!(after, None);

@@ -90,11 +90,8 @@ impl Process {
     /// A process with one topic, whose subscriber answers 200 to everything.
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (clock, entropy, calls) = (
-            ManualClock::new(start()),
-            SeededEntropy::new(7),
-            Calls::default(),
-        );
+        let (clock, entropy) = (ManualClock::new(start()), SeededEntropy::new(7));
+        let calls = Calls::default();
         let local = Local::open(
             folder.path(),
             LocalOptions::default(),
