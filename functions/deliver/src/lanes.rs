@@ -17,7 +17,10 @@ use crate::limits::{DeliverSettings, SlowLaneMode};
 
 /// The longest time for writing down that a target is slow. Its request may have been answered
 /// meanwhile, and its message waits to be settled.
-const NOTING_TIME: Duration = Duration::from_secs(5);
+const NOTING_TIME: Duration = Duration::from_secs(1);
+
+/// The longest time for looking up what is slow: what a process knows of it is good enough to go on.
+const LOOK_TIME: Duration = Duration::from_secs(2);
 
 /// The delivery queues.
 #[derive(Debug)]
@@ -100,7 +103,7 @@ impl<P: Ports> LaneWatch<P> {
         if self.has_cleared.swap(true, Ordering::Relaxed) {
             return;
         }
-        let end = invocation.deadlines.receiving();
+        let end = self.look_ends(invocation);
         let cleared = stop_at(&self.clock, end, Box::pin(self.lanes.clear())).await;
         self.has_cleared
             .store(cleared == Some(true), Ordering::Relaxed);
@@ -110,9 +113,14 @@ impl<P: Ports> LaneWatch<P> {
         if invocation.lane == Lane::Quick && !invocation.has_several_messages() {
             return self.lanes.known();
         }
-        let end = invocation.deadlines.receiving();
+        let end = self.look_ends(invocation);
         let read = stop_at(&self.clock, end, Box::pin(self.lanes.read())).await;
         read.unwrap_or_else(|| self.lanes.known())
+    }
+
+    fn look_ends(&self, invocation: &Invocation) -> Duration {
+        let end = self.clock.monotonic() + LOOK_TIME;
+        end.min(invocation.deadlines.receiving())
     }
 
     /// Waits for a request to a target, and writes down if it is late: while it is still open, so

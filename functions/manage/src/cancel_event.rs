@@ -3,15 +3,17 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::{AuditAction, CancelledEventView, IsoTimestamp};
+use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{Cancellation, event_id_digest, layout};
-use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
+use posthaste_ports::{Clock, PortError, Ports};
+use posthaste_services::{Edit, UpdateError, update};
 
 use crate::answer::{ApiError, JsonResponse};
 use crate::audit::Who;
 use crate::document::{BadRequests, Problems, UnknownTopic};
 use crate::events::{EventIdQuery, EventPath};
 use crate::extract::{Path, Query};
-use crate::manage::Managed;
+use crate::manage::{Manage, Managed};
 use crate::resend::location;
 
 /// The note of every answer.
@@ -38,16 +40,11 @@ pub(crate) async fn cancel_event<P: Ports>(
 ) -> Result<Response, ApiError> {
     let id = query.event_id(id);
     let topic = manage.existing(&topic).await?.name;
-    let at = manage.clock.now();
     let key = layout::cancelled(&topic, &event_id_digest(&id));
     let entry = manage.entry(caller, AuditAction::CancelEvent);
     let entry = entry.of_topic(&topic).of_target(&id);
-    let note = async {
-        let note = Cancellation { at }.render();
-        let put = manage.state.put(&key, note, PutCondition::Always).await;
-        put.map(drop).map_err(ApiError::from)
-    };
-    manage.audited(entry, note, |entry, ()| entry).await?;
+    let note = async { Ok(manage.note_cancellation(&key).await?) };
+    let at = manage.audited(entry, note, |entry, _| entry).await?;
     tracing::info!(%topic, event_id = id, "a scheduled event was taken back");
     let location = location(&topic, &id);
     let view = CancelledEventView {
@@ -56,4 +53,18 @@ pub(crate) async fn cancel_event<P: Ports>(
         note: NOTE.to_owned(),
     };
     Ok(JsonResponse::accepted(view, location).into_response())
+}
+
+impl<P: Ports> Manage<P> {
+    /// Writes the note that what was accepted until now is taken back; answers that time. A note
+    /// never goes back in time. One that cannot be read is written again: the new one says more.
+    async fn note_cancellation(&self, key: &str) -> Result<Timestamp, UpdateError<PortError>> {
+        let noted = update(&self.state, key, |found| {
+            let found = found.and_then(|object| Cancellation::parse(&object.bytes).ok());
+            let now = self.clock.now();
+            let at = found.map_or(now, |found| found.at.max(now));
+            Ok(Edit::Write(Cancellation { at }.render(), at))
+        });
+        Ok(noted.await?.answer)
+    }
 }

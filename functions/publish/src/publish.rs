@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request};
 use posthaste_core::api::PublishAnswer;
 use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
+use posthaste_core::model::idle::wait_noted_at;
 use posthaste_core::model::{
     ACCEPTANCE_WAIT_MIN, DeliveryLogMode, Hops, Schema, Timestamp, Topic, TopicName,
 };
@@ -18,7 +19,7 @@ use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::busy::with_bytes;
 use posthaste_services::{
     Acceptance, Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry, Schedule,
-    SlowGroups, SlowLane, WrongKeyAnswer, WrongKeys, client, signal_wake,
+    SlowGroups, SlowLane, WrongKeyAnswer, WrongKeys, client, signal_wake, timeout,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -34,6 +35,9 @@ use crate::time_to_live::time_to_live;
 
 /// The time for which a look at the topic stands: what is written later is decided by a new one.
 const LOOK_STANDS: Duration = Duration::from_secs(1);
+
+/// The longest time for looking up which targets are slow.
+const LANES_LOOKED_UP_WITHIN: Duration = Duration::from_secs(1);
 
 /// The time in which wake has begun a run that sees what was parked, after a rest.
 const LOOKED_FOR_WITHIN: Duration = Duration::from_mins(2);
@@ -175,10 +179,12 @@ impl<P: Ports> Publish<P> {
                 pressure: received.pressure,
             });
         }
-        // First, so that the topic does not count as idle while its events are being written.
-        self.activity
-            .of_topic(&self.payloads, &open.topic, self.clock.now())
-            .await;
+        // First, so that the topic does not count as idle while its events are being written, nor
+        // before they are due.
+        let now = clock.now();
+        let used_at = received.schedule.last_after(now).map_or(now, wait_noted_at);
+        let noted = self.activity.of_topic(&self.payloads, &open.topic, used_at);
+        noted.await;
         if let Err(error) = self.look_again(&mut open, &mut received).await {
             idempotency.settle(claim, None).await;
             return Err(failed(name, events, error));
@@ -266,7 +272,8 @@ impl<P: Ports> Publish<P> {
         if !pressure.has_slow_targets() {
             return None;
         }
-        Some(lane.groups_of(topic).await)
+        // Without an answer they take the quick lane, as they would without a look.
+        timeout(&self.clock, LANES_LOOKED_UP_WITHIN, lane.groups_of(topic)).await
     }
 
     /// The events that travel in their messages. A larger one is stored once, and then it can also

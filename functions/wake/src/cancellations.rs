@@ -2,6 +2,7 @@
 //! with a mark, which ends them without a request and records it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,16 +11,21 @@ use parking_lot::Mutex;
 use posthaste_core::model::{Delivery, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::{Cancellation, FormatError, cancellable, layout};
+use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 
 use crate::ports::WakePorts;
 
-/// The time for which a look at whether there are any notes stands. A request that is answered
-/// later than the look comes when the release has begun.
+/// The time for which a look at a topic's notes stands. A request that is answered later than the
+/// look comes when the release has begun.
 const LOOK_STANDS: Duration = Duration::from_secs(1);
 
-/// Notes that are looked for at once.
+/// Notes that are read at once.
 const NOTES_AT_ONCE: usize = 8;
+
+/// Most pages of a topic's notes that are listed: 20,000 notes. Of a topic with more, the notes of
+/// all scheduled events are looked for.
+const PAGES_MAX: usize = 20;
 
 /// Why it is not known whether something was taken back.
 #[derive(Debug, thiserror::Error)]
@@ -30,68 +36,111 @@ pub(crate) enum CancellationError {
     Note(#[source] FormatError),
 }
 
-/// The last look at whether anything was taken back, for all objects of a run.
+/// The last look at what was taken back, for all objects of a run. They are released by minute, so
+/// that of the topics the last one is the likeliest to come again.
 #[derive(Debug, Default)]
 pub(crate) struct CancellationLook(Mutex<Option<Look>>);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Look {
+    topic: TopicName,
     /// The time of it, by the clock's `monotonic`.
     at: Duration,
-    has_notes: bool,
+    notes: Arc<Notes>,
 }
 
-/// Marks the events in the messages of a scheduled object that were taken back. Without a look at
-/// the notes nothing is released.
+/// The notes of a topic, by the digests of the ids.
+#[derive(Debug)]
+enum Notes {
+    These(BTreeSet<String>),
+    /// There are more than are listed.
+    TooMany,
+}
+
+impl Notes {
+    fn may_have(&self, id: &str) -> bool {
+        match self {
+            Self::These(ids) => ids.contains(id),
+            Self::TooMany => true,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::These(ids) if ids.is_empty())
+    }
+}
+
+/// Marks the events in the messages of a scheduled object of this topic that were taken back.
+/// Without a look at the notes nothing is released.
 pub(crate) async fn mark_cancelled<P: Ports>(
     ports: &WakePorts<P>,
     look: &CancellationLook,
+    topic: &TopicName,
     messages: Vec<Bytes>,
 ) -> Result<Vec<Bytes>, CancellationError> {
-    if !has_notes(ports, look).await? {
+    let notes = notes_of(ports, look, topic).await?;
+    if notes.is_empty() {
         return Ok(messages);
     }
     let mut marked = Vec::with_capacity(messages.len());
     for message in messages {
         // One that cannot be read goes as it is: deliver keeps it byte for byte.
         marked.push(match parse_delivery(&message) {
-            Ok(delivery) => mark(ports, delivery).await?.unwrap_or(message),
+            Ok(delivery) => mark(ports, &notes, delivery).await?.unwrap_or(message),
             Err(_) => message,
         });
     }
     Ok(marked)
 }
 
-/// Whether any event was taken back. So where none is, a release costs nothing for it.
-async fn has_notes<P: Ports>(
+/// The notes of a topic. So where nothing was taken back, a release costs a list for many events.
+async fn notes_of<P: Ports>(
     ports: &WakePorts<P>,
     look: &CancellationLook,
-) -> Result<bool, CancellationError> {
+    topic: &TopicName,
+) -> Result<Arc<Notes>, CancellationError> {
     let now = ports.clock.monotonic();
-    let last = *look.0.lock();
-    if let Some(look) = last.filter(|look| now < look.at + LOOK_STANDS) {
-        return Ok(look.has_notes);
+    let last = look.0.lock().clone();
+    let is_known = |look: &Look| look.topic == *topic && now < look.at + LOOK_STANDS;
+    if let Some(look) = last.filter(is_known) {
+        return Ok(look.notes);
     }
-    let mut after = None;
-    let has_notes = loop {
-        let page = ports.state.list(layout::CANCELLED, after.as_deref(), 1);
+    let notes = Arc::new(listed(ports, topic).await?);
+    *look.0.lock() = Some(Look {
+        topic: topic.clone(),
+        at: now,
+        notes: Arc::clone(&notes),
+    });
+    Ok(notes)
+}
+
+async fn listed<P: Ports>(
+    ports: &WakePorts<P>,
+    topic: &TopicName,
+) -> Result<Notes, CancellationError> {
+    let prefix = layout::cancelled(topic, "");
+    let (mut ids, mut after) = (BTreeSet::new(), None);
+    for _ in 0..PAGES_MAX {
+        let page = ports.state.list(&prefix, after.as_deref(), LIST_PAGE_MAX);
         let page = page.await.map_err(CancellationError::Store)?;
-        // A page may be empty and yet not the last.
+        let keys = page.objects.iter().map(|object| &object.key);
+        ids.extend(keys.filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned())));
         after = page.next_after;
-        if !page.objects.is_empty() || after.is_none() {
-            break !page.objects.is_empty();
+        if after.is_none() {
+            return Ok(Notes::These(ids));
         }
-    };
-    *look.0.lock() = Some(Look { at: now, has_notes });
-    Ok(has_notes)
+    }
+    Ok(Notes::TooMany)
 }
 
 /// The message of a delivery with the marks of what was taken back. `None` if nothing was.
 async fn mark<P: Ports>(
     ports: &WakePorts<P>,
+    notes: &Notes,
     mut delivery: Delivery,
 ) -> Result<Option<Bytes>, CancellationError> {
-    let ids: BTreeSet<&str> = delivery.events.iter().filter_map(cancellable).collect();
+    let ids = delivery.events.iter().filter_map(cancellable);
+    let ids: BTreeSet<&str> = ids.filter(|id| notes.may_have(id)).collect();
     let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
     let mut taken_back: BTreeSet<&str> = BTreeSet::new();
     for some in ids.chunks(NOTES_AT_ONCE) {

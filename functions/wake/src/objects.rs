@@ -99,10 +99,10 @@ pub(crate) async fn open<P: Ports>(
         return Ok(None);
     };
     let mut messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
-    if layout::is_scheduled(key) {
-        messages = Box::pin(mark_cancelled(ports, run.cancellations, messages))
-            .await
-            .map_err(ReleaseError::Cancellations)?;
+    let owner = layout::parked_folder(key).and_then(layout::folder_owner);
+    if let Some((topic, _)) = owner.filter(|_| layout::is_scheduled(key)) {
+        let marked = Box::pin(mark_cancelled(ports, run.cancellations, &topic, messages));
+        messages = marked.await.map_err(ReleaseError::Cancellations)?;
     }
     Ok(Some(Opened {
         key: key.to_owned(),
@@ -223,6 +223,9 @@ impl ReleaseError {
         // A newer program can read a newer object.
         match self {
             Self::Object(error) => !matches!(error, FormatError::Newer(_)),
+            Self::Cancellations(CancellationError::Note(error)) => {
+                !matches!(error, FormatError::Newer(_))
+            }
             Self::Store(error) => error.kind == ErrorKind::Damaged,
             _ => false,
         }

@@ -15,12 +15,12 @@ use crate::ports::WakePorts;
 /// Longest time that a release waits for its note.
 const NOTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Writes the note for the subscription of a parked object that is released late: deliver's note is
-/// old by then.
+/// Writes the note for the subscription of a parked object that is released late, when deliver's
+/// note is old, or that publish parked, without a note.
 pub(crate) async fn note_late<P: Ports>(ports: &WakePorts<P>, key: &str) {
     let now = ports.clock.now();
     let owner = layout::parked_folder(key)
-        .filter(|_| is_late(key, now))
+        .filter(|_| layout::is_scheduled(key) || is_late(key, now))
         .and_then(layout::folder_owner);
     let Some((topic, subscription)) = owner else {
         return;

@@ -152,7 +152,9 @@ where
         if !request.origin.schedule.is_empty() {
             parked = schedule::park(self.payloads, plan.scheduled(&request)).await?;
         }
-        let sent = self.send(plan.messages(&request), records).await?;
+        let sent = self.send(plan.messages(&request), records).await;
+        // What is parked is there, whatever the queue refuses.
+        let sent = sent.map_err(|error| if parked > 0 { error.of_a_part() } else { error })?;
         plan.report_skipped();
         Ok(Written {
             matched,

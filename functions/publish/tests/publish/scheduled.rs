@@ -1,6 +1,7 @@
 //! Events that are published for later: what is parked for them, and what is refused.
 
 use posthaste_core::model::{SCHEDULED_OBJECTS_PER_REQUEST_MAX, Timestamp};
+use posthaste_core::stored::ActivityNote;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::parked::parse_parked;
 use posthaste_ports::{ObjectStore, PutCondition};
@@ -143,4 +144,31 @@ async fn request_of_too_many_minutes_is_refused_whole() {
         .await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(parked(&world).len(), SCHEDULED_OBJECTS_PER_REQUEST_MAX);
+}
+
+/// So a repetition writes the same ones, also where a subscription has gone meanwhile.
+#[tokio::test]
+async fn objects_of_a_request_are_named_by_it_alone() {
+    let world = World::new(subscriptions(&[("a", json!({})), ("b", json!({}))])).await;
+    let answer = world
+        .post(&[STRUCTURED, (NOT_BEFORE, MONTH)], MINIMAL)
+        .await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let keys = parked(&world);
+    let files: Vec<_> = keys.iter().map(|key| key.rsplit('/').next()).collect();
+    assert_eq!((files.len(), files[0]), (2, files[1]));
+}
+
+#[tokio::test]
+async fn topic_is_in_use_until_its_events_are_due() {
+    let mut settings = subscriptions(&[("a", json!({}))]);
+    settings["autoDeleteOnIdle"] = "PT1H".into();
+    let world = World::new(settings).await;
+    let answer = world
+        .post(&[STRUCTURED, (NOT_BEFORE, MONTH)], MINIMAL)
+        .await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let (_, note) = world.store.under("activity/orders").remove(0);
+    let note = ActivityNote::parse(&note).unwrap();
+    assert!(note.at() >= Timestamp::parse(MONTH).unwrap());
 }

@@ -120,10 +120,8 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         let sends = successors.into_iter().map(|successor| self.send(successor));
-        join_all(sends)
-            .await
-            .into_iter()
-            .collect::<Result<(), _>>()?;
+        let sent: Result<(), _> = join_all(sends).await.into_iter().collect();
+        sent.map_err(not_sent)?;
         match self.deletes.ask(receipt).await.map_err(PortError::from) {
             Ok(()) => Ok(()),
             Err(error) if error.kind == ErrorKind::NotFound => Err(error),
@@ -173,6 +171,16 @@ fn is_worth_another(kind: ErrorKind) -> bool {
         kind,
         ErrorKind::Other | ErrorKind::TimedOut | ErrorKind::Throttled { .. }
     )
+}
+
+/// The error of a successor that was not sent. That its queue is not there does not say that the
+/// message is: [`ErrorKind::NotFound`] is for a receipt that is stale.
+fn not_sent(error: PortError) -> PortError {
+    if error.kind == ErrorKind::NotFound {
+        PortError::caused("send a successor", ErrorKind::Other, error)
+    } else {
+        error
+    }
 }
 
 #[cfg(test)]

@@ -133,6 +133,9 @@ pub struct Scheduled {
     pub at: Timestamp,
     /// The digest of its id ([`event_id_digest`](crate::stored::event_id_digest)), by which it is taken back.
     pub id: String,
+    /// Whether it was released: what waits for something else afterwards began to live then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub released: bool,
     /// Whether it was taken back before its release. Then it is not sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,

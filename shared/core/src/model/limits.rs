@@ -185,15 +185,11 @@ pub const PAYLOAD_KEPT: Duration = Duration::from_hours(360);
 /// followed: SQS delays for a quarter of an hour, Event Grid does not delay at all.
 pub const SCHEDULED_AHEAD_MAX: Duration = Duration::from_hours(30 * 24);
 
-/// The time for which S3 keeps a payload of a scheduled event, which it counts from the writing:
-/// [`SCHEDULED_AHEAD_MAX`], [`PAYLOAD_KEPT`], and a day, because lifecycle rules act once a day.
-pub const SCHEDULED_PAYLOAD_KEPT: Duration =
-    SCHEDULED_AHEAD_MAX.saturating_add(PAYLOAD_KEPT.saturating_add(Duration::from_hours(24)));
-
-/// The time for which the note is kept that a scheduled event was taken back: what it takes back
-/// was accepted before it, so that a day after [`SCHEDULED_AHEAD_MAX`] nothing of it can be left.
+/// The time for which the note is kept that a scheduled event was taken back: as long as anything may
+/// wait that was accepted before it, however late its release is. On AWS payloads of scheduled events
+/// are kept for as long. S3 counts from the writing, and its rules act once a day.
 pub const CANCELLATION_KEPT: Duration =
-    SCHEDULED_AHEAD_MAX.saturating_add(Duration::from_hours(24));
+    SCHEDULED_AHEAD_MAX.saturating_add(PAYLOAD_KEPT.saturating_add(Duration::from_hours(24)));
 
 /// Most objects that the scheduled events of one request may become: one for each subscription and
 /// minute. As many are written in some seconds.

@@ -22,11 +22,11 @@ pub fn expired_first(messages: Vec<Bytes>, now: Timestamp) -> (Vec<Bytes>, usize
 pub fn requeued(message: &Bytes, now: Timestamp) -> (Bytes, Option<String>) {
     match parse_delivery(message) {
         Ok(mut delivery) => {
-            if delivery.attempts == 0 {
-                let marks = delivery.events.iter_mut().map(|entry| &mut entry.marks);
-                for scheduled in marks.filter_map(|marks| marks.scheduled.as_mut()) {
-                    scheduled.at = now;
-                }
+            let marks = delivery.events.iter_mut().map(|entry| &mut entry.marks);
+            let scheduled = marks.filter_map(|marks| marks.scheduled.as_mut());
+            for scheduled in scheduled.filter(|scheduled| !scheduled.released) {
+                scheduled.at = now;
+                scheduled.released = true;
             }
             let delivery = Delivery {
                 not_before: now,
@@ -43,6 +43,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::Scheduled;
 
     /// A delivery as an older program wrote it.
     const MESSAGE: &[u8] = include_bytes!("../stored/fixtures/delivery-v1.json");
@@ -64,6 +65,23 @@ mod tests {
         assert_eq!((delivery.not_before, Some(delivery.group())), (NOW, group));
         let broken = Bytes::from_static(b"?");
         assert_eq!(requeued(&broken, NOW), (broken, None));
+    }
+
+    /// What waits for something else after its release began to live with that.
+    #[test]
+    fn life_of_a_scheduled_event_begins_with_its_first_release() {
+        let mut delivery = parse_delivery(&message(NOW)).unwrap();
+        delivery.events[0].marks.scheduled = Some(Box::new(Scheduled {
+            at: delivery.published_at,
+            id: "0123".to_owned(),
+            released: false,
+            cancelled: false,
+        }));
+        let (first, _) = requeued(&render_delivery(&delivery), NOW);
+        let later = Timestamp::from_millis(NOW.as_millis() + 60_000);
+        let (second, _) = requeued(&first, later);
+        let delivery = parse_delivery(&second).unwrap();
+        assert_eq!((delivery.not_before, delivery.begins_at()), (later, NOW));
     }
 
     proptest! {

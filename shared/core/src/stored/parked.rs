@@ -11,7 +11,7 @@
 //! have the same content. Written by deliver; read, shortened and deleted by wake.
 //!
 //! Deliveries of events that were published for later are parked too, by publish. Their file is
-//! named `scheduled-{id of the request}-{number}.{events}.{second}.json`, so that the same request
+//! named `scheduled-{id of the request}.{events}.{second}.json`, so that the same request
 //! writes the same objects again, and has no age: as its second it has the last that there is.
 //! 0.1.0 releases them like any other, and where they are due later than in a day, in a day.
 //!
@@ -54,14 +54,14 @@ pub fn parked_id(at: Timestamp, uuid: &str) -> String {
 }
 
 /// The object of what a request schedules for this subscription and this time. `messages` are as
-/// [`render_parked`] takes them, and `number` tells the objects of the request apart.
+/// [`render_parked`] takes them.
 pub fn scheduled(
     not_before: Timestamp,
     (topic, subscription): (&TopicName, &SubscriptionName),
-    (request_id, number): (&str, usize),
+    request_id: &str,
     messages: &[Bytes],
 ) -> String {
-    let begin = format!("{SCHEDULED}{request_id}-{number}");
+    let begin = format!("{SCHEDULED}{request_id}");
     parked(
         not_before,
         topic,

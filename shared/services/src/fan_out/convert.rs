@@ -60,6 +60,14 @@ impl FanOutError {
         }
     }
 
+    /// The same error where other deliveries were made.
+    pub(super) fn of_a_part(self) -> Self {
+        match self {
+            Self::Whole(error) => Self::Message(error),
+            error => error,
+        }
+    }
+
     /// Whether it is known that no delivery was made. A queue whose answer is lost may have made all.
     pub fn sent_nothing(&self) -> bool {
         match self {

@@ -261,23 +261,21 @@ impl<'a> Plan<'a> {
                 .into_iter()
                 .map(move |(minute, indexes)| (subscription, minute, indexes))
         });
-        objects
-            .enumerate()
-            .map(|(number, (subscription, minute, indexes))| {
-                let schema = output(self.input, subscription);
-                let runs = request.runs(subscription, schema, &indexes).into_iter();
-                let body = |run: Range<usize>| {
-                    let delivery = request.delivery(subscription, schema, &indexes[run]);
-                    render_delivery(&Delivery {
-                        not_before: minute,
-                        ..delivery
-                    })
-                };
-                let messages: Vec<_> = runs.map(body).collect();
-                let owner = (&subscription.topic, &subscription.name);
-                let key = layout::scheduled(minute, owner, (request.id, number), &messages);
-                ScheduledObject { key, messages }
-            })
+        objects.map(|(subscription, minute, indexes)| {
+            let schema = output(self.input, subscription);
+            let runs = request.runs(subscription, schema, &indexes).into_iter();
+            let body = |run: Range<usize>| {
+                let delivery = request.delivery(subscription, schema, &indexes[run]);
+                render_delivery(&Delivery {
+                    not_before: minute,
+                    ..delivery
+                })
+            };
+            let messages: Vec<_> = runs.map(body).collect();
+            let owner = (&subscription.topic, &subscription.name);
+            let key = layout::scheduled(minute, owner, request.id, &messages);
+            ScheduledObject { key, messages }
+        })
     }
 
     /// The number of those objects.
@@ -427,6 +425,7 @@ impl Request<'_> {
         let scheduled = |at| Scheduled {
             at,
             id: event_id_digest(event.id()),
+            released: false,
             cancelled: false,
         };
         Entry {

@@ -61,6 +61,12 @@ impl Schedule {
             .min()
     }
 
+    /// The last of the times that are later than this.
+    pub fn last_after(&self, at: Timestamp) -> Option<Timestamp> {
+        let times = self.times.iter().copied().flatten();
+        times.filter(|time| *time > at).max()
+    }
+
     /// Whether one of these events is not sent at once.
     pub(super) fn delays(&self, at: Timestamp, indexes: &[u32]) -> bool {
         let is_later = |index: &u32| self.later_than(at, *index as usize).is_some();
@@ -145,6 +151,7 @@ mod tests {
                 .all(|minute| minute.as_millis() % 60_000 == 0)
         );
         assert_eq!(schedule.first_after(AT), Some(in_secs(90)));
+        assert_eq!(schedule.last_after(AT), Some(in_secs(900)));
         assert!(schedule.delays(AT, &[1, 3]) && !schedule.delays(AT, &[1, 2]));
     }
 

@@ -91,7 +91,7 @@ def objects_go_when_nothing_needs_them(stack):
         "StateBucket": {
             "payloads/": payload_hours // 24, "idempotency/": kept_hours // 24, "drain/": 1, "refused/": 1,
             "rates/": 1, "late/": late_hours // 24, "replays/": replay_days, "claims/": replay_days,
-            "audit/": audit_days, "scheduled/": ahead_days + payload_hours // 24 + 1, "cancelled/": ahead_days + 1,
+            "audit/": audit_days, "scheduled/": ahead_days + payload_hours // 24 + 1, "cancelled/": ahead_days + payload_hours // 24 + 1,
         },
         "DeadLetterBucket": {None: retention} if retention else {},
         "LogBucket": {None: log_days},
