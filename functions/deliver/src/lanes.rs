@@ -156,7 +156,7 @@ impl<P: Ports> LaneWatch<P> {
         let end = end.min(invocation.deadlines.storing());
         let noted = Box::pin(self.lanes.note(seen, target));
         if stop_at(&self.clock, end, noted).await.is_none() {
-            tracing::warn!(%target, "slow target not written down in time");
+            tracing::warn!(slow_target = %target, "slow target not written down in time");
         }
     }
 }

@@ -211,7 +211,7 @@ fn edited(
 
 fn report_change(target: &Target, before: &SlowTargets, after: &SlowTargets, now: Timestamp) {
     if after.is_slow(target, now) && !before.is_slow(target, now) {
-        tracing::info!(%target, "target answers slowly, its deliveries take the slow lane");
+        tracing::info!(slow_target = %target, "target answers slowly, its deliveries take the slow lane");
     }
 }
 
@@ -224,7 +224,7 @@ fn report_unread(error: &(dyn Error + 'static)) {
 
 fn report_unwritten(target: &Target, error: &UpdateError<Infallible>) {
     let error = error as &dyn Error;
-    tracing::warn!(%target, error, "slow target not written down, its deliveries stay where they are");
+    tracing::warn!(slow_target = %target, error, "slow target not written down, its deliveries stay where they are");
 }
 
 /// The groups of the delivery queue whose deliveries take the slow lane now: each a topic's and a

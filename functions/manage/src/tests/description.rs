@@ -11,6 +11,7 @@ use crate::router::openapi;
 /// Every route of every function, and those of the process.
 const ROUTES: &[&str] = &[
     "delete /topics/{topic}",
+    "delete /topics/{topic}/events/{id}",
     "delete /topics/{topic}/keys/{key}",
     "delete /topics/{topic}/subscriptions/{name}",
     "get /.well-known/webhook-keys",
