@@ -60,7 +60,7 @@ async fn send_letter<P: Ports>(
     let now = ports.clock.now();
     let policy = to.subscription.recovery;
     let job = RecoveryJob {
-        id: layout::replay_id(now, &ports.entropy.uuid_at(now).to_string()),
+        id: layout::replay_id(now, &ports.entropy.uuid().to_string()),
         created_at: now,
     };
     let rules = RecoveryRules {

@@ -104,7 +104,7 @@ async fn begin<P: Ports>(
     let ports = look.run.ports;
     let now = ports.clock.now();
     let job = RecoveryJob {
-        id: layout::replay_id(now, &ports.entropy.uuid_at(now).to_string()),
+        id: layout::replay_id(now, &ports.entropy.uuid().to_string()),
         created_at: now,
     };
     let named = RecoveryMark {
