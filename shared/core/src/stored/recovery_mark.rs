@@ -60,7 +60,7 @@ pub struct RecoveryMark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub well_since: Option<Timestamp>,
     /// The letters that were sent alone, to find out whether the endpoint is well, and may be on
-    /// their way: one in half an hour of a day at most.
+    /// their way: one in half an hour of a day and a half at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<LetterProbe>,
     /// The replay that sends the letters.

@@ -19,8 +19,8 @@ const QUIET_WAIT_MAX: Duration = Duration::from_mins(30);
 const PROBE_AGAIN_AFTER: Duration = Duration::from_mins(30);
 
 /// The time for which a letter that was sent as a probe may be on its way: as long as an event
-/// lives, and until its new letter is written.
-const PROBE_UNDER_WAY: Duration = Duration::from_mins(24 * 60 + 30);
+/// lives, which is given up after its last wait of 12 hours, and until its new letter is written.
+const PROBE_UNDER_WAY: Duration = Duration::from_mins((24 + 12) * 60 + 30);
 
 /// The time within which the record of a replay follows the mark that names it.
 const RECORD_FOLLOWS_WITHIN: Duration = Duration::from_hours(1);

@@ -194,9 +194,9 @@ fn letter_probes_where_nothing_else_does_and_not_again_at_once() {
         sent_at: START + 2 * DAY + HOUR,
     });
     let under_way = |after| twice.letters_on_their_way(START + 2 * DAY + after);
-    assert_eq!(under_way(DAY), [place(0), place(1)]);
-    assert_eq!(under_way(DAY + HOUR), [place(1)]);
-    assert_eq!(under_way(DAY + 2 * HOUR), []);
+    assert_eq!(under_way(DAY + 12 * HOUR), [place(0), place(1)]);
+    assert_eq!(under_way(DAY + 13 * HOUR), [place(1)]);
+    assert_eq!(under_way(DAY + 14 * HOUR), []);
 }
 
 /// In a second outage everything that was on its way may be given up.
