@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::circuit::Target;
-use posthaste_core::model::{DeadLetter, Subscription, Timestamp};
+use posthaste_core::model::{DeadLetter, Delivery, Subscription, Timestamp};
 use posthaste_core::release::recovery::may_be_of_outage;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::stop_at;
@@ -51,7 +52,25 @@ impl<P: Ports> Outages<P> {
         }
         let since = self.since(subscription);
         for letter in letters.iter_mut().filter(|letter| may_be_of_outage(letter)) {
-            letter.outage_since = since;
+            letter.outage_since = since.or_else(|| remembered(letter));
+        }
+    }
+
+    /// Notes the same in deliveries whose attempt failed, as far as it is known: one of them may
+    /// expire before its next attempt, and its endpoint be well by then.
+    pub(crate) fn remember(
+        &self,
+        subscription: &Subscription,
+        before: &Delivery,
+        again: &mut [Delivery],
+    ) {
+        if !subscription.recovery.enabled {
+            return;
+        }
+        let since = self.since(subscription);
+        let tried = again.iter_mut().filter(|it| it.attempts > before.attempts);
+        for entry in tried.filter_map(|delivery| delivery.events.first_mut()) {
+            entry.marks.outage_since = since;
         }
     }
 
@@ -75,9 +94,15 @@ impl<P: Ports> Outages<P> {
     }
 }
 
+/// The outage in which the last attempt of an event failed that has expired since.
+fn remembered(letter: &DeadLetter) -> Option<Timestamp> {
+    let events = letter.delivery.events.iter();
+    let since = events.filter_map(|entry| entry.marks.outage_since).min();
+    since.filter(|_| letter.reason == DeadLetterReason::TimeToLiveExceeded)
+}
+
 #[cfg(test)]
 mod tests {
-    use posthaste_core::attempt::DeadLetterReason;
     use posthaste_core::attempt::OutcomeName;
     use posthaste_core::circuit::{Failure, Observation};
     use posthaste_testkit::Operation;
@@ -115,6 +140,47 @@ mod tests {
             .note(&invocation, &subscription, &mut letters)
             .await;
         letters.iter().map(|letter| letter.outage_since).collect()
+    }
+
+    /// What failed in an outage, and expired when the endpoint was well again, is a letter of it.
+    #[tokio::test]
+    async fn letter_that_expired_after_the_outage_says_it() {
+        let world = World::new();
+        let circuit = Arc::new(world.circuit());
+        let outages = Outages::of(&circuit);
+        let subscription = subscription(json!({}));
+        let target = Target::of(&subscription);
+        let failing = Observation::Failing {
+            failures: 10,
+            last: Failure {
+                outcome: OutcomeName::SocketError,
+                status: None,
+            },
+            began: START,
+        };
+        circuit.links.observe(&[(target, failing)]).await.unwrap();
+        let since = outages.since(&subscription);
+        assert!(since.is_some());
+        let before = delivery(1);
+        let untried = before.clone();
+        let mut tried = before.clone();
+        tried.attempts += 1;
+        let mut again = [tried, untried];
+        outages.remember(&subscription, &before, &mut again);
+        let letter = |delivery, reason| DeadLetter {
+            reason,
+            delivery,
+            storage: None,
+            object: None,
+            dropped: false,
+            outage_since: None,
+        };
+        let [tried, untried] = again;
+        let expired = DeadLetterReason::TimeToLiveExceeded;
+        let used_up = DeadLetterReason::MaxDeliveryAttemptsExceeded;
+        assert_eq!(remembered(&letter(tried.clone(), expired)), since);
+        assert_eq!(remembered(&letter(tried, used_up)), None);
+        assert_eq!(remembered(&letter(untried, expired)), None);
     }
 
     /// What an outage does not explain says nothing of it.

@@ -31,6 +31,7 @@ const MARKS: Marks = Marks {
     webhook_id: None,
     letter: None,
     earlier: None,
+    outage_since: None,
     redirect: None,
     matched: None,
     counted: None,

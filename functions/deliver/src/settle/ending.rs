@@ -154,6 +154,8 @@ impl<P: Ports> Ender<P> {
         job.note_counted(&mut again, false);
         job.note_counted(&mut held, true);
         if let Some(subscription) = &job.subscription {
+            self.outages
+                .remember(subscription, &job.delivery, &mut again);
             Box::pin(self.note_scheduled(invocation, subscription, &again, &held)).await;
         }
         if let Some(subscription) = &judged_by {

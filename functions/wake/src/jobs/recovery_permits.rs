@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use posthaste_core::model::LetterPlace;
+
 /// What such a replay may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RecoveryPermit {
-    /// It sends.
-    Runs,
+    /// It sends, but not the letters in these places: they are on their way as probes.
+    Runs(Vec<LetterPlace>),
     /// Its endpoint is not well, or has not been for long enough.
     Rests,
 }

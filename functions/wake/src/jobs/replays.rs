@@ -143,10 +143,15 @@ async fn may_recover<P: Ports>(
         return Ok(false);
     }
     match permits.get(&job.record.id) {
-        Some(RecoveryPermit::Runs) => {
+        Some(RecoveryPermit::Runs(on_its_way)) => {
             let has_rested = job.record.reason == Some(ReplayReason::Outage);
-            if let Some(origin) = job.record.recovery.as_mut().filter(|_| has_rested) {
-                origin.ramp_from = ports.clock.now();
+            if let Some(origin) = job.record.recovery.as_mut() {
+                origin.on_its_way.clone_from(on_its_way);
+                if has_rested {
+                    origin.ramp_from = ports.clock.now();
+                }
+            }
+            if has_rested {
                 job.turn(ports, ReplayState::Running, None).await?;
             }
             Ok(true)

@@ -112,6 +112,10 @@ pub struct Marks {
     /// The earlier life of an event that was made of a dead letter. `None` where an older program
     /// made it.
     pub earlier: Option<EarlierLife>,
+    /// The time since which its endpoint had not been well when the last attempt failed; `None` if
+    /// it was well, or an older program made that attempt. The first event of a message says it for
+    /// all: a message has room for its own state alone.
+    pub outage_since: Option<Timestamp>,
     /// The place to which the last attempt was redirected, where the event was given up after it.
     pub redirect: Option<String>,
     /// All subscriptions that the event is meant for ([`matched_names`]), until its first attempt.

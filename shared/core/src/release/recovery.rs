@@ -78,8 +78,8 @@ pub struct RecoveryRules {
     /// Letters of outages that began until then are left alone: an operator cancelled their
     /// recovery.
     pub cancelled_at: Option<Timestamp>,
-    /// A letter that is on its way already, as a probe.
-    pub on_its_way: Option<LetterPlace>,
+    /// Letters that are on their way already, as probes.
+    pub on_its_way: Vec<LetterPlace>,
     /// The time of the look.
     pub now: Timestamp,
 }
@@ -95,8 +95,8 @@ impl RecoveryRules {
         let is_cancelled = |since: Timestamp| self.cancelled_at.is_some_and(|at| since <= at);
         let is_on_its_way = self
             .on_its_way
-            .as_ref()
-            .is_some_and(|it| it.object == object && it.index == index);
+            .iter()
+            .any(|it| it.object == object && it.index == index);
         let Some((since, life)) = letter.outage_since.zip(letter.life()) else {
             return Some(LeftOutReason::NoOutage);
         };

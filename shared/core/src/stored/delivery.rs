@@ -109,6 +109,9 @@ struct EntryWire<'a> {
     /// An older program passes it over, and drops it with a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     earlier: Option<EarlierLife>,
+    /// The same of this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outage_since: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redirect: Option<Cow<'a, str>>,
     /// Only where it differs from that of the event before: the events of a message are mostly
@@ -291,6 +294,7 @@ impl EntryWire<'_> {
                 webhook_id: self.webhook_id.map(Cow::into_owned),
                 letter: self.letter.map(Cow::into_owned),
                 earlier: self.earlier,
+                outage_since: self.outage_since,
                 redirect: self.redirect.map(Cow::into_owned),
                 matched,
                 counted: self.counted,
@@ -369,6 +373,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
         webhook_id,
         letter,
         earlier,
+        outage_since,
         redirect,
         matched: _,
         counted,
@@ -386,6 +391,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
         webhook_id: webhook_id.as_deref().map(Cow::Borrowed),
         letter: letter.as_ref().map(Cow::Borrowed),
         earlier: *earlier,
+        outage_since: *outage_since,
         redirect: redirect.as_deref().map(Cow::Borrowed),
         matched: matched.map(Cow::Borrowed),
         counted: *counted,

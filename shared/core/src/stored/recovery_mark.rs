@@ -59,9 +59,10 @@ pub struct RecoveryMark {
     /// The time since which the endpoint has been well; `None` if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub well_since: Option<Timestamp>,
-    /// The last letter that was sent alone, to find out whether the endpoint is well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probe: Option<LetterProbe>,
+    /// The letters that were sent alone, to find out whether the endpoint is well, and may be on
+    /// their way: one in half an hour of a day and a half at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<LetterProbe>,
     /// The replay that sends the letters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<RecoveryJob>,
@@ -125,13 +126,13 @@ mod tests {
             last_at: Timestamp::from_millis(1_795_342_500_000),
             letters: 5_000,
             well_since: Some(Timestamp::from_millis(1_795_342_600_000)),
-            probe: Some(LetterProbe {
+            probes: vec![LetterProbe {
                 letter: LetterPlace {
                     object: "ORDERS/BILLING/2026/11/21/10/x.json".to_owned(),
                     index: 2,
                 },
                 sent_at: Timestamp::from_millis(1_795_342_400_000),
-            }),
+            }],
             job: Some(RecoveryJob {
                 id: "20261122T101500Z-0b8b9c5e".to_owned(),
                 created_at: Timestamp::from_millis(1_795_342_900_000),

@@ -137,9 +137,9 @@ pub struct RecoveryOrigin {
     /// Letters of outages that began until then are left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_at: Option<Timestamp>,
-    /// A letter that is on its way already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_its_way: Option<LetterPlace>,
+    /// Letters that are on their way already, as wake last knew.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_its_way: Vec<LetterPlace>,
     /// The time at which it began, or last went on after the endpoint was not well: its rate rises
     /// from then.
     pub ramp_from: Timestamp,
@@ -406,10 +406,10 @@ mod tests {
                 outage_since: IsoTimestamp(now),
             },
             cancelled_at: Some(Timestamp::from_millis(1_795_000_000_000)),
-            on_its_way: Some(LetterPlace {
+            on_its_way: vec![LetterPlace {
                 object: "ORDERS/BILLING/2026/11/21/10/x.json".to_owned(),
                 index: 2,
-            }),
+            }],
             ramp_from: now,
         };
         let record = ReplayRecord::new(

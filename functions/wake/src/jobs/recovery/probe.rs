@@ -4,13 +4,13 @@
 use posthaste_core::model::LetterPlace;
 use posthaste_core::release::recovery::RecoveryRules;
 use posthaste_core::release::{Pace, Replay, Selection, Sendable};
-use posthaste_core::stored::{LetterProbe, RecoveryJob, RecoveryMark, layout};
+use posthaste_core::stored::{LetterProbe, RecoveryJob, RecoveryMark, ReplayProgress, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::replay::{LetterObject, letter_objects};
 
 use super::look::Look;
 use super::marked::Marked;
-use crate::jobs::replays::{Chosen, Receiver, ReplayError, pick, read, send};
+use crate::jobs::replays::{Chosen, Job, Receiver, ReplayError, pick, read, send};
 use crate::jobs::standing::holds_deliveries;
 
 /// Most pages of objects that are listed for one probe.
@@ -20,11 +20,13 @@ const PAGES_MAX: usize = 10;
 /// part of the list is read a minute later.
 const READS_MAX: usize = 50;
 
-/// Sends one letter, and notes that. A run that is cut in between may send another one.
+/// Sends one letter, and notes that. A run that is cut in between may send another one. What the
+/// mark's replay, if it has begun, has sent already is not sent again.
 pub(super) async fn probe<P: Ports>(
     look: &mut Look<'_, P>,
     marked: &mut Marked,
     to: &Receiver,
+    open: Option<&mut Job>,
 ) -> Result<(), ReplayError> {
     let link = to.subscription.endpoint.link().to_string();
     if look.probed.contains(&link) {
@@ -35,7 +37,7 @@ pub(super) async fn probe<P: Ports>(
     if is_held.map_err(ReplayError::Store)? {
         return Ok(());
     }
-    let Some(probe) = send_letter(look, &marked.mark, to).await? else {
+    let Some(probe) = send_letter(look, &marked.mark, to, open).await? else {
         return Ok(());
     };
     look.probed.insert(link);
@@ -44,10 +46,7 @@ pub(super) async fn probe<P: Ports>(
         object = probe.letter.object, index = probe.letter.index,
         "a dead letter is sent to find out whether the endpoint is well"
     );
-    let probed = RecoveryMark {
-        probe: Some(probe),
-        ..marked.mark.clone()
-    };
+    let probed = marked.mark.clone().probed(probe);
     marked.save(look.run.ports, probed).await
 }
 
@@ -55,25 +54,46 @@ async fn send_letter<P: Ports>(
     look: &Look<'_, P>,
     mark: &RecoveryMark,
     to: &Receiver,
+    open: Option<&mut Job>,
 ) -> Result<Option<LetterProbe>, ReplayError> {
     let ports = look.run.ports;
     let now = ports.clock.now();
     let policy = to.subscription.recovery;
     let job = RecoveryJob {
-        id: layout::replay_id(now, &ports.entropy.uuid_at(now).to_string()),
+        id: layout::replay_id(now, &ports.entropy.uuid().to_string()),
         created_at: now,
     };
-    let record = mark.replay(&job, &to.subscription.created, policy);
-    let selection = record.selection().map_err(ReplayError::Request)?;
     let rules = RecoveryRules {
         within: policy.within,
         cancelled_at: mark.cancelled_at,
-        on_its_way: mark.letter_on_its_way(now).cloned(),
+        on_its_way: mark.letters_on_their_way(now),
         now,
     };
-    let Some((object, event)) = find_letter(look, (&selection, &rules), to).await? else {
+    let created = &to.subscription.created;
+    let parts = match (&open, &mark.job) {
+        (Some(open), Some(begun)) => {
+            let behind = mark.behind(begun).replay(&job, created, policy);
+            vec![open.record.clone(), behind]
+        }
+        _ => vec![mark.replay(&job, created, policy)],
+    };
+    let mut found = None;
+    for part in &parts {
+        let selection = part.selection().map_err(ReplayError::Request)?;
+        found = find_letter(look, (&selection, &rules), to, &part.progress).await?;
+        if found.is_some() {
+            break;
+        }
+    }
+    let Some((object, event)) = found else {
         return Ok(None);
     };
+    // It may have been cancelled meanwhile.
+    if let Some(open) = open
+        && !open.is_current(ports).await?
+    {
+        return Ok(None);
+    }
     let replay = Replay {
         id: &job.id,
         subscription: &to.subscription,
@@ -96,14 +116,15 @@ async fn send_letter<P: Ports>(
     }))
 }
 
-/// Any letter that may be sent. If the first were always the probe, one that brings its
-/// endpoint down would keep all others waiting.
+/// Any letter that may be sent, and that a replay which got so far has not come to. If the first
+/// were always the probe, one that brings its endpoint down would keep all others waiting.
 async fn find_letter<P: Ports>(
     look: &Look<'_, P>,
     (selection, rules): (&Selection, &RecoveryRules),
     to: &Receiver,
+    progress: &ReplayProgress,
 ) -> Result<Option<(String, Sendable)>, ReplayError> {
-    let objects = objects_of(look, selection).await?;
+    let objects = objects_of(look, selection, progress.after.clone()).await?;
     let chosen = Chosen {
         selection,
         recovery: Some(rules),
@@ -117,7 +138,8 @@ async fn find_letter<P: Ports>(
         let Ok(letters) = read(look.run, object, selection).await else {
             continue;
         };
-        let picked = pick(&letters, &to.subscription, chosen, 0, usize::MAX);
+        let done = progress.done_of(&object.key);
+        let picked = pick(&letters, &to.subscription, chosen, done, usize::MAX);
         let mut events = picked.map(|picked| picked.events).unwrap_or_default();
         if !events.is_empty() {
             let event = events.swap_remove(drawn(look, events.len()));
@@ -130,8 +152,9 @@ async fn find_letter<P: Ports>(
 async fn objects_of<P: Ports>(
     look: &Look<'_, P>,
     selection: &Selection,
+    mut after: Option<String>,
 ) -> Result<Vec<LetterObject>, ReplayError> {
-    let (mut objects, mut after) = (Vec::new(), None);
+    let mut objects = Vec::new();
     for _ in 0..PAGES_MAX {
         let bucket = &look.run.ports.dead_letters;
         let page = letter_objects(bucket, selection, after.as_deref()).await;

@@ -32,7 +32,7 @@ pub(super) async fn step<P: Ports>(
         }
         _ => Standing::default(),
     };
-    let job = match &marked.mark.job {
+    let mut job = match &marked.mark.job {
         Some(job) => Job::load(ports, &job.id).await?,
         None => None,
     };
@@ -57,7 +57,9 @@ pub(super) async fn step<P: Ports>(
     };
     let begun = match step {
         RecoveryStep::Probes => {
-            probe(look, &mut marked, &to).await?;
+            // Its own replay rests meanwhile, if it has begun.
+            permit(look, &marked, RecoveryPermit::Rests);
+            probe(look, &mut marked, &to, job.as_mut()).await?;
             None
         }
         RecoveryStep::Begins => Some(begin(look, &mut marked, &to).await?),
@@ -66,7 +68,7 @@ pub(super) async fn step<P: Ports>(
             None => None,
         },
         RecoveryStep::Runs => {
-            permit(look, &marked, RecoveryPermit::Runs);
+            permit_run(look, &marked);
             job.map(|job| job.record)
         }
         RecoveryStep::Rests => {
@@ -86,6 +88,12 @@ fn permit<P: Ports>(look: &mut Look<'_, P>, marked: &Marked, permit: RecoveryPer
     look.permits.extend(id.map(|id| (id, permit)));
 }
 
+fn permit_run<P: Ports>(look: &mut Look<'_, P>, marked: &Marked) {
+    let now = look.run.ports.clock.now();
+    let on_its_way = marked.mark.letters_on_their_way(now);
+    permit(look, marked, RecoveryPermit::Runs(on_its_way));
+}
+
 /// Names a replay in the mark, and then opens it: a run that is cut in between leaves the same
 /// replay to the next.
 async fn begin<P: Ports>(
@@ -96,7 +104,7 @@ async fn begin<P: Ports>(
     let ports = look.run.ports;
     let now = ports.clock.now();
     let job = RecoveryJob {
-        id: layout::replay_id(now, &ports.entropy.uuid_at(now).to_string()),
+        id: layout::replay_id(now, &ports.entropy.uuid().to_string()),
         created_at: now,
     };
     let named = RecoveryMark {
@@ -142,7 +150,7 @@ async fn open<P: Ports>(
         };
         marked.save(ports, named).await?;
     }
-    permit(look, marked, RecoveryPermit::Runs);
+    permit_run(look, marked);
     Ok(opened)
 }
 

@@ -83,7 +83,7 @@ impl Job {
 
     /// Whether the record still is the one that is known: it is written elsewhere when the replay
     /// is cancelled.
-    pub(super) async fn is_current<P: Ports>(
+    pub(in crate::jobs) async fn is_current<P: Ports>(
         &mut self,
         ports: &WakePorts<P>,
     ) -> Result<bool, ReplayError> {

@@ -72,7 +72,7 @@ impl OutageLetters {
             last_at: self.written_at,
             letters: self.letters,
             well_since: None,
-            probe: None,
+            probes: Vec::new(),
             job: None,
             queued: 0,
             cancelled_at: None,

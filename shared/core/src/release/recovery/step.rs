@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::api::{IsoTimestamp, RecoveredOutage, ReplayReason, ReplayRequest, ReplayState};
 use crate::model::{Created, LetterPlace, RecoveryPolicy, Timestamp, WrittenTime};
-use crate::stored::{ENDED_STANDS, RecoveryJob, RecoveryMark, RecoveryOrigin, ReplayRecord};
+use crate::stored::{
+    ENDED_STANDS, LetterProbe, RecoveryJob, RecoveryMark, RecoveryOrigin, ReplayRecord,
+};
 
 /// The time without new letters after which a replay begins, so that one replay has all of them:
 /// clocks of those that write and list may differ by as much.
@@ -17,8 +19,8 @@ const QUIET_WAIT_MAX: Duration = Duration::from_mins(30);
 const PROBE_AGAIN_AFTER: Duration = Duration::from_mins(30);
 
 /// The time for which a letter that was sent as a probe may be on its way: as long as an event
-/// lives, and until its new letter is written.
-const PROBE_UNDER_WAY: Duration = Duration::from_mins(24 * 60 + 30);
+/// lives, which is given up after its last wait of 12 hours, and until its new letter is written.
+const PROBE_UNDER_WAY: Duration = Duration::from_mins((24 + 12) * 60 + 30);
 
 /// The time within which the record of a replay follows the mark that names it.
 const RECORD_FOLLOWS_WITHIN: Duration = Duration::from_hours(1);
@@ -99,10 +101,7 @@ impl RecoveryMark {
             return self.ending(now);
         }
         let Some(well_since) = self.well_since else {
-            let last = self.probe.as_ref().map(|probe| probe.sent_at);
-            let may_probe = last.is_none_or(|last| now >= last + PROBE_AGAIN_AFTER);
-            let is_probed = facts.is_unprobed && may_probe;
-            let step = if is_probed {
+            let step = if self.is_to_probe(facts) {
                 RecoveryStep::Probes
             } else {
                 RecoveryStep::Waits
@@ -153,6 +152,8 @@ impl RecoveryMark {
                 let may_run = since.is_some_and(|since| now >= since + facts.recover_after);
                 let step = if may_run {
                     RecoveryStep::Runs
+                } else if since.is_none() && self.is_to_probe(facts) {
+                    RecoveryStep::Probes
                 } else {
                     RecoveryStep::Rests
                 };
@@ -170,15 +171,30 @@ impl RecoveryMark {
                 None => self.ending(now),
             };
         }
-        let quiet_ms = u64::try_from(QUIET.as_millis()).unwrap_or_default();
-        let from = job.created_at.as_millis().saturating_sub(quiet_ms);
         let after = Self {
-            from: Timestamp::from_millis(from),
             queued: self.queued.saturating_add(queued),
             job: None,
-            ..self
+            ..self.behind(job)
         };
         (after, RecoveryStep::Waits)
+    }
+
+    /// The mark of those letters alone that this replay leaves to another one.
+    #[must_use]
+    pub fn behind(&self, job: &RecoveryJob) -> Self {
+        let quiet_ms = u64::try_from(QUIET.as_millis()).unwrap_or_default();
+        let from = job.created_at.as_millis().saturating_sub(quiet_ms);
+        Self {
+            from: Timestamp::from_millis(from),
+            ..self.clone()
+        }
+    }
+
+    /// Whether a letter is to be sent as a probe: nothing else probes, and the last one that was
+    /// sent came to nothing.
+    fn is_to_probe(&self, facts: &RecoveryFacts<'_>) -> bool {
+        let last = self.probes.iter().map(|probe| probe.sent_at).max();
+        facts.is_unprobed && last.is_none_or(|last| facts.now >= last + PROBE_AGAIN_AFTER)
     }
 
     /// The mark without letters, and without those of outages that began until `at`.
@@ -188,7 +204,7 @@ impl RecoveryMark {
             letters: 0,
             queued: 0,
             job: None,
-            probe: None,
+            probes: Vec::new(),
             well_since: None,
             ..self
         }
@@ -202,10 +218,21 @@ impl RecoveryMark {
         (ended, RecoveryStep::Ends)
     }
 
-    /// The letter that may be on its way as a probe.
-    pub fn letter_on_its_way(&self, now: Timestamp) -> Option<&LetterPlace> {
-        let probe = self.probe.as_ref()?;
-        (now < probe.sent_at + PROBE_UNDER_WAY).then_some(&probe.letter)
+    /// The letters that may be on their way as probes.
+    pub fn letters_on_their_way(&self, now: Timestamp) -> Vec<LetterPlace> {
+        let probes = self.probes.iter();
+        probes
+            .filter(|probe| is_under_way(probe, now))
+            .map(|probe| probe.letter.clone())
+            .collect()
+    }
+
+    /// The mark with another letter that was sent as a probe. Those that have ended are forgotten.
+    #[must_use]
+    pub fn probed(mut self, probe: LetterProbe) -> Self {
+        self.probes.retain(|it| is_under_way(it, probe.sent_at));
+        self.probes.push(probe);
+        self
     }
 
     /// The replay of this job, of the letters that no other one has looked at.
@@ -226,7 +253,7 @@ impl RecoveryMark {
                 outage_since: IsoTimestamp(self.outage_since),
             },
             cancelled_at: self.cancelled_at,
-            on_its_way: self.letter_on_its_way(job.created_at).cloned(),
+            on_its_way: self.letters_on_their_way(job.created_at),
             ramp_from: job.created_at,
         };
         ReplayRecord::new(
@@ -238,4 +265,8 @@ impl RecoveryMark {
         )
         .of_recovery(origin)
     }
+}
+
+fn is_under_way(probe: &LetterProbe, now: Timestamp) -> bool {
+    now < probe.sent_at + PROBE_UNDER_WAY
 }

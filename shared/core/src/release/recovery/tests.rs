@@ -8,7 +8,7 @@ use crate::model::{
     TopicName,
 };
 use crate::stored::dead_letter::restore;
-use crate::stored::{ENDED_STANDS, RecoveryJob, RecoveryMark, ReplayRecord};
+use crate::stored::{ENDED_STANDS, LetterProbe, RecoveryJob, RecoveryMark, ReplayRecord};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -178,9 +178,9 @@ fn letter_probes_where_nothing_else_does_and_not_again_at_once() {
     let mut unprobed = facts(START + 2 * DAY, false);
     assert_eq!(mark().step(&unprobed).1, RecoveryStep::Waits);
     unprobed.is_unprobed = true;
-    let (mut probing, step) = mark().step(&unprobed);
+    let (probing, step) = mark().step(&unprobed);
     assert_eq!(step, RecoveryStep::Probes);
-    probing.probe = Some(crate::stored::LetterProbe {
+    let probing = probing.probed(LetterProbe {
         letter: place(0),
         sent_at: START + 2 * DAY,
     });
@@ -188,9 +188,35 @@ fn letter_probes_where_nothing_else_does_and_not_again_at_once() {
         unprobed.now = START + 2 * DAY + MINUTE * minutes;
         assert_eq!(probing.clone().step(&unprobed).1, expected);
     }
-    let under_way = |at| probing.letter_on_its_way(at).is_some();
-    assert!(under_way(START + 3 * DAY));
-    assert!(!under_way(START + 3 * DAY + HOUR));
+    // Each probe waits for its next attempt for hours.
+    let twice = probing.probed(LetterProbe {
+        letter: place(1),
+        sent_at: START + 2 * DAY + HOUR,
+    });
+    let under_way = |after| twice.letters_on_their_way(START + 2 * DAY + after);
+    assert_eq!(under_way(DAY + 12 * HOUR), [place(0), place(1)]);
+    assert_eq!(under_way(DAY + 13 * HOUR), [place(1)]);
+    assert_eq!(under_way(DAY + 14 * HOUR), []);
+}
+
+/// In a second outage everything that was on its way may be given up.
+#[test]
+fn letter_probes_too_where_a_replay_rests() {
+    let begun = START + DAY + HOUR;
+    let (mark, record) = with_job(mark(), begun);
+    let mut resting = RecoveryFacts {
+        job: Some(&record),
+        ..facts(begun + DAY, false)
+    };
+    assert_eq!(mark.clone().step(&resting).1, RecoveryStep::Rests);
+    resting.is_unprobed = true;
+    let (probing, step) = mark.step(&resting);
+    assert_eq!(step, RecoveryStep::Probes);
+    let probed = probing.probed(LetterProbe {
+        letter: place(0),
+        sent_at: begun + DAY,
+    });
+    assert_eq!(probed.step(&resting).1, RecoveryStep::Rests);
 }
 
 fn place(index: usize) -> LetterPlace {
@@ -326,7 +352,7 @@ fn letters_are_left_out_for_their_reasons() {
     let rules = RecoveryRules {
         within: DAY * 14,
         cancelled_at: Some(START),
-        on_its_way: Some(place(7)),
+        on_its_way: vec![place(3), place(7)],
         now: START + DAY,
     };
     let check = |outage, earlier, index, expected| {

@@ -328,9 +328,13 @@ fn event_that_is_sent_again_keeps_its_earlier_life() {
         accepted_at: Timestamp::from_millis(1_699_000_000_000),
         recoveries: 2,
     });
+    made.events[0].marks.outage_since = Some(Timestamp::from_millis(1_700_000_000_000));
     let body = render_delivery(&made);
     let text = std::str::from_utf8(&body).unwrap();
-    let expected = r#""earlier":{"acceptedAt":1699000000000,"recoveries":2}"#;
+    let expected = concat!(
+        r#""earlier":{"acceptedAt":1699000000000,"recoveries":2},"#,
+        r#""outageSince":1700000000000"#
+    );
     assert!(text.contains(expected), "{text}");
     assert_eq!(parse_delivery(&body).unwrap(), made);
 }
