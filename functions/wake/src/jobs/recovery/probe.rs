@@ -70,7 +70,7 @@ async fn send_letter<P: Ports>(
         now,
     };
     let created = &to.subscription.created;
-    let parts = match (&open, &mark.job) {
+    let replays = match (&open, &mark.job) {
         (Some(open), Some(begun)) => {
             let behind = mark.behind(begun).replay(&job, created, policy);
             vec![open.record.clone(), behind]
@@ -78,7 +78,7 @@ async fn send_letter<P: Ports>(
         _ => vec![mark.replay(&job, created, policy)],
     };
     let mut found = None;
-    for part in &parts {
+    for part in &replays {
         let selection = part.selection().map_err(ReplayError::Request)?;
         found = find_letter(look, (&selection, &rules), to, &part.progress).await?;
         if found.is_some() {

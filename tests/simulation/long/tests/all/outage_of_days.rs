@@ -264,15 +264,16 @@ async fn five_days_of_outage_recover_by_themselves() {
     let before = days.arrived.len();
     days.recover_until(|days| days.arrived.len() > before + EVENTS_A_DAY)
         .await;
-    // The event that brings the host down does so until it has been recovered three times.
+    // The event that brings the host down does so until it was recovered three times, or given up
+    // while the host was not known to be down.
     for _ in 0..12 {
         days.pass(10 * MINUTE, DAY).await;
-        let poison = days.unresolved().await.remove("poison");
-        let has_ended = poison.is_some_and(|letter| letter["recoveries"] == 3);
-        if has_ended && days.marks().await == 0 && days.missed().is_empty() {
+        if days.marks().await == 0 && days.missed().is_empty() {
             break;
         }
     }
+    // What is on its way ends.
+    days.pass(COARSE, 2 * DAY).await;
     let missed = days.missed();
     let letters = days.unresolved().await;
     assert_eq!((missed, days.marks().await), (vec![], 0), "{letters:?}");
@@ -280,7 +281,8 @@ async fn five_days_of_outage_recover_by_themselves() {
     let left: Vec<_> = letters.keys().collect();
     assert_eq!(left, ["poison"]);
     let poison = &letters["poison"];
-    assert_eq!(poison["recoveries"], 3, "{poison}");
+    let recoveries = poison["recoveries"].as_u64().unwrap();
+    assert!((1..=3).contains(&recoveries), "{poison}");
     assert!(poison["deadletterreason"].is_string(), "{poison}");
     let before = days.poisoned;
     days.pass(COARSE, 2 * DAY).await;
