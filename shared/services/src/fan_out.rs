@@ -13,7 +13,8 @@ use std::iter::Peekable;
 
 use posthaste_core::events::Event;
 use posthaste_core::model::{
-    INLINE_FAN_OUT_BYTES_MAX, Matched, SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, Topic,
+    INLINE_FAN_OUT_BYTES_MAX, Matched, SCHEDULED_OBJECTS_PER_REQUEST_MAX, SQS_BATCH_ENTRIES_MAX,
+    SQS_MESSAGE_BYTES_MAX, Topic,
 };
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectStore, OutgoingMessage, PortError, QueueSender, Withheld,
@@ -127,7 +128,10 @@ where
             inline,
             schedule: &origin.schedule,
         };
-        schedule::check_count(plan.scheduled_objects(&origin.schedule, at))?;
+        let objects = plan.scheduled_objects(&origin.schedule, at);
+        if objects > SCHEDULED_OBJECTS_PER_REQUEST_MAX {
+            return Err(FanOutError::TooManyScheduled { objects });
+        }
         let payloads = converter.payloads(&plan, events).await?;
         let id = origin
             .request_id
@@ -150,7 +154,8 @@ where
         });
         let mut parked = 0;
         if !request.origin.schedule.is_empty() {
-            parked = schedule::park(self.payloads, plan.scheduled(&request)).await?;
+            let written = schedule::park(self.payloads, plan.scheduled(&request)).await;
+            parked = written.map_err(FanOutError::Scheduled)?;
         }
         let sent = self.send(plan.messages(&request), records).await;
         // What is parked is there, whatever the queue refuses.

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use posthaste_core::model::{SCHEDULED_OBJECTS_PER_REQUEST_MAX, Timestamp};
+use posthaste_core::model::Timestamp;
 use posthaste_core::stored::parked::render_parked;
-use posthaste_ports::{ObjectStore, PutCondition};
-
-use super::FanOutError;
+use posthaste_ports::{ObjectStore, PortError, PutCondition};
 
 /// Objects of scheduled deliveries that are written at once.
 const PUTS_AT_ONCE: usize = 8;
@@ -92,25 +90,16 @@ impl Schedule {
     }
 }
 
-/// Refuses more objects than a request may become.
-pub(super) fn check_count(objects: usize) -> Result<(), FanOutError> {
-    if objects > SCHEDULED_OBJECTS_PER_REQUEST_MAX {
-        Err(FanOutError::TooManyScheduled { objects })
-    } else {
-        Ok(())
-    }
-}
-
 /// Writes objects, each of which is rendered when its turn comes. Answers how many messages they
 /// have. The same request writes the same objects again.
 pub(super) async fn park(
     store: &impl ObjectStore,
     objects: impl Iterator<Item = ScheduledObject> + Send,
-) -> Result<usize, FanOutError> {
+) -> Result<usize, PortError> {
     let put = |object: ScheduledObject| async move {
         let ScheduledObject { key, messages } = object;
         let put = store.put(&key, render_parked(&messages), PutCondition::Always);
-        put.await.map_err(FanOutError::Scheduled)?;
+        put.await?;
         Ok(messages.len())
     };
     stream::iter(objects)

@@ -35,6 +35,7 @@ fn letters(object: usize, at: Timestamp) -> String {
     let letter = |number: usize| {
         json!({
             "specversion": "1.0", "id": format!("{object}-{number}"), "source": "/s", "type": "t",
+            "data": { "refusedUntil": 0 },
         })
         .to_string()
         .trim_end_matches('}')
