@@ -98,10 +98,10 @@ const THREE_LOADS: &str = "\
 | million deliveries | 0.26 | 25.92 | 259.20 |
 | deliveries: SQS, S3, Lambda | $0.95 | $65.11 | $374.06 |
 | the delivery log, with payloads | $0.36 | $12.78 | $49.48 |
-| whatever is published | $1.93 | $1.93 | $1.93 |
+| whatever is published | $1.94 | $1.94 | $1.94 |
 | what leaves AWS | $0.04 | $4.20 | $41.99 |
 | alarms and metrics | $5.80 | $5.80 | $5.80 |
-| all | **$9.09** | **$89.82** | **$473.26** |
+| all | **$9.10** | **$89.83** | **$473.27** |
 ";
 
 #[test]
@@ -144,7 +144,7 @@ async fn a_minute_in_which_nothing_is_published_has_its_price_too() {
 }
 
 /// The most that a month may cost in which nothing is published.
-const IDLE_MONTH_MAX: f64 = 1.93;
+const IDLE_MONTH_MAX: f64 = 1.95;
 
 #[tokio::test]
 async fn wake_looks_for_work_every_fourteen_minutes_while_there_is_none() {
