@@ -86,6 +86,7 @@ impl World {
             dead_letters: dead_letters.clone(),
             log: DeliveryLog::with_summaries(log.clone(), Summaries::in_log(log.clone())),
             deliveries: MemoryQueue::default(),
+            slow_deliveries: Some(MemoryQueue::default()),
             webhooks: endpoint.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
@@ -95,7 +96,6 @@ impl World {
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default(),
             settings: ManageSettings {
-                has_slow_lane: true,
                 publish_url: None,
                 public_url: None,
                 origin: HeaderValue::from_static("posthaste.example"),

@@ -89,8 +89,8 @@ impl ConcurrencyLimits {
     }
 
     /// Waits from `now`, a time of the clock's `monotonic`, for the right to one request; `None`
-    /// once the limits are closed.
-    pub(crate) async fn enter(&self, target: &Target, now: Duration) -> Option<Permit> {
+    /// once the limits are closed. Without `now` the wait does not count as a slow drain.
+    pub(crate) async fn enter(&self, target: &Target, now: Option<Duration>) -> Option<Permit> {
         tokio::select! {
             biased;
             () = self.closed.cancelled() => None,
@@ -100,7 +100,7 @@ impl ConcurrencyLimits {
 
     /// The subscription's own limit comes first, then its link's: a request that waits for a slow
     /// endpoint holds nothing that others need.
-    async fn wait(&self, target: &Target, now: Duration) -> Option<Permit> {
+    async fn wait(&self, target: &Target, now: Option<Duration>) -> Option<Permit> {
         let (subscription, link) = self.own_place(target, now).await?;
         let all = self.shared_place(target, now).await?;
         Some(Permit {
@@ -112,7 +112,11 @@ impl ConcurrencyLimits {
 
     /// Waits for the places that only this subscription waits for: its own, and its share of the
     /// link.
-    async fn own_place(&self, target: &Target, now: Duration) -> Option<(Slot, FairSlot<Target>)> {
+    async fn own_place(
+        &self,
+        target: &Target,
+        now: Option<Duration>,
+    ) -> Option<(Slot, FairSlot<Target>)> {
         let mut place = pin!(async {
             let subscription = self.subscription(target).enter().await?;
             let link = self.link(target).enter(target).await?;
@@ -129,12 +133,12 @@ impl ConcurrencyLimits {
 
     /// Waits for a place that all share. While some are free, which are kept for links that have
     /// none, the link waits for its own share of them.
-    async fn shared_place(&self, target: &Target, now: Duration) -> Option<FairSlot<Link>> {
+    async fn shared_place(&self, target: &Target, now: Option<Duration>) -> Option<FairSlot<Link>> {
         if let Some(place) = self.all.try_enter(target.link()) {
             return Some(place);
         }
         let wait = if self.all.is_full() {
-            Some(self.drain.wait_for_shared_place())
+            now.map(|_| self.drain.wait_for_shared_place())
         } else {
             self.own_wait(target, now)
         };
@@ -144,9 +148,9 @@ impl ConcurrencyLimits {
     }
 
     /// Notes that a request of a subscription waits for a place of its own.
-    fn own_wait<'a>(&'a self, target: &'a Target, now: Duration) -> Option<PlaceWait<'a>> {
+    fn own_wait<'a>(&'a self, target: &'a Target, now: Option<Duration>) -> Option<PlaceWait<'a>> {
         let (topic, name) = target.topic().zip(target.subscription())?;
-        Some(self.drain.wait_for_own_place(topic, name, now))
+        Some(self.drain.wait_for_own_place(topic, name, now?))
     }
 
     /// The right to one request, if there is one at once.
@@ -180,7 +184,8 @@ mod tests {
     use std::future::Future;
     use std::task::{Context, Poll, Waker};
 
-    const NOW: Duration = Duration::from_secs(1);
+    const AT: Duration = Duration::from_secs(1);
+    const NOW: Option<Duration> = Some(AT);
 
     fn link(host: &str) -> Target {
         Target::parse(&format!("https://{host}:443")).unwrap()
@@ -317,7 +322,7 @@ mod tests {
     /// The waits for places of their own, by group, and whether shared ones ran out.
     async fn waits(limits: &ConcurrencyLimits) -> (Vec<(String, OwnWait)>, bool) {
         let time = LookTime {
-            now: NOW,
+            now: AT,
             elapsed: Duration::ZERO,
         };
         let look = limits.drain.drained(0, time).await;
@@ -325,6 +330,22 @@ mod tests {
         let own = look.subscriptions.into_iter();
         let own = own.map(|of| (of.group.to_string(), of.own_wait)).collect();
         (own, look.shared_places_ran_out)
+    }
+
+    #[tokio::test]
+    async fn request_without_a_time_waits_without_being_noted() {
+        let limits = limits(2, 1, 2);
+        let own = subscription("a", "own");
+        let held = poll(limits.enter(&own, NOW));
+        let mut waiting = Box::pin(limits.enter(&own, None));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        let others = poll(limits.enter(&subscription("b", "other"), NOW));
+        let third = subscription("c", "third");
+        let mut shared = Box::pin(limits.enter(&third, None));
+        assert!(shared.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(waits(&limits).await, (vec![], false));
+        drop((held, others));
     }
 
     #[tokio::test]

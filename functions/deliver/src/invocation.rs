@@ -133,6 +133,12 @@ impl Invocation {
         *count
     }
 
+    /// Whether what drains is measured by its messages. A slow lane holds nobody else up, so that
+    /// only the quick one's are counted.
+    pub(crate) fn measures_drain(&self) -> bool {
+        self.lane == Lane::Quick
+    }
+
     /// The lane to which its messages go back.
     pub(crate) fn own_lane(&self) -> Lane {
         match self.slow_targets {

@@ -109,9 +109,7 @@ impl<P: Ports> Receiver<P> {
         now: Timestamp,
     ) -> Option<Job> {
         let began = invocation.deadlines.began;
-        // What drains is the quick lane: a slow one holds nobody else up.
-        let is_quick = invocation.lane == Lane::Quick;
-        if is_quick {
+        if invocation.measures_drain() {
             self.note_wait(message.receive_count, &delivery, (now, began));
         }
         let subscription = match self.subscription(&delivery, (now, began)).await {
@@ -142,8 +140,9 @@ impl<P: Ports> Receiver<P> {
         };
         let now = self.clock.now();
         judge_unsent(&job, now);
-        let is_handed_over = is_quick && invocation.lane_after(&job, now) == Lane::Slow;
-        if is_handed_over && job.complete().is_none() {
+        let is_for_the_slow_lane =
+            invocation.lane == Lane::Quick && invocation.lane_after(&job, now) == Lane::Slow;
+        if is_for_the_slow_lane && job.complete().is_none() {
             Box::pin(self.hand_over(invocation, &job, body)).await;
             return None;
         }

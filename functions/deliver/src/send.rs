@@ -105,8 +105,7 @@ impl<P: Ports> Sender<P> {
         match catch_panic(self.attempt(invocation, &plan)).await {
             Ok(Ok(attempted)) => settle.attempted(invocation, attempted).await,
             Ok(Err(verdict)) => {
-                self.limits
-                    .turned_back(&self.clock, &plan.subscription, verdict);
+                self.turned_back(invocation, &plan, verdict);
                 let verdicts = plan.entries.iter().map(|at| (*at, verdict)).collect();
                 let subscription = plan.subscription;
                 let attempted = Attempted {
@@ -120,6 +119,14 @@ impl<P: Ports> Sender<P> {
                 topic = %plan.subscription.topic, subscription = %plan.subscription.name,
                 "an attempt panicked, its messages are handed back"
             ),
+        }
+    }
+
+    /// Notes a request that may not begin now, as [`ConcurrencyLimits::turned_back`] does.
+    fn turned_back(&self, invocation: &Invocation, plan: &RequestPlan, verdict: EntryVerdict) {
+        if invocation.measures_drain() {
+            self.limits
+                .turned_back(&self.clock, &plan.subscription, verdict);
         }
     }
 
@@ -140,7 +147,8 @@ impl<P: Ports> Sender<P> {
         let now = self.clock.monotonic();
         let last_start = last_start.filter(|last_start| *last_start >= now);
         let last_start = last_start.ok_or(EntryVerdict::NotStarted)?;
-        let entering = self.limits.enter(&route.target, now);
+        let waits_from = invocation.measures_drain().then_some(now);
+        let entering = self.limits.enter(&route.target, waits_from);
         let admitted = timeout_at(&self.clock, last_start, entering).await;
         let admitted = admitted.flatten().ok_or(EntryVerdict::NotStarted)?;
         let payloads: Vec<_> = plan

@@ -91,7 +91,7 @@ pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksVi
 impl<P: Ports> Manage<P> {
     /// The targets that are slow, at most [`SLOW_LINKS_MAX`](posthaste_core::lane::SLOW_LINKS_MAX).
     async fn slow_targets(&self) -> Result<Vec<SlowTargetView>, ApiError> {
-        if !self.settings.has_slow_lane {
+        if self.slow_deliveries.is_none() {
             return Ok(Vec::new());
         }
         let Some(object) = self.state.get(layout::LANES).await? else {

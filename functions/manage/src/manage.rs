@@ -27,6 +27,8 @@ pub struct Manage<P: Ports> {
     pub log: DeliveryLog<P::Log>,
     /// The delivery queue, for events that are sent again.
     pub deliveries: P::Queue,
+    /// The delivery queue of the slow lane, where there is one, as on AWS.
+    pub slow_deliveries: Option<P::Queue>,
     /// The client that calls endpoints, for handshakes and test events.
     pub webhooks: P::Webhook,
     /// The health of links and subscriptions.
@@ -63,8 +65,6 @@ pub struct ManageSettings {
     pub origin: HeaderValue,
     /// What this function must know about the delivery log.
     pub log: LogSettings,
-    /// Whether deliveries to slow targets have a lane of their own, as on AWS.
-    pub has_slow_lane: bool,
 }
 
 /// Settings of the delivery log, as far as its readers must know them.

@@ -193,6 +193,7 @@ impl Api {
             dead_letters: dead_letters.clone(),
             log: DeliveryLog::with_summaries(log.clone(), Summaries::in_log(log.clone())),
             deliveries: queue.clone(),
+            slow_deliveries: Some(queue.beside(posthaste_ports::QueueName::SlowDeliveries)),
             webhooks: endpoint.clone(),
             clock: clock.clone(),
             entropy: Numbers::default(),
@@ -202,7 +203,6 @@ impl Api {
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default().under(publish_url.clone()),
             settings: ManageSettings {
-                has_slow_lane: true,
                 publish_url,
                 public_url: Some("https://manage.example/base".parse().unwrap()),
                 origin: HeaderValue::from_static("posthaste.example"),

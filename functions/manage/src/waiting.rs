@@ -154,6 +154,7 @@ impl<P: Ports> Manage<P> {
     pub(crate) fn waiting_events(&self) -> WaitingEvents<'_, P::Queue, P::Store, P::Clock> {
         WaitingEvents {
             deliveries: &self.deliveries,
+            slow_deliveries: self.slow_deliveries.as_ref(),
             state: &self.state,
             clock: &self.clock,
             recorded_until: Some(self.log_complete_until().0),

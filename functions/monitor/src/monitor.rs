@@ -142,7 +142,11 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     pub async fn sample(&mut self) -> Result<PressureState, MonitorError> {
         let now = self.ports.clock.now();
         let before = self.load(now).await.map_err(MonitorError::Read)?;
-        if self.is_turn_of_another(&before, now) || self.is_switched_off(&before) {
+        if self.is_turn_of_another(&before, now) {
+            return Ok(before.state);
+        }
+        let slow_lane = self.slow_lane(&before.state, now).await;
+        if self.is_switched_off(&before) && slow_lane.is_none() {
             return Ok(before.state);
         }
         let Seen { readings, topics } = if self.settings.enable_resource_monitoring {
@@ -155,7 +159,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         }
         let (mut after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
         after.topics = evaluate_topics(&before.state, topics, &self.settings, now);
-        after.slow_lane = self.slow_lane(now).await;
+        after.slow_lane = slow_lane;
         let given_up = match &self.notices_topic {
             Some(_) => after.carry(&before.state, &transitions),
             None => 0,
@@ -247,11 +251,12 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         !before.is_ours && age < self.settings.interval.mul_f64(0.75)
     }
 
-    /// Whether nothing is watched and the state says so already, with no notices left. Then it is
-    /// not written again.
+    /// Whether nothing is watched and the state says so already, with no notices left and nothing of
+    /// a slow lane. Then it is not written again.
     fn is_switched_off(&self, before: &Before) -> bool {
         let is_notified = before.state.untold.is_empty() && !self.carries_notified;
-        !self.settings.enable_resource_monitoring && !before.state.monitored && is_notified
+        let is_said = !before.state.monitored && before.state.slow_lane.is_none();
+        !self.settings.enable_resource_monitoring && is_said && is_notified
     }
 
     /// The resources whose thresholds do not fit the readings, and fitted those before. Each is
@@ -310,12 +315,12 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     }
 
     /// The slow lane, if a target is slow or its queue has messages that are known of. It bounds no
-    /// producer: a slow target holds up nobody else.
-    async fn slow_lane(&self, now: Timestamp) -> Option<SlowLaneState> {
+    /// producer: a slow target holds up nobody else. What could not be counted is as it was.
+    async fn slow_lane(&self, before: &PressureState, now: Timestamp) -> Option<SlowLaneState> {
         let lane = self.ports.slow_lane.as_ref()?;
         let targets = lane.lanes.read().await.count_at(now);
         let counts = counts(&lane.queue, "deliveries-slow").await;
-        let counts = counts.unwrap_or_default();
+        let counts = counts.unwrap_or_else(|| counted(before.slow_lane));
         (targets > 0 || counts.total() > 0).then_some(SlowLaneState {
             targets,
             due: counts.visible,
@@ -335,6 +340,15 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         let secs_min = self.settings.slow_drain_secs();
         topic_drains(&self.ports.registry, slow, secs_min, bytes_max, now).await
     }
+}
+
+/// The messages of the slow lane that were counted.
+fn counted(lane: Option<SlowLaneState>) -> QueueCounts {
+    lane.map_or_else(QueueCounts::default, |lane| QueueCounts {
+        visible: lane.due,
+        delayed: lane.delayed,
+        in_flight: lane.in_flight,
+    })
 }
 
 /// The place that can fill up, with its use.

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use posthaste_delivery_log::DeliveryLog;
 use posthaste_ports::validate::LIST_PAGE_MAX;
-use posthaste_ports::{ErrorKind, ListPage, ObjectStore, OutgoingMessage, PortError, Ports};
+use posthaste_ports::{
+    ErrorKind, ListPage, ObjectStore, OutgoingMessage, PortError, Ports, QueueReceiver,
+};
 use posthaste_services::{
-    Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, SlowLane, send_all,
-    send_by_lane, timeout_at,
+    Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, SlowGroups, SlowLane,
+    send_all, send_by_lane, timeout_at,
 };
 
 /// The adapters and services of one wake.
@@ -79,6 +81,31 @@ impl<P: Ports> WakePorts<P> {
         send_by_lane(&self.deliveries, Some((&lane.queue, &slow)), messages).await
     }
 
+    /// The number of deliveries that are due of the subscriptions of these folders, in their order.
+    /// Where the queue cannot tell, it is what the state says of their topics, and their share of
+    /// what is due in the slow lane.
+    pub(crate) async fn due(&self, folders: &[String]) -> Vec<u64> {
+        if let Some(counted) = self.deliveries.due(folders).await.ok().flatten() {
+            return counted;
+        }
+        let Some(state) = self.pressure.state().await else {
+            return vec![0; folders.len()];
+        };
+        let slow_due = state.due_of_slow();
+        let slow = match self.slow_lane.as_ref().filter(|_| slow_due > 0) {
+            Some(lane) => {
+                let groups = folders.iter().cloned().collect();
+                Box::pin(lane.among(&self.registry, groups)).await
+            }
+            None => SlowGroups::new(),
+        };
+        let due = |folder: &String| {
+            let of_lane = if slow.contains(folder) { slow_due } else { 0 };
+            state.due_of(folder) + of_lane
+        };
+        folders.iter().map(due).collect()
+    }
+
     /// A page of the objects under `prefix`, or an error if it has not come by `until`: nothing
     /// could be done with it then.
     pub(crate) async fn list_until(
@@ -107,7 +134,8 @@ mod tests {
     use bytes::Bytes;
     use posthaste_core::circuit::Target;
     use posthaste_core::lane::{SLOW_FOR, SlowTargets, Slowness};
-    use posthaste_core::stored::layout;
+    use posthaste_core::pressure::{PressureState, SlowLaneState};
+    use posthaste_core::stored::{PRESSURE_KEY, layout};
     use posthaste_ports::{Clock, QueueName};
     use posthaste_services::Lanes;
     use posthaste_testkit::memory::MemoryQueue;
@@ -165,6 +193,28 @@ mod tests {
             (kit.queue.take_bodies().len(), slow.take_bodies().len()),
             (2, 0)
         );
+    }
+
+    #[tokio::test]
+    async fn due_deliveries_of_a_slow_subscription_are_its_share_of_the_lane() {
+        let (mut kit, _) = kit(&Plan::none());
+        let queue = Faulty::new(MemoryQueue::like_sqs(), "deliveries", &Plan::none());
+        kit.ports.deliveries = queue;
+        let folders = ["orders.billing", "orders.crm"].map(str::to_owned);
+        let state = PressureState {
+            slow_lane: Some(SlowLaneState {
+                targets: 2,
+                due: 600,
+                delayed: 0,
+                in_flight: 0,
+                places: 10,
+            }),
+            ..PressureState::normal(kit.clock.now())
+        };
+        kit.store.write(PRESSURE_KEY, state.render());
+        assert_eq!(kit.ports.due(&folders).await, [300, 0]);
+        kit.clock.advance(SLOW_FOR);
+        assert_eq!(kit.ports.due(&folders).await, [0, 0]);
     }
 
     #[tokio::test]

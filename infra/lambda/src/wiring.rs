@@ -160,6 +160,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
             Summaries::in_log(clients.store(&environment.log_bucket)),
         ),
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
+        slow_deliveries: slow_queue(environment.slow_deliveries_queue_url.as_ref(), clients),
         webhooks: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
         entropy: SystemEntropy,
@@ -430,11 +431,16 @@ pub fn record(
     (files, MergeFiles(record))
 }
 
+/// The delivery queue of the slow lane, where it is named.
+fn slow_queue(url: Option<&String>, clients: &Clients) -> Option<Queue> {
+    let urls = QueueUrls::from([(QueueName::SlowDeliveries, url?.clone())]);
+    Some(clients.queue(QueueName::SlowDeliveries, urls, SystemClock))
+}
+
 /// The slow lane, where its queue is named.
 fn slow_lane(url: Option<&String>, clients: &Clients, state: &S3Store) -> Option<AwsSlowLane> {
-    let urls = QueueUrls::from([(QueueName::SlowDeliveries, url?.clone())]);
     Some(SlowLane {
-        queue: clients.queue(QueueName::SlowDeliveries, urls, SystemClock),
+        queue: slow_queue(url, clients)?,
         lanes: Lanes::new(Arc::new(state.clone()), SystemClock),
     })
 }

@@ -496,7 +496,6 @@ pub fn manage_settings(values: &mut impl Values, base: ManageSettings) -> Manage
         public_url: values.get(&PUBLIC_URL).or_else(|| values.get(&MANAGE_URL)),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
         log: log_settings(values, &base.log),
-        has_slow_lane: values.get(&SLOW_DELIVERIES_QUEUE_URL).is_some(),
     }
 }
 

@@ -40,6 +40,8 @@ const PARKED_BEFORE_MINUTES: u64 = 60;
 pub struct WaitingEvents<'a, Q, S, C> {
     /// The delivery queue.
     pub deliveries: &'a Q,
+    /// That of the slow lane, where there is one.
+    pub slow_deliveries: Option<&'a Q>,
     /// The state bucket.
     pub state: &'a S,
     /// The time.
@@ -151,11 +153,11 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         } else {
             None
         };
-        let is_queue_empty = numbers.is_some() && self.is_queue_empty().await;
+        let are_queues_empty = numbers.is_some() && self.are_queues_empty().await;
         for (count, key) in counts.iter_mut().zip(&keys) {
             count.is_partial |= !is_whole;
             if let Some(numbers) = &numbers {
-                count.is_partial |= !is_queue_empty || !numbers.is_exact(key);
+                count.is_partial |= !are_queues_empty || !numbers.is_exact(key);
                 count.set_recorded(numbers.waiting(key), self.recorded_until);
             }
         }
@@ -215,7 +217,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         for group in by_group.keys() {
             all.by_group.entry(group.clone()).or_default();
         }
-        all.nothing.is_partial |= !numbers.are_exact() || !self.is_queue_empty().await;
+        all.nothing.is_partial |= !numbers.are_exact() || !self.are_queues_empty().await;
         all.nothing.set_recorded(0, self.recorded_until);
         for (group, count) in &mut all.by_group {
             let events = by_group.get(group).copied().unwrap_or_default();
@@ -223,17 +225,22 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         }
     }
 
-    /// Whether nothing is in the delivery queue, which may hold events of which no record tells.
-    async fn is_queue_empty(&self) -> bool {
+    /// Whether nothing is in the delivery queues, which may hold events of which no record tells.
+    async fn are_queues_empty(&self) -> bool {
         let unknown = |error: &PortError| {
             let error = error as &dyn Error;
             tracing::warn!(
                 error,
-                "what waits is a lower bound, the delivery queue not counted"
+                "what waits is a lower bound, a delivery queue not counted"
             );
         };
-        let counts = self.deliveries.counts().await.inspect_err(unknown);
-        counts.is_ok_and(|counts| counts.total() == 0)
+        for queue in [self.deliveries].into_iter().chain(self.slow_deliveries) {
+            let counts = queue.counts().await.inspect_err(unknown);
+            if counts.map_or(true, |counts| counts.total() > 0) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Adds the objects of these folders, or of all, if the store has counted them.

@@ -318,6 +318,9 @@ impl QueueReceiver for MemoryQueue {
     }
 
     async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
+        if !self.tells_groups {
+            return Ok(None);
+        }
         let world = self.world.lock();
         let mut groups: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for stored in world.messages.iter().filter(|m| m.queue == self.name) {
@@ -336,7 +339,9 @@ impl QueueReceiver for MemoryQueue {
     }
 
     async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
-        let all = self.due_by_group().await?.unwrap_or_default();
+        let Some(all) = self.due_by_group().await? else {
+            return Ok(None);
+        };
         let due = |name: &String| {
             let of = all.iter().find(|of| &*of.group == name.as_str());
             of.map_or(0, |of| of.due)

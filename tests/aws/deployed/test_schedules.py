@@ -7,6 +7,7 @@ import time
 
 import waiting
 from case import Case, cloud_event, delivery
+from stack import Failed
 
 SCHEDULED = {"version": "0", "source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
 
@@ -83,24 +84,64 @@ class Schedules(Case):
         self.assertGreater(parked.split("/")[1], minute(datetime.timedelta(minutes=15)))
         self.invoke("wake", "RequestResponse")
         self.assertEqual(self.parked(), parked)
-        # The minute comes by moving the object, not by waiting for it.
-        due = parked.replace(parked.split("/")[1], minute(datetime.timedelta(minutes=-1)))
-        bucket, s3 = self.stack.state_bucket, self.stack.client("s3")
-        s3.copy_object(Bucket=bucket, Key=due, CopySource={"Bucket": bucket, "Key": parked})
-        s3.delete_object(Bucket=bucket, Key=parked)
-        # wake may rest until the minute that it saw, unless a signal says that there is work.
-        until = json.dumps({"until": int((time.time() + 60) * 1000)})
-        s3.put_object(Bucket=bucket, Key="signals/wake.json", Body=until.encode())
+        self.make_due(parked)
         self.invoke("wake", "RequestResponse")
         [second] = self.sink.take(self.path)
         self.assertEqual((second.headers["aeg-delivery-count"], second.body), ("1", first.body))
         self.assertEqual(second.headers["webhook-id"], first.headers["webhook-id"])
         waiting.until(lambda: not self.parked(), "the parked object to be deleted")
 
+    def test_wake_releases_a_scheduled_event_and_ends_one_that_was_taken_back(self):
+        self.apply()
+        bucket, s3 = self.stack.state_bucket, self.stack.client("s3")
+        at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=30)
+        later = {"posthaste-not-before": at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        # Too large for a message, so that its text waits in an object of its own.
+        self.post(json.dumps(cloud_event("kept", data="x" * 200_000)).encode(), **later)
+        self.post(json.dumps(cloud_event("taken-back")).encode(), **later)
+        objects = self.all_parked()
+        self.assertEqual(len(objects), 2)
+        self.assertTrue(self.stack.objects(bucket, "scheduled/"))
+        self.invoke("wake", "RequestResponse")
+        self.assertEqual(self.all_parked(), objects)
+        self.stack.posthaste("events", "cancel", self.topic, "taken-back")
+        self.assertTrue(self.stack.objects(bucket, f"cancelled/{self.topic}/"))
+        for key in objects:
+            self.make_due(key)
+        self.invoke("wake", "RequestResponse")
+        [received] = self.sink.take(self.path)
+        self.assertEqual(json.loads(received.body)["id"], "kept")
+        self.assertEqual(json.loads(received.body)["data"], "x" * 200_000)
+        waiting.until(lambda: not self.all_parked(), "the parked objects to be deleted")
+        waiting.until(lambda: self.state_of("taken-back") == "dropped", "the record of what was taken back")
+        self.assertEqual(self.sink.left(self.path), 0)
+
+    def state_of(self, event):
+        """The state of an event's delivery, once the log has a record of it."""
+        try:
+            shown = self.stack.posthaste("events", "show", self.topic, event)
+        except Failed:
+            return None
+        return shown["deliveries"][0]["state"]
+
+    def make_due(self, parked):
+        """The minute comes by moving the object, not by waiting for it."""
+        bucket, s3 = self.stack.state_bucket, self.stack.client("s3")
+        due = parked.replace(parked.split("/")[1], minute(datetime.timedelta(minutes=-1)))
+        s3.copy_object(Bucket=bucket, Key=due, CopySource={"Bucket": bucket, "Key": parked})
+        s3.delete_object(Bucket=bucket, Key=parked)
+        # wake may rest until the minute that it saw, unless a signal says that there is work.
+        until = json.dumps({"until": int((time.time() + 60) * 1000)})
+        s3.put_object(Bucket=bucket, Key="signals/wake.json", Body=until.encode())
+
     def parked(self):
         """The key of this topic's parked object."""
+        return next(iter(self.all_parked()), None)
+
+    def all_parked(self):
+        """The keys of this topic's parked objects."""
         keys = self.stack.objects(self.stack.state_bucket, "parked/")
-        return next((key for key in keys if f"/{self.topic}." in key), None)
+        return [key for key in keys if f"/{self.topic}." in key]
 
 
 def minute(later):

@@ -133,6 +133,7 @@ impl Wiring {
             dead_letters: self.bucket(),
             log: DeliveryLog::with_summaries(self.log(), Summaries::in_log(self.log())),
             deliveries: self.queue(QueueName::Deliveries),
+            slow_deliveries: None,
             webhooks: self.endpoint.clone(),
             links,
             activity: Activity::default(),
@@ -143,7 +144,6 @@ impl Wiring {
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default(),
             settings: ManageSettings {
-                has_slow_lane: false,
                 publish_url: None,
                 public_url: Some(Url::parse("https://manage.example").expect("a URL")),
                 origin: HeaderValue::from_static("posthaste.example"),

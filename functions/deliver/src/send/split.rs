@@ -255,8 +255,7 @@ impl<P: Ports> Sender<P> {
         }
         let admitted = self.admit(invocation, plan, progress).await;
         admitted.inspect_err(|verdict| {
-            self.limits
-                .turned_back(&self.clock, &plan.subscription, *verdict);
+            self.turned_back(invocation, plan, *verdict);
         })?;
         // Last: all that was waited for has taken time, in which the subscription may have changed.
         self.current.check(&plan.subscription).await?;

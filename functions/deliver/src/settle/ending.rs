@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::attempt::settle::settle;
 use posthaste_core::attempt::{EntryVerdict, Settlement};
-use posthaste_core::lane::Lane;
 use posthaste_core::model::idle::wait_noted_at;
 use posthaste_core::model::{Delivery, LetterPlace, Subscription, Timestamp};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports, QueueName, QueueReceiver, Successor};
@@ -125,8 +124,7 @@ impl<P: Ports> Ender<P> {
     async fn prepared(&self, invocation: &Invocation, job: &Job, message: &Complete) -> Ending {
         let now = message.at;
         let verdicts = &message.verdicts;
-        let is_quick = invocation.lane == Lane::Quick;
-        if is_quick && !verdicts.iter().all(EntryVerdict::is_untried) {
+        if invocation.measures_drain() && !verdicts.iter().all(EntryVerdict::is_untried) {
             self.drain.settled_of(&job.delivery);
         }
         if verdicts

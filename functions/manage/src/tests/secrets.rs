@@ -186,6 +186,7 @@ fn debug_shows_no_admin_key() {
         dead_letters: Memory::default(),
         log: DeliveryLog::new(Memory::default()),
         deliveries: MemoryQueue::default(),
+        slow_deliveries: None,
         webhooks: MemoryEndpoint::default(),
         clock: FixedClock::default(),
         entropy: Numbers::default(),
@@ -195,7 +196,6 @@ fn debug_shows_no_admin_key() {
         address_policy: AddressPolicy::default(),
         own_publish_urls: PublishUrls::default(),
         settings: ManageSettings {
-            has_slow_lane: false,
             publish_url: None,
             public_url: None,
             origin: HeaderValue::from_static("posthaste"),

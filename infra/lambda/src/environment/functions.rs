@@ -279,7 +279,6 @@ fn within_the_minute(settings: PressureSettings) -> Result<PressureSettings, Exc
 
 /// The settings of manage, before the environment changes them.
 const MANAGE: ManageSettings = ManageSettings {
-    has_slow_lane: false,
     publish_url: None,
     public_url: None,
     origin: origin::DEFAULT,
@@ -307,6 +306,8 @@ pub struct ManageEnvironment {
     pub log_bucket: String,
     /// The URL of the delivery queue, for events that are sent again.
     pub deliveries_queue_url: String,
+    /// The URL of the delivery queue of the slow lane. Settings of 0.1.0 do not have it.
+    pub slow_deliveries_queue_url: Option<String>,
     /// The digest of the key of the management API.
     pub admin_key: KeyDigest,
     /// The URLs of publish and of manage itself, and the origin of handshakes. The template cannot
@@ -332,6 +333,7 @@ impl Environment for ManageEnvironment {
             deliveries_queue_url: variables
                 .get(&table::DELIVERIES_QUEUE_URL)
                 .unwrap_or_default(),
+            slow_deliveries_queue_url: variables.get(&table::SLOW_DELIVERIES_QUEUE_URL),
             admin_key: variables.get(&table::ADMIN_KEY_SHA256).unwrap_or_default(),
             settings: manage_settings(variables, MANAGE),
             console: variables.get(&table::CONSOLE).unwrap_or(true),

@@ -160,6 +160,7 @@ impl<'a> Adapters<'a> {
             dead_letters: self.bucket.clone(),
             log: self.delivery_log.clone(),
             deliveries: self.local.queue(QueueName::Deliveries),
+            slow_deliveries: None,
             webhooks: self.webhooks.clone(),
             links: self.links.clone(),
             clock: SystemClock,

@@ -80,7 +80,6 @@ impl Default for ServeSettings {
             wake: WakeSettings::default(),
             monitor: MonitorSettings::default(),
             manage: ManageSettings {
-                has_slow_lane: false,
                 publish_url: None,
                 public_url: None,
                 origin: origin::DEFAULT,

@@ -59,6 +59,7 @@ impl Deployed {
             dead_letters: bucket,
             log: DeliveryLog::new(FileStore::open(&folder.path().join("log")).unwrap()),
             deliveries: local.queue(QueueName::Deliveries),
+            slow_deliveries: None,
             webhooks: HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap(),
             clock: SystemClock,
             entropy: SystemEntropy,
@@ -68,7 +69,6 @@ impl Deployed {
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default().under(Some(publish_url.parse().unwrap())),
             settings: ManageSettings {
-                has_slow_lane: false,
                 publish_url: Some(publish_url.parse().unwrap()),
                 public_url: None,
                 origin: HeaderValue::from_static("posthaste"),

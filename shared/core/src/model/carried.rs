@@ -3,12 +3,12 @@
 use super::{Delivery, Timestamp};
 
 /// The number of events in a message or an object, and the second in which the oldest of them was
-/// accepted. It has eight bytes, because the embedded queue keeps one for each message.
+/// accepted, or released if it was published for later. It has eight bytes, because the embedded queue keeps one for each message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Carried {
     /// The number of events.
     pub events: u32,
-    /// The second of the oldest one's acceptance, counted from the epoch. It has room until 2106;
+    /// The second in which the oldest one's [age](Delivery::begins_at) begins, counted from the epoch. It has room until 2106;
     /// the last one is that of what has no age ([`Self::without_age`]).
     pub accepted_secs: u32,
 }
@@ -38,7 +38,7 @@ impl Carried {
 
     /// The events of a delivery.
     pub fn of(delivery: &Delivery) -> Self {
-        Self::new(delivery.events.len() as u64, delivery.published_at)
+        Self::new(delivery.events.len() as u64, delivery.begins_at())
     }
 
     /// These events and others.

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{PressureState, SlowSubscription, TOPICS_MAX, TopicPressure};
+use super::{PressureState, SlowLaneState, SlowSubscription, TOPICS_MAX, TopicPressure};
 use crate::model::{SubscriptionName, TopicName};
 
 /// The drain time of a topic: that of its middle subscription.
@@ -38,6 +38,13 @@ impl PressureState {
             (of_topic.subscription.folded() == subscription.as_str()).then_some(of_topic.due)
         });
         of_topic.unwrap_or_default()
+    }
+
+    /// The due messages of a subscription that is slow: its share of what is due in the slow lane,
+    /// where the queue tells only the sum.
+    pub fn due_of_slow(&self) -> u64 {
+        let due = |lane: SlowLaneState| lane.due.div_ceil(lane.targets.max(1) as u64);
+        self.slow_lane.map_or(0, due)
     }
 }
 

@@ -17,8 +17,8 @@ pub fn expired_first(messages: Vec<Bytes>, now: Timestamp) -> (Vec<Bytes>, usize
 }
 
 /// A message as it goes back, and its group: due from now on, because the time that it spent in the
-/// store must not read as a slow drain, and the life of what was published for later begins. One that cannot be read goes as it is: deliver keeps it
-/// byte for byte.
+/// store must not read as a slow drain, and the life of what was published for later begins. One
+/// that cannot be read goes as it is: deliver keeps it byte for byte.
 pub fn requeued(message: &Bytes, now: Timestamp) -> (Bytes, Option<String>) {
     match parse_delivery(message) {
         Ok(mut delivery) => {
@@ -43,7 +43,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Scheduled;
+    use crate::model::{Carried, Scheduled};
+    use crate::stored::delivery::carried;
 
     /// A delivery as an older program wrote it.
     const MESSAGE: &[u8] = include_bytes!("../stored/fixtures/delivery-v1.json");
@@ -82,6 +83,10 @@ mod tests {
         let (second, _) = requeued(&first, later);
         let delivery = parse_delivery(&second).unwrap();
         assert_eq!((delivery.not_before, delivery.begins_at()), (later, NOW));
+        // So does the age of what waits.
+        assert_eq!(carried(&second), Some(Carried::of(&delivery)));
+        let events = delivery.events.len() as u64;
+        assert_eq!(carried(&second), Some(Carried::new(events, NOW)));
     }
 
     proptest! {

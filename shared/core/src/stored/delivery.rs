@@ -68,6 +68,10 @@ struct DeliveryWire<'a> {
     subscription: SubscriptionName,
     schema: Schema,
     published_at: Timestamp,
+    /// The beginning of the events' age, for [`carried`], where it is not `published_at`. An older
+    /// program passes it over.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    begins_at: Option<Timestamp>,
     not_before: Timestamp,
     attempts: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +187,7 @@ pub fn parse_delivery(body: &Bytes) -> Result<Delivery, FormatError> {
     Ok(delivery)
 }
 
-/// The number of events of a message, and the time of their acceptance, from the message's
+/// The number of events of a message, and the time at which their age begins, from the message's
 /// beginning. Messages of 0.1.0 do not begin by the number, and are read whole. `None` if it is no
 /// delivery message.
 pub fn carried(body: &[u8]) -> Option<Carried> {
@@ -194,15 +198,19 @@ pub fn carried(body: &[u8]) -> Option<Carried> {
 }
 
 /// The same from the members in front, as [`render_delivery`] writes them: `v`, `n`, two names and
-/// a word, none of which has a quote in it, and the time.
+/// a word, none of which has a quote in it, and the times.
 fn carried_by_head(body: &[u8]) -> Option<Carried> {
     let (_, rest) = number(body.strip_prefix(b"{\"v\":")?)?;
     let (events, rest) = number(rest.strip_prefix(b",\"n\":")?)?;
     let rest = skip_text(rest.strip_prefix(b",\"topic\":\"")?)?;
     let rest = skip_text(rest.strip_prefix(b",\"subscription\":\"")?)?;
     let rest = skip_text(rest.strip_prefix(b",\"schema\":\"")?)?;
-    let (published_ms, _) = number(rest.strip_prefix(b",\"publishedAt\":")?)?;
-    (events > 0).then(|| Carried::new(events, Timestamp::from_millis(published_ms)))
+    let (published_ms, rest) = number(rest.strip_prefix(b",\"publishedAt\":")?)?;
+    let begin_ms = match rest.strip_prefix(b",\"beginsAt\":") {
+        Some(rest) => number(rest)?.0,
+        None => published_ms,
+    };
+    (events > 0).then(|| Carried::new(events, Timestamp::from_millis(begin_ms)))
 }
 
 /// The number that a text begins with, and the rest.
@@ -239,6 +247,7 @@ impl DeliveryWire<'_> {
             subscription: delivery.subscription.clone(),
             schema: delivery.schema,
             published_at: delivery.published_at,
+            begins_at: Some(delivery.begins_at()).filter(|from| *from != delivery.published_at),
             not_before: delivery.not_before,
             attempts: delivery.attempts,
             last: delivery.last,

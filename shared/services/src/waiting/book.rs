@@ -162,6 +162,8 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         }
         let events = WaitingEvents {
             deliveries,
+            // It only lists objects.
+            slow_deliveries: None,
             state: &self.state,
             clock: &self.clock,
             recorded_until: None,

@@ -58,6 +58,7 @@ impl World {
     fn events(&self) -> WaitingEvents<'_, MemoryQueue, MemoryStore, SetClock> {
         WaitingEvents {
             deliveries: &self.queue,
+            slow_deliveries: None,
             state: &self.state,
             clock: &self.clock,
             recorded_until: Some(UNTIL),
@@ -156,6 +157,7 @@ async fn a_list_that_fails_is_an_error() {
     let world = World::default();
     let events = WaitingEvents {
         deliveries: &world.queue,
+        slow_deliveries: None,
         state: &Faulty::new(world.state.clone(), "state", &plan),
         clock: &world.clock,
         recorded_until: Some(UNTIL),

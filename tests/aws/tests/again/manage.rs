@@ -36,6 +36,7 @@ fn api(world: &World) -> Api {
         dead_letters: world.store("letters"),
         log: DeliveryLog::new(world.store("log")),
         deliveries: world.queue(QueueName::Deliveries),
+        slow_deliveries: None,
         webhooks: world.endpoint.clone(),
         links: LinkHealth::new(
             world.state(),
@@ -50,7 +51,6 @@ fn api(world: &World) -> Api {
         address_policy: AddressPolicy::default(),
         own_publish_urls: PublishUrls::default(),
         settings: ManageSettings {
-            has_slow_lane: false,
             publish_url: None,
             public_url: None,
             origin: HeaderValue::from_static("posthaste.example"),

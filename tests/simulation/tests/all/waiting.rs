@@ -116,6 +116,7 @@ async fn subscribe(world: &World) {
 async fn all(world: &World) -> AllWaiting {
     let events = WaitingEvents {
         deliveries: &world.local.queue(QueueName::Deliveries),
+        slow_deliveries: None,
         state: &world.local.state(),
         clock: &world.clock,
         recorded_until: None,

@@ -27,11 +27,8 @@ fn state(targets: usize, due: u64) -> SlowLaneState {
     }
 }
 
-#[tokio::test]
-async fn mark_says_that_targets_are_slow_until_their_time_is_over() {
-    let world = world();
-    let mut monitor = world.monitor();
-    assert_eq!(monitor.sample().await.unwrap().slow_lane, None);
+/// Writes down that a target is slow.
+async fn make_slow(world: &World) {
     let target = Target::parse("https://a.example:443 orders.billing").unwrap();
     let late = Slowness::Late {
         in_invocation: 2,
@@ -41,6 +38,14 @@ async fn mark_says_that_targets_are_slow_until_their_time_is_over() {
     let object = targets.unwrap().render();
     let put = world.store.put(layout::LANES, object, PutCondition::Always);
     put.await.unwrap();
+}
+
+#[tokio::test]
+async fn mark_says_that_targets_are_slow_until_their_time_is_over() {
+    let world = world();
+    let mut monitor = world.monitor();
+    assert_eq!(monitor.sample().await.unwrap().slow_lane, None);
+    make_slow(&world).await;
     world.clock.advance(EMPTY_LANES_MAX_AGE);
     let seen = monitor.sample().await.unwrap();
     assert_eq!(seen.slow_lane, Some(state(1, 0)));
@@ -65,7 +70,31 @@ async fn messages_of_the_slow_lane_press_on_no_producer() {
         assert!(!seen.has_slow_targets());
         world.clock.advance(POLL);
     }
-    // What cannot be counted is left out.
+    // What cannot be counted is as it was.
     *slow.0.lock().unwrap() = None;
-    assert_eq!(monitor.sample().await.unwrap().slow_lane, None);
+    let seen = monitor.sample().await.unwrap();
+    assert_eq!(seen.slow_lane, Some(state(0, 1_000_000)));
+}
+
+/// The mark is needed, and kept fresh, whatever else is watched.
+#[tokio::test]
+async fn mark_is_written_where_nothing_is_watched() {
+    let mut world = world();
+    world.settings.enable_resource_monitoring = false;
+    let (mut monitor, reader) = (world.monitor(), world.reader());
+    monitor.sample().await.unwrap();
+    make_slow(&world).await;
+    for minute in 0..5 {
+        world.clock.advance(Duration::from_mins(1));
+        monitor.sample().await.unwrap();
+        let read = reader.state().await.unwrap();
+        assert_eq!(read.has_slow_targets(), minute < 4);
+        assert_eq!(read.at, world.clock.now());
+    }
+    let puts = world.puts();
+    for _ in 0..3 {
+        world.clock.advance(Duration::from_mins(1));
+        monitor.sample().await.unwrap();
+    }
+    assert_eq!(world.puts(), puts);
 }

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use posthaste_core::release::{
     Allotment, Amount, HeldFolder, NextTurn, Permission, Release, Released, Speed, own_room,
 };
-use posthaste_ports::{Clock, Ports, QueueReceiver};
+use posthaste_ports::{Clock, Ports};
 use posthaste_services::catch_panic::catch_panic;
 
 use super::run::HeldRun;
@@ -81,8 +81,8 @@ async fn allot<P: Ports>(
     (batch, folders)
 }
 
-/// The room of each folder's subscription beside what is due of it already: by the queue, or where
-/// that cannot tell, by what the state says of its topic. Where none may send, nothing is asked.
+/// The room of each folder's subscription beside what is due of it already. Where none may send,
+/// nothing is asked.
 async fn own_rooms<P: Ports>(
     ports: &WakePorts<P>,
     folders: &VecDeque<HeldFolder>,
@@ -92,19 +92,10 @@ async fn own_rooms<P: Ports>(
     if !permissions.iter().any(may_send) {
         return vec![usize::MAX; folders.len()];
     }
-    let WakePorts {
-        deliveries,
-        pressure,
-        ..
-    } = ports;
-    let state = pressure.state().await;
+    let state = ports.pressure.state().await;
     let state = state.as_deref();
     let names: Vec<_> = folders.iter().map(|folder| folder.name.clone()).collect();
-    let counted = deliveries.due(&names).await.ok().flatten();
-    let due = counted.unwrap_or_else(|| {
-        let of_state = |name: &String| state.map_or(0, |state| state.due_of(name));
-        names.iter().map(of_state).collect()
-    });
+    let due = ports.due(&names).await;
     due.into_iter().map(|due| own_room(state, due)).collect()
 }
 

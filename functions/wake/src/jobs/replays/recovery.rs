@@ -5,7 +5,7 @@ use posthaste_core::release::recovery::RecoveryRules;
 use posthaste_core::release::recovery_room;
 use posthaste_core::stored::RecoveryOrigin;
 use posthaste_core::stored::layout;
-use posthaste_ports::{Ports, QueueReceiver};
+use posthaste_ports::Ports;
 
 use super::records::ReplayError;
 use crate::jobs::standing::holds_deliveries;
@@ -38,9 +38,6 @@ pub(super) async fn room<P: Ports>(
     }
     let name = layout::folder(&subscription.topic, &subscription.name);
     let state = ports.pressure.state().await;
-    let counted = ports.deliveries.due(std::slice::from_ref(&name)).await;
-    let counted = counted.ok().flatten().and_then(|due| due.first().copied());
-    let of_state = || state.as_ref().map_or(0, |state| state.due_of(&name));
-    let due = counted.unwrap_or_else(of_state);
-    Ok(recovery_room(state.as_deref(), due))
+    let due = ports.due(std::slice::from_ref(&name)).await;
+    Ok(recovery_room(state.as_deref(), due.into_iter().sum()))
 }

@@ -156,7 +156,10 @@ fn state(one: &DeliveryView) -> String {
         .unwrap_or_default();
     match (one.state, one.next_attempt_at, &one.dead_letter_object) {
         (DeliveryState::Delivered, ..) => "delivered".to_owned(),
-        (DeliveryState::Pending, ..) => "pending: it has no record of its own yet".to_owned(),
+        (DeliveryState::Pending, Some(next), _) => {
+            format!("pending: its first attempt is at {} or later", next.0)
+        }
+        (DeliveryState::Pending, None, _) => "pending: it has no record of its own yet".to_owned(),
         (DeliveryState::Unmatched, ..) => "not meant for it".to_owned(),
         (DeliveryState::Waiting, Some(next), _) => {
             format!("waits for its next attempt, at {} or later", next.0)

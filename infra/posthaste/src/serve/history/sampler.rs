@@ -79,6 +79,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
     async fn waiting(&self) -> Option<Waiting> {
         let events = WaitingEvents {
             deliveries: &self.deliveries,
+            slow_deliveries: None,
             state: &self.state,
             clock: &self.clock,
             recorded_until: None,

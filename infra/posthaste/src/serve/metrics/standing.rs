@@ -100,6 +100,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
     ) -> Result<(Vec<WaitingFigure>, WaitingFigure), PortError> {
         let waiting = WaitingEvents {
             deliveries: &self.deliveries,
+            slow_deliveries: None,
             state: &self.state,
             clock: &self.clock,
             recorded_until: None,

@@ -247,3 +247,20 @@ fn state_tells_what_is_due_of_the_subscriptions_it_names() {
     let due = ["orders.billing", "orders.other", "others.billing", "x"];
     assert_eq!(due.map(|group| topics.state.due_of(group)), [470, 0, 0, 0]);
 }
+
+#[test]
+fn state_tells_the_share_of_a_slow_subscription() {
+    let mut state = Topics::new().state;
+    assert_eq!(state.due_of_slow(), 0);
+    let lane = SlowLaneState {
+        targets: 3,
+        due: 100,
+        delayed: 0,
+        in_flight: 0,
+        places: 10,
+    };
+    for (targets, share) in [(3, 34), (1, 100), (0, 100)] {
+        state.slow_lane = Some(SlowLaneState { targets, ..lane });
+        assert_eq!(state.due_of_slow(), share);
+    }
+}

@@ -23,6 +23,7 @@ type State = Recorded<Faulty<MemoryStore>>;
 
 struct World {
     queue: MemoryQueue,
+    slow: MemoryQueue,
     store: MemoryStore,
     state: State,
     clock: SetClock,
@@ -40,8 +41,10 @@ impl World {
         let calls = Calls::default();
         let state = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
         let clock = SetClock::default();
+        let queue = MemoryQueue::like_sqs();
         Self {
-            queue: MemoryQueue::like_sqs(),
+            slow: queue.beside(QueueName::SlowDeliveries),
+            queue,
             book: WaitingBook::new(state.clone(), clock.clone()),
             store,
             state,
@@ -86,6 +89,7 @@ impl World {
     fn events(&self) -> WaitingEvents<'_, MemoryQueue, State, SetClock> {
         WaitingEvents {
             deliveries: &self.queue,
+            slow_deliveries: Some(&self.slow),
             state: &self.state,
             clock: &self.clock,
             recorded_until: Some(UNTIL),
@@ -136,11 +140,13 @@ async fn figure_is_a_lower_bound_until_everything_was_at_rest() {
 /// Events that were never received have no record.
 #[tokio::test]
 async fn figure_is_a_lower_bound_while_anything_is_queued() {
-    let world = World::new();
-    world.come_to_rest().await;
-    assert_eq!(world.shown("a").await, (0, false));
-    world.send(QueueName::Deliveries).await;
-    assert_eq!(world.shown("a").await, (0, true));
+    for queue in [QueueName::Deliveries, QueueName::SlowDeliveries] {
+        let world = World::new();
+        world.come_to_rest().await;
+        assert_eq!(world.shown("a").await, (0, false));
+        world.send(queue).await;
+        assert_eq!(world.shown("a").await, (0, true));
+    }
 }
 
 /// As after a while in which a program of release 0.1 worked alone.

@@ -95,6 +95,10 @@ fn every_state_is_said_in_words() {
     let at = "2026-11-21T10:10:00Z";
     check(json!({}), "delivered");
     check(
+        json!({ "state": "pending", "nextAttemptAt": at }),
+        "pending: its first attempt is at 2026-11-21T10:10:00.000Z or later",
+    );
+    check(
         json!({ "state": "waiting", "nextAttemptAt": at }),
         "waits for its next attempt, at 2026-11-21T10:10:00.000Z or later",
     );
