@@ -87,6 +87,7 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
     );
     Sender {
         limits: settings.concurrency(drain, world.stopped.clone()),
+        slots: Slots::new(state, clock.clone(), world.entropy.clone()),
         rates: RateLimiter::new(Arc::clone(state), clock.clone()),
         circuit: Arc::new(world.circuit()),
         payloads: Arc::new(PayloadReader::new(
