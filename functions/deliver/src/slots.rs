@@ -3,8 +3,9 @@
 //! other, and gives back what none has a use for. Subscriptions without a bound never touch the
 //! store.
 //!
-//! A request that finds no slot waits a while for one of this worker, holding nothing that others
-//! need. Where this worker has none, or for longer, it goes back to the queue, without an attempt.
+//! A request that finds no slot waits a while for one of this worker, or for a moment where this
+//! worker has none, holding nothing that others need. For longer it goes back to the queue, without
+//! an attempt.
 
 mod limiter;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::poll_immediate;
-use posthaste_core::attempt::{Concurrency, EntryVerdict, SlotState};
+use posthaste_core::attempt::{Concurrency, EntryVerdict, Jitter, SlotState};
 use posthaste_core::model::{Subscription, Timestamp};
 use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
@@ -21,11 +22,20 @@ use posthaste_services::{stop_at, timeout};
 
 use crate::kept::Kept;
 use crate::shared_state::{SharedStates, StateError, TRIES_MAX};
-use limiter::{Claimed, KNOWN_FOR, Known, Limiter, OpenRequest, Slot, Wanted};
+use limiter::{Claimed, Known, Limiter, OpenRequest, Slot, Wanted};
 
 /// The longest wait of a request for a slot of its worker. The message of one that waits longer is
 /// better off in the queue, and the invocation ends.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The longest wait of a request whose worker has no slot: as long as the queue would delay it.
+/// The invocation may wait for nothing else.
+const WAIT_WITHOUT_MAX: Duration = Duration::from_secs(1);
+
+/// The shortest time, and the longest, after which a waiting request looks again whether other
+/// workers have given slots back. It is drawn, so that workers do not all look at once and be in
+/// each other's way.
+const LOOK_AGAIN: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(750)];
 
 /// The time for which a worker keeps slots that none of its requests has a use for, while others of
 /// its requests are open: those that began together mostly end together, and then all are given
@@ -54,7 +64,7 @@ pub(crate) struct Slots<P: Ports> {
 
 /// A request's right to be open, a part at a time; without a slot, whenever it wants.
 #[derive(Debug)]
-pub(crate) struct SlotPermit(Option<Slot>);
+pub(crate) struct SlotPermit(Option<Box<Slot>>);
 
 /// An open request, until this is dropped.
 #[derive(Debug)]
@@ -122,7 +132,7 @@ impl<P: Ports> Slots<P> {
         let slot = slot.ok_or(EntryVerdict::NotStarted)?;
         let slot = slot.map_err(|error| self.not_known(subscription, &error))?;
         let slot = slot.ok_or_else(|| self.turned_away(wanted.limit, &limiter))?;
-        let permit = SlotPermit(Some(slot));
+        let permit = SlotPermit(Some(Box::new(slot)));
         self.renew(subscription, &permit).await?;
         Ok(permit)
     }
@@ -168,8 +178,7 @@ impl<P: Ports> Slots<P> {
         self.limiters.get(key, make)
     }
 
-    /// Waits for a slot; `None` if there is none soon. This worker is the only one that is looked
-    /// at all the time. The others are looked at once a second.
+    /// Waits for a slot; `None` if there is none soon.
     async fn slot(
         &self,
         key: &str,
@@ -177,7 +186,7 @@ impl<P: Ports> Slots<P> {
         limiter: &Arc<Limiter>,
     ) -> Result<Option<Slot>, Arc<StateError>> {
         let _waiting = limiter.wait();
-        let until = self.clock.now() + WAIT_MAX;
+        let came_at = self.clock.now();
         let mut freed = pin!(Arc::clone(limiter).freed());
         loop {
             for _ in 0..TRIES_MAX {
@@ -192,15 +201,26 @@ impl<P: Ports> Slots<P> {
             if let Some(slot) = poll_immediate(freed.as_mut()).await {
                 return Ok(slot);
             }
-            let now = self.clock.now();
-            if now >= until || !limiter.is_used() {
+            let wait_max = if limiter.is_used() {
+                WAIT_MAX
+            } else {
+                WAIT_WITHOUT_MAX
+            };
+            let waited = self.clock.now().since(came_at);
+            if waited >= wait_max {
                 return Ok(None);
             }
-            let wait = until.since(now).min(KNOWN_FOR);
+            let wait = self.look_again().min(wait_max.saturating_sub(waited));
             if let Some(slot) = timeout(&self.clock, wait, freed.as_mut()).await {
                 return Ok(slot);
             }
         }
+    }
+
+    fn look_again(&self) -> Duration {
+        let [shortest, longest] = LOOK_AGAIN;
+        let drawn = Jitter::new(self.entropy.fraction());
+        shortest + drawn.part_of(longest.saturating_sub(shortest))
     }
 
     async fn ask(
@@ -223,6 +243,9 @@ impl<P: Ports> Slots<P> {
         wanted: Wanted,
         limiter: &Limiter,
     ) -> Result<bool, StateError> {
+        if limiter.has_all(wanted, self.clock.now()) {
+            return Ok(false);
+        }
         let known = self.known(key, limiter).await?;
         let (lease, next) = match limiter.claim(wanted, &known, self.clock.now()) {
             Claimed::Lease(lease, next) => (Some(lease), next),
@@ -303,12 +326,17 @@ impl<P: Ports> Slots<P> {
         let returned = self
             .returns
             .ask(&key, || self.return_unused(&key, &limiter));
-        if let Some(Err(error)) = stop_at(&self.clock, end, returned).await {
-            tracing::warn!(
+        match stop_at(&self.clock, end, returned).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!(
                 topic = %subscription.topic, subscription = %subscription.name,
                 error = &*error as &dyn std::error::Error,
                 "slots not given back, they are free when their lease ends"
-            );
+            ),
+            None => tracing::warn!(
+                topic = %subscription.topic, subscription = %subscription.name,
+                "slots not given back in time, they are free when their lease ends"
+            ),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::shared_state::{Line, Waiting};
 
 /// The age up to which a state that was read or written is taken for the current one. A read costs
 /// a tenth of a write that another worker was ahead of.
-pub(super) const KNOWN_FOR: Duration = Duration::from_secs(1);
+const KNOWN_FOR: Duration = Duration::from_millis(250);
 
 /// The time before the end of a lease from which no request counts on it: each has some waits
 /// between its slot and its beginning.
@@ -168,6 +168,13 @@ impl Limiter {
     /// Whether a request has a slot, which will be free in a while.
     pub(super) fn is_used(&self) -> bool {
         self.state.lock().taken > 0
+    }
+
+    /// Whether this worker holds every slot that there is, so that no other can give one back.
+    pub(super) fn has_all(&self, wanted: Wanted, now: Timestamp) -> bool {
+        let state = self.state.lock();
+        let leased = state.lease.map_or(0, |lease| lease.slots());
+        leased >= wanted.limit.requests() && state.serves(wanted, now)
     }
 
     /// What is known of the stored state, if it is young enough. It is not known any more until it

@@ -48,6 +48,20 @@ fn poll<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     Poll::Pending
 }
 
+/// The time until which a request is postponed that waits for a second, and finds no slot.
+fn turned_away(world: &World, slots: &Slots<TestPorts>, own: &Subscription) -> Timestamp {
+    let mut permit = Box::pin(slots.permit(own, Some(secs(300))));
+    let until = world.clock.now() + secs(1);
+    loop {
+        match poll(permit.as_mut()) {
+            Poll::Ready(Err(EntryVerdict::Postponed { not_before })) => return not_before,
+            Poll::Ready(other) => panic!("{other:?}"),
+            Poll::Pending => assert!(world.clock.now() < until),
+        }
+        world.clock.advance(Duration::from_millis(10));
+    }
+}
+
 #[tokio::test]
 async fn subscription_without_a_bound_never_touches_the_store() {
     let (world, own) = (World::new(), subscription(json!({})));
@@ -121,14 +135,17 @@ async fn request_that_waited_long_comes_back_behind_those_before_it() {
 }
 
 #[tokio::test]
-async fn worker_without_a_slot_does_not_wait() {
+async fn worker_without_a_slot_waits_for_a_second() {
     let (world, own) = (World::new(), bounded(1));
-    let held = slots(&world).permit(&own, LAST_START).await.unwrap();
-    let other = slots(&world);
-    let verdict = other.permit(&own, LAST_START).await.unwrap_err();
-    let not_before = START + secs(1);
-    assert_eq!(verdict, EntryVerdict::Postponed { not_before });
+    let (first, second) = (slots(&world), slots(&world));
+    let held = first.permit(&own, LAST_START).await.unwrap();
+    assert_eq!(turned_away(&world, &second, &own), START + secs(2));
+    let mut waiting = Box::pin(second.permit(&own, LAST_START));
+    assert!(poll(waiting.as_mut()).is_pending());
     drop(held);
+    first.give_back(&own).await;
+    world.clock.advance(Duration::from_millis(750));
+    assert!(matches!(poll(waiting.as_mut()), Poll::Ready(Ok(_))));
 }
 
 #[tokio::test]
@@ -264,12 +281,8 @@ async fn damaged_state_counts_as_taken_until_it_is_written_anew() {
     let damaged = world.memory.put(KEY, "{".into(), PutCondition::Always);
     damaged.await.unwrap();
     let slots = slots(&world);
-    let verdict = slots.permit(&own, LAST_START).await.unwrap_err();
-    assert!(
-        matches!(verdict, EntryVerdict::Postponed { .. }),
-        "{verdict:?}"
-    );
+    turned_away(&world, &slots, &own);
     assert_eq!(held(&world).await, 1000);
-    world.clock.advance(secs(85));
+    world.clock.advance(secs(84));
     assert!(slots.permit(&own, Some(secs(145))).await.is_ok());
 }
