@@ -143,9 +143,10 @@ SENTENCES = [
     ("delivery", f"up to {INVOCATIONS} run side by side"),
     ("delivery", f"may get {INVOCATIONS} × {PER_LINK}, which is {INVOCATIONS * PER_LINK:,} requests at once, and "
                  f"one subscription of it {INVOCATIONS} × {OF_ONE}, which is {INVOCATIONS * OF_ONE:,}."),
-    ("delivery", f"for up to {WORDS[constant('WAIT_MAX', SLOTS)]} seconds in the process that has requests"),
+    ("delivery", f"for up to {WORDS[constant('WAIT_MAX', SLOTS)]} seconds in the process that has requests of the "
+                 "subscription open"),
     ("delivery", "are free again after the `timeout` and "
-     f"{constant('BEGINS_WITHIN', LEASES) + constant('CLOCK_MARGIN', LEASES)} s."),
+                 f"{constant('BEGINS_WITHIN', LEASES) + constant('CLOCK_MARGIN', LEASES)} s."),
     ("delivery", f"may differ by {WORDS[constant('CLOCK_MARGIN', LEASES)]} seconds"),
     ("delivery", f"listens for {WORDS[constant('LATE_ANSWER_MAX') // MINUTE]} more minutes, or until "
                  f"{constant('ANSWER_WIRE_BYTES_MAX') // MIB} MiB have come"),
