@@ -98,6 +98,9 @@ CHANGE = int(health("state_change_delay")) // MINUTE
 STREAK = WORDS[health("failures_in_a_row")]
 RAMP = 2 ** (constant("RAMP_STEPS") - 1)
 
+LEASES = "shared/core/src/attempt/slots.rs"
+SLOTS = "functions/deliver/src/slots.rs"
+
 SENTENCES = [
     ("delivery", f"posthaste reads on for at most {constant('ANSWER_REST_WAIT')} seconds and "
                  f"{constant('RESPONSE_BODY_BYTES_MAX') // KIB} KiB"),
@@ -140,6 +143,11 @@ SENTENCES = [
     ("delivery", f"up to {INVOCATIONS} run side by side"),
     ("delivery", f"may get {INVOCATIONS} × {PER_LINK}, which is {INVOCATIONS * PER_LINK:,} requests at once, and "
                  f"one subscription of it {INVOCATIONS} × {OF_ONE}, which is {INVOCATIONS * OF_ONE:,}."),
+    ("delivery", f"for up to {WORDS[constant('WAIT_MAX', SLOTS)]} seconds in the process that has requests of the "
+                 "subscription open"),
+    ("delivery", "are free again after the `timeout` and "
+                 f"{constant('BEGINS_WITHIN', LEASES) + constant('CLOCK_MARGIN', LEASES)} s."),
+    ("delivery", f"may differ by {WORDS[constant('CLOCK_MARGIN', LEASES)]} seconds"),
     ("delivery", f"listens for {WORDS[constant('LATE_ANSWER_MAX') // MINUTE]} more minutes, or until "
                  f"{constant('ANSWER_WIRE_BYTES_MAX') // MIB} MiB have come"),
     ("delivery", f"a request with {constant('HOPS_MAX')} or more gets 400"),
@@ -209,6 +217,7 @@ SENTENCES = [
 # Words around a number that no constant decides, by the page.
 OTHER_NUMBERS = {
     "delivery": (
+        "about $10 for a million deliveries",
         "0 on the first",
         "RFC 6901",
         "`maxEventsPerBatch` above 1 only",

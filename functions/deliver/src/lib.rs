@@ -19,6 +19,8 @@ mod receive;
 mod records;
 mod send;
 mod settle;
+mod shared_state;
+mod slots;
 #[cfg(test)]
 mod testing;
 
@@ -55,6 +57,7 @@ use settle::ending::Ender;
 use settle::records_queue::RecordsQueue;
 use settle::waiting::WaitingObjects;
 use settle::{Settler, Settling};
+use slots::Slots;
 
 /// The ports of deliver.
 pub struct DeliverPorts<P: Ports> {
@@ -223,6 +226,7 @@ impl<P: Ports> Deliver<P> {
             sender: Sender {
                 clock: clock.clone(),
                 limits: settings.concurrency(drain.clone(), stopped.clone()),
+                slots: Slots::new(&state, clock.clone(), entropy.clone()),
                 rates: RateLimiter::new(state.clone(), clock.clone()),
                 circuit: circuit.clone(),
                 payloads: payloads.clone(),

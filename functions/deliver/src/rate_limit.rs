@@ -15,17 +15,13 @@ use std::time::Duration;
 
 use posthaste_core::attempt::{EntryVerdict, Grant, Rate, RateState, Token};
 use posthaste_core::model::{Subscription, Timestamp};
-use posthaste_core::stored::{FormatError, layout};
-use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
-use posthaste_services::{SingleFlight, stop_at};
+use posthaste_core::stored::layout;
+use posthaste_ports::{Clock, ETag, Ports};
+use posthaste_services::stop_at;
 
 use crate::kept::Kept;
-use crate::limits::OUR_FAULT_WAIT;
+use crate::shared_state::{Line, SharedStates, StateError, TRIES_MAX};
 use limiter::{Available, Limiter};
-
-/// The most times that a request asks for a lease. If it has no permit then, other workers or
-/// requests took every one, or the permits came too late.
-const TRIES_MAX: u32 = 5;
 
 /// The longest wait of an admitted request until its permit begins. Otherwise requests that are not
 /// admitted yet could take every permit and lose it while they wait for their link, so that nothing
@@ -34,26 +30,15 @@ pub(crate) const ADMITTED_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Limits the rate of requests to each subscription that has a limit.
 pub(crate) struct RateLimiter<P: Ports> {
-    state: Arc<P::Store>,
+    states: SharedStates<P, ()>,
     clock: P::Clock,
     /// By the key of the stored state.
     limiters: Kept<String, Limiter>,
-    /// The leases that are being asked for.
-    leases: SingleFlight<Result<(), Arc<LeaseError>>>,
 }
 
 /// The right to begin a request; without a token, at any time.
 #[derive(Debug)]
 pub(crate) struct RatePermit(Option<Token>);
-
-/// Reasons for which no lease could be asked for.
-#[derive(Debug, thiserror::Error)]
-enum LeaseError {
-    #[error("failed to reach the state of the rate")]
-    Store(#[from] PortError),
-    #[error("failed to understand the state of the rate")]
-    State(#[from] FormatError),
-}
 
 impl RatePermit {
     /// Whether the request may begin now.
@@ -65,10 +50,9 @@ impl RatePermit {
 impl<P: Ports> RateLimiter<P> {
     pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock) -> Self {
         Self {
-            state,
+            states: SharedStates::new(state, clock.clone()),
             clock,
             limiters: Kept::new(),
-            leases: SingleFlight::default(),
         }
     }
 
@@ -123,7 +107,8 @@ impl<P: Ports> RateLimiter<P> {
                 Ok(Err(nothing_before)) => {
                     let (again, now) = (Rate::asks_again(nothing_before), self.clock.now());
                     if again <= now || again > until {
-                        let not_before = limiter.state.lock().line_up(rate, nothing_before, now);
+                        let line = &mut limiter.state.lock().line;
+                        let not_before = line.line_up(rate, rate, nothing_before, now);
                         return Err(EntryVerdict::Postponed { not_before });
                     }
                     again
@@ -133,9 +118,7 @@ impl<P: Ports> RateLimiter<P> {
                         topic = %subscription.topic, subscription = %subscription.name,
                         error = &*error as &dyn std::error::Error, "the rate is not known, events postponed"
                     );
-                    return Err(EntryVerdict::Postponed {
-                        not_before: self.clock.now() + OUR_FAULT_WAIT,
-                    });
+                    return Err(self.states.not_known());
                 }
             };
             drop(waiting);
@@ -154,16 +137,15 @@ impl<P: Ports> RateLimiter<P> {
         key: &str,
         rate: Rate,
         limiter: &Limiter,
-    ) -> Result<Result<Token, Timestamp>, Arc<LeaseError>> {
+    ) -> Result<Result<Token, Timestamp>, Arc<StateError>> {
         for _ in 0..TRIES_MAX {
             let available = limiter.state.lock().available(rate, self.clock.now());
             match available {
                 Available::Token(token) => return Ok(Ok(token)),
                 Available::NothingBefore(time) => return Ok(Err(time)),
                 Available::Unknown => {
-                    self.leases
-                        .run(key, || self.lease(key, rate, limiter))
-                        .await?;
+                    let lease = || self.lease(key, rate, limiter);
+                    self.states.ask(key, lease).await?;
                 }
             }
         }
@@ -172,16 +154,13 @@ impl<P: Ports> RateLimiter<P> {
 
     /// Leases the next slice of time, if no other worker has taken it since the state was read. The
     /// limiter's state says what came of it.
-    async fn lease(&self, key: &str, rate: Rate, limiter: &Limiter) -> Result<(), Arc<LeaseError>> {
-        // The other requests of the invocation come to wait first, so that one answer serves them
-        // all.
-        tokio::task::yield_now().await;
+    async fn lease(&self, key: &str, rate: Rate, limiter: &Limiter) -> Result<(), StateError> {
         // The state is unknown until it is learned again: an answer may be lost, or this request
         // dropped.
         let known = limiter.state.lock().stored.take();
         let stored = match known {
             Some(stored) => Some(stored),
-            None => self.read(key).await.map_err(Arc::new)?,
+            None => self.read(key).await?,
         };
         let (now, wanted) = (self.clock.now(), limiter.waiting.load(Ordering::Relaxed));
         let (lease, next) = match rate.take(stored.as_ref().map(|(state, _)| *state), wanted, now) {
@@ -193,24 +172,18 @@ impl<P: Ports> RateLimiter<P> {
         };
         if stored.as_ref().is_none_or(|(state, _)| state.is_idle(now)) {
             // No request waits in the line any more.
-            limiter.state.lock().line = None;
+            limiter.state.lock().line = Line::default();
         }
-        let condition = stored.map_or(PutCondition::IfAbsent, |(_, etag)| {
-            PutCondition::IfMatch(etag)
-        });
-        match self.state.put(key, next.render(), condition).await {
-            Ok(etag) => {
-                let mut state = limiter.state.lock();
-                (state.lease, state.stored) = (Some(lease), Some((next, etag)));
-                Ok(())
-            }
-            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(()),
-            Err(error) => Err(Arc::new(error.into())),
+        let last = stored.map(|(_, etag)| etag);
+        if let Some(etag) = self.states.write(key, next.render(), last).await? {
+            let mut state = limiter.state.lock();
+            (state.lease, state.stored) = (Some(lease), Some((next, etag)));
         }
+        Ok(())
     }
 
-    async fn read(&self, key: &str) -> Result<Option<(RateState, ETag)>, LeaseError> {
-        let Some(object) = self.state.get(key).await? else {
+    async fn read(&self, key: &str) -> Result<Option<(RateState, ETag)>, StateError> {
+        let Some(object) = self.states.read(key).await? else {
             return Ok(None);
         };
         Ok(Some((RateState::parse(&object.bytes)?, object.etag)))
@@ -219,10 +192,12 @@ impl<P: Ports> RateLimiter<P> {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_ports::ErrorKind;
     use posthaste_testkit::{Fault, Operation, Plan};
     use serde_json::json;
 
     use super::*;
+    use crate::limits::OUR_FAULT_WAIT;
     use crate::testing::{START, TestPorts, World, secs, subscription};
 
     const LAST_START: Option<Duration> = Some(secs(60));

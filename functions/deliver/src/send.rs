@@ -26,6 +26,7 @@ use crate::invocation::{EntryRef, Invocation};
 use crate::payloads::{LoadedPayload, PayloadReader};
 use crate::plan::RequestPlan;
 use crate::rate_limit::RateLimiter;
+use crate::slots::Slots;
 pub(crate) use attempt::Attempts;
 pub use attempt::UNANSWERED;
 
@@ -37,6 +38,7 @@ const REQUESTS_PER_INVOCATION_MAX: usize = 1000;
 pub(crate) struct Sender<P: Ports> {
     pub(crate) clock: P::Clock,
     pub(crate) limits: ConcurrencyLimits,
+    pub(crate) slots: Slots<P>,
     pub(crate) rates: RateLimiter<P>,
     pub(crate) circuit: Arc<Circuit<P>>,
     pub(crate) payloads: Arc<PayloadReader<P>>,
@@ -100,14 +102,15 @@ impl<P: Ports> Sender<P> {
     }
 
     /// Makes a planned request, or several where a batch is split. A panic costs the messages of
-    /// this request, which are handed back, and not their neighbours.
+    /// this request, which are handed back, and not their neighbours. Slots that no request has a
+    /// use for any more are given back after the messages are settled.
     async fn send(&self, invocation: &Invocation, plan: RequestPlan, settle: &impl Settle) {
         match catch_panic(self.attempt(invocation, &plan)).await {
             Ok(Ok(attempted)) => settle.attempted(invocation, attempted).await,
             Ok(Err(verdict)) => {
                 self.turned_back(invocation, &plan, verdict);
                 let verdicts = plan.entries.iter().map(|at| (*at, verdict)).collect();
-                let subscription = plan.subscription;
+                let subscription = Arc::clone(&plan.subscription);
                 let attempted = Attempted {
                     subscription,
                     verdicts,
@@ -120,6 +123,7 @@ impl<P: Ports> Sender<P> {
                 "an attempt panicked, its messages are handed back"
             ),
         }
+        self.slots.give_back(&plan.subscription).await;
     }
 
     /// Notes a request that may not begin now, as [`ConcurrencyLimits::turned_back`] does.
@@ -140,6 +144,8 @@ impl<P: Ports> Sender<P> {
         let subscription = &*plan.subscription;
         let route = self.circuit.route(plan).await?;
         let last_start = invocation.deadlines.last_start(subscription.timeout);
+        // First of all, as it takes longest. What comes after it may be over soon.
+        let slot = self.slots.permit(subscription, last_start).await?;
         let rate = self
             .rates
             .permit(subscription, last_start, Duration::ZERO)
@@ -165,7 +171,7 @@ impl<P: Ports> Sender<P> {
             }
         }
         let attempted = self
-            .send_parts(invocation, plan, (route, rate), loaded, verdicts)
+            .send_parts(invocation, plan, (route, slot, rate), loaded, verdicts)
             .await;
         drop((admitted, payloads.held));
         Ok(attempted)

@@ -15,6 +15,7 @@ pub mod request;
 pub mod retry;
 pub mod settle;
 pub mod signature;
+mod slots;
 pub mod verdict;
 
 pub use batch::{BatchAnswer, Batching, EventSize, Follow, Pack, Splitting};
@@ -32,3 +33,4 @@ pub use settle::{EntryVerdict, Settlement, Wait};
 pub use signature::{
     MADE_SECRET_BYTES, PublicKey, SignatureKind, SigningSecret, SigningSecretError,
 };
+pub use slots::{Concurrency, SlotClaim, SlotGrant, SlotLease, SlotState};

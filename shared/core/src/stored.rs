@@ -34,6 +34,7 @@ mod resolved;
 pub mod resolved_message;
 mod selection;
 mod serve_run;
+mod slots;
 mod topic;
 mod waiting;
 mod wake_lease;

@@ -51,6 +51,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         delivery_failed_notices: None,
         while_disabled: BTreeMap::new(),
         recovery: BTreeMap::new(),
+        max_concurrent_requests: BTreeMap::new(),
         last_changes: Vec::new(),
         settings,
     }

@@ -145,6 +145,9 @@ fn endpoint(shown: &SubscriptionSettings) -> Markup {
             @if let Some(rate) = endpoint.max_requests_per_second {
                 (fact("Most requests a second", &html! { (rate) }))
             }
+            @if let Some(most) = endpoint.max_concurrent_requests {
+                (fact("Most requests at once", &html! { (most) }))
+            }
             (fact("Consent", &consent(endpoint.validation)))
             @if let Some(schema) = shown.delivery_schema {
                 (fact("Schema", &html! { (format!("{schema:?}")) }))

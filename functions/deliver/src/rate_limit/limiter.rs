@@ -1,11 +1,13 @@
 //! Known states of the limiters. No lock is held while the store is asked.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::{Lease, Place, Rate, RateState, Token};
+use posthaste_core::attempt::{Lease, Rate, RateState, Token};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::ETag;
+
+use crate::shared_state::{Line, Waiting};
 
 /// The limiter of one subscription.
 #[derive(Debug, Default)]
@@ -20,9 +22,8 @@ pub(super) struct LimiterState {
     pub(super) lease: Option<Lease>,
     /// The object as it was last read or written.
     pub(super) stored: Option<(RateState, ETag)>,
-    /// The place of the last request that found nothing, with the rate at which such requests come
-    /// back.
-    pub(super) line: Option<(Rate, Place)>,
+    /// The requests that found nothing. They come back at the rate.
+    pub(super) line: Line<Rate>,
 }
 
 /// The answer that is available without asking the store.
@@ -36,19 +37,9 @@ pub(super) enum Available {
     Unknown,
 }
 
-/// A waiting request, counted until this is dropped.
-pub(super) struct Waiting<'a>(&'a AtomicU32);
-
 impl Limiter {
     pub(super) fn wait(&self) -> Waiting<'_> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waiting(&self.waiting)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        Waiting::begin(&self.waiting)
     }
 }
 
@@ -64,22 +55,5 @@ impl LimiterState {
             .as_ref()
             .and_then(|(state, _)| state.gives_nothing(now));
         time.map_or(Available::Unknown, Available::NothingBefore)
-    }
-
-    /// The time at which a request that found nothing comes back.
-    pub(super) fn line_up(
-        &mut self,
-        rate: Rate,
-        nothing_before: Timestamp,
-        now: Timestamp,
-    ) -> Timestamp {
-        let last = self
-            .line
-            .filter(|(of, _)| *of == rate)
-            .map(|(_, last)| last);
-        let place = rate.line_up(last, nothing_before, now);
-        self.line = Some((rate, place));
-        // In whole seconds, as queues count, so that events of one message come back together.
-        Timestamp::from_millis(place.due.as_millis().next_multiple_of(1000))
     }
 }

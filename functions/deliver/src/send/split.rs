@@ -22,6 +22,7 @@ use crate::invocation::{EntryRef, Invocation};
 use crate::payloads::LoadedPayload;
 use crate::plan::RequestPlan;
 use crate::rate_limit::{ADMITTED_WAIT_MAX, RatePermit};
+use crate::slots::SlotPermit;
 
 /// The keys of a request's first events, by which refusals of different events are told apart.
 fn first_keys<'a>(
@@ -34,6 +35,7 @@ fn first_keys<'a>(
 /// An attempt under way.
 struct Progress<'a> {
     route: Route<'a>,
+    slot: SlotPermit,
     permit: Option<RatePermit>,
     splitting: Splitting,
     /// The answer that refused the last batch of which parts are posted.
@@ -55,12 +57,13 @@ impl<P: Ports> Sender<P> {
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
-        (route, permit): (Route<'_>, RatePermit),
+        (route, slot, permit): (Route<'_>, SlotPermit, RatePermit),
         loaded: Vec<LoadedPayload>,
         verdicts: Vec<(EntryRef, EntryVerdict)>,
     ) -> Attempted {
         let mut progress = Progress {
             route,
+            slot,
             permit: Some(permit),
             splitting: Splitting::default(),
             refused: None,
@@ -230,12 +233,19 @@ impl<P: Ports> Sender<P> {
         if run.is_empty() {
             return None;
         }
+        let Some(opened) = progress.slot.open(&plan.subscription, now) else {
+            progress.judge_all(run, EntryVerdict::NotStarted);
+            return None;
+        };
         match self
             .attempts
             .post(invocation, plan, &progress.route, run, &self.current)
             .await
         {
-            Ok(request) => Some(request),
+            Ok(request) => {
+                opened.end(self.clock.monotonic().saturating_sub(request.started));
+                Some(request)
+            }
             Err(verdict) => {
                 progress.judge_all(run, verdict);
                 None
@@ -265,14 +275,16 @@ impl<P: Ports> Sender<P> {
             .ok_or(EntryVerdict::NotStarted)
     }
 
-    /// Waits for what lets a request of this subscription begin: its rate, its ramp, or the right
-    /// to probe. An `Err` is the verdict over its events if it may not.
+    /// Waits for what lets a request of this subscription begin: its slot, its rate, its ramp, or
+    /// the right to probe. An `Err` is the verdict over its events if it may not.
     async fn admit(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
         progress: &mut Progress<'_>,
     ) -> Result<(), EntryVerdict> {
+        // All parts of a batch use one slot, one after the other. Its lease may be over.
+        self.slots.renew(&plan.subscription, &progress.slot).await?;
         // The permit may be over since the request was admitted, and each part of a batch needs one
         // of its own.
         if progress

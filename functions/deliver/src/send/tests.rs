@@ -87,6 +87,7 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
     );
     Sender {
         limits: settings.concurrency(drain, world.stopped.clone()),
+        slots: Slots::new(state, clock.clone(), world.entropy.clone()),
         rates: RateLimiter::new(Arc::clone(state), clock.clone()),
         circuit: Arc::new(world.circuit()),
         payloads: Arc::new(PayloadReader::new(
@@ -664,4 +665,21 @@ async fn attempt_is_judged_by_the_policy_at_its_end() {
     let stays = json!({ "retryPolicy": { "disableOnGone": false } });
     world.subscribe(stays).await;
     assert!(!sent(&world, jobs()).await[0].is_to_be_disabled);
+}
+
+#[tokio::test]
+async fn panicked_request_frees_its_slot_for_the_next() {
+    let world = World::new();
+    world.endpoint.answer([Answer::Panic]);
+    let url = "https://billing.example.com/hooks";
+    let bounded = json!({ "endpoint": { "url": url, "maxConcurrentRequests": 1 } });
+    let own = world.subscribe(bounded).await;
+    let jobs = vec![job(delivery(1), &own), job(delivery(1), &own)];
+    let attempted = sent(&world, jobs).await;
+    let verdicts = attempted.into_iter().flat_map(|it| it.verdicts);
+    let verdicts: Vec<_> = verdicts.map(|(_, verdict)| verdict).collect();
+    assert_eq!(verdicts, [EntryVerdict::Delivered]);
+    let object = world.memory.get("slots/orders.billing.json").await.unwrap();
+    let state: Value = serde_json::from_slice(&object.unwrap().bytes).unwrap();
+    assert_eq!(state["leases"], json!([]));
 }

@@ -178,6 +178,7 @@ pub fn compile_subscription(
         status_since: settings.status.as_ref().map(|view| view.since.0),
         pending_until,
         rate: endpoint::rate(&settings.endpoint, settings.status.as_ref())?,
+        concurrency: endpoint::concurrency(&settings.endpoint)?,
     })
 }
 

@@ -180,6 +180,11 @@ pub struct EndpointSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.02, maximum = 100_000, example = 5)]
     pub max_requests_per_second: Option<f64>,
+    /// The most requests that are open at once, over all workers together, 1 to 1000. Each costs
+    /// requests to the store of states; no bound, and no such cost, when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000, example = 5)]
+    pub max_concurrent_requests: Option<u32>,
     /// Whether the endpoint must consent before it gets events, and how it is asked. `none` when
     /// left out.
     #[serde(default, skip_serializing_if = "Validation::is_none")]

@@ -39,6 +39,7 @@ pub fn may_begin(planned: &Subscription, current: &Subscription, now: Timestamp)
         gone_at: _,
         pending_until: _,
         rate,
+        concurrency,
     } = current;
     let is_delivered_to = !lifetime.is_over(now) && current.status_at(now) == Status::Active;
     if !is_delivered_to || std::ptr::eq(planned, current) {
@@ -51,6 +52,7 @@ pub fn may_begin(planned: &Subscription, current: &Subscription, now: Timestamp)
         && *content_mode == planned.content_mode
         && *batching == planned.batching
         && *rate == planned.rate
+        && *concurrency == planned.concurrency
         && *delivery_headers == planned.delivery_headers
         && sign_alike(signing, &planned.signing, now)
 }
@@ -117,6 +119,7 @@ mod tests {
             json!({ "url": "https://a.example/other" }),
             json!({ "fallbackUrl": "https://b.example/" }),
             json!({ "maxRequestsPerSecond": 5.0 }),
+            json!({ "maxConcurrentRequests": 5 }),
             json!({ "timeout": "PT7S" }),
         ] {
             check(json!({ "endpoint": endpoint }), false);

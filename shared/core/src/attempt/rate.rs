@@ -84,6 +84,9 @@ pub enum Grant {
 }
 
 impl Rate {
+    /// One request a minute.
+    pub const SLOWEST: Self = Self(NonZeroU32::MIN);
+
     /// The rate of this number of requests a minute; `None` for zero.
     pub fn per_minute(requests: u32) -> Option<Self> {
         NonZeroU32::new(requests).map(Self)

@@ -257,6 +257,11 @@ pub const REQUESTS_PER_SECOND_MIN: f64 = 0.02;
 /// See [`REQUESTS_PER_SECOND_MIN`].
 pub const REQUESTS_PER_SECOND_MAX: f64 = 100_000.0;
 
+/// Most requests open at once that a subscription may bound itself to. Each worker that has some of
+/// them open has a line of some 80 bytes in the state that all of them read; one that may have more
+/// open needs no bound.
+pub const CONCURRENT_REQUESTS_MAX: u32 = 1000;
+
 /// How long an endpoint may take to consent by calling back (Event Grid: ten minutes; CloudEvents
 /// names no time).
 /// <https://learn.microsoft.com/azure/event-grid/webhook-event-delivery>

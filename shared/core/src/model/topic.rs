@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::attempt::{Batching, DeliveryHeader, Rate, RetryPolicy, SigningSecret};
+use crate::attempt::{Batching, Concurrency, DeliveryHeader, Rate, RetryPolicy, SigningSecret};
 use crate::filter::{Filter, FilterSet};
 use crate::model::{
     ContentMode, Created, Creation, DISABLED_KEPT, DeliveryLogMode, EndpointUrl, Identity,
@@ -107,6 +107,8 @@ pub struct Subscription {
     /// The most requests, over all workers: its own wish or what the endpoint allowed, whichever
     /// is less.
     pub rate: Option<Rate>,
+    /// The most requests that are open at once, over all workers.
+    pub concurrency: Option<Concurrency>,
 }
 
 /// The treatment of events that are given up.

@@ -35,6 +35,7 @@ pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replay
 pub use super::replay_claim::{CLAIMS, replay_claim};
 pub use super::resolved::{RESOLVED, resolved};
 pub use super::serve_run::SERVE_RUN;
+pub use super::slots::{SLOTS, slots};
 pub use super::topic::{TOPICS, topic, topic_name};
 pub use super::wake_signal::WAKE_SIGNAL;
 use crate::model::{PAYLOAD_KEPT, SubscriptionName, Timestamp, TopicName};
@@ -172,7 +173,7 @@ pub fn begins_anew(key: &str) -> bool {
         WAKE_SIGNAL,
         PRESSURE_KEY,
     ];
-    let prefixes = [ACTIVITY, DISABLED, DRAIN, LINKS, RATES, REFUSED];
+    let prefixes = [ACTIVITY, DISABLED, DRAIN, LINKS, RATES, REFUSED, SLOTS];
     whole.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix))
 }
 
@@ -242,6 +243,10 @@ mod tests {
         assert_eq!(
             rate(&topic_name, &subscription),
             "rates/orders.billing.json"
+        );
+        assert_eq!(
+            slots(&topic_name, &subscription),
+            "slots/orders.billing.json"
         );
         assert_eq!(
             dead_letter(&topic_name, &subscription, at, "x"),

@@ -6,7 +6,7 @@
 //! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
 //! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-not-before.json`,
 //! `topic-v1-while-disabled.json`, `topic-v1-last-changes.json`, `topic-v1-recovery.json`,
-//! `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! `topic-v1-concurrency.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
@@ -108,6 +108,10 @@ pub struct TopicRecord {
     /// The place of `recovery` of each subscription, for the same reason; empty in memory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recovery: BTreeMap<SubscriptionName, RecoverySettings>,
+    /// The place of `endpoint.max_concurrent_requests` of each subscription, for the same reason;
+    /// empty in memory. Release 0.1 sends without this bound.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub max_concurrent_requests: BTreeMap<SubscriptionName, u32>,
     /// The ids of the audit entries of the last changes, the newest last. A writer that got no
     /// answer finds its own here, although another writer came after it. Older programs pass them
     /// over, and drop them when they write.
@@ -155,6 +159,7 @@ impl TopicRecord {
             delivery_failed_notices: None,
             while_disabled: BTreeMap::new(),
             recovery: BTreeMap::new(),
+            max_concurrent_requests: BTreeMap::new(),
             last_changes: Vec::new(),
             settings: TopicSettings::default(),
         }
@@ -177,6 +182,11 @@ impl TopicRecord {
         for (name, chosen) in take(&mut record.recovery) {
             if let Some(subscription) = record.settings.subscriptions.get_mut(&name) {
                 subscription.recovery = Some(chosen);
+            }
+        }
+        for (name, chosen) in take(&mut record.max_concurrent_requests) {
+            if let Some(subscription) = record.settings.subscriptions.get_mut(&name) {
+                subscription.endpoint.max_concurrent_requests = Some(chosen);
             }
         }
         Ok(record)
@@ -218,6 +228,9 @@ impl TopicRecord {
             let recovery = subscription.recovery.take();
             let recovery = recovery.map(|recovery| (name.clone(), recovery));
             stored.recovery.extend(recovery);
+            let concurrency = subscription.endpoint.max_concurrent_requests.take();
+            let concurrency = concurrency.map(|most| (name.clone(), most));
+            stored.max_concurrent_requests.extend(concurrency);
         }
         stored.v = stored.version();
         render(&stored)
@@ -391,6 +404,7 @@ impl TopicRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::Concurrency;
     use crate::model::{Creation, Identity};
     use crate::pressure::Tier;
 
@@ -404,6 +418,9 @@ mod tests {
     const V1_DELIVERY_LOG: &str = include_str!("fixtures/topic-v1-delivery-log.json");
     const V1_WHILE_DISABLED: &str = include_str!("fixtures/topic-v1-while-disabled.json");
     const V1_RECOVERY: &str = include_str!("fixtures/topic-v1-recovery.json");
+
+    /// Version 1 with a bound on open requests, which the first program passes over. Never edited.
+    const V1_CONCURRENCY: &str = include_str!("fixtures/topic-v1-concurrency.json");
     const V1_RECORD_UNMATCHED: &str = include_str!("fixtures/topic-v1-record-unmatched.json");
 
     /// Version 1 of a topic whose events may be scheduled by an extension. Never edited.
@@ -573,6 +590,18 @@ mod tests {
                 .recovery
                 .enabled
         );
+    }
+
+    #[test]
+    fn record_with_a_bound_on_open_requests_is_as_its_fixture() {
+        let record = TopicRecord::parse(V1_CONCURRENCY.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_CONCURRENCY.trim_end());
+        let compiled = record.compile().unwrap();
+        let concurrency = compiled.subscriptions["billing"].concurrency;
+        assert_eq!(concurrency.map(Concurrency::requests), Some(5));
+        let older = TopicRecord::parse(V1.as_bytes()).unwrap();
+        let older = older.compile().unwrap();
+        assert_eq!(older.subscriptions["billing"].concurrency, None);
     }
 
     #[test]

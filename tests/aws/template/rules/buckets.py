@@ -90,7 +90,7 @@ def objects_go_when_nothing_needs_them(stack):
     expected = {
         "StateBucket": {
             "payloads/": payload_hours // 24, "idempotency/": kept_hours // 24, "drain/": 1, "refused/": 1,
-            "rates/": 1, "late/": late_hours // 24, "replays/": replay_days, "claims/": replay_days,
+            "rates/": 1, "slots/": 1, "late/": late_hours // 24, "replays/": replay_days, "claims/": replay_days,
             "audit/": audit_days, "scheduled/": ahead_days + payload_hours // 24 + 1, "cancelled/": ahead_days + payload_hours // 24 + 1,
         },
         "DeadLetterBucket": {None: retention} if retention else {},

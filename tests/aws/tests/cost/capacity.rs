@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use case::{Case, Measured};
 use formula::delivering;
-use loads::{FAILING, HEALTHY, LANES, LIMITED, LONGER, RATE, SLOW, SUSTAINED};
+use loads::{FAILING, HEALTHY, LANES, LIMITED, LONGER, OPEN_MOST, RATE, SLOW, SUSTAINED};
 use tables::Isolation;
 
 use crate::world::BATCH_MAX;
@@ -173,9 +173,10 @@ fn slow_endpoints_with_a_lane_hold_up_no_healthy_one() {
 }
 
 #[test]
-fn a_rate_holds_over_fifty_invocations() {
+fn a_rate_and_a_bound_on_open_requests_hold_over_fifty_invocations() {
     let measured = run(&LIMITED);
     assert!(measured[1].most_in_a_second() as f64 <= RATE);
+    assert_eq!(measured[2].open_most(), OPEN_MOST as usize);
     assert_shown(&tables::limited(&LIMITED, &measured));
 }
 

@@ -58,6 +58,8 @@ const REQUESTS: &str = "\
 | batching, 100 events/s | 1000 | 419 | 419 | 0 | 0 | 0 | 0 | 14 | 1000 | 419 | 419 |
 | batching, published by the hundred | 20 | 20 | 10 | 0 | 0 | 0 | 0 | 7 | 10 | 10 | 20 |
 | 10 % retried, 100 events/s | 1000 | 446 | 446 | 100 | 100 | 0 | 0 | 41 | 1000 | 446 | 1100 |
+| 100 events/s with `maxConcurrentRequests: 5` | 1000 | 419 | 419 | 0 | 0 | 0 | 838 | 15 | 1000 | 419 | 1000 |
+| 10 events/s with `maxConcurrentRequests: 5` | 1000 | 1000 | 1000 | 0 | 0 | 0 | 2000 | 73 | 1000 | 1000 | 1000 |
 ";
 
 const DOLLARS: &str = "\
@@ -73,6 +75,8 @@ const DOLLARS: &str = "\
 | batching, 100 events/s | $0.74 | $0.01 | $0.70 | $1.44 |
 | batching, published by the hundred | $0.02 | $0.00 | $0.01 | $0.04 |
 | 10 % retried, 100 events/s | $0.84 | $0.02 | $0.73 | $1.58 |
+| 100 events/s with `maxConcurrentRequests: 5` | $0.74 | $4.20 | $0.70 | $5.63 |
+| 10 events/s with `maxConcurrentRequests: 5` | $1.20 | $10.03 | $1.28 | $12.51 |
 ";
 
 /// What the delivery log asks for with 6,000 deliveries.

@@ -40,6 +40,8 @@ pub(crate) struct Scenario {
     pub(crate) received: Received,
     /// The events that the endpoint refuses.
     pub(crate) refused: Refused,
+    /// `maxConcurrentRequests` of each subscription.
+    pub(crate) concurrency: Option<u32>,
     /// True if each publish request has an `Idempotency-Key`.
     pub(crate) is_named: bool,
     /// How long an invocation of deliver lasts, with endpoints that answer in 100 ms.
@@ -77,6 +79,7 @@ const ONE: Scenario = Scenario {
     pace: Duration::from_millis(10),
     received: Received::AsTheyCome,
     refused: Refused::Nothing,
+    concurrency: None,
     is_named: false,
     deliver_seconds: DELIVER_SECONDS,
 };
@@ -109,7 +112,7 @@ const RARE: Scenario = Scenario {
 };
 
 /// All scenarios, in the order of the tables.
-pub(crate) const ALL: [Scenario; 12] = [
+pub(crate) const ALL: [Scenario; 14] = [
     ONE,
     TEN,
     Scenario {
@@ -146,6 +149,16 @@ pub(crate) const ALL: [Scenario; 12] = [
         name: "10 % retried, 100 events/s",
         refused: Refused::TenPercentOnce,
         ..ONE
+    },
+    Scenario {
+        name: "100 events/s with `maxConcurrentRequests: 5`",
+        concurrency: Some(5),
+        ..ONE
+    },
+    Scenario {
+        name: "10 events/s with `maxConcurrentRequests: 5`",
+        concurrency: Some(5),
+        ..TEN
     },
     Scenario {
         name: "an outage of an hour, 100 events/s",
@@ -232,7 +245,10 @@ impl Scenario {
             .is_batching
             .then(|| json!({ "maxEventsPerBatch": 100 }));
         let subscription = |n: usize| {
-            let endpoint = json!({ "url": format!("https://s{n}.example.com/hook") });
+            let mut endpoint = json!({ "url": format!("https://s{n}.example.com/hook") });
+            if let Some(most) = self.concurrency {
+                endpoint["maxConcurrentRequests"] = json!(most);
+            }
             (
                 format!("s{n}"),
                 json!({ "endpoint": endpoint, "batching": batching }),

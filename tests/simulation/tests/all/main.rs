@@ -52,6 +52,7 @@ mod schedule;
 mod scheduled;
 mod schemas;
 mod set_back;
+mod slots;
 mod slow_endpoint;
 mod slow_topics;
 mod splitting;

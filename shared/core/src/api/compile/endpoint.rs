@@ -1,12 +1,13 @@
-//! Endpoints: their rate, their fallback, and whether they have consented.
+//! Endpoints: their bounds, their fallback, and whether they have consented.
 
 use std::collections::BTreeSet;
 
-use super::problem::{Problem, SettingsError, error};
+use super::problem::{Problem, SettingsError, error, number_in};
 use crate::api::{ConsentView, EndpointSettings, StatusView, SubscriptionSettings, Validation};
-use crate::attempt::Rate;
+use crate::attempt::{Concurrency, Rate};
 use crate::model::{
-    EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Status, Timestamp,
+    CONCURRENT_REQUESTS_MAX, EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN,
+    Status, Timestamp,
 };
 
 /// The second endpoint. It needs another link than the first: on the same link it would fail with
@@ -30,7 +31,7 @@ pub(super) fn fallback(
     }
 }
 
-/// The bound that a subscription sets itself.
+/// The rate that a subscription sets itself.
 pub(crate) fn own_rate(settings: &EndpointSettings) -> Result<Option<Rate>, SettingsError> {
     let Some(written) = settings.max_requests_per_second else {
         return Ok(None);
@@ -41,7 +42,19 @@ pub(crate) fn own_rate(settings: &EndpointSettings) -> Result<Option<Rate>, Sett
         .ok_or_else(|| error("endpoint.maxRequestsPerSecond", Problem::RequestsPerSecond))
 }
 
-/// The bound that is obeyed: the lesser of its own and what its endpoint allowed.
+/// The bound on open requests.
+pub(super) fn concurrency(
+    settings: &EndpointSettings,
+) -> Result<Option<Concurrency>, SettingsError> {
+    let Some(written) = settings.max_concurrent_requests else {
+        return Ok(None);
+    };
+    let member = "endpoint.maxConcurrentRequests";
+    number_in(member, written, 1, CONCURRENT_REQUESTS_MAX)?;
+    Ok(Concurrency::new(written))
+}
+
+/// The rate that is obeyed: the lesser of its own and what its endpoint allowed.
 pub(super) fn rate(
     settings: &EndpointSettings,
     status: Option<&StatusView>,
@@ -211,5 +224,23 @@ mod tests {
         }
         let least = own_rate(&endpoint(&json!({ "maxRequestsPerSecond": 0.02 }))).unwrap();
         assert_eq!(least.map(Rate::requests_per_minute), Some(1));
+    }
+
+    #[test]
+    fn bound_on_open_requests_is_one_to_a_thousand() {
+        let of = |most: Option<u32>| {
+            let settings = endpoint(&json!({ "maxConcurrentRequests": most }));
+            let concurrency = concurrency(&settings).map_err(|error| error.to_string());
+            concurrency.map(|it| it.map(Concurrency::requests))
+        };
+        assert_eq!(of(None), Ok(None));
+        for most in [1, 5, 1000] {
+            assert_eq!(of(Some(most)), Ok(Some(most)));
+        }
+        for bad in [0, 1001] {
+            let expected =
+                format!("endpoint.maxConcurrentRequests: expected 1 to 1000, found {bad}");
+            assert_eq!(of(Some(bad)), Err(expected));
+        }
     }
 }

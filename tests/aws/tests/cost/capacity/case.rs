@@ -51,6 +51,8 @@ pub(super) struct Case {
     pub(super) is_batching: bool,
     /// `maxRequestsPerSecond` of the first subscription.
     pub(super) rate: Option<f64>,
+    /// Its `maxConcurrentRequests`.
+    pub(super) concurrency: Option<u32>,
     pub(super) order: Order,
     /// The time of the endpoints for their answer. The first subscription's host is [`SLOW_HOST`].
     pub(super) answer_time: AnswerTime,
@@ -86,6 +88,7 @@ pub(super) const BACKLOG: Case = Case {
     pace: Duration::ZERO,
     is_batching: false,
     rate: None,
+    concurrency: None,
     order: Order::Plain,
     answer_time: |_, _| QUICK,
     unhealthy: 1,
@@ -174,6 +177,9 @@ impl Case {
             let mut endpoint = json!({ "url": format!("https://s{n}.example.com/hook") });
             if let Some(rate) = self.rate.filter(|_| n == 0) {
                 endpoint["maxRequestsPerSecond"] = json!(rate);
+            }
+            if let Some(most) = self.concurrency.filter(|_| n == 0) {
+                endpoint["maxConcurrentRequests"] = json!(most);
             }
             (
                 format!("s{n}"),

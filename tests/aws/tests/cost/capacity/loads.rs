@@ -171,8 +171,11 @@ pub(super) const LONGER: [Case; 4] = [
     },
 ];
 
-/// A backlog of one subscription, without and with a rate.
-pub(super) const LIMITED: [Case; 2] = [
+/// The bound on the open requests of the subscription that has one.
+pub(super) const OPEN_MOST: u32 = 5;
+
+/// A backlog of one subscription, without a bound, with a rate, and with a bound on open requests.
+pub(super) const LIMITED: [Case; 3] = [
     Case {
         name: "no rate",
         events: 500,
@@ -182,6 +185,12 @@ pub(super) const LIMITED: [Case; 2] = [
         name: "`maxRequestsPerSecond: 50`",
         events: 500,
         rate: Some(RATE),
+        ..ONE
+    },
+    Case {
+        name: "`maxConcurrentRequests: 5`",
+        events: 500,
+        concurrency: Some(OPEN_MOST),
         ..ONE
     },
 ];

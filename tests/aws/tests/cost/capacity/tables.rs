@@ -163,23 +163,25 @@ pub(super) fn lanes(cases: &[Case], measured: &[Measured]) -> String {
     table
 }
 
-/// A rate.
+/// Bounds over all invocations.
 pub(super) fn limited(cases: &[Case], measured: &[Measured]) -> String {
     let mut table = "\
-| 500 events wait, 50 invocations | requests/s | the most in any second | invocations \
-| requests to SQS per event |
-|---|---|---|---|---|
+| 500 events wait, 50 invocations | requests/s | the most in any second | open at once, at most | invocations \
+| requests to SQS per event | to S3 |
+|---|---|---|---|---|---|---|
 "
     .to_owned();
     for (case, run) in cases.iter().zip(measured) {
         let _ = writeln!(
             table,
-            "| {} | {} | {} | {} | {:.1} |",
+            "| {} | {} | {} | {} | {} | {:.1} | {:.1} |",
             case.name,
             whole(run.per_second()),
             run.most_in_a_second(),
+            run.open_most(),
             run.invocations.count,
-            run.queue.requests as f64 / case.events as f64
+            run.queue.requests as f64 / case.events as f64,
+            (run.gets + run.puts) as f64 / case.events as f64
         );
     }
     table

@@ -1,0 +1,387 @@
+//! The bound on the open requests of a subscription, over all workers. Its state is one object per
+//! subscription: a worker leases slots by conditional put, lets its requests use them one after the
+//! other, and gives back what none has a use for. Subscriptions without a bound never touch the
+//! store.
+//!
+//! A request that finds no slot waits a while for one of this worker, or for a moment where this
+//! worker has none, holding nothing that others need. For longer it goes back to the queue, without
+//! an attempt.
+
+mod limiter;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::poll_immediate;
+use posthaste_core::attempt::{Concurrency, EntryVerdict, Jitter, SlotState};
+use posthaste_core::model::{Subscription, Timestamp};
+use posthaste_core::stored::{FormatError, layout};
+use posthaste_ports::{Clock, Entropy, Ports};
+use posthaste_services::{stop_at, timeout};
+
+use crate::kept::Kept;
+use crate::shared_state::{SharedStates, StateError, TRIES_MAX};
+use limiter::{Claimed, Known, Limiter, OpenRequest, Slot, Wanted};
+
+/// The longest wait of a request for a slot of its worker. The message of one that waits longer is
+/// better off in the queue, and the invocation ends.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The longest wait of a request whose worker has no slot: as long as the queue would delay it.
+/// The invocation may wait for nothing else.
+const WAIT_WITHOUT_MAX: Duration = Duration::from_secs(1);
+
+/// The shortest time, and the longest, after which a waiting request looks again whether other
+/// workers have given slots back. It is drawn, so that workers do not all look at once and be in
+/// each other's way.
+const LOOK_AGAIN: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(750)];
+
+/// The time for which a worker keeps slots that none of its requests has a use for, while others of
+/// its requests are open: those that began together mostly end together, and then all are given
+/// back by one write.
+const UNUSED_KEPT: Duration = Duration::from_secs(1);
+
+/// The shortest time after which a request comes back that found no slot: the unit in which SQS
+/// delays.
+const TURNED_AWAY_MIN: Duration = Duration::from_secs(1);
+
+/// The longest time for giving slots back, so that an invocation settles its messages in time.
+/// After it they are free when their lease ends.
+const GIVING_BACK_MAX: Duration = Duration::from_secs(2);
+
+/// Bounds the open requests of each subscription that has a bound.
+pub(crate) struct Slots<P: Ports> {
+    /// Answers whether something has changed, so that a request may look again.
+    states: SharedStates<P, bool>,
+    /// Slots that are being given back.
+    returns: SharedStates<P, ()>,
+    clock: P::Clock,
+    entropy: P::Entropy,
+    /// By the key of the stored state.
+    limiters: Kept<String, Limiter>,
+}
+
+/// A request's right to be open, a part at a time; without a slot, whenever it wants.
+#[derive(Debug)]
+pub(crate) struct SlotPermit(Option<Box<Slot>>);
+
+/// An open request, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Opened(Option<OpenRequest>);
+
+impl SlotPermit {
+    /// Opens a request that ends by its timeout. `None` if it may not begin any more.
+    pub(crate) fn open(&self, subscription: &Subscription, now: Timestamp) -> Option<Opened> {
+        let (Some(slot), Some(wanted)) = (&self.0, wanted(subscription)) else {
+            return Some(Opened(None));
+        };
+        slot.open(wanted, now).map(|open| Opened(Some(open)))
+    }
+}
+
+impl Opened {
+    /// Ends the request, which took so long.
+    pub(crate) fn end(self, took: Duration) {
+        if let Some(open) = self.0 {
+            open.end(took);
+        }
+    }
+}
+
+fn wanted(subscription: &Subscription) -> Option<Wanted> {
+    let timeout = subscription.timeout;
+    let limit = subscription.concurrency?;
+    Some(Wanted { limit, timeout })
+}
+
+impl<P: Ports> Slots<P> {
+    pub(crate) fn new(state: &Arc<P::Store>, clock: P::Clock, entropy: P::Entropy) -> Self {
+        Self {
+            states: SharedStates::new(Arc::clone(state), clock.clone()),
+            returns: SharedStates::new(Arc::clone(state), clock.clone()),
+            clock,
+            entropy,
+            limiters: Kept::new(),
+        }
+    }
+
+    /// Waits for the slot of a request, no longer than until `last_start`, the last moment at which
+    /// it could begin. An `Err` is the verdict over its events if it gets none.
+    pub(crate) async fn permit(
+        &self,
+        subscription: &Subscription,
+        last_start: Option<Duration>,
+    ) -> Result<SlotPermit, EntryVerdict> {
+        match wanted(subscription) {
+            None => Ok(SlotPermit(None)),
+            Some(wanted) => Box::pin(self.permit_for(wanted, subscription, last_start)).await,
+        }
+    }
+
+    async fn permit_for(
+        &self,
+        wanted: Wanted,
+        subscription: &Subscription,
+        last_start: Option<Duration>,
+    ) -> Result<SlotPermit, EntryVerdict> {
+        let end = last_start.ok_or(EntryVerdict::NotStarted)?;
+        let key = layout::slots(&subscription.topic, &subscription.name);
+        let limiter = self.limiter(&key);
+        let slot = stop_at(&self.clock, end, self.slot(&key, wanted, &limiter)).await;
+        let slot = slot.ok_or(EntryVerdict::NotStarted)?;
+        let slot = slot.map_err(|error| self.not_known(subscription, &error))?;
+        let slot = slot.ok_or_else(|| self.turned_away(wanted.limit, &limiter))?;
+        let permit = SlotPermit(Some(Box::new(slot)));
+        self.renew(subscription, &permit).await?;
+        Ok(permit)
+    }
+
+    /// Sees to it that a request which has its slot may begin: the lease may have ended while it
+    /// waited. An `Err` is the verdict over its events if it may not.
+    pub(crate) async fn renew(
+        &self,
+        subscription: &Subscription,
+        permit: &SlotPermit,
+    ) -> Result<(), EntryVerdict> {
+        let (Some(slot), Some(wanted)) = (&permit.0, wanted(subscription)) else {
+            return Ok(());
+        };
+        if slot.limiter().serves(wanted, self.clock.now()) {
+            return Ok(());
+        }
+        Box::pin(self.renew_for(wanted, subscription, slot.limiter())).await
+    }
+
+    async fn renew_for(
+        &self,
+        wanted: Wanted,
+        subscription: &Subscription,
+        limiter: &Limiter,
+    ) -> Result<(), EntryVerdict> {
+        let key = layout::slots(&subscription.topic, &subscription.name);
+        for _ in 0..TRIES_MAX {
+            let asked = self.ask(&key, wanted, limiter).await;
+            let is_changed = asked.map_err(|error| self.not_known(subscription, &error))?;
+            if limiter.serves(wanted, self.clock.now()) {
+                return Ok(());
+            }
+            if !is_changed {
+                break;
+            }
+        }
+        Err(self.turned_away(wanted.limit, limiter))
+    }
+
+    fn limiter(&self, key: &String) -> Arc<Limiter> {
+        let make = || Limiter::new(self.entropy.uuid().to_string());
+        self.limiters.get(key, make)
+    }
+
+    /// Waits for a slot; `None` if there is none soon.
+    async fn slot(
+        &self,
+        key: &str,
+        wanted: Wanted,
+        limiter: &Arc<Limiter>,
+    ) -> Result<Option<Slot>, Arc<StateError>> {
+        let _waiting = limiter.wait();
+        let came_at = self.clock.now();
+        let mut freed = pin!(Arc::clone(limiter).freed());
+        loop {
+            for _ in 0..TRIES_MAX {
+                limiter.lapse(wanted, self.clock.now());
+                if let Some(slot) = poll_immediate(freed.as_mut()).await {
+                    return Ok(slot);
+                }
+                if !self.ask(key, wanted, limiter).await? {
+                    break;
+                }
+            }
+            if let Some(slot) = poll_immediate(freed.as_mut()).await {
+                return Ok(slot);
+            }
+            let wait_max = if limiter.is_used() {
+                WAIT_MAX
+            } else {
+                WAIT_WITHOUT_MAX
+            };
+            let waited = self.clock.now().since(came_at);
+            if waited >= wait_max {
+                return Ok(None);
+            }
+            let wait = self.look_again().min(wait_max.saturating_sub(waited));
+            if let Some(slot) = timeout(&self.clock, wait, freed.as_mut()).await {
+                return Ok(slot);
+            }
+        }
+    }
+
+    fn look_again(&self) -> Duration {
+        let [shortest, longest] = LOOK_AGAIN;
+        let drawn = Jitter::new(self.entropy.fraction());
+        shortest + drawn.part_of(longest.saturating_sub(shortest))
+    }
+
+    async fn ask(
+        &self,
+        key: &str,
+        wanted: Wanted,
+        limiter: &Limiter,
+    ) -> Result<bool, Arc<StateError>> {
+        self.states
+            .ask(key, || self.lease(key, wanted, limiter))
+            .await
+    }
+
+    /// Leases what the requests of this worker have a use for, if it is free and no other worker
+    /// has written since the state was read. The limiter's state says what came of it. Answers
+    /// whether something has changed, or may have.
+    async fn lease(
+        &self,
+        key: &str,
+        wanted: Wanted,
+        limiter: &Limiter,
+    ) -> Result<bool, StateError> {
+        if limiter.has_all(wanted, self.clock.now()) {
+            return Ok(false);
+        }
+        let known = self.known(key, limiter).await?;
+        let (lease, next) = match limiter.claim(wanted, &known, self.clock.now()) {
+            Claimed::Lease(lease, next) => (Some(lease), next),
+            Claimed::Nothing(Some(next)) => (None, next),
+            Claimed::Nothing(None) => {
+                limiter.keep(known);
+                return Ok(false);
+            }
+        };
+        if !self.write(key, next, known, limiter).await? {
+            return Ok(true);
+        }
+        if let Some(lease) = lease {
+            limiter.leased(lease);
+        }
+        Ok(lease.is_some())
+    }
+
+    /// The state as it is known, or read now.
+    async fn known(&self, key: &str, limiter: &Limiter) -> Result<Known, StateError> {
+        let now = self.clock.now();
+        if let Some(known) = limiter.take_known(now) {
+            return Ok(known);
+        }
+        let stored = match self.states.read(key).await? {
+            None => None,
+            Some(object) => match SlotState::parse(&object.bytes) {
+                Ok(state) => Some((state, object.etag)),
+                Err(FormatError::Malformed(..)) => {
+                    tracing::warn!(
+                        key,
+                        "the slots cannot be read, all count as taken for one lease"
+                    );
+                    Some((SlotState::unknown(), object.etag))
+                }
+                Err(newer) => return Err(newer.into()),
+            },
+        };
+        Ok(Known::new(stored, now))
+    }
+
+    /// Writes a state in place of the known one. Answers whether no other worker was first.
+    async fn write(
+        &self,
+        key: &str,
+        next: SlotState,
+        known: Known,
+        limiter: &Limiter,
+    ) -> Result<bool, StateError> {
+        let last = known.stored.map(|(_, etag)| etag);
+        let written = self.states.write(key, next.render(), last).await?;
+        let Some(etag) = written else {
+            return Ok(false);
+        };
+        limiter.keep(Known::new(Some((next, etag)), self.clock.now()));
+        Ok(true)
+    }
+
+    /// Gives back the slots that no request of this worker has a use for: at once if it has no open
+    /// request, and otherwise a moment later. To be called after each request, however it ended. If
+    /// it fails, the slots are free when their lease ends.
+    pub(crate) async fn give_back(&self, subscription: &Subscription) {
+        if subscription.concurrency.is_some() {
+            Box::pin(self.give_unused_back(subscription)).await;
+        }
+    }
+
+    async fn give_unused_back(&self, subscription: &Subscription) {
+        let key = layout::slots(&subscription.topic, &subscription.name);
+        let limiter = self.limiter(&key);
+        if limiter.is_used() && limiter.has_unused() {
+            timeout(&self.clock, UNUSED_KEPT, limiter.rest()).await;
+        }
+        if !limiter.has_unused() {
+            return;
+        }
+        let end = self.clock.monotonic() + GIVING_BACK_MAX;
+        let returned = self
+            .returns
+            .ask(&key, || self.return_unused(&key, &limiter));
+        match stop_at(&self.clock, end, returned).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!(
+                topic = %subscription.topic, subscription = %subscription.name,
+                error = &*error as &dyn std::error::Error,
+                "slots not given back, they are free when their lease ends"
+            ),
+            None => tracing::warn!(
+                topic = %subscription.topic, subscription = %subscription.name,
+                "slots not given back in time, they are free when their lease ends"
+            ),
+        }
+    }
+
+    async fn return_unused(&self, key: &str, limiter: &Limiter) -> Result<(), StateError> {
+        for _ in 0..TRIES_MAX {
+            if !limiter.has_unused() {
+                break;
+            }
+            let known = self.known(key, limiter).await?;
+            // Requests may have come meanwhile.
+            if !limiter.has_unused() {
+                break;
+            }
+            let Some(next) = limiter.shrink(&known, self.clock.now()) else {
+                limiter.keep(known);
+                break;
+            };
+            if self.write(key, next, known, limiter).await? {
+                limiter.gave_back();
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn not_known(&self, subscription: &Subscription, error: &StateError) -> EntryVerdict {
+        tracing::warn!(
+            topic = %subscription.topic, subscription = %subscription.name,
+            error = error as &dyn std::error::Error, "the slots are not known, events postponed"
+        );
+        self.states.not_known()
+    }
+
+    /// The verdict over events that found no slot: they come back as fast as slots become free, as
+    /// far as this worker can tell.
+    fn turned_away(&self, limit: Concurrency, limiter: &Limiter) -> EntryVerdict {
+        let now = self.clock.now();
+        let mut state = limiter.state.lock();
+        let request_time = state.request_time;
+        let pace = limit.pace(request_time);
+        let nothing_before = now + request_time.max(TURNED_AWAY_MIN);
+        let not_before = state.line.line_up(limit, pace, nothing_before, now);
+        EntryVerdict::Postponed { not_before }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,342 @@
+//! The slots of one subscription in this worker: what it leased, and the requests that use it. No
+//! lock is held while the store is asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use posthaste_core::attempt::{Concurrency, SlotClaim, SlotGrant, SlotLease, SlotState};
+use posthaste_core::model::Timestamp;
+use posthaste_ports::ETag;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::shared_state::{Line, Waiting};
+
+/// The age up to which a state that was read or written is taken for the current one. A read costs
+/// a tenth of a write that another worker was ahead of.
+const KNOWN_FOR: Duration = Duration::from_millis(250);
+
+/// The time before the end of a lease from which no request counts on it: each has some waits
+/// between its slot and its beginning.
+const RENEWED_AHEAD: Duration = Duration::from_secs(1);
+
+/// The time of a request before any was measured.
+const REQUEST_TIME_FIRST: Duration = Duration::from_secs(1);
+
+/// The bound that a request is under, and the time that it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) limit: Concurrency,
+    pub(super) timeout: Duration,
+}
+
+/// The slots of one subscription.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    /// The id of this worker in the stored state.
+    holder: String,
+    /// The requests that wait for a slot.
+    waiting: AtomicU32,
+    /// Leased slots that no request has. Requests get them in the order in which they came.
+    free: Arc<Semaphore>,
+    /// Tells that no request has a slot, or waits for one.
+    quiet: Notify,
+    pub(super) state: Mutex<LimiterState>,
+}
+
+#[derive(Debug)]
+pub(super) struct LimiterState {
+    lease: Option<SlotLease>,
+    /// The slots that exist here, free ones and those that requests have.
+    slots: u32,
+    /// The slots that requests have.
+    taken: u32,
+    /// The requests that are open.
+    begun: u32,
+    /// Whether the stored state may say more slots than the lease: a write was not answered yet, or
+    /// never will be.
+    is_behind: bool,
+    /// The number of times that slots were given back. A lease that was asked for before one of
+    /// them does not count: the stored state may say fewer slots since.
+    returns: u64,
+    known: Option<Known>,
+    /// The requests that found nothing.
+    pub(super) line: Line<Concurrency>,
+    /// The time of a request, averaged.
+    pub(super) request_time: Duration,
+}
+
+/// The object as it was read or written last.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// The state and its tag; `None` if there is no object.
+    pub(super) stored: Option<(SlotState, ETag)>,
+    at: Timestamp,
+}
+
+/// A lease that is about to be written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    lease: SlotLease,
+    returns: u64,
+}
+
+/// What this worker is granted.
+#[derive(Debug)]
+pub(super) enum Claimed {
+    /// A lease, once this state is written.
+    Lease(Pending, SlotState),
+    /// Nothing. There may be a state to write.
+    Nothing(Option<SlotState>),
+}
+
+/// A slot that a request has. Dropping it frees it for the next request of this worker.
+#[derive(Debug)]
+pub(super) struct Slot {
+    limiter: Arc<Limiter>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// An open request, until this is dropped.
+#[derive(Debug)]
+pub(super) struct OpenRequest(Arc<Limiter>);
+
+impl Known {
+    pub(super) fn new(stored: Option<(SlotState, ETag)>, at: Timestamp) -> Self {
+        Self { stored, at }
+    }
+
+    fn state(&self) -> Option<&SlotState> {
+        self.stored.as_ref().map(|(state, _)| state)
+    }
+}
+
+impl Limiter {
+    pub(super) fn new(holder: String) -> Self {
+        let state = LimiterState {
+            lease: None,
+            slots: 0,
+            taken: 0,
+            begun: 0,
+            is_behind: false,
+            returns: 0,
+            known: None,
+            line: Line::default(),
+            request_time: REQUEST_TIME_FIRST,
+        };
+        Self {
+            holder,
+            waiting: AtomicU32::new(0),
+            free: Arc::new(Semaphore::new(0)),
+            quiet: Notify::new(),
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(super) fn wait(&self) -> Waiting<'_> {
+        Waiting::begin(&self.waiting)
+    }
+
+    fn waiting(&self) -> u32 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a slot of this worker, behind the requests that wait already.
+    pub(super) async fn freed(self: Arc<Self>) -> Option<Slot> {
+        let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
+        self.state.lock().taken += 1;
+        Some(Slot {
+            limiter: self,
+            permit: Some(permit),
+        })
+    }
+
+    /// Takes free slots away whose lease does not serve this request.
+    pub(super) fn lapse(&self, wanted: Wanted, now: Timestamp) {
+        let mut state = self.state.lock();
+        if !state.serves(wanted, now) {
+            state.forget_free(&self.free, u32::MAX);
+        }
+    }
+
+    /// Whether the lease serves a request that has a slot.
+    pub(super) fn serves(&self, wanted: Wanted, now: Timestamp) -> bool {
+        self.state.lock().serves(wanted, now)
+    }
+
+    /// Whether a request has a slot, which will be free in a while.
+    pub(super) fn is_used(&self) -> bool {
+        self.state.lock().taken > 0
+    }
+
+    /// Whether this worker holds every slot that there is, so that no other can give one back.
+    pub(super) fn has_all(&self, wanted: Wanted, now: Timestamp) -> bool {
+        let state = self.state.lock();
+        let leased = state.lease.map_or(0, |lease| lease.slots());
+        leased >= wanted.limit.requests() && state.serves(wanted, now)
+    }
+
+    /// What is known of the stored state, if it is young enough. It is not known any more until it
+    /// is [kept](Self::keep): an answer may be lost, or the request dropped.
+    pub(super) fn take_known(&self, now: Timestamp) -> Option<Known> {
+        let known = self.state.lock().known.take()?;
+        let is_young = known.at <= now && now < known.at + KNOWN_FOR;
+        is_young.then_some(known)
+    }
+
+    pub(super) fn keep(&self, known: Known) {
+        self.state.lock().known = Some(known);
+    }
+
+    /// Asks for what the requests of this worker have a use for.
+    pub(super) fn claim(&self, wanted: Wanted, known: &Known, now: Timestamp) -> Claimed {
+        let mut state = self.state.lock();
+        if known.state().is_none_or(|stored| stored.is_idle(now)) {
+            // No request waits in the line any more.
+            state.line = Line::default();
+        }
+        let serving = state.lease.filter(|_| state.serves(wanted, now));
+        let claim = SlotClaim {
+            holder: &self.holder,
+            begun: state.begun,
+            held: serving.map_or(0, |lease| lease.slots()),
+            wanted: self.waiting().saturating_add(state.taken),
+            timeout: wanted.timeout,
+        };
+        match wanted.limit.take(known.state(), &claim, now) {
+            SlotGrant::Lease(lease, next) => {
+                // Of the former lease no more is used than the state will say.
+                let stored = lease.slots().max(state.begun);
+                state.lease = state.lease.map(|former| former.at_most(stored));
+                state.is_behind = true;
+                let returns = state.returns;
+                Claimed::Lease(Pending { lease, returns }, next)
+            }
+            SlotGrant::Nothing(next) => Claimed::Nothing(next),
+        }
+    }
+
+    /// Notes a lease that was written.
+    pub(super) fn leased(&self, pending: Pending) {
+        let mut state = self.state.lock();
+        let Pending { lease, returns } = pending;
+        if state.returns != returns {
+            return;
+        }
+        state.lease = Some(lease);
+        state.is_behind = false;
+        let more = lease.slots().saturating_sub(state.slots);
+        state.slots += more;
+        self.free.add_permits(more as usize);
+        let surplus = state.slots.saturating_sub(lease.slots());
+        state.forget_free(&self.free, surplus);
+    }
+
+    /// Whether this worker holds slots that no request has or waits for.
+    pub(super) fn has_unused(&self) -> bool {
+        self.waiting() == 0 && self.state.lock().has_unused()
+    }
+
+    /// Waits until no request has a slot, or waits for one.
+    pub(super) async fn rest(&self) {
+        let notified = self.quiet.notified();
+        if self.waiting() > 0 || self.is_used() {
+            notified.await;
+        }
+    }
+
+    /// Uses no more of the lease than requests have, so that the rest can be given back. Returns
+    /// the state to write; `None` if the stored one says so already.
+    pub(super) fn shrink(&self, known: &Known, now: Timestamp) -> Option<SlotState> {
+        let mut state = self.state.lock();
+        let kept = state.taken;
+        state.lease = state.lease.map(|lease| lease.at_most(kept));
+        let unused = state.slots.saturating_sub(kept);
+        state.forget_free(&self.free, unused);
+        let next = known
+            .state()
+            .and_then(|stored| stored.give_back(&self.holder, kept, now));
+        state.is_behind = next.is_some();
+        state.returns += 1;
+        next
+    }
+
+    /// Notes that the state which is stored says no more slots than the lease.
+    pub(super) fn gave_back(&self) {
+        self.state.lock().is_behind = false;
+    }
+}
+
+impl LimiterState {
+    fn serves(&self, wanted: Wanted, now: Timestamp) -> bool {
+        let Wanted { limit, timeout } = wanted;
+        self.lease.is_some_and(|lease| {
+            lease.allows(limit, timeout, now) && lease.allows(limit, timeout, now + RENEWED_AHEAD)
+        })
+    }
+
+    fn has_unused(&self) -> bool {
+        let leased = self.lease.map_or(0, |lease| lease.slots());
+        leased > self.taken || self.is_behind
+    }
+
+    /// Forgets free slots, at most this number.
+    fn forget_free(&mut self, free: &Semaphore, most: u32) {
+        let most = self.slots.min(most) as usize;
+        let forgotten = free.forget_permits(most);
+        self.slots -= u32::try_from(forgotten).unwrap_or(u32::MAX).min(self.slots);
+    }
+}
+
+impl Slot {
+    /// Opens a request. `None` if it may not begin by the lease as it is now.
+    pub(super) fn open(&self, wanted: Wanted, now: Timestamp) -> Option<OpenRequest> {
+        let mut state = self.limiter.state.lock();
+        let Wanted { limit, timeout } = wanted;
+        let lease = state.lease.filter(|it| it.allows(limit, timeout, now))?;
+        if state.begun >= lease.slots() {
+            return None;
+        }
+        state.begun += 1;
+        Some(OpenRequest(Arc::clone(&self.limiter)))
+    }
+
+    pub(super) fn limiter(&self) -> &Arc<Limiter> {
+        &self.limiter
+    }
+}
+
+impl Drop for Slot {
+    /// Removes the slot where there are more than the lease has.
+    fn drop(&mut self) {
+        let mut state = self.limiter.state.lock();
+        state.taken -= 1;
+        let leased = state.lease.map_or(0, |lease| lease.slots());
+        if state.slots > leased
+            && let Some(permit) = self.permit.take()
+        {
+            permit.forget();
+            state.slots -= 1;
+        }
+        let is_quiet = state.taken == 0 && self.limiter.waiting() == 0;
+        drop(state);
+        if is_quiet {
+            self.limiter.quiet.notify_waiters();
+        }
+    }
+}
+
+impl OpenRequest {
+    /// Ends the request, which took so long.
+    pub(super) fn end(self, took: Duration) {
+        let mut state = self.0.state.lock();
+        state.request_time = (state.request_time * 3 + took) / 4;
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.state.lock().begun -= 1;
+    }
+}

@@ -1,0 +1,288 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
+use posthaste_testkit::{Fault, Operation, Plan};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::limits::OUR_FAULT_WAIT;
+use crate::testing::{START, TestPorts, World, secs, subscription};
+
+const LAST_START: Option<Duration> = Some(secs(60));
+const KEY: &str = "slots/orders.billing.json";
+
+fn slots(world: &World) -> Slots<TestPorts> {
+    Slots::new(&world.state, world.clock.clone(), world.entropy.clone())
+}
+
+fn bounded(most: u32) -> Arc<Subscription> {
+    let url = "https://billing.example.com/hooks";
+    subscription(json!({ "endpoint": { "url": url, "maxConcurrentRequests": most } }))
+}
+
+fn calls(world: &World) -> (usize, usize) {
+    let count = |operation| world.calls.count(operation);
+    (count(Operation::Get), count(Operation::Put))
+}
+
+/// The slots that the stored state says to be held.
+async fn held(world: &World) -> u64 {
+    let Some(object) = world.memory.get(KEY).await.unwrap() else {
+        return 0;
+    };
+    let state: Value = serde_json::from_slice(&object.bytes).unwrap();
+    let leases = state["leases"].as_array().unwrap().iter();
+    leases.map(|lease| lease["slots"].as_u64().unwrap()).sum()
+}
+
+/// Polls until nothing changes without time.
+fn poll<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..20 {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return Poll::Ready(output);
+        }
+    }
+    Poll::Pending
+}
+
+/// The time until which a request is postponed that waits for a second, and finds no slot.
+fn turned_away(world: &World, slots: &Slots<TestPorts>, own: &Subscription) -> Timestamp {
+    let mut permit = Box::pin(slots.permit(own, Some(secs(300))));
+    let until = world.clock.now() + secs(1);
+    loop {
+        match poll(permit.as_mut()) {
+            Poll::Ready(Err(EntryVerdict::Postponed { not_before })) => return not_before,
+            Poll::Ready(other) => panic!("{other:?}"),
+            Poll::Pending => assert!(world.clock.now() < until),
+        }
+        world.clock.advance(Duration::from_millis(10));
+    }
+}
+
+#[tokio::test]
+async fn subscription_without_a_bound_never_touches_the_store() {
+    let (world, own) = (World::new(), subscription(json!({})));
+    let slots = slots(&world);
+    let permit = slots.permit(&own, LAST_START).await.unwrap();
+    slots.renew(&own, &permit).await.unwrap();
+    assert!(permit.open(&own, START + secs(100_000)).is_some());
+    slots.give_back(&own).await;
+    assert_eq!(world.calls.all().len(), 0);
+}
+
+#[tokio::test]
+async fn requests_that_wait_together_share_one_lease() {
+    let (world, own) = (World::new(), bounded(5));
+    let slots = slots(&world);
+    let permits = (0..3).map(|_| slots.permit(&own, LAST_START));
+    let permits = futures_util::future::join_all(permits).await;
+    assert!(permits.iter().all(Result::is_ok));
+    assert_eq!((calls(&world), held(&world).await), ((1, 1), 3));
+    drop(permits);
+    slots.give_back(&own).await;
+    assert_eq!((calls(&world), held(&world).await), ((1, 2), 0));
+}
+
+#[tokio::test]
+async fn waiting_request_gets_the_slot_of_one_that_ended() {
+    let (world, own) = (World::new(), bounded(1));
+    let slots = slots(&world);
+    let first = slots.permit(&own, LAST_START).await.unwrap();
+    let mut second = Box::pin(slots.permit(&own, LAST_START));
+    assert!(poll(second.as_mut()).is_pending());
+    let mut third = Box::pin(slots.permit(&own, LAST_START));
+    assert!(poll(third.as_mut()).is_pending());
+    // Others wait for it, so nothing is given back.
+    drop(first);
+    slots.give_back(&own).await;
+    assert!(poll(third.as_mut()).is_pending());
+    let Poll::Ready(Ok(second)) = poll(second.as_mut()) else {
+        panic!("expected a slot")
+    };
+    assert!(poll(third.as_mut()).is_pending());
+    drop(second);
+    assert!(matches!(poll(third.as_mut()), Poll::Ready(Ok(_))));
+    assert_eq!(calls(&world), (1, 1));
+}
+
+#[tokio::test]
+async fn request_that_waited_long_comes_back_behind_those_before_it() {
+    let (world, own) = (World::new(), bounded(1));
+    let slots = slots(&world);
+    let first = slots.permit(&own, LAST_START).await.unwrap();
+    let mut waiting: Vec<_> = (0..3)
+        .map(|_| Box::pin(slots.permit(&own, LAST_START)))
+        .collect();
+    for _ in 0..5 {
+        assert!(waiting.iter_mut().all(|it| poll(it.as_mut()).is_pending()));
+        world.clock.advance(secs(1));
+    }
+    let mut verdicts = Vec::new();
+    for it in &mut waiting {
+        let Poll::Ready(Err(verdict)) = poll(it.as_mut()) else {
+            panic!("expected a verdict")
+        };
+        verdicts.push(verdict);
+    }
+    let at = |after| EntryVerdict::Postponed {
+        not_before: START + secs(after),
+    };
+    assert_eq!(verdicts, [at(6), at(7), at(8)]);
+    drop(first);
+}
+
+#[tokio::test]
+async fn worker_without_a_slot_waits_for_a_second() {
+    let (world, own) = (World::new(), bounded(1));
+    let (first, second) = (slots(&world), slots(&world));
+    let held = first.permit(&own, LAST_START).await.unwrap();
+    assert_eq!(turned_away(&world, &second, &own), START + secs(2));
+    let mut waiting = Box::pin(second.permit(&own, LAST_START));
+    assert!(poll(waiting.as_mut()).is_pending());
+    drop(held);
+    first.give_back(&own).await;
+    world.clock.advance(Duration::from_millis(750));
+    assert!(matches!(poll(waiting.as_mut()), Poll::Ready(Ok(_))));
+}
+
+#[tokio::test]
+async fn request_whose_lease_is_over_begins_only_with_another() {
+    let (world, own) = (World::new(), bounded(1));
+    let slots = slots(&world);
+    let permit = slots.permit(&own, LAST_START).await.unwrap();
+    world.clock.advance(secs(20));
+    let opened = permit.open(&own, world.clock.now());
+    drop(opened.expect("it ends with the lease"));
+    world.clock.advance(Duration::from_millis(1));
+    assert!(permit.open(&own, world.clock.now()).is_none());
+    slots.renew(&own, &permit).await.unwrap();
+    assert!(permit.open(&own, world.clock.now()).is_some());
+}
+
+#[tokio::test]
+async fn request_whose_slot_went_to_another_worker_is_turned_away() {
+    let (world, own) = (World::new(), bounded(1));
+    let slots = slots(&world);
+    let permit = slots.permit(&own, LAST_START).await.unwrap();
+    world.clock.advance(secs(55));
+    let others = self::slots(&world);
+    let other = others.permit(&own, Some(secs(115))).await.unwrap();
+    let verdict = slots.renew(&own, &permit).await.unwrap_err();
+    assert!(
+        matches!(verdict, EntryVerdict::Postponed { .. }),
+        "{verdict:?}"
+    );
+    assert!(permit.open(&own, world.clock.now()).is_none());
+    assert!(other.open(&own, world.clock.now()).is_some());
+}
+
+#[tokio::test]
+async fn requests_of_another_bound_do_not_use_the_lease() {
+    let (world, own, lowered) = (World::new(), bounded(3), bounded(1));
+    let slots = slots(&world);
+    let permits = (0..3).map(|_| slots.permit(&own, LAST_START));
+    let permits = futures_util::future::join_all(permits).await;
+    let permits: Vec<_> = permits.into_iter().map(Result::unwrap).collect();
+    let now = world.clock.now();
+    let opened: Vec<_> = permits.iter().map(|it| it.open(&own, now)).collect();
+    assert!(opened.iter().all(Option::is_some));
+    let mut next = Box::pin(slots.permit(&lowered, LAST_START));
+    assert!(poll(next.as_mut()).is_pending());
+    drop((opened, permits));
+    // Now it has a slot of the lowered bound.
+    world.clock.advance(secs(1));
+    let Poll::Ready(Ok(next)) = poll(next.as_mut()) else {
+        panic!("expected a slot")
+    };
+    assert!(next.open(&lowered, world.clock.now()).is_some());
+    assert!(next.open(&own, world.clock.now()).is_none());
+}
+
+#[tokio::test]
+async fn unused_slots_go_back_a_second_later_while_others_are_open() {
+    let (world, own) = (World::new(), bounded(5));
+    let slots = slots(&world);
+    let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
+    let mut permits = futures_util::future::join_all(permits).await;
+    permits.truncate(1);
+    let mut returned = Box::pin(slots.give_back(&own));
+    assert!(poll(returned.as_mut()).is_pending());
+    assert_eq!(held(&world).await, 5);
+    world.clock.advance(secs(1));
+    assert!(poll(returned.as_mut()).is_ready());
+    assert_eq!(held(&world).await, 1);
+    // The last one ends, and waits for nothing.
+    permits.clear();
+    slots.give_back(&own).await;
+    assert_eq!(held(&world).await, 0);
+}
+
+#[tokio::test]
+async fn slots_of_a_lease_whose_answer_was_lost_are_given_back() {
+    // The second call: a read comes first.
+    let plan = Plan::nth(1, Fault::After(ErrorKind::TimedOut));
+    let world = World::with(&plan, &Plan::none());
+    let (own, slots) = (bounded(5), slots(&world));
+    let verdict = slots.permit(&own, LAST_START).await.unwrap_err();
+    let not_before = START + OUR_FAULT_WAIT;
+    assert_eq!(verdict, EntryVerdict::Postponed { not_before });
+    assert_eq!(held(&world).await, 1);
+    slots.give_back(&own).await;
+    assert_eq!(held(&world).await, 0);
+}
+
+#[tokio::test]
+async fn store_that_hangs_ends_giving_back_after_two_seconds() {
+    let plan = Plan::nth(2, Fault::HangBefore);
+    let world = World::with(&plan, &Plan::none());
+    let (own, slots) = (bounded(5), slots(&world));
+    drop(slots.permit(&own, LAST_START).await.unwrap());
+    let mut returned = Box::pin(slots.give_back(&own));
+    assert!(poll(returned.as_mut()).is_pending());
+    world.clock.advance(secs(2));
+    assert!(poll(returned.as_mut()).is_ready());
+    assert_eq!(held(&world).await, 1);
+}
+
+#[tokio::test]
+async fn past_its_last_start_a_request_is_not_started() {
+    let (world, own) = (World::new(), bounded(1));
+    world.clock.advance(secs(61));
+    for last_start in [LAST_START, None] {
+        let verdict = slots(&world).permit(&own, last_start).await.unwrap_err();
+        assert_eq!(verdict, EntryVerdict::NotStarted);
+    }
+    assert_eq!(world.calls.all().len(), 0);
+}
+
+/// Another request of the worker gives slots back before the answer to the lease comes: the stored
+/// state may say fewer slots than the lease.
+#[test]
+fn lease_that_is_answered_after_a_return_does_not_count() {
+    let limiter = Arc::new(Limiter::new("a".to_owned()));
+    let wanted = wanted(&bounded(2)).unwrap();
+    let nothing = Known::new(None, START);
+    let waiting = limiter.wait();
+    let Claimed::Lease(pending, _) = limiter.claim(wanted, &nothing, START) else {
+        panic!("expected a lease")
+    };
+    drop(waiting);
+    assert_eq!(limiter.shrink(&nothing, START), None);
+    limiter.leased(pending);
+    assert!(!limiter.serves(wanted, START));
+}
+
+#[tokio::test]
+async fn damaged_state_counts_as_taken_until_it_is_written_anew() {
+    let (world, own) = (World::new(), bounded(1));
+    let damaged = world.memory.put(KEY, "{".into(), PutCondition::Always);
+    damaged.await.unwrap();
+    let slots = slots(&world);
+    turned_away(&world, &slots, &own);
+    assert_eq!(held(&world).await, 1000);
+    world.clock.advance(secs(84));
+    assert!(slots.permit(&own, Some(secs(145))).await.is_ok());
+}
