@@ -124,7 +124,9 @@ impl<P: Ports> Sender<P> {
                 "an attempt panicked, its messages are handed back"
             ),
         }
-        self.slots.give_back(&plan.subscription).await;
+        self.slots
+            .give_back(&plan.subscription, invocation.deadlines)
+            .await;
     }
 
     /// Waits until the request is admitted, loads it and sends it. An `Err` is the verdict over its
