@@ -123,7 +123,9 @@ impl<P: Ports> Sender<P> {
                 "an attempt panicked, its messages are handed back"
             ),
         }
-        self.slots.give_back(&plan.subscription).await;
+        self.slots
+            .give_back(&plan.subscription, invocation.deadlines)
+            .await;
     }
 
     /// Notes a request that may not begin now, as [`ConcurrencyLimits::turned_back`] does.

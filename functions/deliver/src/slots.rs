@@ -20,6 +20,7 @@ use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{stop_at, timeout};
 
+use crate::deadlines::Deadlines;
 use crate::kept::Kept;
 use crate::shared_state::{SharedStates, StateError, TRIES_MAX};
 use limiter::{Claimed, Known, Limiter, OpenRequest, Slot, Wanted};
@@ -49,6 +50,10 @@ const TURNED_AWAY_MIN: Duration = Duration::from_secs(1);
 /// The longest time for giving slots back, so that an invocation settles its messages in time.
 /// After it they are free when their lease ends.
 const GIVING_BACK_MAX: Duration = Duration::from_secs(2);
+
+/// The longest wait after another worker was ahead of a write that gives slots back. Fifty workers
+/// may end together, and one write takes some tens of milliseconds.
+const OVERTAKEN_WAIT_MAX: Duration = Duration::from_millis(200);
 
 /// Bounds the open requests of each subscription that has a bound.
 pub(crate) struct Slots<P: Ports> {
@@ -133,16 +138,17 @@ impl<P: Ports> Slots<P> {
         let slot = slot.map_err(|error| self.not_known(subscription, &error))?;
         let slot = slot.ok_or_else(|| self.turned_away(wanted.limit, &limiter))?;
         let permit = SlotPermit(Some(Box::new(slot)));
-        self.renew(subscription, &permit).await?;
+        self.renew(subscription, &permit, last_start).await?;
         Ok(permit)
     }
 
-    /// Sees to it that a request which has its slot may begin: the lease may have ended while it
-    /// waited. An `Err` is the verdict over its events if it may not.
+    /// Sees to it that a request which has its slot may begin by `last_start`: the lease may have
+    /// ended while it waited. An `Err` is the verdict over its events if it may not.
     pub(crate) async fn renew(
         &self,
         subscription: &Subscription,
         permit: &SlotPermit,
+        last_start: Option<Duration>,
     ) -> Result<(), EntryVerdict> {
         let (Some(slot), Some(wanted)) = (&permit.0, wanted(subscription)) else {
             return Ok(());
@@ -150,7 +156,10 @@ impl<P: Ports> Slots<P> {
         if slot.limiter().serves(wanted, self.clock.now()) {
             return Ok(());
         }
-        Box::pin(self.renew_for(wanted, subscription, slot.limiter())).await
+        let end = last_start.ok_or(EntryVerdict::NotStarted)?;
+        let renewed = self.renew_for(wanted, subscription, slot.limiter());
+        let renewed = Box::pin(stop_at(&self.clock, end, renewed)).await;
+        renewed.unwrap_or(Err(EntryVerdict::NotStarted))
     }
 
     async fn renew_for(
@@ -189,18 +198,22 @@ impl<P: Ports> Slots<P> {
         let came_at = self.clock.now();
         let mut freed = pin!(Arc::clone(limiter).freed());
         loop {
+            let mut asked = Ok(true);
             for _ in 0..TRIES_MAX {
                 limiter.lapse(wanted, self.clock.now());
-                if let Some(slot) = poll_immediate(freed.as_mut()).await {
-                    return Ok(slot);
-                }
-                if !self.ask(key, wanted, limiter).await? {
+                asked = tokio::select! {
+                    biased;
+                    slot = freed.as_mut() => return Ok(slot),
+                    asked = self.ask(key, wanted, limiter) => asked,
+                };
+                if !matches!(asked, Ok(true)) {
                     break;
                 }
             }
             if let Some(slot) = poll_immediate(freed.as_mut()).await {
                 return Ok(slot);
             }
+            asked?;
             let wait_max = if limiter.is_used() {
                 WAIT_MAX
             } else {
@@ -247,21 +260,23 @@ impl<P: Ports> Slots<P> {
             return Ok(false);
         }
         let known = self.known(key, limiter).await?;
-        let (lease, next) = match limiter.claim(wanted, &known, self.clock.now()) {
-            Claimed::Lease(lease, next) => (Some(lease), next),
+        let (pending, next) = match limiter.claim(wanted, &known, self.clock.now()) {
+            Claimed::Lease(pending, next) => (Some(pending), next),
             Claimed::Nothing(Some(next)) => (None, next),
             Claimed::Nothing(None) => {
                 limiter.keep(known);
                 return Ok(false);
             }
         };
-        if !self.write(key, next, known, limiter).await? {
-            return Ok(true);
+        let is_written = self.write(key, next, known, limiter).await?;
+        let Some(pending) = pending else {
+            return Ok(!is_written);
+        };
+        limiter.answered(pending.write);
+        if is_written {
+            limiter.leased(pending);
         }
-        if let Some(lease) = lease {
-            limiter.leased(lease);
-        }
-        Ok(lease.is_some())
+        Ok(true)
     }
 
     /// The state as it is known, or read now.
@@ -307,30 +322,37 @@ impl<P: Ports> Slots<P> {
     /// Gives back the slots that no request of this worker has a use for: at once if it has no open
     /// request, and otherwise a moment later. To be called after each request, however it ended. If
     /// it fails, the slots are free when their lease ends.
-    pub(crate) async fn give_back(&self, subscription: &Subscription) {
+    pub(crate) async fn give_back(&self, subscription: &Subscription, deadlines: Deadlines) {
         if subscription.concurrency.is_some() {
-            Box::pin(self.give_unused_back(subscription)).await;
+            Box::pin(self.give_unused_back(subscription, deadlines)).await;
         }
     }
 
-    async fn give_unused_back(&self, subscription: &Subscription) {
+    async fn give_unused_back(&self, subscription: &Subscription, deadlines: Deadlines) {
         let key = layout::slots(&subscription.topic, &subscription.name);
         let limiter = self.limiter(&key);
         if limiter.is_used() && limiter.has_unused() {
-            timeout(&self.clock, UNUSED_KEPT, limiter.rest()).await;
+            // No request of this invocation begins after its attempts.
+            let end = deadlines
+                .attempts()
+                .min(self.clock.monotonic() + UNUSED_KEPT);
+            stop_at(&self.clock, end, limiter.rest()).await;
         }
         if !limiter.has_unused() {
             return;
         }
-        let end = self.clock.monotonic() + GIVING_BACK_MAX;
+        let end = deadlines
+            .storing()
+            .min(self.clock.monotonic() + GIVING_BACK_MAX);
         let returned = self
             .returns
             .ask(&key, || self.return_unused(&key, &limiter));
-        match stop_at(&self.clock, end, returned).await {
-            Some(Ok(())) => {}
-            Some(Err(error)) => tracing::warn!(
-                topic = %subscription.topic, subscription = %subscription.name,
-                error = &*error as &dyn std::error::Error,
+        let returned = stop_at(&self.clock, end, returned).await;
+        if !matches!(returned, Some(Ok(()))) {
+            let error = returned.and_then(Result::err);
+            let error = error.as_deref().map(|it| it as &dyn std::error::Error);
+            tracing::warn!(
+                topic = %subscription.topic, subscription = %subscription.name, error,
                 "slots not given back, they are free when their lease ends"
             ),
             None => tracing::warn!(
@@ -340,24 +362,26 @@ impl<P: Ports> Slots<P> {
         }
     }
 
+    /// Gives back, however often other workers are ahead: those that find nothing wait for it.
     async fn return_unused(&self, key: &str, limiter: &Limiter) -> Result<(), StateError> {
-        for _ in 0..TRIES_MAX {
-            if !limiter.has_unused() {
-                break;
-            }
+        while limiter.has_unused() {
             let known = self.known(key, limiter).await?;
             // Requests may have come meanwhile.
             if !limiter.has_unused() {
                 break;
             }
-            let Some(next) = limiter.shrink(&known, self.clock.now()) else {
+            let Some((next, write)) = limiter.shrink(&known, self.clock.now()) else {
                 limiter.keep(known);
                 break;
             };
-            if self.write(key, next, known, limiter).await? {
-                limiter.gave_back();
+            let is_written = self.write(key, next, known, limiter).await?;
+            limiter.answered(write);
+            if is_written {
+                limiter.gave_back(write);
                 break;
             }
+            let wait = OVERTAKEN_WAIT_MAX.mul_f64(self.entropy.fraction());
+            self.clock.sleep(wait).await;
         }
         Ok(())
     }

@@ -118,7 +118,9 @@ impl<P: Ports> Attempts<P> {
             redirect,
         };
         count(plan, run.len(), &outcome);
-        if let Some(answer) = sent.late {
+        // Where open requests are bounded, dropping it closes the connection before the slot is free.
+        let is_bounded = subscription.concurrency.is_some();
+        if let Some(answer) = sent.late.filter(|_| !is_bounded) {
             let events = || {
                 run.iter()
                     .map(|event| late_event(invocation, plan, event))

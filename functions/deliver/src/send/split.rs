@@ -22,7 +22,7 @@ use crate::invocation::{EntryRef, Invocation};
 use crate::payloads::LoadedPayload;
 use crate::plan::RequestPlan;
 use crate::rate_limit::{ADMITTED_WAIT_MAX, RatePermit};
-use crate::slots::SlotPermit;
+use crate::slots::{Opened, SlotPermit};
 
 /// The keys of a request's first events, by which refusals of different events are told apart.
 fn first_keys<'a>(
@@ -214,10 +214,13 @@ impl<P: Ports> Sender<P> {
         progress: &mut Progress<'_>,
         run: &mut Vec<LoadedPayload>,
     ) -> Option<RequestOutcome> {
-        if let Err(verdict) = self.ready(invocation, plan, progress).await {
-            progress.judge_all(run, verdict);
-            return None;
-        }
+        let opened = match self.ready(invocation, plan, progress).await {
+            Ok(opened) => opened,
+            Err(verdict) => {
+                progress.judge_all(run, verdict);
+                return None;
+            }
+        };
         let now = self.clock.now();
         let is_over =
             |event: &mut LoadedPayload| is_expired(invocation.entry(event.at).expires_at, now);
@@ -233,10 +236,6 @@ impl<P: Ports> Sender<P> {
         if run.is_empty() {
             return None;
         }
-        let Some(opened) = progress.slot.open(&plan.subscription, now) else {
-            progress.judge_all(run, EntryVerdict::NotStarted);
-            return None;
-        };
         match self
             .attempts
             .post(invocation, plan, &progress.route, run, &self.current)
@@ -253,29 +252,59 @@ impl<P: Ports> Sender<P> {
         }
     }
 
-    /// Waits until a request may begin. An `Err` is the verdict over its events if it may not.
+    /// Waits until a request may begin, and opens it. An `Err` is the verdict over its events if it
+    /// may not.
     async fn ready(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
         progress: &mut Progress<'_>,
-    ) -> Result<(), EntryVerdict> {
+    ) -> Result<Opened, EntryVerdict> {
         if self.limits.is_closed() || self.time_to_start(invocation, plan).is_none() {
             return Err(EntryVerdict::NotStarted);
         }
+        let turned_back = |verdict: &EntryVerdict| self.turned_back(invocation, plan, *verdict);
         let admitted = self.admit(invocation, plan, progress).await;
-        admitted.inspect_err(|verdict| {
-            self.turned_back(invocation, plan, *verdict);
-        })?;
+        admitted.inspect_err(turned_back)?;
+        if let Some(opened) = self.open(invocation, plan, &progress.slot).await? {
+            return Ok(opened);
+        }
+        // The waits have outlasted the lease of the slot.
+        let renewed = self.renew(invocation, plan, &progress.slot).await;
+        renewed.inspect_err(turned_back)?;
+        let opened = self.open(invocation, plan, &progress.slot).await?;
+        opened.ok_or(EntryVerdict::NotStarted)
+    }
+
+    /// Opens a request that is admitted; `None` if the lease of its slot does not let it begin. An
+    /// `Err` is the verdict over its events if it may not begin any more.
+    async fn open(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+        slot: &SlotPermit,
+    ) -> Result<Option<Opened>, EntryVerdict> {
         // Last: all that was waited for has taken time, in which the subscription may have changed.
         self.current.check(&plan.subscription).await?;
         // So has asking for it, and other workers whether it may be sent.
         self.time_to_start(invocation, plan)
-            .map(drop)
-            .ok_or(EntryVerdict::NotStarted)
+            .ok_or(EntryVerdict::NotStarted)?;
+        Ok(slot.open(&plan.subscription, self.clock.now()))
     }
 
-    /// Waits for what lets a request of this subscription begin: its slot, its rate, its ramp, or
+    /// Renews the lease of a slot where it is over.
+    async fn renew(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+        slot: &SlotPermit,
+    ) -> Result<(), EntryVerdict> {
+        let subscription = &plan.subscription;
+        let last_start = invocation.deadlines.last_start(subscription.timeout);
+        self.slots.renew(subscription, slot, last_start).await
+    }
+
+    /// Waits for what lets a request of this subscription begin: its rate, its slot, its ramp, or
     /// the right to probe. An `Err` is the verdict over its events if it may not.
     async fn admit(
         &self,
@@ -283,8 +312,6 @@ impl<P: Ports> Sender<P> {
         plan: &RequestPlan,
         progress: &mut Progress<'_>,
     ) -> Result<(), EntryVerdict> {
-        // All parts of a batch use one slot, one after the other. Its lease may be over.
-        self.slots.renew(&plan.subscription, &progress.slot).await?;
         // The permit may be over since the request was admitted, and each part of a batch needs one
         // of its own.
         if progress
@@ -297,6 +324,8 @@ impl<P: Ports> Sender<P> {
                 .permit(&plan.subscription, last_start, ADMITTED_WAIT_MAX)
                 .await?;
         }
+        // All parts of a batch use one slot, one after the other. Its lease may be over.
+        self.renew(invocation, plan, &progress.slot).await?;
         self.circuit.admit(plan, &mut progress.route).await
     }
 

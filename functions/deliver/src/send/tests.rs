@@ -2,13 +2,14 @@ use parking_lot::Mutex;
 use posthaste_core::attempt::{DeadLetterReason, Outcome, SendFailure};
 use posthaste_core::delivery_log::{Record, join_records, parse_records};
 use posthaste_core::model::{Delivery, DeliveryLogMode, LastAttempt};
-use posthaste_services::DrainMeter;
+use posthaste_services::{DrainMeter, Registry};
+use posthaste_testkit::{Faulty, Plan, Recorded};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::invocation::Job;
 use crate::late_answers::LateAnswers;
-use crate::limits::DeliverSettings;
+use crate::limits::{DeliverSettings, Disabling};
 use crate::plan::plan;
 use crate::testing::{
     Answer, START, TestPorts, World, delivery, event, job, secs, subscription_named, topic_record,
@@ -682,4 +683,84 @@ async fn panicked_request_frees_its_slot_for_the_next() {
     let object = world.memory.get("slots/orders.billing.json").await.unwrap();
     let state: Value = serde_json::from_slice(&object.unwrap().bytes).unwrap();
     assert_eq!(state["leases"], json!([]));
+}
+
+/// Sends these jobs, and the clock moves on whenever all of them wait.
+async fn sent_in_time(
+    world: &World,
+    sender: &Sender<TestPorts>,
+    jobs: Vec<Job>,
+) -> Vec<EntryVerdict> {
+    let (invocation, kept) = (world.invocation(jobs), Kept::default());
+    let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let time = async {
+        loop {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            world.clock.advance_to_next();
+        }
+    };
+    tokio::select! {
+        biased;
+        () = sender.send_all(&invocation, requests, &kept) => {}
+        () = time => unreachable!("time goes on"),
+    }
+    let verdicts = kept.0.into_inner().into_iter().flat_map(|it| it.verdicts);
+    verdicts.map(|(_, verdict)| verdict).collect()
+}
+
+/// A token comes each 7.5 s, and each part takes 3 s: the lease of 20 s ends while the fourth part
+/// waits for its token.
+#[tokio::test]
+async fn wait_for_the_rate_that_outlasts_the_lease_costs_no_attempt() {
+    let world = World::new();
+    world
+        .endpoint
+        .answer([Answer::Status(400), Answer::Status(400)]);
+    let clock = world.clock.clone();
+    world.endpoint.when_asked(move || clock.advance(secs(3)));
+    let bounded = json!({
+        "endpoint": {
+            "url": "https://billing.example.com/hooks",
+            "timeout": "PT10S",
+            "maxConcurrentRequests": 1,
+            "maxRequestsPerSecond": 0.134,
+        },
+        "batching": { "maxEventsPerBatch": 10 },
+    });
+    let own = world.subscribe(bounded).await;
+    let jobs = vec![job(delivery(4), &own)];
+    let verdicts = sent_in_time(&world, &sender(&world), jobs).await;
+    assert_eq!(verdicts, [EntryVerdict::Delivered; 4]);
+}
+
+/// Asking whether the subscription has changed takes longer than the lease lasts.
+#[tokio::test]
+async fn lease_that_ends_right_before_the_request_is_renewed() {
+    let world = World::new();
+    let clock = world.clock.clone();
+    let plan = Plan::by(move |effect| {
+        if effect.number == 0 {
+            clock.advance(secs(21));
+        }
+        None
+    });
+    let topics = Recorded::new(world.memory.clone(), "topics", &world.calls);
+    let topics = Faulty::new(topics, "topics", &plan);
+    let registry = Registry::new(topics, world.clock.clone(), Duration::ZERO);
+    let current =
+        CurrentSubscriptions::new(Arc::new(registry), world.clock.clone(), Disabling::AtOnce);
+    let sender = Sender {
+        current: Arc::new(current),
+        ..sender(&world)
+    };
+    let url = "https://billing.example.com/hooks";
+    let bounded = json!({ "endpoint": { "url": url, "maxConcurrentRequests": 1 } });
+    let own = world.subscribe(bounded).await;
+    let jobs = vec![job(delivery(1), &own)];
+    let verdicts = sent_in_time(&world, &sender, jobs).await;
+    assert_eq!(verdicts, [EntryVerdict::Delivered]);
+    // It was asked again after the wait.
+    assert_eq!(plan.effects(), 2);
 }

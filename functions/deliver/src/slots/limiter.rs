@@ -54,12 +54,14 @@ pub(super) struct LimiterState {
     taken: u32,
     /// The requests that are open.
     begun: u32,
-    /// Whether the stored state may say more slots than the lease: a write was not answered yet, or
-    /// never will be.
+    /// Whether the stored state may say more slots than the lease.
     is_behind: bool,
-    /// The number of times that slots were given back. A lease that was asked for before one of
-    /// them does not count: the stored state may say fewer slots since.
-    returns: u64,
+    /// Whether it may say so even after it was read again: a write was not answered, and may still
+    /// be under way.
+    is_unanswered: bool,
+    /// The number of writes that were begun. The answer to one of them counts only if no other was
+    /// begun since.
+    writes: u64,
     known: Option<Known>,
     /// The requests that found nothing.
     pub(super) line: Line<Concurrency>,
@@ -79,7 +81,8 @@ pub(super) struct Known {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pending {
     lease: SlotLease,
-    returns: u64,
+    /// The number of its write.
+    pub(super) write: u64,
 }
 
 /// What this worker is granted.
@@ -120,7 +123,8 @@ impl Limiter {
             taken: 0,
             begun: 0,
             is_behind: false,
-            returns: 0,
+            is_unanswered: false,
+            writes: 0,
             known: None,
             line: Line::default(),
             request_time: REQUEST_TIME_FIRST,
@@ -160,9 +164,12 @@ impl Limiter {
         }
     }
 
-    /// Whether the lease serves a request that has a slot.
+    /// Whether the lease serves a request that has a slot and is not open. More requests may have a
+    /// slot than a lease has that was renewed.
     pub(super) fn serves(&self, wanted: Wanted, now: Timestamp) -> bool {
-        self.state.lock().serves(wanted, now)
+        let state = self.state.lock();
+        let has_room = state.lease.is_some_and(|it| state.begun < it.slots());
+        has_room && state.serves(wanted, now)
     }
 
     /// Whether a request has a slot, which will be free in a while.
@@ -209,23 +216,31 @@ impl Limiter {
                 // Of the former lease no more is used than the state will say.
                 let stored = lease.slots().max(state.begun);
                 state.lease = state.lease.map(|former| former.at_most(stored));
-                state.is_behind = true;
-                let returns = state.returns;
-                Claimed::Lease(Pending { lease, returns }, next)
+                let write = state.begin_write();
+                Claimed::Lease(Pending { lease, write }, next)
             }
             SlotGrant::Nothing(next) => Claimed::Nothing(next),
         }
     }
 
-    /// Notes a lease that was written.
+    /// Notes that a write was answered: it was made, or another worker was ahead of it.
+    pub(super) fn answered(&self, write: u64) {
+        let mut state = self.state.lock();
+        if state.writes == write {
+            state.is_unanswered = false;
+        }
+    }
+
+    /// Notes a lease that was written. It does not count if slots were given back meanwhile: the
+    /// stored state may say fewer since.
     pub(super) fn leased(&self, pending: Pending) {
         let mut state = self.state.lock();
-        let Pending { lease, returns } = pending;
-        if state.returns != returns {
+        let Pending { lease, write } = pending;
+        state.is_behind = state.writes != write;
+        if state.is_behind {
             return;
         }
         state.lease = Some(lease);
-        state.is_behind = false;
         let more = lease.slots().saturating_sub(state.slots);
         state.slots += more;
         self.free.add_permits(more as usize);
@@ -247,24 +262,31 @@ impl Limiter {
     }
 
     /// Uses no more of the lease than requests have, so that the rest can be given back. Returns
-    /// the state to write; `None` if the stored one says so already.
-    pub(super) fn shrink(&self, known: &Known, now: Timestamp) -> Option<SlotState> {
+    /// the state to write, and the number of the write; `None` if the stored one says so already,
+    /// and will go on to say so.
+    pub(super) fn shrink(&self, known: &Known, now: Timestamp) -> Option<(SlotState, u64)> {
         let mut state = self.state.lock();
         let kept = state.taken;
         state.lease = state.lease.map(|lease| lease.at_most(kept));
         let unused = state.slots.saturating_sub(kept);
         state.forget_free(&self.free, unused);
-        let next = known
-            .state()
-            .and_then(|stored| stored.give_back(&self.holder, kept, now));
-        state.is_behind = next.is_some();
-        state.returns += 1;
-        next
+        let stored = known.state();
+        let next = stored
+            .and_then(|stored| stored.give_back(&self.holder, kept, now))
+            .or_else(|| {
+                let rewritten = || SlotState::rewritten(stored, now);
+                state.is_unanswered.then(rewritten)
+            });
+        state.is_behind = false;
+        next.map(|next| (next, state.begin_write()))
     }
 
-    /// Notes that the state which is stored says no more slots than the lease.
-    pub(super) fn gave_back(&self) {
-        self.state.lock().is_behind = false;
+    /// Notes that the state which was stored by this write says no more slots than the lease.
+    pub(super) fn gave_back(&self, write: u64) {
+        let mut state = self.state.lock();
+        if state.writes == write {
+            state.is_behind = false;
+        }
     }
 }
 
@@ -274,6 +296,14 @@ impl LimiterState {
         self.lease.is_some_and(|lease| {
             lease.allows(limit, timeout, now) && lease.allows(limit, timeout, now + RENEWED_AHEAD)
         })
+    }
+
+    /// Begins a write whose answer may be lost, and returns its number.
+    fn begin_write(&mut self) -> u64 {
+        self.is_behind = true;
+        self.is_unanswered = true;
+        self.writes += 1;
+        self.writes
     }
 
     fn has_unused(&self) -> bool {

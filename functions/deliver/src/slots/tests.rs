@@ -1,9 +1,12 @@
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
-use posthaste_testkit::{Fault, Operation, Plan};
+use posthaste_testkit::Operation;
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use serde_json::{Value, json};
 
 use super::*;
@@ -11,6 +14,11 @@ use crate::limits::OUR_FAULT_WAIT;
 use crate::testing::{START, TestPorts, World, secs, subscription};
 
 const LAST_START: Option<Duration> = Some(secs(60));
+/// Those of an invocation that goes on for long.
+const DEADLINES: Deadlines = Deadlines {
+    began: Duration::ZERO,
+    end: secs(1000),
+};
 const KEY: &str = "slots/orders.billing.json";
 
 fn slots(world: &World) -> Slots<TestPorts> {
@@ -67,9 +75,9 @@ async fn subscription_without_a_bound_never_touches_the_store() {
     let (world, own) = (World::new(), subscription(json!({})));
     let slots = slots(&world);
     let permit = slots.permit(&own, LAST_START).await.unwrap();
-    slots.renew(&own, &permit).await.unwrap();
+    slots.renew(&own, &permit, LAST_START).await.unwrap();
     assert!(permit.open(&own, START + secs(100_000)).is_some());
-    slots.give_back(&own).await;
+    slots.give_back(&own, DEADLINES).await;
     assert_eq!(world.calls.all().len(), 0);
 }
 
@@ -82,7 +90,7 @@ async fn requests_that_wait_together_share_one_lease() {
     assert!(permits.iter().all(Result::is_ok));
     assert_eq!((calls(&world), held(&world).await), ((1, 1), 3));
     drop(permits);
-    slots.give_back(&own).await;
+    slots.give_back(&own, DEADLINES).await;
     assert_eq!((calls(&world), held(&world).await), ((1, 2), 0));
 }
 
@@ -97,7 +105,7 @@ async fn waiting_request_gets_the_slot_of_one_that_ended() {
     assert!(poll(third.as_mut()).is_pending());
     // Others wait for it, so nothing is given back.
     drop(first);
-    slots.give_back(&own).await;
+    slots.give_back(&own, DEADLINES).await;
     assert!(poll(third.as_mut()).is_pending());
     let Poll::Ready(Ok(second)) = poll(second.as_mut()) else {
         panic!("expected a slot")
@@ -158,7 +166,7 @@ async fn request_whose_lease_is_over_begins_only_with_another() {
     drop(opened.expect("it ends with the lease"));
     world.clock.advance(Duration::from_millis(1));
     assert!(permit.open(&own, world.clock.now()).is_none());
-    slots.renew(&own, &permit).await.unwrap();
+    slots.renew(&own, &permit, LAST_START).await.unwrap();
     assert!(permit.open(&own, world.clock.now()).is_some());
 }
 
@@ -170,13 +178,70 @@ async fn request_whose_slot_went_to_another_worker_is_turned_away() {
     world.clock.advance(secs(55));
     let others = self::slots(&world);
     let other = others.permit(&own, Some(secs(115))).await.unwrap();
-    let verdict = slots.renew(&own, &permit).await.unwrap_err();
+    let verdict = slots.renew(&own, &permit, LAST_START).await.unwrap_err();
     assert!(
         matches!(verdict, EntryVerdict::Postponed { .. }),
         "{verdict:?}"
     );
     assert!(permit.open(&own, world.clock.now()).is_none());
     assert!(other.open(&own, world.clock.now()).is_some());
+}
+
+/// The state store may be slower than the invocation lasts.
+#[tokio::test]
+async fn renewal_ends_at_the_last_start() {
+    let is_read = |effect: Effect<'_>| effect.operation == Operation::Get;
+    let plan = Plan::nth_of(1, Fault::HangBefore, is_read);
+    let world = World::with(&plan, &Plan::none());
+    let (own, slots) = (bounded(1), slots(&world));
+    let permit = slots.permit(&own, LAST_START).await.unwrap();
+    world.clock.advance(secs(21));
+    let mut renewed = Box::pin(slots.renew(&own, &permit, LAST_START));
+    assert!(poll(renewed.as_mut()).is_pending());
+    world.clock.advance(secs(39));
+    let ended = poll(renewed.as_mut());
+    assert_eq!(ended, Poll::Ready(Err(EntryVerdict::NotStarted)));
+}
+
+#[tokio::test]
+async fn renewed_lease_of_fewer_slots_turns_the_other_requests_away() {
+    let (world, own) = (World::new(), bounded(5));
+    let slots = slots(&world);
+    let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
+    let permits = futures_util::future::join_all(permits).await;
+    let permits: Vec<_> = permits.into_iter().map(Result::unwrap).collect();
+    world.clock.advance(secs(55));
+    let (others, last_start) = (self::slots(&world), Some(secs(115)));
+    let taken = (0..4).map(|_| others.permit(&own, last_start));
+    let taken = futures_util::future::join_all(taken).await;
+    assert!(taken.iter().all(Result::is_ok));
+    slots.renew(&own, &permits[0], last_start).await.unwrap();
+    let opened = permits[0].open(&own, world.clock.now());
+    assert!(opened.is_some());
+    for permit in &permits[1..] {
+        let verdict = slots.renew(&own, permit, last_start).await.unwrap_err();
+        let is_paced = matches!(verdict, EntryVerdict::Postponed { .. });
+        assert!(is_paced, "{verdict:?}");
+    }
+    // Once it has ended, another one may begin.
+    drop(opened);
+    slots.renew(&own, &permits[1], last_start).await.unwrap();
+}
+
+#[tokio::test]
+async fn waiting_request_gets_a_freed_slot_while_the_store_hangs() {
+    let is_read = |effect: Effect<'_>| effect.operation == Operation::Get;
+    let plan = Plan::nth_of(1, Fault::HangBefore, is_read);
+    let world = World::with(&plan, &Plan::none());
+    let (own, slots) = (bounded(1), slots(&world));
+    let first = slots.permit(&own, LAST_START).await.unwrap();
+    let mut second = Box::pin(slots.permit(&own, LAST_START));
+    assert!(poll(second.as_mut()).is_pending());
+    world.clock.advance(secs(1));
+    assert!(poll(second.as_mut()).is_pending());
+    assert_eq!(plan.faults(), 1);
+    drop(first);
+    assert!(matches!(poll(second.as_mut()), Poll::Ready(Ok(_))));
 }
 
 #[tokio::test]
@@ -208,7 +273,7 @@ async fn unused_slots_go_back_a_second_later_while_others_are_open() {
     let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
     let mut permits = futures_util::future::join_all(permits).await;
     permits.truncate(1);
-    let mut returned = Box::pin(slots.give_back(&own));
+    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
     assert!(poll(returned.as_mut()).is_pending());
     assert_eq!(held(&world).await, 5);
     world.clock.advance(secs(1));
@@ -216,7 +281,7 @@ async fn unused_slots_go_back_a_second_later_while_others_are_open() {
     assert_eq!(held(&world).await, 1);
     // The last one ends, and waits for nothing.
     permits.clear();
-    slots.give_back(&own).await;
+    slots.give_back(&own, DEADLINES).await;
     assert_eq!(held(&world).await, 0);
 }
 
@@ -230,21 +295,101 @@ async fn slots_of_a_lease_whose_answer_was_lost_are_given_back() {
     let not_before = START + OUR_FAULT_WAIT;
     assert_eq!(verdict, EntryVerdict::Postponed { not_before });
     assert_eq!(held(&world).await, 1);
-    slots.give_back(&own).await;
+    slots.give_back(&own, DEADLINES).await;
     assert_eq!(held(&world).await, 0);
+}
+
+/// Fifty workers may write one state.
+#[tokio::test]
+async fn slots_are_given_back_however_often_others_are_ahead() {
+    let puts = AtomicUsize::new(0);
+    let plan = Plan::by(move |effect| {
+        let is_lost =
+            effect.operation == Operation::Put && (1..=8).contains(&puts.fetch_add(1, Relaxed));
+        is_lost.then_some(Fault::Before(ErrorKind::PreconditionFailed))
+    });
+    let world = World::with(&plan, &Plan::none());
+    let (own, slots) = (bounded(5), slots(&world));
+    drop(slots.permit(&own, LAST_START).await.unwrap());
+    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
+    while poll(returned.as_mut()).is_pending() {
+        world.clock.advance_to_next().expect("it waits for a while");
+    }
+    assert_eq!((plan.faults(), held(&world).await), (8, 0));
+}
+
+/// Counts warnings.
+struct Warnings(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let is_warning = *event.metadata().level() == tracing::Level::WARN;
+        self.0.fetch_add(usize::from(is_warning), Relaxed);
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 #[tokio::test]
 async fn store_that_hangs_ends_giving_back_after_two_seconds() {
+    let warnings = Arc::<AtomicUsize>::default();
+    let _guard = tracing::subscriber::set_default(Warnings(Arc::clone(&warnings)));
     let plan = Plan::nth(2, Fault::HangBefore);
     let world = World::with(&plan, &Plan::none());
     let (own, slots) = (bounded(5), slots(&world));
     drop(slots.permit(&own, LAST_START).await.unwrap());
-    let mut returned = Box::pin(slots.give_back(&own));
+    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
     assert!(poll(returned.as_mut()).is_pending());
     world.clock.advance(secs(2));
     assert!(poll(returned.as_mut()).is_ready());
-    assert_eq!(held(&world).await, 1);
+    assert_eq!((held(&world).await, warnings.load(Relaxed)), (1, 1));
+}
+
+/// What must be durable comes after it.
+#[tokio::test]
+async fn after_the_last_attempt_slots_are_given_back_without_a_wait() {
+    let (world, own) = (World::new(), bounded(5));
+    let slots = slots(&world);
+    let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
+    let mut permits = futures_util::future::join_all(permits).await;
+    permits.truncate(1);
+    world
+        .clock
+        .advance(DEADLINES.attempts() - Duration::from_millis(500));
+    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
+    assert!(poll(returned.as_mut()).is_pending());
+    world.clock.advance(Duration::from_millis(500));
+    assert!(poll(returned.as_mut()).is_ready());
+    permits.clear();
+    slots.give_back(&own, DEADLINES).await;
+    assert_eq!(held(&world).await, 0);
+}
+
+#[tokio::test]
+async fn giving_back_leaves_the_time_that_is_for_the_queue() {
+    let plan = Plan::nth(2, Fault::HangBefore);
+    let world = World::with(&plan, &Plan::none());
+    let (own, slots) = (bounded(5), slots(&world));
+    drop(slots.permit(&own, LAST_START).await.unwrap());
+    world.clock.advance(DEADLINES.storing() - secs(1));
+    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
+    assert!(poll(returned.as_mut()).is_pending());
+    world.clock.advance(secs(1));
+    assert!(poll(returned.as_mut()).is_ready());
 }
 
 #[tokio::test]
@@ -270,9 +415,45 @@ fn lease_that_is_answered_after_a_return_does_not_count() {
         panic!("expected a lease")
     };
     drop(waiting);
-    assert_eq!(limiter.shrink(&nothing, START), None);
+    let (_, write) = limiter.shrink(&nothing, START).expect("a write");
+    limiter.gave_back(write);
+    assert!(!limiter.has_unused());
     limiter.leased(pending);
     assert!(!limiter.serves(wanted, START));
+    assert!(limiter.has_unused(), "the state is looked at again");
+}
+
+/// The put of a request that was dropped may still be under way, behind the one that gives back.
+#[tokio::test]
+async fn lease_that_is_still_under_way_loses_against_a_return() {
+    let plan = Plan::nth(1, Fault::HangBefore);
+    let world = World::with(&plan, &Plan::none());
+    let (own, slots) = (bounded(5), slots(&world));
+    let mut dropped = Box::pin(slots.permit(&own, LAST_START));
+    assert!(poll(dropped.as_mut()).is_pending());
+    drop(dropped);
+    slots.give_back(&own, DEADLINES).await;
+    let late = world.memory.put(KEY, "{}".into(), PutCondition::IfAbsent);
+    assert_eq!(late.await.unwrap_err().kind, ErrorKind::PreconditionFailed);
+    // It does so once.
+    let before = calls(&world);
+    slots.give_back(&own, DEADLINES).await;
+    assert_eq!((calls(&world), held(&world).await), (before, 0));
+}
+
+#[test]
+fn lease_that_another_worker_was_ahead_of_causes_no_write() {
+    let limiter = Arc::new(Limiter::new("a".to_owned()));
+    let wanted = wanted(&bounded(2)).unwrap();
+    let nothing = Known::new(None, START);
+    let waiting = limiter.wait();
+    let Claimed::Lease(pending, _) = limiter.claim(wanted, &nothing, START) else {
+        panic!("expected a lease")
+    };
+    drop(waiting);
+    limiter.answered(pending.write);
+    assert_eq!(limiter.shrink(&nothing, START), None);
+    assert!(!limiter.has_unused());
 }
 
 #[tokio::test]

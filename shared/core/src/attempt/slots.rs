@@ -189,6 +189,12 @@ impl SlotState {
         Some(next.written(Some(self), now))
     }
 
+    /// The state after this one, or after none, in which all is as it was. A write that was asked
+    /// for before it and is not answered yet can no longer come true.
+    pub fn rewritten(last: Option<&Self>, now: Timestamp) -> Self {
+        Leases::of(last, now).written(last, now)
+    }
+
     /// Whether no worker had a slot in the last minutes, so that the line is empty by now.
     pub fn is_idle(&self, now: Timestamp) -> bool {
         self.at + LINE_IDLE < now && Leases::of(Some(self), now).held.is_empty()

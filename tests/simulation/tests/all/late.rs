@@ -240,3 +240,21 @@ async fn where_nobody_listens_a_request_ends_with_its_timeout() {
     world.deliver_all().await;
     assert_eq!(world.endpoint.take().len(), 2);
 }
+
+/// What goes on is open: the next requests would come beside it.
+#[tokio::test]
+async fn endpoint_with_bounded_requests_is_not_heard_after_the_timeout() {
+    let world = World::new();
+    let url = "https://billing.example.com/hooks";
+    let bounded = json!({ "endpoint": { "url": url, "maxConcurrentRequests": 1 } });
+    world.subscribe(bounded).await;
+    world.endpoint.answer([Answer::Late(secs(45), 204)]);
+    while_listening(&world, async {
+        world.publish(&[event("0")], DAY).await;
+        deliver_until(&world, secs(30)).await;
+        until(&world, secs(45));
+        world.rest().await;
+        assert_eq!(world.late_notes().await.len(), 0);
+    })
+    .await;
+}

@@ -68,6 +68,16 @@ fn worker_that_has_what_there_is_writes_nothing() {
     );
 }
 
+/// So an etag that names content is another one.
+#[test]
+fn rewritten_state_differs_in_its_time_alone() {
+    let (_, state) = lease(most(5).take(None, &claim("a", 5), NOW));
+    let rewritten = SlotState::rewritten(Some(&state), NOW);
+    assert_eq!(held(&rewritten), held(&state));
+    assert_ne!(rewritten, state);
+    assert_eq!(held(&SlotState::rewritten(None, NOW)), []);
+}
+
 #[test]
 fn request_begins_only_if_its_timeout_ends_before_the_lease() {
     let (own, _) = lease(most(5).take(None, &claim("a", 1), NOW));
