@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::attempt::SendFailure;
+use posthaste_core::circuit::Target;
 use posthaste_core::stored::{RecoveryMark, ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Request, World, event};
@@ -44,13 +45,13 @@ async fn pass(world: &World, step: Duration, length: Duration) {
 }
 
 /// An outage in which these events are published and given up, ten in a message. Then some of them
-/// are sent as probes.
-async fn outage(world: &World, ids: &[String]) {
+/// are sent as probes. Answers the requests.
+async fn outage(world: &World, ids: &[String]) -> Vec<Request> {
     world.endpoint.answer([DOWN]);
     publish(world, ids, DAY).await;
     pass(world, 20 * SECOND, 3 * MINUTE).await;
     pass(world, HOUR / 2, 2 * DAY).await;
-    world.endpoint.take();
+    world.endpoint.take()
 }
 
 async fn publish(world: &World, ids: &[String], time_to_live: Duration) {
@@ -106,19 +107,13 @@ fn id_of(request: &Request) -> String {
     event["id"].as_str().unwrap().to_owned()
 }
 
-/// The dead letters that are not resolved, by the ids of their events.
+/// The dead letters that are not resolved, by the ids of their events: one of each.
 async fn unresolved(world: &World) -> BTreeMap<String, Value> {
-    let resolved: BTreeMap<_, _> = world.resolved().await.into_iter().collect();
     let mut letters = BTreeMap::new();
-    for (key, bytes) in world.buried().await {
-        let list = resolved.get(&layout::resolved(&key));
-        let list = list.map(|bytes| posthaste_core::stored::ResolvedLetters::parse(bytes).unwrap());
-        let array: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
-        for (index, letter) in array.into_iter().enumerate() {
-            if list.as_ref().is_none_or(|list| !list.has(index)) {
-                letters.insert(letter["id"].as_str().unwrap().to_owned(), letter);
-            }
-        }
+    for letter in world.unresolved().await {
+        let id = letter["id"].as_str().unwrap().to_owned();
+        let other = letters.insert(id, letter);
+        assert_eq!(other, None, "two letters of one event");
     }
     letters
 }
@@ -128,7 +123,7 @@ async fn what_an_outage_gave_up_arrives_under_one_id() {
     let world = world(json!({})).await;
     let began = world.clock.now();
     let ids = ids("", 30);
-    outage(&world, &ids).await;
+    let attempts = outage(&world, &ids).await;
     let letters = unresolved(&world).await;
     let since = |letter: &Value| letter["outagesince"].is_string();
     assert_eq!(letters.len(), ids.len(), "{letters:?}");
@@ -141,30 +136,14 @@ async fn what_an_outage_gave_up_arrives_under_one_id() {
     recover(&world).await;
     probes_arrive(&world).await;
     let requests = world.endpoint.take();
-    // A probe that was given up once more has two letters, and arrives under one id.
-    let mut webhook_ids: BTreeMap<String, BTreeSet<_>> = BTreeMap::new();
-    for request in &requests {
-        let webhook_id = request.headers["webhook-id"].clone();
-        let of_event = webhook_ids.entry(id_of(request)).or_default();
-        of_event.insert(webhook_id.to_str().unwrap().to_owned());
-    }
-    let arrived: Vec<_> = webhook_ids.keys().cloned().collect();
-    assert_eq!(
-        arrived,
-        ids.into_iter()
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect::<Vec<_>>()
-    );
-    assert!(
-        webhook_ids.values().all(|ids| ids.len() == 1),
-        "{webhook_ids:?}"
-    );
-    assert!(
-        requests.len() <= arrived.len() + marked.probes.len(),
-        "{}",
-        requests.len()
-    );
+    // Also those that probed, and were given up once more.
+    let arrived: BTreeSet<_> = requests.iter().map(id_of).collect();
+    assert_eq!(arrived, ids.into_iter().collect());
+    assert_eq!(requests.len(), arrived.len());
+    let webhook_id = |request: &Request| request.headers["webhook-id"].clone();
+    let attempted = attempts.iter().chain(&requests);
+    let by_id: BTreeSet<_> = attempted.map(|it| (id_of(it), webhook_id(it))).collect();
+    assert_eq!(by_id.len(), arrived.len(), "{by_id:?}");
     assert_eq!(unresolved(&world).await, BTreeMap::new());
     assert_eq!(mark(&world).await, None);
     let replays = replays(&world).await;
@@ -175,6 +154,46 @@ async fn what_an_outage_gave_up_arrives_under_one_id() {
             .all(|replay| replay.state == ReplayState::Done),
         "{replays:?}"
     );
+}
+
+/// Events that were held in an outage wait for their turn when it is over, and their time ends
+/// before that comes: by then the endpoint is forgotten as not well.
+#[tokio::test]
+async fn backlog_of_an_outage_that_expires_after_it_is_recovered() {
+    let slow = json!({ "url": "https://billing.example.com/hooks", "maxRequestsPerSecond": 0.5 });
+    let hour = json!({ "eventTimeToLiveInMinutes": 60 });
+    let enabled = json!({ "enabled": true });
+    let settings = json!({ "endpoint": slow, "retryPolicy": hour, "recovery": enabled });
+    let world = world(settings).await;
+    world.endpoint.answer([DOWN]);
+    let ids = ids("", 300);
+    publish(&world, &ids, HOUR).await;
+    pass(&world, 20 * SECOND, 50 * MINUTE).await;
+    assert!(!world.held_deliveries().await.is_empty());
+    assert_eq!(world.buried().await.len(), 0);
+    world.endpoint.take();
+    world.endpoint.answer([WELL]);
+    pass(&world, SECOND, 8 * MINUTE).await;
+    for target in [
+        "https://billing.example.com:443",
+        "https://billing.example.com:443 orders.billing",
+    ] {
+        let target = Target::parse(target).unwrap();
+        assert_eq!(world.links.condition(&target), None, "it is well");
+    }
+    pass(&world, SECOND, 5 * MINUTE).await;
+    let letters = unresolved(&world).await;
+    assert!(letters.len() > 50, "{}", letters.len());
+    let is_expired = |letter: &Value| letter["deadletterreason"] == "TimeToLiveExceeded";
+    assert!(letters.values().all(is_expired), "{letters:?}");
+    let since = |letter: &Value| letter["outagesince"].is_string();
+    assert!(letters.values().all(since), "{letters:?}");
+    pass(&world, SECOND, HOUR).await;
+    let arrived: Vec<_> = world.endpoint.take().iter().map(id_of).collect();
+    assert_eq!(arrived.len(), ids.len());
+    assert_eq!(BTreeSet::from_iter(arrived), BTreeSet::from_iter(ids));
+    assert_eq!(unresolved(&world).await, BTreeMap::new());
+    assert_eq!(mark(&world).await, None);
 }
 
 #[tokio::test]
