@@ -85,10 +85,12 @@ async fn recover(world: &World) {
     panic!("no replay begins: {:?}", mark(world).await);
 }
 
+/// The mark, unless it only remembers what is on its way as a probe.
 async fn mark(world: &World) -> Option<RecoveryMark> {
     let key = layout::recovery_mark(&topic_name("orders"), &subscription_name("billing"));
     let found = world.local.state().get(&key).await.unwrap();
-    found.map(|object| RecoveryMark::parse(&object.bytes).unwrap())
+    let mark = found.map(|object| RecoveryMark::parse(&object.bytes).unwrap());
+    mark.filter(|mark| !mark.is_empty() || mark.cancelled_at.is_some())
 }
 
 /// The replays that were begun, the oldest first.
@@ -139,7 +141,18 @@ async fn what_an_outage_gave_up_arrives_under_one_id() {
     // Also those that probed, and were given up once more.
     let arrived: BTreeSet<_> = requests.iter().map(id_of).collect();
     assert_eq!(arrived, ids.into_iter().collect());
-    assert_eq!(requests.len(), arrived.len());
+    let mut of_event = BTreeMap::<String, Vec<_>>::new();
+    for request in &requests {
+        let header = |name: &str| request.headers.get(name).map(|it| it.to_str().unwrap());
+        let sent = (
+            request.at.to_string(),
+            header("posthaste-attempt"),
+            header("posthaste-replayed"),
+        );
+        of_event.entry(id_of(request)).or_default().push(sent);
+    }
+    of_event.retain(|_, sent| sent.len() > 1);
+    assert!(of_event.is_empty(), "twice: {of_event:?}, {marked:?}");
     let webhook_id = |request: &Request| request.headers["webhook-id"].clone();
     let attempted = attempts.iter().chain(&requests);
     let by_id: BTreeSet<_> = attempted.map(|it| (id_of(it), webhook_id(it))).collect();
@@ -303,7 +316,9 @@ async fn list_of_dead_letters_tells_what_recovers_by_itself() {
         let shown = recoveries(path).await;
         assert_eq!(shown[0]["replay"], id, "{shown}");
         assert!(shown[0]["queued"].as_u64().unwrap() > 0, "{shown}");
-        assert!(shown[0]["letters"].as_u64().unwrap() >= 100, "{shown}");
+        // But for those that arrive as probes.
+        let letters = shown[0]["letters"].as_u64().unwrap();
+        assert!((90..=100).contains(&letters), "{shown}");
     }
     pass(&world, MINUTE, 15 * MINUTE).await;
     for path in lists {
