@@ -41,28 +41,29 @@ impl<P: Ports> DeadLetters<P> {
         let look = answered_late(&self.ports.state, topic, subscription, &asked);
         match self.in_time(until, look).await {
             Ok(found) if found.is_empty() => letters,
-            Ok(found) => self.remove(letters, &found, until).await,
+            Ok(found) => self.remove(letters, &found, until, failures).await,
             Err(error) => self.without_a_look(letters, &error, failures),
         }
     }
 
-    /// Removes the events that were found. A letter that has none left is acknowledged.
+    /// Removes the events that were found. The message of a letter that has none left is let go.
     async fn remove(
         &self,
         mut letters: Vec<Letter>,
         found: &BTreeSet<String>,
         until: Duration,
+        failures: &mut Vec<MessageId>,
     ) -> Vec<Letter> {
         let arrived: Vec<_> = letters
             .iter_mut()
             .map(|letter| take_arrived(letter, found))
             .collect();
         Box::pin(self.note_arrived(&letters, &arrived, until)).await;
-        Box::pin(self.resolve_arrived(&arrived, until)).await;
+        Box::pin(self.resolve_arrived(&mut letters, &arrived, until)).await;
         let mut left = Vec::with_capacity(letters.len());
         for letter in letters {
             if letter.dead.delivery.events.is_empty() {
-                self.acknowledge(&letter.message).await;
+                failures.extend(self.let_go(&letter.message, letter.unresolved).await);
             } else {
                 left.push(letter);
             }

@@ -154,7 +154,10 @@ impl<P: Ports> DeadLetters<P> {
         Box::pin(self.record(skipped, until)).await;
         for read in &letters {
             self.unwritten.ended(&read.letter.dead);
-            self.acknowledge(&read.letter.message).await;
+            let letter = &read.letter;
+            // What is left of it comes again, and is skipped again.
+            self.let_go(&letter.message, letter.unresolved.clone())
+                .await;
         }
     }
 }

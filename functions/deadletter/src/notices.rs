@@ -20,13 +20,15 @@ use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::model::{DeadLetter, Entry, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
-    Clock, MessageId, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, Successor,
+    Clock, MessageId, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage,
+    Successor,
 };
 use posthaste_services::notifier::not_sent;
 use posthaste_services::{FanOut, NoticeError, Notifier};
 
 use crate::dead_letters::{DeadLetterPorts, DeadLetters, PUT_OFF_AT_ONCE_MAX};
 use crate::letter::{Letter, LoadedLetter};
+use crate::resolved::resolved_later;
 
 /// Time that is reserved for leaving such messages: sending notices may hang, and must not cost a
 /// second object.
@@ -53,10 +55,11 @@ impl<P: Ports> DeadLetters<P> {
             .await;
         let error: Box<dyn Error + Send + Sync> = match sent {
             Ok(Ok(())) => {
-                for LoadedLetter { letter, .. } in &letters {
-                    self.acknowledge(&letter.message).await;
+                let mut failed = Vec::new();
+                for LoadedLetter { letter, .. } in letters {
+                    failed.extend(self.let_go(&letter.message, letter.unresolved).await);
                 }
-                return Vec::new();
+                return failed;
             }
             Ok(Err(error)) => error.into(),
             Err(error) => error.into(),
@@ -124,7 +127,7 @@ impl<P: Ports> DeadLetters<P> {
 
     /// Leaves a message for each letter, side by side, that asks for the notices only, and for the
     /// mark of an outage that could not be written; none for a letter of which that was retried for
-    /// long enough.
+    /// long enough. Another one names letters that could not be resolved.
     pub(crate) async fn send_later(
         &self,
         letters: Vec<LoadedLetter>,
@@ -133,14 +136,15 @@ impl<P: Ports> DeadLetters<P> {
     ) -> Vec<MessageId> {
         let now = self.ports.clock.now();
         let later = letters.into_iter().map(|read| async move {
-            let (receipt, id) = (
-                read.letter.message.receipt.clone(),
-                read.letter.message.id.clone(),
-            );
-            let replaced = self
-                .ports
-                .queue
-                .replace(&receipt, notices_later(read.letter, fate, now));
+            let Letter {
+                message,
+                dead,
+                unresolved,
+            } = read.letter;
+            let ReceivedMessage { receipt, id, .. } = message;
+            let mut successors = resolved_later(unresolved);
+            successors.extend(notices_later(dead, fate, now));
+            let replaced = self.ports.queue.replace(&receipt, successors);
             let error: PortError = self.in_time(deadline, replaced).await.err()?;
             tracing::error!(
                 message_id = %id.0, error = &error as &dyn Error,
@@ -156,24 +160,23 @@ impl<P: Ports> DeadLetters<P> {
     }
 }
 
-/// The successor of a letter whose notices could not be sent: at most one message, and none for a
-/// letter that has no notices and is not to be counted in an outage.
-fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successor> {
-    let events = noticed_events(&letter.dead);
-    if events == 0 && letter.dead.outage_since.is_none() {
-        return Vec::new();
+/// The successor of a letter whose notices could not be sent: none for a letter that has no notices and is not to be counted in an outage.
+fn notices_later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<Successor> {
+    let events = noticed_events(&letter);
+    if events == 0 && letter.outage_since.is_none() {
+        return None;
     }
-    let topic = letter.dead.delivery.topic.clone();
-    let Some((dead, delay)) = later(letter.dead, fate, now) else {
+    let topic = letter.delivery.topic.clone();
+    let Some((dead, delay)) = later(letter, fate, now) else {
         not_sent(Some(&topic), events);
         tracing::error!(%topic, notices = events, "notices not sent: they were tried for long enough");
-        return Vec::new();
+        return None;
     };
     let (body, group) = (render_dead_letter(&dead), Some(dead.delivery.group()));
-    vec![Successor {
+    Some(Successor {
         to: QueueName::DeadLetters,
         message: OutgoingMessage { body, group, delay },
-    }]
+    })
 }
 
 /// The number of a letter's events that have notices.

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::parse_records;
-use posthaste_core::model::{DeadLetter, LetterPlace};
+use posthaste_core::model::DeadLetter;
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_core::stored::resolved_message::parse_resolved;
+use posthaste_core::stored::resolved_message::{ResolvedLetter, parse_resolved};
 use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
 use posthaste_services::catch_panic::{Panicked, catch_panic_now};
@@ -26,7 +26,7 @@ pub(crate) enum Work {
     Raw(ReceivedMessage),
     /// A message of the delivery log's records that could not be written.
     Records(LostRecords),
-    /// Messages that say which letters were delivered again.
+    /// Messages that say which letters need nothing more.
     Resolved(Vec<ResolvedMessage>),
     /// A message of a newer version of the program.
     Newer(ReceivedMessage, u32),
@@ -40,11 +40,11 @@ pub(crate) struct LostRecords {
     pub(crate) topics: BTreeMap<String, usize>,
 }
 
-/// A message that says which letters were delivered again.
+/// A message that says which letters were delivered again, or failed again.
 #[derive(Debug)]
 pub(crate) struct ResolvedMessage {
     pub(crate) message: ReceivedMessage,
-    pub(crate) letters: Vec<LetterPlace>,
+    pub(crate) letters: Vec<ResolvedLetter>,
 }
 
 /// A batch, sorted into work.
@@ -104,6 +104,7 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
                     .push(Letter {
                         message,
                         dead: *dead,
+                        unresolved: Vec::new(),
                     });
             }
             Ok(Ok(Readable::Records(topics))) => {
@@ -140,7 +141,7 @@ enum Readable {
     Letter(Box<DeadLetter>),
     /// The number of records of each topic.
     Records(BTreeMap<String, usize>),
-    Resolved(Vec<LetterPlace>),
+    Resolved(Vec<ResolvedLetter>),
 }
 
 /// Reads a message. The redrive queue has messages of all other queues: a function failed on each

@@ -1,5 +1,12 @@
 //! Dead letters that need nothing more: they were delivered again, or failed again and were written
-//! anew.
+//! anew. An event of a subscription that was not delivered has one letter that is not resolved.
+//!
+//! A newer letter is written first, and then the one that it was made of is resolved. That says which
+//! letter is the newer one: several deliveries may have been made of one letter, because it was sent
+//! again while one of them still waited. If another of them was given up before, its letter is
+//! resolved too, and so on: the newest is left. Once one of them is delivered, none is.
+//!
+//! What cannot be resolved leaves a message in the dead-letter queue, as one that was delivered does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -7,20 +14,38 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::{Entry, LetterPlace};
-use posthaste_ports::{MessageId, Ports};
-use posthaste_services::resolved::resolve_letters;
+use posthaste_core::stored::resolved_message::{
+    ResolvedLetter, render_failed_again, render_resolved,
+};
+use posthaste_ports::{
+    MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, ReceivedMessage, Successor,
+};
+use posthaste_services::resolved::resolve_each;
 use posthaste_services::timeout_at;
 
 use crate::dead_letters::DeadLetters;
-use crate::letter::LoadedLetter;
+use crate::letter::{Letter, LoadedLetter};
 use crate::notices::LEAVING_TIME;
 use crate::receive::ResolvedMessage;
 
 /// Lists that are written at once.
 const LISTS_AT_ONCE_MAX: usize = 8;
 
-/// Places of letters, by the key of their object.
-type ByObject = BTreeMap<String, BTreeSet<usize>>;
+/// Most letters of one event that are looked at one after the other: more than it has lives. Each
+/// is a day long, or as long as its subscription says.
+const LIVES_MAX: usize = 100;
+
+/// The time after which letters that could not be resolved are tried again.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_mins(1);
+
+/// A letter that is to be resolved.
+struct Step {
+    /// The index of what this is for.
+    of: usize,
+    letter: LetterPlace,
+    /// The newer letter of its event; `None` if that was delivered.
+    newer: Option<LetterPlace>,
+}
 
 impl<P: Ports> DeadLetters<P> {
     /// Resolves the letters that messages name. Answers the messages that are to come again.
@@ -29,77 +54,200 @@ impl<P: Ports> DeadLetters<P> {
         messages: Vec<ResolvedMessage>,
         deadline: Duration,
     ) -> Vec<MessageId> {
-        let letters = messages.iter().flat_map(|message| &message.letters);
-        let unwritten = self.resolve(by_object(letters), deadline).await;
-        let (failed, done): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| {
-            message
-                .letters
-                .iter()
-                .any(|it| unwritten.contains(&it.object))
+        let named = messages.iter().enumerate().flat_map(|(of, message)| {
+            let letters = message.letters.iter();
+            letters.map(move |letter| (of, letter.clone()))
         });
+        let unresolved = self.resolve(named.collect(), deadline).await;
+        let (mut failed, mut done) = (Vec::new(), Vec::new());
+        for (of, ResolvedMessage { message, .. }) in messages.into_iter().enumerate() {
+            if unresolved.contains(&of) {
+                failed.push(message.id);
+            } else {
+                done.push(message);
+            }
+        }
         stream::iter(&done)
-            .for_each_concurrent(LISTS_AT_ONCE_MAX, |done| self.acknowledge(&done.message))
+            .for_each_concurrent(LISTS_AT_ONCE_MAX, |done| self.acknowledge(done))
             .await;
-        failed.into_iter().map(|failed| failed.message.id).collect()
+        failed
     }
 
-    /// Resolves the letters that these, which are written, were made of: a replay takes the new
-    /// ones. Where that fails, it takes both.
-    pub(crate) async fn resolve_earlier(&self, letters: &[LoadedLetter], deadline: Duration) {
-        let events = letters
-            .iter()
-            .flat_map(|read| &read.letter.dead.delivery.events);
-        let earlier = by_object(events.filter_map(|event| event.marks.letter.as_ref()));
-        if !earlier.is_empty() {
-            self.resolve(earlier, deadline.saturating_sub(LEAVING_TIME))
-                .await;
+    /// Resolves the letters that these, which are written into this object, were made of. What
+    /// cannot be resolved is noted in them.
+    pub(crate) async fn resolve_earlier(
+        &self,
+        letters: &mut [LoadedLetter],
+        object: &str,
+        deadline: Duration,
+    ) {
+        let mut index = 0;
+        let (mut made_of, mut of_letter) = (Vec::new(), Vec::new());
+        for (at, read) in letters.iter().enumerate() {
+            for event in &read.letter.dead.delivery.events {
+                let object = object.to_owned();
+                let newer = LetterPlace { object, index };
+                index += 1;
+                if let Some(letter) = event.marks.letter.clone() {
+                    let newer = Some(newer);
+                    made_of.push((made_of.len(), ResolvedLetter { letter, newer }));
+                    of_letter.push(at);
+                }
+            }
+        }
+        let until = deadline.saturating_sub(LEAVING_TIME);
+        for of in self.resolve(made_of.clone(), until).await {
+            let unresolved = &mut letters[of_letter[of]].letter.unresolved;
+            unresolved.push(made_of[of].1.clone());
         }
     }
 
-    /// Resolves the letters that events were made of which arrived late.
-    pub(crate) async fn resolve_arrived(&self, arrived: &[Vec<Entry>], until: Duration) {
-        let letters = by_object(
-            arrived
-                .iter()
-                .flatten()
-                .filter_map(|event| event.marks.letter.as_ref()),
+    /// Resolves the letters that events were made of which arrived late, those of each of these
+    /// letters. What cannot be resolved is noted in them.
+    pub(crate) async fn resolve_arrived(
+        &self,
+        letters: &mut [Letter],
+        arrived: &[Vec<Entry>],
+        until: Duration,
+    ) {
+        let made_of = |entries: &Vec<Entry>| {
+            let letters = entries.iter().filter_map(|it| it.marks.letter.clone());
+            let letters = letters.map(|letter| ResolvedLetter {
+                letter,
+                newer: None,
+            });
+            letters.collect::<Vec<_>>()
+        };
+        let made_of: Vec<_> = arrived.iter().map(made_of).collect();
+        let all = made_of.iter().enumerate();
+        let all = all.flat_map(|(of, letters)| letters.iter().map(move |it| (of, it.clone())));
+        for of in self.resolve(all.collect(), until).await {
+            letters[of].unresolved.extend(made_of[of].iter().cloned());
+        }
+    }
+
+    /// Lets the message of a letter go, whose events need nothing more but that others are resolved.
+    /// Answers it if it comes again.
+    pub(crate) async fn let_go(
+        &self,
+        message: &ReceivedMessage,
+        unresolved: Vec<ResolvedLetter>,
+    ) -> Option<MessageId> {
+        let later = resolved_later(unresolved);
+        if later.is_empty() {
+            self.acknowledge(message).await;
+            return None;
+        }
+        let replaced = self.ports.queue.replace(&message.receipt, later).await;
+        let error = replaced.err()?;
+        tracing::error!(
+            message_id = %message.id.0, error = &error as &dyn Error,
+            "dead letter left to its visibility timeout"
         );
-        if !letters.is_empty() {
-            self.resolve(letters, until).await;
-        }
+        Some(message.id.clone())
     }
 
-    /// Resolves letters, and answers the objects for which that failed.
-    async fn resolve(&self, letters: ByObject, until: Duration) -> BTreeSet<String> {
-        let resolved = letters.into_iter().map(|(object, letters)| async move {
-            let resolved = resolve_letters(&self.ports.bucket, &object, &letters);
-            let error: Box<dyn Error + Send + Sync> =
-                match timeout_at(&self.ports.clock, until, Box::pin(resolved)).await {
-                    Some(Ok(_)) => return None,
-                    Some(Err(error)) => error.into(),
-                    None => "out of time".into(),
-                };
-            let (letters, error) = (letters.len(), &*error as &dyn Error);
-            tracing::error!(
-                key = object,
-                letters,
-                error,
-                "dead letters not marked as resolved"
-            );
-            Some(object)
+    /// Resolves letters, each for what its index says, and with them the other letters of their
+    /// events. Answers the indexes of those for which that failed.
+    async fn resolve(
+        &self,
+        letters: Vec<(usize, ResolvedLetter)>,
+        until: Duration,
+    ) -> BTreeSet<usize> {
+        let mut failed = BTreeSet::new();
+        let first = letters.into_iter().map(|(of, named)| Step {
+            of,
+            letter: named.letter,
+            newer: named.newer,
         });
-        stream::iter(resolved)
-            .buffer_unordered(LISTS_AT_ONCE_MAX)
-            .filter_map(std::future::ready)
-            .collect()
-            .await
+        let mut steps: Vec<_> = first.collect();
+        for _ in 0..LIVES_MAX {
+            if steps.is_empty() {
+                return failed;
+            }
+            let mut by_object = BTreeMap::<String, Vec<Step>>::new();
+            for step in steps {
+                let of_object = by_object.entry(step.letter.object.clone());
+                of_object.or_default().push(step);
+            }
+            let taken = by_object
+                .into_iter()
+                .map(|(object, steps)| self.take_steps(object, steps, until));
+            let taken: Vec<_> = stream::iter(taken)
+                .buffer_unordered(LISTS_AT_ONCE_MAX)
+                .collect()
+                .await;
+            steps = Vec::new();
+            for taken in taken {
+                match taken {
+                    Ok(next) => steps.extend(next),
+                    Err(of) => failed.extend(of),
+                }
+            }
+        }
+        failed.extend(steps.into_iter().map(|step| step.of));
+        failed
+    }
+
+    /// Resolves letters of one object. Answers what is to be done next or, if that failed, the
+    /// indexes of what they are for.
+    async fn take_steps(
+        &self,
+        object: String,
+        steps: Vec<Step>,
+        until: Duration,
+    ) -> Result<Vec<Step>, Vec<usize>> {
+        let letters = steps.iter().map(|it| (it.letter.index, it.newer.clone()));
+        let letters: Vec<_> = letters.collect();
+        let resolved = resolve_each(&self.ports.bucket, &object, &letters);
+        let error: Box<dyn Error + Send + Sync> =
+            match timeout_at(&self.ports.clock, until, Box::pin(resolved)).await {
+                Some(Ok(stood)) => {
+                    let next = steps.into_iter().zip(stood);
+                    let next = next.filter_map(|(step, stood)| {
+                        let letter = stood?;
+                        Some(Step { letter, ..step })
+                    });
+                    return Ok(next.collect());
+                }
+                Some(Err(error)) => error.into(),
+                None => "out of time".into(),
+            };
+        let error = &*error as &dyn Error;
+        tracing::error!(
+            key = object,
+            letters = letters.len(),
+            error,
+            "dead letters not marked as resolved"
+        );
+        Err(steps.into_iter().map(|step| step.of).collect())
     }
 }
 
-fn by_object<'a>(letters: impl Iterator<Item = &'a LetterPlace>) -> ByObject {
-    let mut by_object = ByObject::new();
-    for LetterPlace { object, index } in letters {
-        by_object.entry(object.clone()).or_default().insert(*index);
+/// The messages that say which letters are still to be resolved: one of those that were delivered,
+/// and one of those that lie in a newer object. The letters of a message have one.
+pub(crate) fn resolved_later(unresolved: Vec<ResolvedLetter>) -> Vec<Successor> {
+    let (mut delivered, mut failed_again) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
+    for ResolvedLetter { letter, newer } in unresolved {
+        match newer {
+            None => delivered.push(letter),
+            Some(LetterPlace { object, index }) => {
+                let of_object = failed_again.entry(object).or_default();
+                of_object.push((letter, index));
+            }
+        }
     }
-    by_object
+    let delivered = (!delivered.is_empty()).then(|| render_resolved(delivered));
+    let failed_again = failed_again.into_iter();
+    let failed_again = failed_again.map(|(object, letters)| render_failed_again(letters, &object));
+    let successor = |body| Successor {
+        to: QueueName::DeadLetters,
+        message: OutgoingMessage {
+            body,
+            group: None,
+            delay: TRIED_AGAIN_AFTER,
+        },
+    };
+    let bodies = delivered.into_iter().chain(failed_again);
+    bodies.map(successor).collect()
 }

@@ -14,6 +14,7 @@ use posthaste_ports::{
 use crate::dead_letters::DeadLetters;
 use crate::delivery_log::{Recorded, events_of};
 use crate::letter::{Letter, LoadedLetter};
+use crate::resolved::resolved_later;
 use crate::retry_wait::wait;
 
 /// The reason for which letters are dropped whose bucket refused them for too long.
@@ -28,12 +29,15 @@ impl<P: Ports> DeadLetters<P> {
         let give_up_after = self.give_up_after(&read.letter.dead).await;
         let is_over = give_up_after.is_some_and(|limit| now.since(trouble.since) >= limit);
         let is_given_up = is_over && self.give_up(&read).await;
-        let Letter { message, dead } = read.letter;
-        let successors = if is_given_up {
-            Vec::new()
-        } else {
-            vec![later(dead, trouble)]
-        };
+        let Letter {
+            message,
+            dead,
+            unresolved,
+        } = read.letter;
+        let mut successors = resolved_later(unresolved);
+        if !is_given_up {
+            successors.push(later(dead, trouble));
+        }
         self.ports.queue.replace(&message.receipt, successors).await
     }
 

@@ -43,12 +43,16 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
         receive_count: 1,
         sent_at: Timestamp::EPOCH,
     };
-    Letter { message, dead }
+    Letter {
+        message,
+        dead,
+        unresolved: Vec::new(),
+    }
 }
 
 /// The message in which such a letter comes.
 pub(crate) fn message(id: &str, payloads: Vec<Payload>) -> ReceivedMessage {
-    let Letter { message, dead } = letter(id, payloads);
+    let Letter { message, dead, .. } = letter(id, payloads);
     ReceivedMessage {
         body: render_dead_letter(&dead),
         ..message

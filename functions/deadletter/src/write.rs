@@ -69,7 +69,7 @@ impl<P: Ports> DeadLetters<P> {
                 tracing::info!(%key, events, "dead letters written");
                 let is_marked = Box::pin(self.mark_outage(&mut letters, deadline)).await;
                 Box::pin(self.record_written(&letters, &key, deadline)).await;
-                Box::pin(self.resolve_earlier(&letters, deadline)).await;
+                Box::pin(self.resolve_earlier(&mut letters, &key, deadline)).await;
                 Box::pin(self.count_missed(&letters, deadline)).await;
                 Box::pin(self.end(letters, Fate::Written(&key), is_marked, deadline)).await
             }

@@ -30,11 +30,13 @@ impl<P: Ports> Outages<P> {
         }
     }
 
-    /// Notes in dead letters of a subscription since when its endpoint has not been well.
+    /// Notes in dead letters of a subscription, made of this delivery, since when its endpoint has not
+    /// been well.
     pub(crate) async fn note(
         &self,
         invocation: &Invocation,
         subscription: &Subscription,
+        before: &Delivery,
         letters: &mut [DeadLetter],
     ) {
         if !subscription.recovery.enabled || !letters.iter().any(may_be_of_outage) {
@@ -51,26 +53,32 @@ impl<P: Ports> Outages<P> {
             );
         }
         let since = self.since(subscription);
+        let remembered = remembered(before);
         for letter in letters.iter_mut().filter(|letter| may_be_of_outage(letter)) {
-            letter.outage_since = since.or_else(|| remembered(letter));
+            let has_expired = letter.reason == DeadLetterReason::TimeToLiveExceeded;
+            letter.outage_since = since.or(remembered.filter(|_| has_expired));
         }
     }
 
-    /// Notes the same in deliveries whose attempt failed, as far as it is known: one of them may
-    /// expire before its next attempt, and its endpoint be well by then.
-    pub(crate) fn remember(
+    /// Notes the same in deliveries that wait, as far as it is known: one of them may expire before
+    /// its next attempt, and its endpoint be well by then. What was not tried since its endpoint was
+    /// not well goes on saying so: only an attempt shows that it is well.
+    pub(crate) fn remember<'a>(
         &self,
         subscription: &Subscription,
         before: &Delivery,
-        again: &mut [Delivery],
+        waiting: impl Iterator<Item = &'a mut Delivery>,
     ) {
         if !subscription.recovery.enabled {
             return;
         }
         let since = self.since(subscription);
-        let tried = again.iter_mut().filter(|it| it.attempts > before.attempts);
-        for entry in tried.filter_map(|delivery| delivery.events.first_mut()) {
-            entry.marks.outage_since = since;
+        let remembered = remembered(before);
+        for delivery in waiting {
+            let was_tried = delivery.attempts > before.attempts;
+            if let Some(entry) = delivery.events.first_mut() {
+                entry.marks.outage_since = since.or(remembered.filter(|_| !was_tried));
+            }
         }
     }
 
@@ -94,11 +102,10 @@ impl<P: Ports> Outages<P> {
     }
 }
 
-/// The outage in which the last attempt of an event failed that has expired since.
-fn remembered(letter: &DeadLetter) -> Option<Timestamp> {
-    let events = letter.delivery.events.iter();
-    let since = events.filter_map(|entry| entry.marks.outage_since).min();
-    since.filter(|_| letter.reason == DeadLetterReason::TimeToLiveExceeded)
+/// The outage in which the last attempt of a delivery failed, or in which it was put off.
+fn remembered(delivery: &Delivery) -> Option<Timestamp> {
+    let events = delivery.events.iter();
+    events.filter_map(|entry| entry.marks.outage_since).min()
 }
 
 #[cfg(test)]
@@ -137,19 +144,12 @@ mod tests {
         let mut letters = letters();
         let subscription = subscription(settings);
         Outages::of(circuit)
-            .note(&invocation, &subscription, &mut letters)
+            .note(&invocation, &subscription, &delivery(1), &mut letters)
             .await;
         letters.iter().map(|letter| letter.outage_since).collect()
     }
 
-    /// What failed in an outage, and expired when the endpoint was well again, is a letter of it.
-    #[tokio::test]
-    async fn letter_that_expired_after_the_outage_says_it() {
-        let world = World::new();
-        let circuit = Arc::new(world.circuit());
-        let outages = Outages::of(&circuit);
-        let subscription = subscription(json!({}));
-        let target = Target::of(&subscription);
+    async fn fail(circuit: &Circuit<TestPorts>, subscription: &Subscription) {
         let failing = Observation::Failing {
             failures: 10,
             last: Failure {
@@ -158,29 +158,77 @@ mod tests {
             },
             began: START,
         };
-        circuit.links.observe(&[(target, failing)]).await.unwrap();
-        let since = outages.since(&subscription);
-        assert!(since.is_some());
-        let before = delivery(1);
-        let untried = before.clone();
-        let mut tried = before.clone();
-        tried.attempts += 1;
-        let mut again = [tried, untried];
-        outages.remember(&subscription, &before, &mut again);
-        let letter = |delivery, reason| DeadLetter {
+        let observed = [(Target::of(subscription), failing)];
+        circuit.links.observe(&observed).await.unwrap();
+    }
+
+    /// The outages that a delivery says, and the letters of its end after an attempt and after none.
+    async fn said(world: &World, circuit: &Arc<Circuit<TestPorts>>, waits: &Delivery) -> [bool; 3] {
+        let subscription = subscription(json!({}));
+        let letter = |reason| DeadLetter {
             reason,
-            delivery,
+            delivery: waits.clone(),
             storage: None,
             object: None,
             dropped: false,
             outage_since: None,
         };
-        let [tried, untried] = again;
-        let expired = DeadLetterReason::TimeToLiveExceeded;
-        let used_up = DeadLetterReason::MaxDeliveryAttemptsExceeded;
-        assert_eq!(remembered(&letter(tried.clone(), expired)), since);
-        assert_eq!(remembered(&letter(tried, used_up)), None);
-        assert_eq!(remembered(&letter(untried, expired)), None);
+        let mut letters = [
+            DeadLetterReason::TimeToLiveExceeded,
+            DeadLetterReason::MaxDeliveryAttemptsExceeded,
+        ]
+        .map(letter);
+        let invocation = world.invocation_of(&[]);
+        Outages::of(circuit)
+            .note(&invocation, &subscription, waits, &mut letters)
+            .await;
+        let [expired, used_up] = letters.map(|letter| letter.outage_since.is_some());
+        [remembered(waits).is_some(), expired, used_up]
+    }
+
+    /// What failed or was put off in an outage, and expired when the endpoint was well again, is a
+    /// letter of it.
+    #[tokio::test]
+    async fn letter_that_expired_after_the_outage_says_it() {
+        let world = World::new();
+        let ill = Arc::new(world.circuit());
+        let subscription = subscription(json!({}));
+        fail(&ill, &subscription).await;
+        let before = delivery(2);
+        let mut tried = before.clone();
+        tried.attempts += 1;
+        let mut waiting = [tried, before.clone()];
+        Outages::of(&ill).remember(&subscription, &before, waiting.iter_mut());
+        // Another worker, of another link: it knows of no outage.
+        let elsewhere = World::new();
+        let well = Arc::new(elsewhere.circuit());
+        for waits in &waiting {
+            assert_eq!(said(&elsewhere, &well, waits).await, [true, true, false]);
+        }
+        // It waits for its turn once more, its events apart: only an attempt ends the outage.
+        let [waits, _] = waiting;
+        let [first, second] = [0, 1].map(|at| waits.with_events(vec![waits.events[at].clone()]));
+        let mut tried = first.clone();
+        tried.attempts += 1;
+        let mut again = [first, second, tried];
+        Outages::of(&well).remember(&subscription, &waits, again.iter_mut());
+        let said: Vec<_> = again.iter().map(|it| remembered(it).is_some()).collect();
+        assert_eq!(said, [true, true, false]);
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_well_endpoint_says_no_outage() {
+        let world = World::new();
+        let circuit = Arc::new(world.circuit());
+        let before = delivery(1);
+        let mut waiting = [before.clone()];
+        let outages = Outages::of(&circuit);
+        outages.remember(&subscription(json!({})), &before, waiting.iter_mut());
+        assert_eq!(waiting, [before.clone()]);
+        fail(&circuit, &subscription(json!({}))).await;
+        let off = subscription(json!({ "recovery": { "enabled": false } }));
+        outages.remember(&off, &before, waiting.iter_mut());
+        assert_eq!(waiting, [before]);
     }
 
     /// What an outage does not explain says nothing of it.
@@ -189,16 +237,7 @@ mod tests {
         let world = World::new();
         let circuit = Arc::new(world.circuit());
         assert_eq!(noted(&world, &circuit, json!({})).await, [None; 2]);
-        let target = Target::of(&subscription(json!({})));
-        let failing = Observation::Failing {
-            failures: 10,
-            last: Failure {
-                outcome: OutcomeName::SocketError,
-                status: None,
-            },
-            began: START,
-        };
-        circuit.links.observe(&[(target, failing)]).await.unwrap();
+        fail(&circuit, &subscription(json!({}))).await;
         let since = circuit
             .links
             .condition(&Target::of(&subscription(json!({}))));
@@ -219,7 +258,7 @@ mod tests {
         refused.remove(0);
         let subscription = subscription(json!({}));
         Outages::of(&circuit)
-            .note(&invocation, &subscription, &mut refused)
+            .note(&invocation, &subscription, &delivery(1), &mut refused)
             .await;
         assert_eq!(world.calls.count(Operation::Get), before);
     }

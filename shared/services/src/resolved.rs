@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 
 use bytes::Bytes;
-use posthaste_core::model::is_object_key;
+use posthaste_core::model::{LetterPlace, is_object_key};
 use posthaste_core::stored::{FormatError, ResolvedLetters, layout};
 use posthaste_ports::{ErrorKind, Object, ObjectStore, PortError};
 
@@ -43,28 +43,61 @@ pub async fn resolve_letters(
     key: &str,
     letters: &BTreeSet<usize>,
 ) -> Result<usize, UpdateError<FormatError>> {
+    let resolved = change(bucket, key, |resolved| {
+        let before = resolved.places.len();
+        resolved.places.extend(letters);
+        resolved.places.len() - before
+    });
+    Ok(resolved.await?.unwrap_or_default())
+}
+
+/// Resolves letters of the object under `key`: their events were delivered or, with newer letters,
+/// given up once more. Returns, in order, the letters that have stood for them until now, which are to
+/// be resolved for the same reason. There are none of an object that is gone or cannot have a list.
+pub async fn resolve_each(
+    bucket: &impl ObjectStore,
+    key: &str,
+    letters: &[(usize, Option<LetterPlace>)],
+) -> Result<Vec<Option<LetterPlace>>, UpdateError<FormatError>> {
+    let resolved = change(bucket, key, |resolved| {
+        let letters = letters.iter();
+        let stood = letters.map(|(index, newer)| resolved.resolve(*index, newer.as_ref()));
+        stood.collect()
+    });
+    let none = || vec![None; letters.len()];
+    Ok(resolved.await?.unwrap_or_else(none))
+}
+
+/// Changes the list of the object under `key`. `None` if the object cannot have a list, which is
+/// logged, or is gone.
+async fn change<T>(
+    bucket: &impl ObjectStore,
+    key: &str,
+    mut edit: impl FnMut(&mut ResolvedLetters) -> T,
+) -> Result<Option<T>, UpdateError<FormatError>> {
     if !can_be_resolved(key) {
         tracing::warn!(key, "the key is too long to mark dead letters as resolved");
-        return Ok(0);
+        return Ok(None);
     }
     let found = bucket.list(key, None, 1).await.map_err(UpdateError::Read)?;
     if found.objects.iter().all(|object| object.key != key) {
-        return Ok(0);
+        return Ok(None);
     }
     let list = layout::resolved(key);
-    let resolved = update(bucket, &list, |found| {
-        let mut resolved = found.map_or_else(
+    let changed = update(bucket, &list, |found| {
+        let before = found.map_or_else(
             || Ok(ResolvedLetters::default()),
             |it| parse(key, &it.bytes),
         )?;
-        let before = resolved.0.len();
-        resolved.0.extend(letters);
-        Ok(match resolved.0.len() - before {
-            0 => Edit::Keep(0),
-            more => Edit::Write(resolved.render(), more),
+        let mut resolved = before.clone();
+        let answer = edit(&mut resolved);
+        Ok(if resolved == before {
+            Edit::Keep(answer)
+        } else {
+            Edit::Write(resolved.render(), answer)
         })
     });
-    Ok(resolved.await?.answer)
+    Ok(Some(changed.await?.answer))
 }
 
 /// Reads a list. The error is that of a newer version.
@@ -111,7 +144,7 @@ mod tests {
         resolved_letters(store, KEY)
             .await
             .unwrap()
-            .0
+            .places
             .into_iter()
             .collect()
     }
@@ -141,6 +174,34 @@ mod tests {
         assert_eq!(resolved(&store).await, [2, 3, 5]);
     }
 
+    fn place(object: &str) -> LetterPlace {
+        let object = object.to_owned();
+        LetterPlace { object, index: 0 }
+    }
+
+    #[tokio::test]
+    async fn newer_letters_stand_for_those_that_they_were_made_of() {
+        let store = with_letters();
+        let [first, second] = [place("b"), place("c")];
+        let newer = [(2, Some(first.clone())), (2, Some(second)), (5, None)];
+        for _ in 0..2 {
+            let stood = resolve_each(&store, KEY, &newer).await.unwrap();
+            assert_eq!(stood, [None, Some(first.clone()), None]);
+        }
+        assert_eq!(resolved(&store).await, [2, 5]);
+        let delivered = resolve_each(&store, KEY, &[(2, None)]).await.unwrap();
+        assert_eq!(delivered, [Some(first)]);
+    }
+
+    #[tokio::test]
+    async fn newer_letter_of_one_that_is_gone_stays() {
+        let store = MemoryStore::default();
+        let newer = [(0, Some(place("b"))), (1, None)];
+        let stood = resolve_each(&store, KEY, &newer).await.unwrap();
+        assert_eq!(stood, [None, None]);
+        assert!(store.keys(layout::RESOLVED).is_empty());
+    }
+
     /// No store takes the key of its list, so nothing is asked for.
     #[tokio::test]
     async fn letters_of_an_object_with_too_long_a_key_stay() {
@@ -153,7 +214,7 @@ mod tests {
             0
         );
         let resolved = resolved_letters(&store, &key).await.unwrap();
-        assert!(resolved.0.is_empty());
+        assert!(resolved.places.is_empty());
     }
 
     #[tokio::test]

@@ -34,6 +34,9 @@ pub enum Answer {
     By(fn(&str, Timestamp) -> u16),
     /// A connection that is closed after the request where the body says so, and 204 otherwise.
     ClosedFor(fn(&str) -> bool),
+    /// A host that a request brings down whose body says so: its connection is closed, and others are
+    /// refused for so long. 204 otherwise.
+    CrashesFor(fn(&str) -> bool, Duration),
     /// A status by what the body says, after so long.
     SlowBy(Duration, fn(&str) -> u16),
     /// A status after so long, as the clock tells, also when the request was given up meanwhile.
@@ -77,6 +80,8 @@ struct Script {
     under_way: usize,
     most_at_once: usize,
     dropped: Vec<Link>,
+    /// The end of the time for which a host is down that has crashed.
+    down_until: Option<Timestamp>,
 }
 
 /// A request under way, also one whose sender gives up.
@@ -102,6 +107,7 @@ impl ScriptedEndpoint {
             under_way: 0,
             most_at_once: 0,
             dropped: Vec::new(),
+            down_until: None,
         };
         Self {
             clock,
@@ -186,6 +192,20 @@ impl ScriptedEndpoint {
         (answer, body)
     }
 
+    /// The answer of a host that crashes: it is down for a while.
+    fn crash(&self, crashes: bool, length: Duration) -> Result<WebhookResponse, SendFailure> {
+        let now = self.clock.now();
+        let mut script = self.lock();
+        if script.down_until.is_some_and(|until| now < until) {
+            return Err(SendFailure::Socket);
+        }
+        if crashes {
+            script.down_until = Some(now + length);
+            return Err(SendFailure::Closed);
+        }
+        Ok(response(204, None))
+    }
+
     fn begin(&self) -> UnderWay {
         let mut script = self.lock();
         script.under_way += 1;
@@ -227,6 +247,7 @@ impl WebhookClient for ScriptedEndpoint {
             Answer::By(status) => Ok(response(status(&body, self.clock.now()), None)),
             Answer::ClosedFor(is_meant) if is_meant(&body) => Err(SendFailure::Closed),
             Answer::ClosedFor(_) => Ok(response(204, None)),
+            Answer::CrashesFor(is_meant, length) => self.crash(is_meant(&body), length),
             Answer::SlowBy(length, status) => {
                 self.clock.sleep(length).await;
                 Ok(response(status(&body), None))

@@ -152,12 +152,15 @@ impl<P: Ports> Ender<P> {
         job.note_counted(&mut again, false);
         job.note_counted(&mut held, true);
         if let Some(subscription) = &job.subscription {
-            self.outages
-                .remember(subscription, &job.delivery, &mut again);
+            let waiting = again.iter_mut().chain(&mut held);
+            self.outages.remember(subscription, &job.delivery, waiting);
             Box::pin(self.note_scheduled(invocation, subscription, &again, &held)).await;
         }
         if let Some(subscription) = &judged_by {
-            let noted = self.outages.note(invocation, subscription, &mut dead);
+            let before = &job.delivery;
+            let noted = self
+                .outages
+                .note(invocation, subscription, before, &mut dead);
             Box::pin(noted).await;
         }
         let mut successors = Successors::in_lane(invocation.lane_after(job, now));

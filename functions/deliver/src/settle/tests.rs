@@ -168,7 +168,7 @@ async fn resolved(world: &World, verdicts: &[EntryVerdict]) -> Vec<usize> {
         .iter()
         .filter_map(|body| parse_resolved(body).ok())
         .flatten();
-    resolved.map(|letter| letter.index).collect()
+    resolved.map(|resolved| resolved.letter.index).collect()
 }
 
 #[tokio::test]

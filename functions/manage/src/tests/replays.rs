@@ -230,10 +230,8 @@ async fn a_dry_run_counts_and_writes_nothing() {
 #[tokio::test]
 async fn a_dry_run_leaves_out_what_is_resolved_unless_asked() {
     let api = api().await;
-    api.dead_letters.write(
-        &layout::resolved(OBJECT),
-        ResolvedLetters([1].into()).render(),
-    );
+    api.dead_letters
+        .write(&layout::resolved(OBJECT), ResolvedLetters::of([1]).render());
     let counted = async |request| {
         let preview = ask(&api, request).await.json();
         [

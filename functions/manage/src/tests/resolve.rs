@@ -51,7 +51,7 @@ fn resolved(api: &Api, key: &str) -> Vec<usize> {
     list.map_or_else(Vec::new, |list| {
         ResolvedLetters::parse(&list)
             .unwrap()
-            .0
+            .places
             .into_iter()
             .collect()
     })

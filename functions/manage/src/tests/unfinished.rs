@@ -82,7 +82,7 @@ fn left(api: &Api, work: &LetterEnding) -> Option<LetterEnding> {
 
 fn is_resolved(api: &Api, key: &str) -> bool {
     let list = api.dead_letters.read(&layout::resolved(key));
-    list.is_some_and(|list| !ResolvedLetters::parse(&list).unwrap().0.is_empty())
+    list.is_some_and(|list| !ResolvedLetters::parse(&list).unwrap().places.is_empty())
 }
 
 fn resolved(api: &Api) -> [bool; 3] {

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{IsoTimestamp, ReplayReason};
+use super::{IsoTimestamp, LeftOutReason, ReplayReason};
 use crate::model::{SubscriptionName, TopicName};
-use crate::stored::{RecoveryMark, ReplayRecord};
+use crate::stored::{RecoveryMark, ReplayProgress, ReplayRecord};
 
 /// Dead letters of an outage that are sent again by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -44,14 +44,14 @@ impl RecoveryView {
         }
         let progress = job.map(|job| &job.progress);
         let queued = progress.map_or(0, |progress| progress.queued);
-        let resolved = progress.map_or(0, |progress| progress.resolved);
+        let done_with = progress.map_or(0, done_with);
         let queued = mark.queued.saturating_add(queued);
         let rests = job.is_some_and(|job| job.reason == Some(ReplayReason::Outage));
         Some(Self {
             topic: mark.topic.clone(),
             subscription: mark.subscription.clone(),
             outage_since: IsoTimestamp(mark.outage_since),
-            letters: mark.letters.saturating_sub(resolved).max(queued),
+            letters: mark.letters.saturating_sub(done_with).max(queued),
             queued,
             replay: job.map(|job| job.id.clone()),
             since: job.map(|job| IsoTimestamp(job.created_at)),
@@ -86,6 +86,14 @@ impl RecoveryView {
     }
 }
 
+/// The letters that a replay has passed and need not send: another letter stands for them, or their
+/// event has arrived, or is on its way as a probe.
+fn done_with(progress: &ReplayProgress) -> u64 {
+    let left_out = progress.left_out.iter();
+    let sent_again = left_out.filter(|(reason, _)| *reason == LeftOutReason::SentAgain);
+    progress.resolved + sent_again.map(|(_, letters)| letters).sum::<u64>()
+}
+
 /// A number with a comma before each group of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -102,7 +110,7 @@ fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::ReplayState;
+    use crate::api::{LeftOut, ReplayState};
     use crate::model::{Created, RecoveryPolicy, Timestamp};
     use crate::release::recovery::OutageLetters;
     use crate::stored::RecoveryJob;
@@ -142,6 +150,15 @@ mod tests {
             RecoveryView::of(&mark, Some(&record)),
             "recovers by itself since 2026-11-21T10:15:00.000Z, 1,200 of 5,000",
         );
+        // Of the event of a probe that was given up again there are two letters, one of them resolved.
+        record.progress.resolved = 300;
+        (0..2).for_each(|_| record.progress.left_out.add(LeftOutReason::SentAgain));
+        check(
+            RecoveryView::of(&mark, Some(&record)),
+            "recovers by itself since 2026-11-21T10:15:00.000Z, 1,200 of 4,698",
+        );
+        record.progress.resolved = 0;
+        record.progress.left_out = LeftOut::default();
         let rests = record.turned(ReplayState::Waiting, Some(ReplayReason::Outage), START);
         check(
             RecoveryView::of(&mark, Some(&rests)),

@@ -1,8 +1,9 @@
-//! The message that says which dead letters were delivered again.
+//! The message that says which dead letters need nothing more: they were delivered again, or failed
+//! again and could not be resolved when their newer letters were written.
 //!
 //! In the dead-letter queue. Version 4, which no earlier message of that queue has, so that an
-//! older program gives it back for a newer one. Written by deliver; read by deadletter. Fixture:
-//! `resolved-message-v4.json`.
+//! older program gives it back for a newer one. Written by deliver and deadletter; read by
+//! deadletter. Fixtures: `resolved-message-v4.json`, `resolved-message-v4-newer.json`.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -15,19 +16,67 @@ const FORMAT: Format = Format {
     newest: 4,
 };
 
+/// A dead letter that needs nothing more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedLetter {
+    /// Its place.
+    pub letter: LetterPlace,
+    /// The newer letter that its event has become; `None` if the event was delivered.
+    pub newer: Option<LetterPlace>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct ResolvedMessageWire {
     resolved: Vec<LetterPlace>,
+    /// Later than version 4 itself: an older program passes it over, and resolves the letters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    newer: Option<NewerWire>,
 }
 
-/// Renders the places of dead letters as the body of a message.
+/// The newer letters of the resolved ones, in the same order.
+#[derive(Serialize, Deserialize)]
+struct NewerWire {
+    /// The key of the object that they lie in.
+    object: String,
+    /// Their places in it.
+    places: Vec<usize>,
+}
+
+/// Renders the places of dead letters that were delivered again as the body of a message.
 pub fn render_resolved(letters: Vec<LetterPlace>) -> Bytes {
-    FORMAT.render(&ResolvedMessageWire { resolved: letters })
+    FORMAT.render(&ResolvedMessageWire {
+        resolved: letters,
+        newer: None,
+    })
+}
+
+/// Renders the same of letters that failed again, each with the place of its newer letter in this
+/// object.
+pub fn render_failed_again(letters: Vec<(LetterPlace, usize)>, object: &str) -> Bytes {
+    let (resolved, places) = letters.into_iter().unzip();
+    let object = object.to_owned();
+    FORMAT.render(&ResolvedMessageWire {
+        resolved,
+        newer: Some(NewerWire { object, places }),
+    })
 }
 
 /// Reads a message of resolved dead letters.
-pub fn parse_resolved(body: &[u8]) -> Result<Vec<LetterPlace>, FormatError> {
-    Ok(FORMAT.read::<ResolvedMessageWire>(body)?.resolved)
+pub fn parse_resolved(body: &[u8]) -> Result<Vec<ResolvedLetter>, FormatError> {
+    let ResolvedMessageWire { resolved, newer } = FORMAT.read(body)?;
+    let newer = newer.as_ref();
+    let newer_of = |at: usize| {
+        let NewerWire { object, places } = newer?;
+        let index = *places.get(at)?;
+        let object = object.clone();
+        Some(LetterPlace { object, index })
+    };
+    let letters = resolved.into_iter().enumerate();
+    let letters = letters.map(|(at, letter)| ResolvedLetter {
+        letter,
+        newer: newer_of(at),
+    });
+    Ok(letters.collect())
 }
 
 #[cfg(test)]
@@ -35,6 +84,7 @@ mod tests {
     use super::*;
     use crate::stored::dead_letter_message::parse_dead_letter;
 
+    const RESOLVED_MESSAGE_V4_NEWER: &str = include_str!("fixtures/resolved-message-v4-newer.json");
     const RESOLVED_MESSAGE_V4: &str = include_str!("fixtures/resolved-message-v4.json");
 
     fn letters() -> Vec<LetterPlace> {
@@ -51,9 +101,34 @@ mod tests {
     #[test]
     fn resolved_letters_are_written_as_their_fixture_and_read_back() {
         assert_eq!(render_resolved(letters()), RESOLVED_MESSAGE_V4.trim_end());
+        let delivered = letters().into_iter().map(|letter| ResolvedLetter {
+            letter,
+            newer: None,
+        });
         assert_eq!(
             parse_resolved(RESOLVED_MESSAGE_V4.as_bytes()).unwrap(),
-            letters()
+            delivered.collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn letters_that_failed_again_are_written_as_their_fixture_and_read_back() {
+        let object = "ORDERS/BILLING/2023/11/15/22/y.json";
+        let failed = letters().into_iter().zip([3, 1]);
+        assert_eq!(
+            render_failed_again(failed.clone().collect(), object),
+            RESOLVED_MESSAGE_V4_NEWER.trim_end()
+        );
+        let expected = failed.map(|(letter, index)| ResolvedLetter {
+            letter,
+            newer: Some(LetterPlace {
+                object: object.to_owned(),
+                index,
+            }),
+        });
+        assert_eq!(
+            parse_resolved(RESOLVED_MESSAGE_V4_NEWER.as_bytes()).unwrap(),
+            expected.collect::<Vec<_>>()
         );
     }
 

@@ -1,7 +1,7 @@
 //! Contents of the world's queues and buckets.
 
 use bytes::Bytes;
-use posthaste_core::stored::{ReplayRecord, layout};
+use posthaste_core::stored::{ReplayRecord, ResolvedLetters, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName, QueueReceiver};
 use posthaste_services::signal_wake;
 use serde_json::Value;
@@ -41,23 +41,40 @@ impl World {
             .await
     }
 
-    async fn in_bucket(&self, is_asked_for: impl Fn(&str) -> bool) -> Vec<(String, Bytes)> {
-        let page = self.bucket.list("", None, 1000).await.expect("a listing");
-        let mut objects = Vec::new();
-        for meta in page
-            .objects
-            .into_iter()
-            .filter(|meta| is_asked_for(&meta.key))
-        {
-            let object = self
-                .bucket
-                .get(&meta.key)
-                .await
-                .expect("a read")
-                .expect("an object");
-            objects.push((meta.key, object.bytes));
+    /// The dead letters that are not resolved, object by object.
+    pub async fn unresolved(&self) -> Vec<Value> {
+        let mut unresolved = Vec::new();
+        for (key, bytes) in self.buried().await {
+            let list = self.bucket.get(&layout::resolved(&key)).await;
+            let list = list.expect("a read").map(|list| list.bytes);
+            let list = list.map(|list| ResolvedLetters::parse(&list).expect("a list"));
+            let list = list.unwrap_or_default();
+            let letters: Vec<Value> = serde_json::from_slice(&bytes).expect("letters");
+            let letters = letters.into_iter().enumerate();
+            unresolved.extend(
+                letters
+                    .filter(|(index, _)| !list.has(*index))
+                    .map(|it| it.1),
+            );
         }
-        objects
+        unresolved
+    }
+
+    async fn in_bucket(&self, is_asked_for: impl Fn(&str) -> bool) -> Vec<(String, Bytes)> {
+        let (mut objects, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.bucket.list("", after.as_deref(), 1000).await;
+            let page = page.expect("a listing");
+            let metas = page.objects.into_iter();
+            for meta in metas.filter(|meta| is_asked_for(&meta.key)) {
+                let object = self.bucket.get(&meta.key).await.expect("a read");
+                objects.push((meta.key, object.expect("an object").bytes));
+            }
+            after = page.next_after;
+            if after.is_none() {
+                return objects;
+            }
+        }
     }
 
     /// Writes an object into the state bucket.

@@ -35,6 +35,7 @@ mod hops;
 mod late;
 mod late_dead_letters;
 mod notices;
+mod one_letter;
 mod panics;
 mod partial;
 mod pending;

@@ -1,7 +1,7 @@
 //! One `webhook-id` for an event, on every path: a receiver that drops what it has seen by that id
 //! is right.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -155,7 +155,7 @@ async fn event_keeps_its_webhook_id_where_it_recovers() {
     }
     world.endpoint.answer([Answer::Status(204)]);
     settle(&world, HOUR).await;
-    let mut ids = std::collections::BTreeMap::<String, BTreeSet<String>>::new();
+    let mut ids = BTreeMap::<String, BTreeSet<String>>::new();
     for request in world.endpoint.take() {
         let id = header(&request, "webhook-id").to_owned();
         ids.entry(request.body).or_default().insert(id);
@@ -314,37 +314,153 @@ async fn new_webhook_id_is_given_where_it_is_asked_for() {
     ask(
         &world,
         REPLAY,
-        json!({ "keys": [last] }),
+        json!({ "keys": [last], "includeResolved": true }),
         Answer::Status(200),
     )
     .await;
     assert_eq!(one_id(&world), (second, 1));
 }
 
-/// An endpoint that drops what it has seen by its `webhook-id` and a request that it took twice.
+/// One invocation of deliver, in which this time passes once the request is with the endpoint.
+async fn deliver_for(world: &World, length: Duration) {
+    let before = world.endpoint.seen();
+    let time = async {
+        while world.endpoint.seen() == before {
+            tokio::task::yield_now().await;
+        }
+        world.clock.advance(length);
+    };
+    let (response, ()) = tokio::join!(world.deliver_within(2 * MINUTE), time);
+    assert_eq!(response.failures, []);
+}
+
+/// A receiver without batches that drops what it has seen by its `webhook-id`, and whose every answer
+/// may be lost: what it does for an event, it does at the first request.
+#[derive(Default)]
+struct Receiver {
+    seen: BTreeSet<String>,
+    /// The events that it did something for.
+    effects: Vec<String>,
+    /// The requests for each event.
+    requests: BTreeMap<String, usize>,
+}
+
+impl Receiver {
+    /// Takes what was sent since the last call, and answers its number.
+    fn take(&mut self, world: &World) -> usize {
+        let requests = world.endpoint.take();
+        for request in &requests {
+            let event: Value = serde_json::from_str(&request.body).expect("an event");
+            let id = event["id"].as_str().expect("an id").to_owned();
+            *self.requests.entry(id.clone()).or_default() += 1;
+            if self.seen.insert(header(request, "webhook-id").to_owned()) {
+                self.effects.push(id);
+            }
+        }
+        requests.len()
+    }
+}
+
+/// Over a retry, a timeout, an answer that comes too late, a message whose events part, replays,
+/// a resend and recoveries.
 #[tokio::test]
 async fn receiver_that_drops_by_webhook_id_sees_each_event_once() {
-    let world = world(json!({ "retryPolicy": { "schedule": ["PT10S"] } })).await;
-    // It takes the event, and the answer is lost.
-    world.endpoint.answer([
+    let retries = json!({ "schedule": ["PT10M", "PT20M"], "maxDeliveryAttempts": 3 });
+    let recovery = json!({ "ratePerSecond": 1 });
+    let world = world(json!({ "retryPolicy": retries, "recovery": recovery })).await;
+    let mut receiver = Receiver::default();
+    // An answer that comes after the timeout, and too late for its retry.
+    world
+        .endpoint
+        .answer([Answer::Late(5 * MINUTE, 204), Answer::Status(204)]);
+    tokio::select! {
+        biased;
+        () = async {
+            world.publish(&[event("late")], DAY).await;
+            deliver_for(&world, MINUTE / 2).await;
+            settle(&world, HOUR).await;
+        } => {}
+        () = world.hear_late_answers() => panic!("it listened no more"),
+    }
+    assert_eq!(receiver.take(&world), 2);
+    // One message of four events that part: the first arrives, of the second the answer is lost. Two
+    // are given up, one at once and one after its retries.
+    let answers = [
+        Answer::Status(204),
         Answer::Failure(SendFailure::TimedOut),
         Answer::Status(503),
         Answer::Status(400),
-    ]);
-    world.publish(&[event("e")], DAY).await;
+    ];
+    world.endpoint.answer(answers);
+    let ids = ["arrives", "e", "retried", "refused"].map(event);
+    world.publish(&ids, DAY).await;
+    world.deliver_all().await;
+    let status = |body: &str, _| if body.contains("retried") { 503 } else { 204 };
+    world.endpoint.answer([Answer::By(status)]);
     settle(&world, HOUR).await;
-    for answer in [Answer::Status(500), Answer::Status(200)] {
-        ask(&world, REPLAY, json!({ "includeResolved": true }), answer).await;
+    assert_eq!(receiver.take(&world), 7);
+    assert_eq!(world.unresolved().await.len(), 2);
+    // The first replay fails again, the second arrives.
+    for answer in [Answer::Status(500), Answer::Status(204)] {
+        ask(&world, REPLAY, json!({}), answer).await;
     }
-    ask(&world, RESEND, json!({}), Answer::Status(200)).await;
-    let requests = world.endpoint.take();
-    let mut seen = BTreeSet::new();
-    let taken = requests
-        .iter()
-        .filter(|request| seen.insert(header(request, "webhook-id")))
-        .count();
-    assert!(requests.len() > 5, "{}", requests.len());
-    assert_eq!(taken, 1);
+    assert_eq!(
+        (receiver.take(&world), world.unresolved().await.len()),
+        (8, 0)
+    );
+    for again in [REPLAY, RESEND] {
+        let body = if again == REPLAY {
+            json!({ "includeResolved": true })
+        } else {
+            json!({})
+        };
+        ask(&world, again, body, Answer::Status(204)).await;
+    }
+    assert_eq!(receiver.take(&world), 5);
+    // An outage that gives events up, and another one in the recovery.
+    for number in 0..100 {
+        world
+            .publish(&[event(&format!("outage-{number}"))], DAY)
+            .await;
+        world.clock.advance(Duration::from_millis(1));
+    }
+    for _ in 0..2 {
+        world
+            .endpoint
+            .answer([Answer::Failure(SendFailure::Socket)]);
+        for _ in 0..26 * 3 {
+            world.pass_by(20 * MINUTE, 20 * MINUTE).await;
+            world.bury().await;
+        }
+        assert!(!world.unresolved().await.is_empty());
+        receiver.take(&world);
+        world.endpoint.answer([Answer::Status(204)]);
+        for _ in 0..60 {
+            settle(&world, MINUTE).await;
+            if receiver.take(&world) > 2 {
+                break;
+            }
+        }
+    }
+    // What is on its way as a probe arrives within twelve hours.
+    for _ in 0..13 * 6 {
+        world.pass_by(10 * MINUTE, 10 * MINUTE).await;
+        world.bury().await;
+    }
+    receiver.take(&world);
+    assert_eq!(world.unresolved().await.len(), 0);
+    let mut effects = receiver.effects.clone();
+    effects.sort();
+    effects.dedup();
+    assert_eq!(
+        effects.len(),
+        receiver.effects.len(),
+        "{:?}",
+        receiver.effects
+    );
+    assert_eq!(effects.len(), 105);
+    let most = receiver.requests.values().max();
+    assert!(most > Some(&4), "{:?}", receiver.requests);
 }
 
 #[tokio::test]

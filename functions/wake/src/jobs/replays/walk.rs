@@ -460,7 +460,7 @@ mod tests {
         let key = layout::dead_letter(&topic, &subscription, kit.clock.now(), "a");
         kit.store.write(
             &layout::resolved(&key),
-            ResolvedLetters([0, 2].into()).render(),
+            ResolvedLetters::of([0, 2]).render(),
         );
         let (ended, record) = run(&kit, 100).await;
         ended.unwrap();

@@ -48,6 +48,8 @@ impl OutageLetters {
         Ok(Some(if found.is_empty() {
             RecoveryMark {
                 cancelled_at: found.cancelled_at,
+                probes: found.probes,
+                told_of: found.told_of,
                 ..self.new_mark()
             }
         } else {

@@ -64,7 +64,8 @@ pub enum RecoveryStep {
 }
 
 impl RecoveryMark {
-    /// Whether it has no letters: an operator has cancelled their recovery.
+    /// Whether it has no letters: an operator has cancelled their recovery, or they were sent, and
+    /// some are on their way as probes.
     pub fn is_empty(&self) -> bool {
         self.letters == 0
     }
@@ -91,7 +92,7 @@ impl RecoveryMark {
         if self.is_empty() {
             let is_over = self.cancelled_at.is_none_or(|at| now >= at + policy.within);
             self.well_since = None;
-            return if is_over {
+            return if is_over && self.letters_on_their_way(now).is_empty() {
                 self.ending(now)
             } else {
                 (self, RecoveryStep::Idle)
@@ -166,9 +167,13 @@ impl RecoveryMark {
     /// another one.
     fn after_job(self, job: &RecoveryJob, queued: u64, now: Timestamp) -> (Self, RecoveryStep) {
         if self.last_at + QUIET <= job.created_at {
-            return match self.cancelled_at {
-                Some(at) => (self.cancelled(at), RecoveryStep::Idle),
-                None => self.ending(now),
+            // A letter that is on its way as a probe may be given up in hours, and begin the mark anew:
+            // the others that are on their way would be sent once more.
+            let is_over = self.cancelled_at.is_none() && self.letters_on_their_way(now).is_empty();
+            return if is_over {
+                self.ending(now)
+            } else {
+                (self.emptied(), RecoveryStep::Idle)
             };
         }
         let after = Self {
@@ -201,10 +206,17 @@ impl RecoveryMark {
     fn cancelled(self, at: Timestamp) -> Self {
         Self {
             cancelled_at: Some(at),
+            probes: Vec::new(),
+            ..self.emptied()
+        }
+    }
+
+    /// The mark without letters: it remembers what is on its way, and what was cancelled.
+    fn emptied(self) -> Self {
+        Self {
             letters: 0,
             queued: 0,
             job: None,
-            probes: Vec::new(),
             well_since: None,
             ..self
         }

@@ -200,6 +200,50 @@ fn letter_probes_where_nothing_else_does_and_not_again_at_once() {
 }
 
 /// In a second outage everything that was on its way may be given up.
+/// What is on its way as a probe is remembered for as long as it may be: it may begin the mark anew.
+#[test]
+fn mark_whose_replay_has_ended_remembers_what_is_on_its_way() {
+    let object = "ORDERS/BILLING/2026/11/22/10/x.json".to_owned();
+    let letter = LetterPlace { object, index: 2 };
+    let sent_at = START + DAY;
+    let probe = LetterProbe {
+        letter: letter.clone(),
+        sent_at,
+    };
+    let created_at = START + DAY * 2;
+    let job = RecoveryJob {
+        id: "r".to_owned(),
+        created_at,
+    };
+    let marked = RecoveryMark {
+        job: Some(job.clone()),
+        told_of: Some(START),
+        ..mark().probed(probe)
+    };
+    let record = marked.replay(&job, &Created::UNKNOWN, POLICY);
+    let done = record.turned(ReplayState::Done, None, created_at + MINUTE);
+    let facts = |now, job| RecoveryFacts {
+        job,
+        ..facts(now, true)
+    };
+    let now = created_at + HOUR;
+    let (left, step) = marked.step(&facts(now, Some(&done)));
+    assert_eq!(
+        (step, left.is_empty(), left.job.is_none()),
+        (RecoveryStep::Idle, true, true)
+    );
+    assert_eq!(left.letters_on_their_way(now), [letter.clone()]);
+    let more = letters(START, now)
+        .mark(Some(left.clone()))
+        .unwrap()
+        .unwrap();
+    assert_eq!((more.letters, more.told_of), (3, Some(START)));
+    assert_eq!(more.letters_on_their_way(now), [letter]);
+    let later = |at| left.clone().step(&facts(at, None)).1;
+    assert_eq!(later(sent_at + DAY + HOUR * 12), RecoveryStep::Idle);
+    assert_eq!(later(sent_at + DAY + HOUR * 13), RecoveryStep::Ends);
+}
+
 #[test]
 fn letter_probes_too_where_a_replay_rests() {
     let begun = START + DAY + HOUR;

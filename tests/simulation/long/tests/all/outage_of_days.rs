@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Timestamp;
-use posthaste_core::stored::{ResolvedLetters, layout};
+use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, LinkPath, Request, World, event};
 use serde_json::{Value, json};
 
+const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
@@ -26,11 +27,8 @@ const DAYS_WITH_EVENTS: usize = 3;
 /// The most of its dead letters a second for a subscription.
 const RATE: usize = 2;
 
-/// The steps of time while nothing is measured.
+/// The steps of time while nothing happens at the host.
 const COARSE: Duration = Duration::from_mins(20);
-
-/// The steps of time in which the rate is measured.
-const FINE: Duration = Duration::from_secs(5);
 
 /// The time for which the host is down after it was sent the event that brings it down.
 const CRASH: Duration = Duration::from_mins(15);
@@ -38,21 +36,33 @@ const CRASH: Duration = Duration::from_mins(15);
 const HOST: &str = "billing.example.com";
 const ELSEWHERE: &str = "well.example.com";
 
-/// A request that was answered with success.
-type Arrivals = BTreeMap<(String, String), BTreeSet<String>>;
+/// The longest that the host may take to get all that it missed, and then three times the event that
+/// brings it down.
+const RECOVERED_WITHIN: Duration = Duration::from_hours(12);
+
+/// An event towards a path: the path, and the event's id.
+type Event = (String, String);
 
 struct Days {
     world: World,
-    /// The time from which the host is well; `None` while an outage has no end.
-    well_from: Option<Timestamp>,
-    is_well: bool,
-    published: BTreeSet<(String, String)>,
-    arrived: Arrivals,
+    /// Whether the host takes requests, unless it has crashed.
+    is_up: bool,
+    /// The end of its last crash.
+    crashed_until: Timestamp,
+    published: BTreeSet<Event>,
+    /// The `webhook-id` of each request that was answered with success.
+    arrived: BTreeMap<Event, Vec<String>>,
+    /// The `webhook-id`s of all requests.
+    requested: BTreeMap<Event, BTreeSet<String>>,
     /// The times at which dead letters were sent again, by path.
     sent_again: BTreeMap<String, Vec<Timestamp>>,
-    poisoned: usize,
-    /// The longest that an event for elsewhere took.
-    elsewhere: Duration,
+    crashes: usize,
+    /// The number of events so far, for those that are published while time passes.
+    number: usize,
+    /// The events for elsewhere that have not arrived, and the times at which they were published.
+    elsewhere: BTreeMap<String, Timestamp>,
+    /// The longest that an event for elsewhere took, in steps of time.
+    elsewhere_steps: u128,
 }
 
 fn is_poison(body: &str) -> bool {
@@ -65,6 +75,8 @@ impl Days {
         world.chance.hold(0.0);
         let settings = json!({
             "deadLetter": { "delay": "PT0S" },
+            // The event that brings the host down is given up while that is known to be failing.
+            "retryPolicy": { "maxDeliveryAttempts": 6 },
             "recovery": { "within": "P30D", "ratePerSecond": RATE },
         });
         let path = |place: &&str| LinkPath::scripted(place).with(settings.clone());
@@ -74,35 +86,35 @@ impl Days {
         let url = format!("https://{ELSEWHERE}/");
         world.subscribe(json!({ "endpoint": { "url": url } })).await;
         world.endpoint.answer_at(ELSEWHERE, Answer::Status(204));
-        let mut days = Self {
-            world,
-            well_from: None,
-            is_well: true,
+        let days = Self {
+            is_up: false,
+            crashed_until: world.clock.now(),
             published: BTreeSet::new(),
-            arrived: Arrivals::new(),
+            arrived: BTreeMap::new(),
+            requested: BTreeMap::new(),
             sent_again: BTreeMap::new(),
-            poisoned: 0,
-            elsewhere: Duration::ZERO,
+            crashes: 0,
+            number: 0,
+            elsewhere: BTreeMap::new(),
+            elsewhere_steps: 0,
+            world,
         };
-        days.fall();
+        days.world.endpoint.answer_at(HOST, Self::DOWN);
         days
     }
 
-    /// The host is down, without an end.
+    const DOWN: Answer = Answer::Failure(SendFailure::Socket);
+
+    /// The host is down until it rises.
     fn fall(&mut self) {
-        self.well_from = None;
-        self.is_well = false;
-        let down = Answer::Failure(SendFailure::Socket);
-        self.world.endpoint.answer_at(HOST, down);
+        self.is_up = false;
+        self.world.endpoint.answer_at(HOST, Self::DOWN);
     }
 
-    /// The host answers from now on.
     fn rise(&mut self) {
-        self.is_well = true;
-        self.well_from = Some(self.world.clock.now());
-        self.world
-            .endpoint
-            .answer_at(HOST, Answer::ClosedFor(is_poison));
+        self.is_up = true;
+        let crashes = Answer::CrashesFor(is_poison, CRASH);
+        self.world.endpoint.answer_at(HOST, crashes);
     }
 
     async fn publish(&mut self, path: &str, ids: &[String]) {
@@ -110,118 +122,123 @@ impl Days {
         self.world.publish_to(path, &events, 1).await;
         let (_, name) = path.split_once('.').unwrap();
         let own = ids.iter().map(|id| (name.to_owned(), id.clone()));
-        self.published.extend(own.filter(|(_, id)| id != "poison"));
+        self.published.extend(own);
         // Keys are made of the time.
         self.world.clock.advance(Duration::from_millis(1));
     }
 
-    /// Time passes in steps, with an event for elsewhere every hour.
+    /// The host is in use: an event for each of its paths.
+    async fn publish_to_each(&mut self) {
+        self.number += 1;
+        for path in PATHS {
+            self.publish(path, &[format!("other-{}", self.number)])
+                .await;
+        }
+    }
+
+    /// Time passes in steps, with an event for elsewhere in each.
     async fn pass(&mut self, step: Duration, length: Duration) {
         let end = self.world.clock.now() + length;
         while self.world.clock.now() < end {
             let now = self.world.clock.now();
-            let is_hour = now.as_secs() / HOUR.as_secs() != (now + step).as_secs() / HOUR.as_secs();
-            if is_hour {
-                self.world.publish(&[event("elsewhere")], DAY).await;
-                self.world.deliver_all().await;
-                let requests = self.world.endpoint.take();
-                let of_elsewhere = requests
-                    .iter()
-                    .filter(|request| request.url.contains(ELSEWHERE));
-                let waited = of_elsewhere.map(|request| request.at.since(now)).max();
-                self.elsewhere = self.elsewhere.max(waited.unwrap_or(DAY));
-                self.hear(&requests);
-            }
+            self.number += 1;
+            let id = format!("elsewhere-{}", self.number);
+            self.world.publish(&[event(&id)], DAY).await;
+            self.elsewhere.insert(id, now);
             self.world.pass_by(step, step).await;
             while self.world.visible(QueueName::DeadLetters).await > 0 {
                 self.world.bury().await;
             }
-            let requests = self.world.endpoint.take();
-            self.hear(&requests);
+            for request in self.world.endpoint.take() {
+                self.hear(&request, step);
+            }
         }
     }
 
-    fn hear(&mut self, requests: &[Request]) {
-        let mut is_poisoned = false;
-        for request in requests {
-            let Some((_, path)) = request.url.split_once("/shop.") else {
-                continue;
-            };
-            let path = path.trim_end_matches('/').to_owned();
-            let event: Value = serde_json::from_str(&request.body).unwrap();
-            let id = event["id"].as_str().unwrap().to_owned();
-            let header = |name: &str| request.headers.get(name).map(|it| it.to_str().unwrap());
-            if header("posthaste-replayed").is_some() && header("posthaste-attempt") == Some("1") {
-                let times = self.sent_again.entry(path.clone()).or_default();
-                times.push(request.at);
-            }
-            if id == "poison" {
-                self.poisoned += 1;
-                is_poisoned |= self.is_well;
-            } else if self.is_well {
-                let webhook_id = header("webhook-id").unwrap().to_owned();
-                let ids = self.arrived.entry((path, id)).or_default();
-                ids.insert(webhook_id);
-            }
+    fn hear(&mut self, request: &Request, step: Duration) {
+        let event: Value = serde_json::from_str(&request.body).unwrap();
+        let id = event["id"].as_str().unwrap().to_owned();
+        let Some((_, path)) = request.url.split_once("/shop.") else {
+            let published = self.elsewhere.remove(&id).expect("it arrives once");
+            let steps = request.at.since(published).as_millis() / step.as_millis();
+            self.elsewhere_steps = self.elsewhere_steps.max(steps);
+            return;
+        };
+        let path = path.trim_end_matches('/').to_owned();
+        let header = |name: &str| request.headers.get(name).map(|it| it.to_str().unwrap());
+        if header("posthaste-replayed").is_some() && header("posthaste-attempt") == Some("1") {
+            let times = self.sent_again.entry(path.clone()).or_default();
+            times.push(request.at);
         }
-        let now = self.world.clock.now();
-        if is_poisoned {
-            self.fall();
-            self.well_from = Some(now + CRASH);
-        } else if !self.is_well && self.well_from.is_some_and(|from| now >= from) {
-            self.rise();
+        let webhook_id = header("webhook-id").unwrap().to_owned();
+        let event = (path, id);
+        let ids = self.requested.entry(event.clone()).or_default();
+        ids.insert(webhook_id.clone());
+        if !self.is_up || request.at < self.crashed_until {
+            return;
+        }
+        if is_poison(&request.body) {
+            self.crashes += 1;
+            self.crashed_until = request.at + CRASH;
+        } else {
+            self.arrived.entry(event).or_default().push(webhook_id);
         }
     }
 
-    /// The dead letters that are not resolved, by the ids of their events.
+    /// The dead letters that are not resolved, by the ids of their events: one of each.
     async fn unresolved(&self) -> BTreeMap<String, Value> {
         let mut letters = BTreeMap::new();
-        for (key, bytes) in self.world.buried().await {
-            let resolved = self
-                .world
-                .bucket
-                .get(&layout::resolved(&key))
-                .await
-                .unwrap();
-            let resolved = resolved.map(|it| ResolvedLetters::parse(&it.bytes).unwrap());
-            let array: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
-            for (index, letter) in array.into_iter().enumerate() {
-                if resolved.as_ref().is_none_or(|list| !list.has(index)) {
-                    letters.insert(letter["id"].as_str().unwrap().to_owned(), letter);
-                }
-            }
+        for letter in self.world.unresolved().await {
+            let id = letter["id"].as_str().unwrap().to_owned();
+            let key = letter["webhookid"].as_str().unwrap();
+            let other = letters.insert(format!("{id} {key}"), letter);
+            assert_eq!(other, None, "two letters of one event");
         }
         letters
     }
 
-    /// The host is well, until this is so. No path gets more than its rate.
+    /// The host is up, until this is so. No path gets more than its rate in any second.
     async fn recover_until(&mut self, is_so: impl Fn(&Self) -> bool) {
         self.rise();
         self.sent_again.clear();
         for _ in 0..2 * 60 {
-            self.pass(FINE, MINUTE).await;
+            self.pass(SECOND, MINUTE).await;
             if is_so(self) {
                 break;
             }
         }
         assert!(is_so(self), "{} arrived", self.arrived.len());
         for (path, times) in &self.sent_again {
-            let most = most_within(times, MINUTE);
-            assert!(most <= 60 * RATE, "{path}: {most}");
+            let most = most_within(times, SECOND);
+            assert!(most <= RATE, "{path}: {most}");
         }
     }
 
-    /// What has not arrived.
-    fn missed(&self) -> Vec<&(String, String)> {
+    /// What has not arrived, but for the one that cannot.
+    fn missed(&self) -> Vec<&Event> {
         let all = self.published.iter();
-        all.filter(|event| !self.arrived.contains_key(*event))
+        all.filter(|event| event.1 != "poison" && !self.arrived.contains_key(*event))
             .collect()
     }
 
+    /// Whether all has arrived but for the event that was recovered three times.
+    async fn is_over(&self) -> bool {
+        let recovered = |letter: &Value| letter["recoveries"] == 3;
+        self.marks().await == 0
+            && self.missed().is_empty()
+            && self.unresolved().await.values().all(recovered)
+    }
+
+    /// The marks of outages that have letters.
     async fn marks(&self) -> usize {
         let state = self.world.local.state();
         let page = state.list(layout::RECOVERY, None, 100).await.unwrap();
-        page.objects.len()
+        let mut marks = 0;
+        for object in page.objects {
+            let mark = state.get(&object.key).await.unwrap().unwrap();
+            marks += usize::from(!RecoveryMark::parse(&mark.bytes).unwrap().is_empty());
+        }
+        marks
     }
 }
 
@@ -254,38 +271,49 @@ async fn five_days_of_outage_recover_by_themselves() {
     days.pass(COARSE, 2 * DAY).await;
     assert_eq!(days.marks().await, PATHS.len());
     assert_eq!(days.arrived.len(), 0);
+    assert_eq!(days.unresolved().await.len(), days.published.len());
     // The first letter finds out that the host is well.
     days.recover_until(|days| days.arrived.len() > EVENTS_A_DAY)
         .await;
     // A second outage, in the middle of the recovery.
-    assert!(days.arrived.len() < days.published.len());
+    assert!(!days.missed().is_empty());
     days.fall();
     days.pass(COARSE, DAY + 6 * HOUR).await;
     let before = days.arrived.len();
     days.recover_until(|days| days.arrived.len() > before + EVENTS_A_DAY)
         .await;
-    // The event that brings the host down does so until it was recovered three times, or given up
-    // while the host was not known to be down.
-    for _ in 0..12 {
-        days.pass(10 * MINUTE, DAY).await;
-        if days.marks().await == 0 && days.missed().is_empty() {
-            break;
-        }
+    // The event that brings the host down does so until it was recovered three times. The host is in
+    // use meanwhile.
+    let end = days.world.clock.now() + RECOVERED_WITHIN;
+    while days.world.clock.now() < end && !days.is_over().await {
+        days.publish_to_each().await;
+        days.pass(10 * SECOND, MINUTE / 2).await;
     }
-    // What is on its way ends.
-    days.pass(COARSE, 2 * DAY).await;
-    let missed = days.missed();
     let letters = days.unresolved().await;
-    assert_eq!((missed, days.marks().await), (vec![], 0), "{letters:?}");
-    assert!(days.arrived.values().all(|ids| ids.len() == 1));
-    let left: Vec<_> = letters.keys().collect();
-    assert_eq!(left, ["poison"]);
-    let poison = &letters["poison"];
-    let recoveries = poison["recoveries"].as_u64().unwrap();
-    assert!((1..=3).contains(&recoveries), "{poison}");
+    assert_eq!(
+        (days.missed(), days.marks().await),
+        (vec![], 0),
+        "{letters:?}"
+    );
+    let [poison] = &letters.values().collect::<Vec<_>>()[..] else {
+        panic!("one letter: {letters:?}")
+    };
+    assert_eq!(
+        (&poison["id"], &poison["recoveries"]),
+        (&json!("poison"), &json!(3))
+    );
     assert!(poison["deadletterreason"].is_string(), "{poison}");
-    let before = days.poisoned;
+    assert!(poison["outagesince"].is_string(), "{poison}");
+    let twice: Vec<_> = days
+        .arrived
+        .iter()
+        .filter(|(_, ids)| ids.len() > 1)
+        .collect();
+    assert_eq!(twice, vec![]);
+    assert!(days.requested.values().all(|ids| ids.len() == 1));
+    // Nothing comes after that.
+    let (requests, crashes) = (days.requested.len(), days.crashes);
     days.pass(COARSE, 2 * DAY).await;
-    assert_eq!(days.poisoned, before);
-    assert_eq!(days.elsewhere, Duration::ZERO);
+    assert_eq!((days.requested.len(), days.crashes), (requests, crashes));
+    assert_eq!((days.elsewhere_steps, days.elsewhere.len()), (1, 0));
 }

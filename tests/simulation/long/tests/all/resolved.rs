@@ -72,7 +72,7 @@ async fn letters(world: &World) -> [usize; 2] {
             .expect("letters")
             .len()
     };
-    let resolved = |bytes: &Bytes| ResolvedLetters::parse(bytes).expect("a list").0.len();
+    let resolved = |bytes: &Bytes| ResolvedLetters::parse(bytes).expect("a list").places.len();
     let (all, ended) = (world.buried().await, world.resolved().await);
     [
         all.iter().map(|(_, bytes)| letters(bytes)).sum(),

@@ -7,6 +7,7 @@
 mod downgrade;
 mod first;
 mod moved;
+mod recovery;
 mod versions;
 
 use std::fs;
