@@ -354,11 +354,7 @@ impl<P: Ports> Slots<P> {
             tracing::warn!(
                 topic = %subscription.topic, subscription = %subscription.name, error,
                 "slots not given back, they are free when their lease ends"
-            ),
-            None => tracing::warn!(
-                topic = %subscription.topic, subscription = %subscription.name,
-                "slots not given back in time, they are free when their lease ends"
-            ),
+            );
         }
     }
 
