@@ -219,11 +219,12 @@ impl<P: Ports> Slots<P> {
             } else {
                 WAIT_WITHOUT_MAX
             };
-            let waited = self.clock.now().since(came_at);
-            if waited >= wait_max {
+            let elapsed = self.clock.now().since(came_at);
+            if elapsed >= wait_max {
                 return Ok(None);
             }
-            let wait = self.look_again().min(wait_max.saturating_sub(waited));
+            let left = wait_max.saturating_sub(elapsed);
+            let wait = self.look_again().min(left);
             if let Some(slot) = timeout(&self.clock, wait, freed.as_mut()).await {
                 return Ok(slot);
             }

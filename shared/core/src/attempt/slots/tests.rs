@@ -135,7 +135,7 @@ fn lowered_bound_gives_nothing_until_enough_slots_are_free() {
 #[test]
 fn lease_that_is_renewed_ends_no_sooner_than_before() {
     let longer = SlotClaim {
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
         ..claim("a", 1)
     };
     let (_, state) = lease(most(5).take(None, &longer, NOW));
