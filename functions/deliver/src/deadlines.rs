@@ -9,6 +9,7 @@
 //! | 10 s | messages are replaced in the queue ([`QUEUE_TIME`]) |
 //! | 15 s before that | objects with waiting deliveries are written (the rest of [`SETTLING_TIME`]) |
 //! | 2 s of these | records of the delivery log are sent (`RECORDS_TIME`) |
+//! | 2 s of these | slots are given back (`GIVING_BACK_MAX`) |
 //! | 60 s before that | the longest attempt (`ATTEMPT_TIMEOUT_MAX`) |
 //! | 15 s, from the beginning | messages are read and looked up ([`RECEIVING_TIME`]) |
 //!

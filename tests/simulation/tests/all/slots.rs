@@ -239,6 +239,7 @@ async fn slots_of_a_worker_that_died_are_free_when_its_lease_is_over() {
     fleet.world.endpoint.most_at_once();
     // The lease is of 55 s: 20 in which requests begin, their timeout of 30, and a margin.
     fleet.go_on(53, 0).await;
+    assert_eq!(fleet.arrived.len(), 0);
     fleet.go_on(20, 2).await;
     assert_eq!(fleet.arrived.len(), 2, "those that it had are in flight");
     assert!(fleet.world.clock.now() >= start + 55 * SECOND);
