@@ -180,11 +180,11 @@ fn is_poison(body: &str) -> bool {
 /// A minute in which the host is in use.
 async fn pass_in_use(world: &World, minute: usize, is_beside: bool) {
     publish(world, &ids(&format!("{minute}-"), 12)).await;
-    for _ in 0..3 {
+    for _ in 0..6 {
         if is_beside {
-            pass_beside_0_1_0(world, 10 * SECOND, 20 * SECOND).await;
+            pass_beside_0_1_0(world, 5 * SECOND, 10 * SECOND).await;
         } else {
-            world.pass_by(10 * SECOND, 20 * SECOND).await;
+            world.pass_by(5 * SECOND, 10 * SECOND).await;
             world.bury().await;
         }
     }
@@ -201,14 +201,14 @@ async fn event_whose_recoveries_0_1_0_dropped_ends_without_it() {
     let crashes = Answer::CrashesFor(is_poison, 10 * MINUTE);
     world.endpoint.answer([crashes]);
     let mut arrived = Vec::new();
-    for minute in 0..3 * 60 {
+    for minute in 0..4 * 60 {
         pass_in_use(&world, minute, true).await;
         arrived.extend(sent(&world));
     }
     let poisoned = |arrived: &[String]| arrived.iter().filter(|id| *id == "poison").count();
     let beside = poisoned(&arrived);
     assert!(beside > 2 * usize::from(RECOVERIES_MAX) + 2, "{beside}");
-    for minute in 3 * 60..7 * 60 {
+    for minute in 4 * 60..12 * 60 {
         pass_in_use(&world, minute, false).await;
         arrived.extend(sent(&world));
     }
