@@ -195,7 +195,7 @@ async fn at_high() -> Host {
 
 #[tokio::test]
 async fn at_high_a_message_carries_a_reference_and_its_payload_reaches_the_endpoint() {
-    let host = at_high().await;
+    let host = Box::pin(at_high()).await;
     let waiting = host.waiting().await;
     let references: Vec<_> = waiting.iter().filter_map(reference).collect();
     assert_eq!((waiting.len(), &references), (5, &host.payloads().await));
@@ -221,7 +221,7 @@ async fn at_high_a_message_carries_a_reference_and_its_payload_reaches_the_endpo
 
 #[tokio::test]
 async fn a_retry_refers_to_the_same_payload_and_so_does_the_dead_letter() {
-    let host = at_high().await;
+    let host = Box::pin(at_high()).await;
     host.world.endpoint.answer([Answer::Status(503)]);
     host.world.deliver_all().await;
     host.world.clock.advance(Duration::from_mins(2));
@@ -250,7 +250,7 @@ async fn a_retry_refers_to_the_same_payload_and_so_does_the_dead_letter() {
 
 #[tokio::test]
 async fn it_lasts_until_normal_and_then_events_lie_in_their_messages_again() {
-    let mut host = at_high().await;
+    let mut host = Box::pin(at_high()).await;
     host.world.endpoint.answer([Answer::Status(200)]);
     let taken = host.world.receive(QueueName::Deliveries).await;
     assert_eq!(taken.len(), 5);
@@ -277,7 +277,7 @@ async fn it_lasts_until_normal_and_then_events_lie_in_their_messages_again() {
 
 #[tokio::test]
 async fn what_was_stored_is_deleted_when_no_message_can_refer_to_it_any_more() {
-    let host = at_high().await;
+    let host = Box::pin(at_high()).await;
     host.world.endpoint.answer([Answer::Status(200)]);
     host.world.deliver_all().await;
     // The day it was stored on must be over, and wake looks once an hour.
@@ -294,7 +294,7 @@ async fn what_was_stored_is_deleted_when_no_message_can_refer_to_it_any_more() {
 
 #[tokio::test]
 async fn a_replay_which_would_bring_payloads_into_messages_waits_meanwhile() {
-    let mut host = at_high().await;
+    let mut host = Box::pin(at_high()).await;
     host.world.endpoint.answer([Answer::Status(400)]);
     host.world.deliver_all().await;
     host.world.clock.advance(Duration::from_mins(5));
