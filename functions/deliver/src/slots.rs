@@ -299,13 +299,13 @@ impl<P: Ports> Slots<P> {
     /// Gives back the slots that no request of this worker has a use for: at once if it has no open
     /// request, and otherwise a moment later. To be called after each request, however it ended. If
     /// it fails, the slots are free when their lease ends.
-    pub(crate) async fn give_back(&self, subscription: &Subscription, deadlines: Deadlines) {
+    pub(crate) async fn give_back(&self, subscription: &Subscription, deadlines: &Deadlines) {
         if subscription.concurrency.is_some() {
             Box::pin(self.give_unused_back(subscription, deadlines)).await;
         }
     }
 
-    async fn give_unused_back(&self, subscription: &Subscription, deadlines: Deadlines) {
+    async fn give_unused_back(&self, subscription: &Subscription, deadlines: &Deadlines) {
         let key = layout::slots(&subscription.topic, &subscription.name);
         let limiter = self.limiter(&key);
         if limiter.is_used() && limiter.has_unused() {
