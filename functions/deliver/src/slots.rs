@@ -59,7 +59,7 @@ pub(crate) struct Slots<P: Ports> {
 
 /// A request's right to be open, a part at a time; without a slot, whenever it wants.
 #[derive(Debug)]
-pub(crate) struct SlotPermit(Option<Slot>);
+pub(crate) struct SlotPermit(Option<Box<Slot>>);
 
 /// An open request, until this is dropped.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl<P: Ports> Slots<P> {
         let slot = slot.ok_or(EntryVerdict::NotStarted)?;
         let slot = slot.map_err(|error| self.not_known(subscription, &error))?;
         let slot = slot.ok_or_else(|| self.turned_away(wanted.limit, &limiter))?;
-        let permit = SlotPermit(Some(slot));
+        let permit = SlotPermit(Some(Box::new(slot)));
         self.renew(subscription, &permit, last_start).await?;
         Ok(permit)
     }
@@ -324,14 +324,17 @@ impl<P: Ports> Slots<P> {
         let returned = self
             .returns
             .ask(&key, || self.return_unused(&key, &limiter));
-        let returned = stop_at(&self.clock, end, returned).await;
-        if !matches!(returned, Some(Ok(()))) {
-            let error = returned.and_then(Result::err);
-            let error = error.as_deref().map(|it| it as &dyn std::error::Error);
-            tracing::warn!(
-                topic = %subscription.topic, subscription = %subscription.name, error,
+        match stop_at(&self.clock, end, returned).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!(
+                topic = %subscription.topic, subscription = %subscription.name,
+                error = &*error as &dyn std::error::Error,
                 "slots not given back, they are free when their lease ends"
-            );
+            ),
+            None => tracing::warn!(
+                topic = %subscription.topic, subscription = %subscription.name,
+                "slots not given back in time, they are free when their lease ends"
+            ),
         }
     }
 
