@@ -212,8 +212,7 @@ impl<P: Ports> Deliver<P> {
         let current =
             CurrentSubscriptions::new(registry.clone(), clock.clone(), settings.disabling);
         let current = Arc::new(current);
-        let notice_ports = NoticePorts::new(queue, &state, &registry, &clock, &entropy);
-        let notice_ports = Arc::new(notice_ports);
+        let notice_ports = Arc::new(NoticePorts::new(queue, &state, &registry, &clock, &entropy));
         Self {
             receiver: Receiver {
                 queues: queues.clone(),

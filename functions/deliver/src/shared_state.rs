@@ -112,10 +112,10 @@ impl<L: Copy + PartialEq> Line<L> {
         now: Timestamp,
     ) -> Timestamp {
         let last = self.0.filter(|(of, _)| *of == limit).map(|(_, last)| last);
-        let place = pace.line_up(last, nothing_before, now);
-        self.0 = Some((limit, place));
+        let next = pace.line_up(last, nothing_before, now);
+        self.0 = Some((limit, next));
         // In whole seconds, as queues count, so that events of one message come back together.
-        Timestamp::from_millis(place.due.as_millis().next_multiple_of(1000))
+        Timestamp::from_millis(next.due.as_millis().next_multiple_of(1000))
     }
 }
 

@@ -369,7 +369,9 @@ async fn giving_back_leaves_the_time_that_is_for_the_queue() {
     let world = World::with(&plan, &Plan::none());
     let (own, slots) = (bounded(5), slots(&world));
     drop(slots.permit(&own, LAST_START).await.unwrap());
-    world.clock.advance(DEADLINES.storing() - secs(1));
+    world
+        .clock
+        .advance(DEADLINES.storing().saturating_sub(secs(1)));
     let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     assert!(poll(returned.as_mut()).is_pending());
     world.clock.advance(secs(1));
