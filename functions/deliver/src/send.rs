@@ -124,7 +124,7 @@ impl<P: Ports> Sender<P> {
             ),
         }
         self.slots
-            .give_back(&plan.subscription, invocation.deadlines)
+            .give_back(&plan.subscription, &invocation.deadlines)
             .await;
     }
 

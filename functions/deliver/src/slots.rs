@@ -323,13 +323,13 @@ impl<P: Ports> Slots<P> {
     /// Gives back the slots that no request of this worker has a use for: at once if it has no open
     /// request, and otherwise a moment later. To be called after each request, however it ended. If
     /// it fails, the slots are free when their lease ends.
-    pub(crate) async fn give_back(&self, subscription: &Subscription, deadlines: Deadlines) {
+    pub(crate) async fn give_back(&self, subscription: &Subscription, deadlines: &Deadlines) {
         if subscription.concurrency.is_some() {
             Box::pin(self.give_unused_back(subscription, deadlines)).await;
         }
     }
 
-    async fn give_unused_back(&self, subscription: &Subscription, deadlines: Deadlines) {
+    async fn give_unused_back(&self, subscription: &Subscription, deadlines: &Deadlines) {
         let key = layout::slots(&subscription.topic, &subscription.name);
         let limiter = self.limiter(&key);
         if limiter.is_used() && limiter.has_unused() {
@@ -348,14 +348,17 @@ impl<P: Ports> Slots<P> {
         let returned = self
             .returns
             .ask(&key, || self.return_unused(&key, &limiter));
-        let returned = stop_at(&self.clock, end, returned).await;
-        if !matches!(returned, Some(Ok(()))) {
-            let error = returned.and_then(Result::err);
-            let error = error.as_deref().map(|it| it as &dyn std::error::Error);
-            tracing::warn!(
-                topic = %subscription.topic, subscription = %subscription.name, error,
+        match stop_at(&self.clock, end, returned).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!(
+                topic = %subscription.topic, subscription = %subscription.name,
+                error = &*error as &dyn std::error::Error,
                 "slots not given back, they are free when their lease ends"
-            );
+            ),
+            None => tracing::warn!(
+                topic = %subscription.topic, subscription = %subscription.name,
+                "slots not given back in time, they are free when their lease ends"
+            ),
         }
     }
 

@@ -263,45 +263,47 @@ impl<P: Ports> Sender<P> {
         if self.limits.is_closed() || self.time_to_start(invocation, plan).is_none() {
             return Err(EntryVerdict::NotStarted);
         }
-        let turned_back = |verdict: &EntryVerdict| self.turned_back(invocation, plan, *verdict);
         let admitted = self.admit(invocation, plan, progress).await;
-        admitted.inspect_err(turned_back)?;
-        if let Some(opened) = self.open(invocation, plan, &progress.slot).await? {
-            return Ok(opened);
-        }
-        // The waits have outlasted the lease of the slot.
-        let renewed = self.renew(invocation, plan, &progress.slot).await;
-        renewed.inspect_err(turned_back)?;
-        let opened = self.open(invocation, plan, &progress.slot).await?;
-        opened.ok_or(EntryVerdict::NotStarted)
-    }
-
-    /// Opens a request that is admitted; `None` if the lease of its slot does not let it begin. An
-    /// `Err` is the verdict over its events if it may not begin any more.
-    async fn open(
-        &self,
-        invocation: &Invocation,
-        plan: &RequestPlan,
-        slot: &SlotPermit,
-    ) -> Result<Option<Opened>, EntryVerdict> {
+        admitted.inspect_err(|verdict| self.turned_back(invocation, plan, *verdict))?;
         // Last: all that was waited for has taken time, in which the subscription may have changed.
         self.current.check(&plan.subscription).await?;
         // So has asking for it, and other workers whether it may be sent.
         self.time_to_start(invocation, plan)
             .ok_or(EntryVerdict::NotStarted)?;
-        Ok(slot.open(&plan.subscription, self.clock.now()))
+        match progress.slot.open(&plan.subscription, self.clock.now()) {
+            Some(opened) => Ok(opened),
+            None => Box::pin(self.open_renewed(invocation, plan, &progress.slot)).await,
+        }
     }
 
-    /// Renews the lease of a slot where it is over.
-    async fn renew(
+    /// Opens an admitted request whose waits have outlasted the lease of its slot. An `Err` is the
+    /// verdict over its events if it may not begin.
+    async fn open_renewed(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
         slot: &SlotPermit,
-    ) -> Result<(), EntryVerdict> {
+    ) -> Result<Opened, EntryVerdict> {
+        let renewed = self.renew(invocation, plan, slot).await;
+        renewed.inspect_err(|verdict| self.turned_back(invocation, plan, *verdict))?;
+        // Both again: renewing has taken time as well.
+        self.current.check(&plan.subscription).await?;
+        self.time_to_start(invocation, plan)
+            .ok_or(EntryVerdict::NotStarted)?;
+        let opened = slot.open(&plan.subscription, self.clock.now());
+        opened.ok_or(EntryVerdict::NotStarted)
+    }
+
+    /// Renews the lease of a slot where it is over.
+    fn renew(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+        slot: &SlotPermit,
+    ) -> impl Future<Output = Result<(), EntryVerdict>> {
         let subscription = &plan.subscription;
         let last_start = invocation.deadlines.last_start(subscription.timeout);
-        self.slots.renew(subscription, slot, last_start).await
+        self.slots.renew(subscription, slot, last_start)
     }
 
     /// Waits for what lets a request of this subscription begin: its rate, its slot, its ramp, or

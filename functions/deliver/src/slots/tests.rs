@@ -10,6 +10,7 @@ use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::deadlines::SETTLING_TIME;
 use crate::limits::OUR_FAULT_WAIT;
 use crate::testing::{START, TestPorts, World, secs, subscription};
 
@@ -77,7 +78,7 @@ async fn subscription_without_a_bound_never_touches_the_store() {
     let permit = slots.permit(&own, LAST_START).await.unwrap();
     slots.renew(&own, &permit, LAST_START).await.unwrap();
     assert!(permit.open(&own, START + secs(100_000)).is_some());
-    slots.give_back(&own, DEADLINES).await;
+    slots.give_back(&own, &DEADLINES).await;
     assert_eq!(world.calls.all().len(), 0);
 }
 
@@ -90,7 +91,7 @@ async fn requests_that_wait_together_share_one_lease() {
     assert!(permits.iter().all(Result::is_ok));
     assert_eq!((calls(&world), held(&world).await), ((1, 1), 3));
     drop(permits);
-    slots.give_back(&own, DEADLINES).await;
+    slots.give_back(&own, &DEADLINES).await;
     assert_eq!((calls(&world), held(&world).await), ((1, 2), 0));
 }
 
@@ -105,7 +106,7 @@ async fn waiting_request_gets_the_slot_of_one_that_ended() {
     assert!(poll(third.as_mut()).is_pending());
     // Others wait for it, so nothing is given back.
     drop(first);
-    slots.give_back(&own, DEADLINES).await;
+    slots.give_back(&own, &DEADLINES).await;
     assert!(poll(third.as_mut()).is_pending());
     let Poll::Ready(Ok(second)) = poll(second.as_mut()) else {
         panic!("expected a slot")
@@ -273,7 +274,7 @@ async fn unused_slots_go_back_a_second_later_while_others_are_open() {
     let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
     let mut permits = futures_util::future::join_all(permits).await;
     permits.truncate(1);
-    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
+    let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     assert!(poll(returned.as_mut()).is_pending());
     assert_eq!(held(&world).await, 5);
     world.clock.advance(secs(1));
@@ -281,7 +282,7 @@ async fn unused_slots_go_back_a_second_later_while_others_are_open() {
     assert_eq!(held(&world).await, 1);
     // The last one ends, and waits for nothing.
     permits.clear();
-    slots.give_back(&own, DEADLINES).await;
+    slots.give_back(&own, &DEADLINES).await;
     assert_eq!(held(&world).await, 0);
 }
 
@@ -295,7 +296,7 @@ async fn slots_of_a_lease_whose_answer_was_lost_are_given_back() {
     let not_before = START + OUR_FAULT_WAIT;
     assert_eq!(verdict, EntryVerdict::Postponed { not_before });
     assert_eq!(held(&world).await, 1);
-    slots.give_back(&own, DEADLINES).await;
+    slots.give_back(&own, &DEADLINES).await;
     assert_eq!(held(&world).await, 0);
 }
 
@@ -311,7 +312,7 @@ async fn slots_are_given_back_however_often_others_are_ahead() {
     let world = World::with(&plan, &Plan::none());
     let (own, slots) = (bounded(5), slots(&world));
     drop(slots.permit(&own, LAST_START).await.unwrap());
-    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
+    let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     while poll(returned.as_mut()).is_pending() {
         world.clock.advance_to_next().expect("it waits for a while");
     }
@@ -352,7 +353,7 @@ async fn store_that_hangs_ends_giving_back_after_two_seconds() {
     let world = World::with(&plan, &Plan::none());
     let (own, slots) = (bounded(5), slots(&world));
     drop(slots.permit(&own, LAST_START).await.unwrap());
-    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
+    let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     assert!(poll(returned.as_mut()).is_pending());
     world.clock.advance(secs(2));
     assert!(poll(returned.as_mut()).is_ready());
@@ -367,16 +368,16 @@ async fn after_the_last_attempt_slots_are_given_back_without_a_wait() {
     let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
     let mut permits = futures_util::future::join_all(permits).await;
     permits.truncate(1);
-    world
-        .clock
-        .advance(DEADLINES.attempts() - Duration::from_millis(500));
-    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
+    let half = Duration::from_millis(500);
+    let deadlines = Deadlines {
+        began: Duration::ZERO,
+        end: SETTLING_TIME + half,
+    };
+    let mut returned = Box::pin(slots.give_back(&own, &deadlines));
     assert!(poll(returned.as_mut()).is_pending());
-    world.clock.advance(Duration::from_millis(500));
+    world.clock.advance(half);
     assert!(poll(returned.as_mut()).is_ready());
-    permits.clear();
-    slots.give_back(&own, DEADLINES).await;
-    assert_eq!(held(&world).await, 0);
+    assert_eq!(held(&world).await, 1);
 }
 
 #[tokio::test]
@@ -385,8 +386,10 @@ async fn giving_back_leaves_the_time_that_is_for_the_queue() {
     let world = World::with(&plan, &Plan::none());
     let (own, slots) = (bounded(5), slots(&world));
     drop(slots.permit(&own, LAST_START).await.unwrap());
-    world.clock.advance(DEADLINES.storing() - secs(1));
-    let mut returned = Box::pin(slots.give_back(&own, DEADLINES));
+    world
+        .clock
+        .advance(DEADLINES.storing().saturating_sub(secs(1)));
+    let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     assert!(poll(returned.as_mut()).is_pending());
     world.clock.advance(secs(1));
     assert!(poll(returned.as_mut()).is_ready());
@@ -432,12 +435,12 @@ async fn lease_that_is_still_under_way_loses_against_a_return() {
     let mut dropped = Box::pin(slots.permit(&own, LAST_START));
     assert!(poll(dropped.as_mut()).is_pending());
     drop(dropped);
-    slots.give_back(&own, DEADLINES).await;
+    slots.give_back(&own, &DEADLINES).await;
     let late = world.memory.put(KEY, "{}".into(), PutCondition::IfAbsent);
     assert_eq!(late.await.unwrap_err().kind, ErrorKind::PreconditionFailed);
     // It does so once.
     let before = calls(&world);
-    slots.give_back(&own, DEADLINES).await;
+    slots.give_back(&own, &DEADLINES).await;
     assert_eq!((calls(&world), held(&world).await), (before, 0));
 }
 
