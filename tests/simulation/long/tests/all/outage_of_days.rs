@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Timestamp;
-use posthaste_core::stored::{ResolvedLetters, layout};
+use posthaste_core::stored::{RecoveryMark, ResolvedLetters, layout};
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, LinkPath, Request, World, event};
 use serde_json::{Value, json};
@@ -221,7 +221,13 @@ impl Days {
     async fn marks(&self) -> usize {
         let state = self.world.local.state();
         let page = state.list(layout::RECOVERY, None, 100).await.unwrap();
-        page.objects.len()
+        let mut with_letters = 0;
+        for object in page.objects {
+            let mark = state.get(&object.key).await.unwrap().unwrap();
+            let mark = RecoveryMark::parse(&mark.bytes).unwrap();
+            with_letters += usize::from(!mark.is_empty());
+        }
+        with_letters
     }
 }
 
