@@ -208,7 +208,6 @@ SENTENCES = [
     ("known-limits", f"by count ({constant('REQUESTS_PER_INVOCATION_MAX'):,} messages)"),
     ("known-limits", f"late answers, up to {constant('LATE_ANSWERS_MAX')}, are"),
     ("known-limits", f"works alone for less than {constant('LOOKS_APART_MAX') // MINUTE} minutes is not counted"),
-    ("known-limits", f"wake works on the {constant('REPLAYS_MAX')} oldest open replays only"),
     ("known-limits", f"sends nothing to it until {constant('GONE_KEPT')} s after that answer"),
     ("known-limits", f"a request's {constant('HANDSHAKES_TIME_MAX')} seconds are over"),
     ("known-limits", f"After {WORDS[constant('HANDSHAKE_WINDOW') // MINUTE]} minutes the subscription reads as Failed"),

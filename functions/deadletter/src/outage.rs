@@ -5,6 +5,7 @@
 //! their object, so that only the mark and the notices are made the next time. A crash between the
 //! two brings the letters again, into a second object: at least once.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ impl<P: Ports> DeadLetters<P> {
             let error = &*error as &dyn Error;
             tracing::error!(
                 topic = %outage.topic, subscription = %outage.subscription,
-                letters = outage.letters, error,
+                letters = outage.count(None), error,
                 "dead letters of an outage not counted yet, recovery does not know of them"
             );
             return false;
@@ -66,20 +67,21 @@ impl<P: Ports> DeadLetters<P> {
     fn outage_of(&self, letters: &[LoadedLetter]) -> Option<OutageLetters> {
         let of_outage = || {
             let letters = letters.iter();
-            letters.filter(|read| read.letter.dead.outage_since.is_some())
+            letters.filter_map(|read| Some((read, read.letter.dead.outage_since?)))
         };
-        let since = of_outage().filter_map(|read| read.letter.dead.outage_since);
-        let outage_since = since.min()?;
         // The subscription may have been created again meanwhile.
-        let newest = of_outage().max_by_key(|read| read.letter.dead.delivery.published_at)?;
-        let delivery = &newest.letter.dead.delivery;
-        let events: usize = of_outage().map(|read| read.payloads.len()).sum();
+        let newest = of_outage().max_by_key(|(read, _)| read.letter.dead.delivery.published_at)?;
+        let delivery = &newest.0.letter.dead.delivery;
+        let mut outages = BTreeMap::new();
+        for (read, since) in of_outage() {
+            *outages.entry(since).or_default() += read.payloads.len() as u64;
+        }
         Some(OutageLetters {
             topic: delivery.topic.clone(),
             subscription: delivery.subscription.clone(),
             identity: delivery.identity,
-            outage_since,
-            letters: events as u64,
+            accepted_at: delivery.published_at,
+            outages,
             written_at: self.ports.clock.now(),
         })
     }
@@ -96,19 +98,21 @@ impl<P: Ports> DeadLetters<P> {
                 Err(error @ FormatError::Newer(_)) => return Err(MarkError::Newer(error)),
             };
             Ok(match outage.mark(found)? {
-                Some(mark) => Edit::Write(mark.render(), mark.letters == outage.letters),
-                None => Edit::Keep(false),
+                Some(mark) => {
+                    let is_new = mark.letters == outage.count(mark.cancelled_at);
+                    Edit::Write(mark.render(), is_new.then_some(mark.outage_since))
+                }
+                None => Edit::Keep(None),
             })
         });
-        let is_new = match updated.await {
+        let new_since = match updated.await {
             Ok(updated) => updated.answer,
             Err(UpdateError::Edit(error)) => return Err(error.into()),
             Err(error) => return Err(error.into()),
         };
-        if is_new {
+        if let Some(outage_since) = new_since {
             tracing::warn!(
-                topic = %outage.topic, subscription = %outage.subscription,
-                outage_since = %outage.outage_since,
+                topic = %outage.topic, subscription = %outage.subscription, %outage_since,
                 "dead letters of an outage are recovered once the endpoint is well"
             );
             if let Err(error) = signal_wake(state, self.ports.clock.now()).await {

@@ -33,7 +33,7 @@ use jobs::health_notices::look_at_health;
 use jobs::link_notices::look_at_links;
 use jobs::recovery::{MarkWalk, look_at_marks};
 use jobs::release::release;
-use jobs::replays::replay_all;
+use jobs::replays::{ReplayWalk, replay_all};
 use jobs::set_back::SetBack;
 use jobs::temporary::{Temporary, TemporaryRun};
 pub use posthaste_delivery_log::DeliveryLog;
@@ -70,6 +70,7 @@ pub struct Wake<P: Ports> {
     dead_letter_walk: DeadLetterWalk,
     resolved_walk: ResolvedWalk,
     mark_walk: MarkWalk,
+    replay_walk: ReplayWalk,
 }
 
 impl<P: Ports> Wake<P> {
@@ -84,6 +85,7 @@ impl<P: Ports> Wake<P> {
             dead_letter_walk: DeadLetterWalk::default(),
             resolved_walk: ResolvedWalk::default(),
             mark_walk: MarkWalk::default(),
+            replay_walk: ReplayWalk::default(),
         }
     }
 
@@ -247,7 +249,7 @@ impl<P: Ports> Wake<P> {
         let notices_topic = self.settings.notices_topic.as_ref();
         let permits = look_at_marks(run, &self.mark_walk, notices_topic).await;
         // Last: replayed events have waited already, and go on in the next run.
-        replay_all(run, &permits).await;
+        replay_all(run, &self.replay_walk, &permits).await;
         if self.deletes_payloads {
             clean_up(run).await;
             if let Some(kept) = self.settings.dead_letter_retention {

@@ -60,7 +60,9 @@ pub use lease::StoredLease;
 pub use letter_ending::{LetterEnd, LetterEnding, LetterReceiver};
 pub use pressure::{PRESSURE_KEY, StateError};
 pub use record_lease::{MergeCheckpoint, RecordLease};
-pub use recovery_mark::{ENDED_STANDS, LetterProbe, RECOVERY, RecoveryJob, RecoveryMark};
+pub use recovery_mark::{
+    ENDED_STANDS, LetterProbe, NewestOutage, PassedLetters, RECOVERY, RecoveryJob, RecoveryMark,
+};
 pub use refused_letters::RefusedLetters;
 pub use replay::{RecoveryOrigin, ReplayProgress, ReplayRecord};
 pub use replay_claim::ReplayClaim;

@@ -55,12 +55,20 @@ pub async fn letter_objects(
             ..LetterObjects::default()
         });
     }
+    letter_objects_under(bucket, selection, selection.prefix(), after).await
+}
+
+/// The next objects of a replay that names none, of those under this prefix, after this key.
+pub async fn letter_objects_under(
+    bucket: &impl ObjectStore,
+    selection: &Selection,
+    prefix: &str,
+    after: Option<&str>,
+) -> Result<LetterObjects, PortError> {
     let ListPage {
         objects,
         next_after,
-    } = bucket
-        .list(selection.prefix(), after, LIST_PAGE_MAX)
-        .await?;
+    } = bucket.list(prefix, after, LIST_PAGE_MAX).await?;
     let mut page = LetterObjects {
         next_after,
         ..LetterObjects::default()

@@ -152,7 +152,7 @@ async fn worker_without_a_slot_waits_for_a_second() {
     let mut waiting = Box::pin(second.permit(&own, LAST_START));
     assert!(poll(waiting.as_mut()).is_pending());
     drop(held);
-    first.give_back(&own, DEADLINES).await;
+    first.give_back(&own, &DEADLINES).await;
     world.clock.advance(Duration::from_millis(750));
     assert!(matches!(poll(waiting.as_mut()), Poll::Ready(Ok(_))));
 }

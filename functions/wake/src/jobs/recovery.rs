@@ -101,3 +101,6 @@ async fn look_at<P: Ports>(look: &mut Look<'_, P>, key: &str) -> Result<(), Repl
 fn is_raced(error: &ReplayError) -> bool {
     matches!(error, ReplayError::Store(error) if error.kind == ErrorKind::PreconditionFailed)
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,8 @@ mod walk;
 
 use std::error::Error;
 
+use parking_lot::Mutex;
 use posthaste_core::api::{ReplayReason, ReplaySource, ReplayState};
-use posthaste_core::model::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectMeta, ObjectStore, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
@@ -28,49 +28,79 @@ use left::{LeftReplay, left_replay};
 pub(super) use pick::{Chosen, pick};
 pub(super) use receiver::Receiver;
 pub(super) use records::{Job, ReplayError};
+use recovery::is_named;
 pub(super) use sender::send;
 pub(super) use walk::read;
 use walk::resume;
 
-/// Most replays that are looked at in one run.
-const REPLAYS_MAX: usize = 100;
+/// Most replays of one list.
+const REPLAYS_LISTED: usize = 100;
+
+/// The marker of the last replay that a run came to whose time was over before it had come to all:
+/// the next run goes on behind it, and then from the first one on.
+#[derive(Debug, Default)]
+pub(crate) struct ReplayWalk(Mutex<Option<String>>);
 
 /// Works on every replay that has not ended, while there is time.
 /// Those that nobody asked for go on where they have a permit.
-pub(crate) async fn replay_all<P: Ports>(run: Run<'_, P>, permits: &RecoveryPermits) {
-    ended::work(run, "replays", replay_open(run, permits)).await;
+pub(crate) async fn replay_all<P: Ports>(
+    run: Run<'_, P>,
+    walk: &ReplayWalk,
+    permits: &RecoveryPermits,
+) {
+    ended::work(run, "replays", replay_open(run, walk, permits)).await;
 }
 
 async fn replay_open<P: Ports>(
     run: Run<'_, P>,
+    walk: &ReplayWalk,
     permits: &RecoveryPermits,
 ) -> Result<(), PortError> {
-    let mut open = run
-        .ports
-        .state
-        .list(layout::REPLAYING, None, REPLAYS_MAX)
-        .await?
-        .objects;
-    rotate(&mut open, run.ports.clock.now());
-    for marker in open {
-        run.note_work();
-        if !run.has_time() {
-            break;
+    let first_after = walk.0.lock().clone();
+    let mut is_from_first = first_after.is_none();
+    let mut after = first_after.clone();
+    loop {
+        let store = &run.ports.state;
+        let page = store
+            .list(layout::REPLAYING, after.as_deref(), REPLAYS_LISTED)
+            .await?;
+        for marker in page.objects {
+            let is_behind = |first: &String| is_from_first && marker.key > *first;
+            if first_after.as_ref().is_some_and(is_behind) {
+                *walk.0.lock() = None;
+                return Ok(());
+            }
+            run.note_work();
+            if !run.has_time() {
+                return Ok(());
+            }
+            work_on(run, &marker, permits).await;
+            *walk.0.lock() = Some(marker.key);
         }
-        let id = marker
-            .key
-            .strip_prefix(layout::REPLAYING)
-            .unwrap_or_default();
-        let replayed = catch_panic(Box::pin(replay(run, id, &marker, permits))).await;
-        if let Err(error) = replayed.map_err(ReplayError::Panicked).flatten() {
-            tracing::error!(
-                replay_id = id,
-                error = &error as &dyn Error,
-                "a replay made no progress, the next run tries again"
-            );
+        after = page.next_after;
+        if after.is_none() {
+            if is_from_first {
+                *walk.0.lock() = None;
+                return Ok(());
+            }
+            is_from_first = true;
         }
     }
-    Ok(())
+}
+
+async fn work_on<P: Ports>(run: Run<'_, P>, marker: &ObjectMeta, permits: &RecoveryPermits) {
+    let id = marker
+        .key
+        .strip_prefix(layout::REPLAYING)
+        .unwrap_or_default();
+    let replayed = catch_panic(Box::pin(replay(run, id, marker, permits))).await;
+    if let Err(error) = replayed.map_err(ReplayError::Panicked).flatten() {
+        tracing::error!(
+            replay_id = id,
+            error = &error as &dyn Error,
+            "a replay made no progress, the next run tries again"
+        );
+    }
 }
 
 /// Works on one replay: looks whether it may go on, and how it ends.
@@ -161,8 +191,14 @@ async fn may_recover<P: Ports>(
             job.turn(ports, ReplayState::Waiting, outage).await?;
             Ok(false)
         }
-        // Its mark was not looked at in this run.
-        None => Ok(false),
+        // Its mark was not looked at in this run, or is none of its own any more.
+        None => {
+            if !is_named(ports, &job.record).await? {
+                job.turn(ports, ReplayState::Cancelled, None).await?;
+                close(&ports.state, &job.record.id).await?;
+            }
+            Ok(false)
+        }
     }
 }
 
@@ -174,31 +210,5 @@ async fn close(store: &impl ObjectStore, id: &str) -> Result<(), ReplayError> {
         .map_err(ReplayError::Store)
 }
 
-/// Puts another replay first every minute, so that one that takes all the time leaves some to the
-/// others.
-fn rotate(open: &mut [ObjectMeta], now: Timestamp) {
-    let count = u64::try_from(open.len().max(1)).unwrap_or(1);
-    let first = usize::try_from(now.minute() % count).unwrap_or(0);
-    open.rotate_left(first);
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_replay_comes_first_every_minute() {
-        let first = |minute: u64| {
-            let meta = |id: &str| ObjectMeta {
-                key: id.to_owned(),
-                size: 0,
-                modified_at: Timestamp::EPOCH,
-            };
-            let mut open = ["a", "b", "c"].map(meta);
-            rotate(&mut open, Timestamp::from_millis(minute * 60_000));
-            open[0].key.clone()
-        };
-        assert_eq!([0, 1, 2, 3].map(first), ["a", "b", "c", "a"]);
-        rotate(&mut [], Timestamp::EPOCH);
-    }
-}
+mod tests;

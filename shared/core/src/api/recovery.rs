@@ -122,8 +122,8 @@ mod tests {
             topic: TopicName::parse("orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),
             identity: None,
-            outage_since: START,
-            letters: 5_000,
+            accepted_at: START,
+            outages: [(START, 5_000)].into(),
             written_at: START,
         };
         letters.mark(None).unwrap().unwrap()

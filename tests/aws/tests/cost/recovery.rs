@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::release::recovery::OutageLetters;
-use posthaste_core::stored::layout;
+use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::Clock;
 use serde_json::json;
 
@@ -66,8 +66,8 @@ async fn recovery_of_a_thousand_letters_asks_for_so_much() {
         topic: topic.clone(),
         subscription: subscription.clone(),
         identity: Some(identity()),
-        outage_since: began,
-        letters: (OBJECTS * LETTERS_OF_OBJECT) as u64,
+        accepted_at: began,
+        outages: [(began, (OBJECTS * LETTERS_OF_OBJECT) as u64)].into(),
         written_at: began,
     };
     let mark = outage.mark(None).unwrap().unwrap();
@@ -79,7 +79,8 @@ async fn recovery_of_a_thousand_letters_asks_for_so_much() {
         world.deliver_all().await;
     }
     assert_eq!(world.take_delivered(), OBJECTS * LETTERS_OF_OBJECT);
-    assert!(world.object(&key).is_none(), "the mark has ended");
+    let rests = RecoveryMark::parse(&world.object(&key).unwrap()).unwrap();
+    assert!(rests.is_empty() && rests.job.is_none(), "{rests:?}");
     let Requests {
         sends, puts, gets, ..
     } = world.bill.wake;

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::attempt::{DeadLetterReason, SendFailure};
 use posthaste_core::circuit::Target;
+use posthaste_core::model::{DeadLetter, Delivery, Payload};
+use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_core::stored::{RecoveryMark, ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, LinkPath, Request, World, event};
-use posthaste_testkit::records::{subscription_name, topic_name};
+use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -93,6 +95,12 @@ async fn mark(world: &World) -> Option<RecoveryMark> {
     mark.filter(|mark| !mark.is_empty() || mark.cancelled_at.is_some())
 }
 
+/// Whether nothing is left to recover. The mark stays for a while.
+async fn has_recovered(world: &World) -> bool {
+    let mark = mark(world).await;
+    mark.is_none_or(|mark| mark.is_empty() && mark.job.is_none())
+}
+
 /// The replays that were begun, the oldest first.
 async fn replays(world: &World) -> Vec<ReplayRecord> {
     let page = world.local.state().list(layout::REPLAYS, None, 100).await;
@@ -158,7 +166,7 @@ async fn what_an_outage_gave_up_arrives_under_one_id() {
     let by_id: BTreeSet<_> = attempted.map(|it| (id_of(it), webhook_id(it))).collect();
     assert_eq!(by_id.len(), arrived.len(), "{by_id:?}");
     assert_eq!(unresolved(&world).await, BTreeMap::new());
-    assert_eq!(mark(&world).await, None);
+    assert!(has_recovered(&world).await);
     let replays = replays(&world).await;
     assert!(!replays.is_empty());
     assert!(
@@ -167,6 +175,59 @@ async fn what_an_outage_gave_up_arrives_under_one_id() {
             .all(|replay| replay.state == ReplayState::Done),
         "{replays:?}"
     );
+}
+
+/// An event whose attempt failed in the outage is given up hours after its recovery. What that sent
+/// may be on its way still: it is not sent again.
+#[tokio::test]
+async fn letter_that_comes_after_the_recovery_is_recovered_alone() {
+    let world = world(json!({})).await;
+    let ids = ids("", 30);
+    outage(&world, &ids).await;
+    let marked = mark(&world).await.unwrap();
+    assert!(marked.probes.len() > 1, "{marked:?}");
+    recover(&world).await;
+    pass(&world, MINUTE, 15 * MINUTE).await;
+    assert!(has_recovered(&world).await);
+    assert!(
+        !unresolved(&world).await.is_empty(),
+        "probes are on their way"
+    );
+    let names = (topic_name("orders"), subscription_name("billing"));
+    let payload = Payload::Inline(event("late").into());
+    let late = DeadLetter {
+        reason: DeadLetterReason::TimeToLiveExceeded,
+        delivery: Delivery {
+            attempts: 5,
+            identity: Some(world.identity()),
+            ..delivery(names, "late", [payload], world.clock.now())
+        },
+        storage: None,
+        object: None,
+        dropped: false,
+        outage_since: Some(marked.outage_since),
+    };
+    world
+        .send(QueueName::DeadLetters, render_dead_letter(&late))
+        .await;
+    world.bury().await;
+    assert_eq!(mark(&world).await.unwrap().letters, 1);
+    recover(&world).await;
+    probes_arrive(&world).await;
+    let requests = world.endpoint.take();
+    let arrived: BTreeSet<_> = requests.iter().map(id_of).collect();
+    assert_eq!(requests.len(), arrived.len(), "each event once");
+    assert!(arrived.contains("late"));
+    assert_eq!(arrived.len(), ids.len() + 1);
+    let queued: Vec<_> = replays(&world)
+        .await
+        .iter()
+        .map(|it| it.progress.queued)
+        .collect();
+    assert_eq!(queued.last(), Some(&1), "{queued:?}");
+    // The mark is deleted once nothing of its outage is on its way.
+    pass(&world, HOUR, 2 * DAY).await;
+    assert_eq!(mark(&world).await, None);
 }
 
 /// Events that were held in an outage wait for their turn when it is over, here because an operator
@@ -220,6 +281,7 @@ async fn backlog_of_an_outage_that_expires_after_it_is_recovered() {
     arrived.sort_by_key(|id| id.parse::<usize>().unwrap());
     assert_eq!(arrived, ids);
     assert_eq!(unresolved(&world).await, BTreeMap::new());
+    assert!(has_recovered(&world).await);
 }
 
 #[tokio::test]
@@ -274,7 +336,7 @@ async fn second_outage_rests_the_replay_and_is_recovered_too() {
     recover(&world).await;
     probes_arrive(&world).await;
     assert_eq!(unresolved(&world).await, BTreeMap::new());
-    assert_eq!(mark(&world).await, None);
+    assert!(has_recovered(&world).await);
     let all = replays(&world).await;
     assert!(all.iter().all(|replay| replay.state == ReplayState::Done));
     assert!(all.len() >= 2, "{all:?}");

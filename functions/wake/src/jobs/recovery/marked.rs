@@ -1,9 +1,13 @@
 //! A mark, and the version that it has. Every write is on condition that nobody else wrote it since.
 
-use posthaste_core::stored::RecoveryMark;
-use posthaste_ports::{ETag, ObjectStore, Ports, PutCondition};
+use std::sync::Arc;
 
-use crate::jobs::replays::ReplayError;
+use posthaste_core::model::Topic;
+use posthaste_core::stored::{LetterProbe, RecoveryMark};
+use posthaste_ports::{ETag, ObjectStore, Ports, PutCondition};
+use posthaste_services::{Edit, update};
+
+use crate::jobs::replays::{Receiver, ReplayError};
 use crate::ports::WakePorts;
 
 /// A mark, and the version that it has.
@@ -30,6 +34,64 @@ impl Marked {
             key: key.to_owned(),
             etag: object.etag,
         }))
+    }
+
+    /// The subscription of the mark, if it is still the creation that its letters were accepted for.
+    pub(super) async fn receiver<P: Ports>(
+        &self,
+        ports: &WakePorts<P>,
+    ) -> Result<Option<Receiver>, ReplayError> {
+        let mark = &self.mark;
+        let own = |topic: Option<Arc<Topic>>| {
+            let topic = topic?;
+            let subscription = topic.subscription(&mark.subscription)?.clone();
+            let is_own = subscription.created.accepted(mark.identity, mark.last_at);
+            is_own.then_some(Receiver {
+                topic,
+                subscription,
+            })
+        };
+        Receiver::find_by(ports, &mark.topic, own).await
+    }
+
+    /// Looks again before an effect that rests on the mark. Answers whether the mark still says what
+    /// the step was taken from: deadletter may have counted more letters meanwhile.
+    pub(super) async fn look_again<P: Ports>(
+        &mut self,
+        ports: &WakePorts<P>,
+    ) -> Result<bool, ReplayError> {
+        let Some(found) = Self::load(ports, &self.key).await? else {
+            return Ok(false);
+        };
+        let counted = RecoveryMark {
+            accepted_at: self.mark.accepted_at,
+            outage_since: self.mark.outage_since,
+            from: self.mark.from,
+            last_at: self.mark.last_at,
+            letters: self.mark.letters,
+            newest: self.mark.newest,
+            ..found.mark.clone()
+        };
+        let is_same = counted == self.mark && !found.mark.is_empty();
+        *self = found;
+        Ok(is_same)
+    }
+
+    /// Writes that a letter was sent as a probe, whoever else writes the mark meanwhile.
+    pub(super) async fn note_probe<P: Ports>(
+        &self,
+        ports: &WakePorts<P>,
+        probe: &LetterProbe,
+    ) -> Result<(), ReplayError> {
+        let noted = update(&ports.state, &self.key, |found| {
+            let Some(object) = found else {
+                return Ok(Edit::Keep(()));
+            };
+            let mark = RecoveryMark::parse(&object.bytes)?.probed(probe.clone());
+            Ok(Edit::Write(mark.render(), ()))
+        });
+        noted.await.map_err(ReplayError::Probe)?;
+        Ok(())
     }
 
     /// Writes the mark, if it differs from what is stored.

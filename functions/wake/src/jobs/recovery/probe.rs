@@ -1,20 +1,21 @@
 //! One letter as the probe of an endpoint that is not well, where nothing else waits for it. It
 //! does not count as a recovery: whether the endpoint is well is no fault of the event's.
 
-use posthaste_core::model::LetterPlace;
+use posthaste_core::model::{LetterPlace, Timestamp};
 use posthaste_core::release::recovery::RecoveryRules;
 use posthaste_core::release::{Pace, Replay, Selection, Sendable};
-use posthaste_core::stored::{LetterProbe, RecoveryJob, RecoveryMark, ReplayProgress, layout};
+use posthaste_core::stored::{LetterProbe, RecoveryJob, ReplayProgress, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
-use posthaste_services::replay::{LetterObject, letter_objects};
+use posthaste_services::replay::{LetterObject, letter_objects_under};
 
 use super::look::Look;
 use super::marked::Marked;
 use crate::jobs::replays::{Chosen, Job, Receiver, ReplayError, pick, read, send};
 use crate::jobs::standing::holds_deliveries;
 
-/// Most pages of objects that are listed for one probe.
-const PAGES_MAX: usize = 10;
+/// Most pages of objects that are listed for one probe: one of each day of the longest
+/// `recovery.within`, and some more.
+const PAGES_MAX: usize = 40;
 
 /// Most objects that are read for one probe. If none of them has a letter that is left, another
 /// part of the list is read a minute later.
@@ -37,7 +38,7 @@ pub(super) async fn probe<P: Ports>(
     if is_held.map_err(ReplayError::Store)? {
         return Ok(());
     }
-    let Some(probe) = send_letter(look, &marked.mark, to, open).await? else {
+    let Some(probe) = send_letter(look, marked, to, open).await? else {
         return Ok(());
     };
     look.probed.insert(link);
@@ -46,17 +47,26 @@ pub(super) async fn probe<P: Ports>(
         object = probe.letter.object, index = probe.letter.index,
         "a dead letter is sent to find out whether the endpoint is well"
     );
-    let probed = marked.mark.clone().probed(probe);
-    marked.save(look.run.ports, probed).await
+    marked.note_probe(look.run.ports, &probe).await
+}
+
+/// Whether a subscription that is looked up again takes the letter that was chosen for it.
+fn takes_the_same(again: &Receiver, chosen_for: &Receiver) -> bool {
+    let (again_of, of) = (&again.subscription, &chosen_for.subscription);
+    again.is_active()
+        && again_of.recovery == of.recovery
+        && again_of.endpoint.link() == of.endpoint.link()
+        && again_of.delivery_schema == of.delivery_schema
 }
 
 async fn send_letter<P: Ports>(
     look: &Look<'_, P>,
-    mark: &RecoveryMark,
+    marked: &mut Marked,
     to: &Receiver,
     open: Option<&mut Job>,
 ) -> Result<Option<LetterProbe>, ReplayError> {
     let ports = look.run.ports;
+    let mark = &marked.mark;
     let now = ports.clock.now();
     let policy = to.subscription.recovery;
     let job = RecoveryJob {
@@ -94,6 +104,14 @@ async fn send_letter<P: Ports>(
     {
         return Ok(None);
     }
+    // And so may what the letter was chosen for.
+    let again = marked.receiver(ports).await?;
+    let Some(to) = again.filter(|again| takes_the_same(again, to)) else {
+        return Ok(None);
+    };
+    if !marked.look_again(ports).await? {
+        return Ok(None);
+    }
     let replay = Replay {
         id: &job.id,
         subscription: &to.subscription,
@@ -124,7 +142,7 @@ async fn find_letter<P: Ports>(
     to: &Receiver,
     progress: &ReplayProgress,
 ) -> Result<Option<(String, Sendable)>, ReplayError> {
-    let objects = objects_of(look, selection, progress.after.clone()).await?;
+    let objects = objects_of(look, selection, rules, progress.after.as_deref()).await?;
     let chosen = Chosen {
         selection,
         recovery: Some(rules),
@@ -149,20 +167,36 @@ async fn find_letter<P: Ports>(
     Ok(None)
 }
 
+/// Objects of some days, from any day on: as many as are read for one probe, if there are.
 async fn objects_of<P: Ports>(
     look: &Look<'_, P>,
     selection: &Selection,
-    mut after: Option<String>,
+    rules: &RecoveryRules,
+    after: Option<&str>,
 ) -> Result<Vec<LetterObject>, ReplayError> {
+    let bucket = &look.run.ports.dead_letters;
+    // What was written before is too old.
+    let within_ms = u64::try_from(rules.within.as_millis()).unwrap_or(u64::MAX);
+    let since = rules.now.as_millis().saturating_sub(within_ms);
+    let mut days = selection.prefixes_of_days(Timestamp::from_millis(since));
+    let begin = drawn(look, days.len());
+    days.rotate_left(begin);
     let mut objects = Vec::new();
-    for _ in 0..PAGES_MAX {
-        let bucket = &look.run.ports.dead_letters;
-        let page = letter_objects(bucket, selection, after.as_deref()).await;
-        let page = page.map_err(ReplayError::List)?;
-        objects.extend(page.objects);
-        after = page.next_after;
-        if after.is_none() {
-            break;
+    let mut pages = 0;
+    for day in days {
+        let mut after = after.map(str::to_owned);
+        loop {
+            if objects.len() >= READS_MAX || pages == PAGES_MAX {
+                return Ok(objects);
+            }
+            let page = letter_objects_under(bucket, selection, &day, after.as_deref()).await;
+            let page = page.map_err(ReplayError::List)?;
+            pages += 1;
+            objects.extend(page.objects);
+            after = page.next_after;
+            if after.is_none() {
+                break;
+            }
         }
     }
     Ok(objects)

@@ -1,9 +1,7 @@
 //! A mark in one run: what is known of it, and the effects of its next step. What is read here before
 //! a wait is read again by the replay itself before it sends.
 
-use std::sync::Arc;
-
-use posthaste_core::model::{Subscription, Topic};
+use posthaste_core::model::Subscription;
 use posthaste_core::release::recovery::{RecoveryFacts, RecoveryStep};
 use posthaste_core::stored::{RecoveryJob, RecoveryMark, ReplayRecord, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
@@ -16,7 +14,6 @@ use super::probe::probe;
 use crate::jobs::recovery_permits::RecoveryPermit;
 use crate::jobs::replays::{Job, Receiver, ReplayError};
 use crate::jobs::standing::{Standing, standing};
-use crate::ports::WakePorts;
 
 /// Takes the next step of a mark.
 pub(super) async fn step<P: Ports>(
@@ -24,9 +21,9 @@ pub(super) async fn step<P: Ports>(
     mut marked: Marked,
 ) -> Result<(), ReplayError> {
     let ports = look.run.ports;
-    let to = receiver(ports, &marked.mark).await?;
+    let to = marked.receiver(ports).await?;
     let standing = match &to {
-        Some(to) if to.is_active() => {
+        Some(to) if to.is_active() && !marked.mark.is_empty() => {
             let Receiver { subscription, .. } = to;
             Box::pin(standing(ports, &look.book, subscription)).await
         }
@@ -48,7 +45,12 @@ pub(super) async fn step<P: Ports>(
     if step != RecoveryStep::Idle {
         look.run.note_work();
     }
+    let has_recovered = mark.is_empty() && !marked.mark.is_empty();
+    let (letters, may_run) = (marked.mark.letters, mark.may_run(&facts));
     marked.save(ports, mark).await?;
+    if has_recovered || step == RecoveryStep::Ends && letters > 0 {
+        tell_end(&marked.mark, letters);
+    }
     if step == RecoveryStep::Ends {
         return end(look, &marked).await;
     }
@@ -62,9 +64,22 @@ pub(super) async fn step<P: Ports>(
             probe(look, &mut marked, &to, job.as_mut()).await?;
             None
         }
-        RecoveryStep::Begins => Some(begin(look, &mut marked, &to).await?),
+        RecoveryStep::Begins => {
+            let begun = begin(look, &mut marked, &to).await?;
+            permit_run(look, &marked);
+            Some(begun)
+        }
         RecoveryStep::Opens => match marked.mark.job.clone() {
-            Some(job) => Some(open(look, &mut marked, &job, &to).await?),
+            Some(job) => {
+                let opened = open(look, &mut marked, &job, &to).await?;
+                // The endpoint may be down again since the run that was cut.
+                if may_run {
+                    permit_run(look, &marked);
+                } else {
+                    permit(look, &marked, RecoveryPermit::Rests);
+                }
+                may_run.then_some(opened)
+            }
             None => None,
         },
         RecoveryStep::Runs => {
@@ -97,7 +112,7 @@ fn permit_run<P: Ports>(look: &mut Look<'_, P>, marked: &Marked) {
 /// Names a replay in the mark, and then opens it: a run that is cut in between leaves the same
 /// replay to the next.
 async fn begin<P: Ports>(
-    look: &mut Look<'_, P>,
+    look: &Look<'_, P>,
     marked: &mut Marked,
     to: &Receiver,
 ) -> Result<ReplayRecord, ReplayError> {
@@ -124,7 +139,7 @@ async fn begin<P: Ports>(
 /// Opens the replay that the mark names. Where another recovery of the subscription is open,
 /// because its mark was lost, the mark names that one.
 async fn open<P: Ports>(
-    look: &mut Look<'_, P>,
+    look: &Look<'_, P>,
     marked: &mut Marked,
     job: &RecoveryJob,
     to: &Receiver,
@@ -150,20 +165,21 @@ async fn open<P: Ports>(
         };
         marked.save(ports, named).await?;
     }
-    permit_run(look, marked);
     Ok(opened)
 }
 
 /// Deletes a mark that says that it has ended.
 async fn end<P: Ports>(look: &Look<'_, P>, marked: &Marked) -> Result<(), ReplayError> {
-    let mark = &marked.mark;
-    tracing::info!(
-        topic = %mark.topic, subscription = %mark.subscription,
-        outage_since = %mark.outage_since, letters = mark.letters,
-        "the recovery of an outage has ended"
-    );
     let deleted = look.run.ports.state.delete(&marked.key).await;
     deleted.map_err(ReplayError::Store)
+}
+
+fn tell_end(mark: &RecoveryMark, letters: u64) {
+    tracing::info!(
+        topic = %mark.topic, subscription = %mark.subscription,
+        outage_since = %mark.outage_since, letters,
+        "the recovery of an outage has ended"
+    );
 }
 
 fn job_of(opened: &ReplayRecord) -> RecoveryJob {
@@ -171,21 +187,4 @@ fn job_of(opened: &ReplayRecord) -> RecoveryJob {
         id: opened.id.clone(),
         created_at: opened.created_at,
     }
-}
-
-/// The subscription of a mark, if it is still the creation that its letters were accepted for.
-async fn receiver<P: Ports>(
-    ports: &WakePorts<P>,
-    mark: &RecoveryMark,
-) -> Result<Option<Receiver>, ReplayError> {
-    let own = |topic: Option<Arc<Topic>>| {
-        let topic = topic?;
-        let subscription = topic.subscription(&mark.subscription)?.clone();
-        let is_own = subscription.created.accepted(mark.identity, mark.last_at);
-        is_own.then_some(Receiver {
-            topic,
-            subscription,
-        })
-    };
-    Receiver::find_by(ports, &mark.topic, own).await
 }

@@ -10,7 +10,9 @@ use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_delivery_log::LogError;
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Ports, PutCondition, Revalidated};
 use posthaste_services::catch_panic::Panicked;
-use posthaste_services::{HealthError, NoticeError, OpenReplayError, RegistryError, get_newer};
+use posthaste_services::{
+    HealthError, NoticeError, OpenReplayError, RegistryError, UpdateError, get_newer,
+};
 
 use crate::ports::WakePorts;
 
@@ -39,6 +41,8 @@ pub(in crate::jobs) enum ReplayError {
     Send(#[source] PortError),
     #[error("failed to understand the mark of an outage")]
     Mark(#[source] FormatError),
+    #[error("failed to note a letter that was sent as a probe")]
+    Probe(#[source] UpdateError<FormatError>),
     #[error("failed to read the book of health")]
     Health(#[source] HealthError),
     #[error("failed to send the notice of a recovery")]

@@ -3,12 +3,12 @@
 use posthaste_core::model::{Subscription, Timestamp};
 use posthaste_core::release::recovery::RecoveryRules;
 use posthaste_core::release::recovery_room;
-use posthaste_core::stored::RecoveryOrigin;
-use posthaste_core::stored::layout;
-use posthaste_ports::Ports;
+use posthaste_core::stored::{RecoveryMark, RecoveryOrigin, ReplayRecord, layout};
+use posthaste_ports::{ObjectStore, Ports};
 
 use super::records::ReplayError;
 use crate::jobs::standing::holds_deliveries;
+use crate::ports::WakePorts;
 use crate::run::Run;
 
 /// Which letters are recovered, by the subscription as it is now.
@@ -23,6 +23,22 @@ pub(super) fn rules(
         on_its_way: origin.on_its_way.clone(),
         now,
     }
+}
+
+/// Whether the mark of its subscription names a replay. A mark names its replay before that is
+/// written, so one that no mark names was replaced: it would never be permitted to go on.
+pub(super) async fn is_named<P: Ports>(
+    ports: &WakePorts<P>,
+    record: &ReplayRecord,
+) -> Result<bool, ReplayError> {
+    let key = layout::recovery_mark(&record.topic, &record.subscription);
+    let found = ports.state.get(&key).await.map_err(ReplayError::Store)?;
+    let Some(object) = found else {
+        return Ok(false);
+    };
+    let mark = RecoveryMark::parse(&object.bytes).map_err(ReplayError::Mark)?;
+    let named = mark.job.filter(|_| mark.ended_at.is_none());
+    Ok(named.is_some_and(|job| job.id == record.id))
 }
 
 /// The number of events that may be sent in this run: what has been accepted since goes first, and

@@ -37,6 +37,10 @@ const OBJECT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Runs in which an object that cannot be read is tried before it counts as failed.
 const READS_MAX: u32 = 5;
 
+/// The same where nobody asked for the replay, and nobody may look at what became of it: the runs
+/// of a day. One object takes them, so that a store that is out of reach for days costs few.
+const READS_OF_RECOVERY_MAX: u32 = 24 * 60;
+
 /// One replay in one run.
 struct Walk<'a, P: Ports> {
     run: Run<'a, P>,
@@ -193,10 +197,11 @@ impl<P: Ports> Walk<'_, P> {
         let progress = &mut record.progress;
         let letters = match read {
             Ok(letters) => letters,
-            Err(error) if !is_lasting(&error) && progress.try_again(key) < READS_MAX => {
-                return Err(ReplayError::Read(error));
-            }
             Err(error) => {
+                let reads_max = reads_max(&error, record.recovery.is_some());
+                if progress.try_again(key) < reads_max {
+                    return Err(ReplayError::Read(error));
+                }
                 fail(progress, key, &error);
                 return Ok(());
             }
@@ -289,6 +294,17 @@ fn fail(progress: &mut ReplayProgress, key: &str, error: &dyn Error) {
     progress.finish(key);
 }
 
+/// The runs in which an object is tried that cannot be read for this error.
+fn reads_max(error: &PortError, is_recovery: bool) -> u32 {
+    match (is_lasting(error), is_recovery) {
+        // The permission is missing, or that for the key of the objects: somebody mends that.
+        (true, true) if error.kind == ErrorKind::Denied => READS_OF_RECOVERY_MAX,
+        (true, _) => 1,
+        (false, true) => READS_OF_RECOVERY_MAX,
+        (false, false) => READS_MAX,
+    }
+}
+
 /// Tells whether a store will answer no better in a minute.
 pub(super) fn is_lasting(error: &PortError) -> bool {
     matches!(
@@ -309,11 +325,11 @@ fn size(object: &LetterObject) -> usize {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use posthaste_core::api::LeftOutReason;
+    use posthaste_core::api::{IsoTimestamp, LeftOutReason, RecoveredOutage};
     use posthaste_core::attempt::DeadLetterReason;
-    use posthaste_core::model::{Created, DeadLetter, Payload};
+    use posthaste_core::model::{Created, DeadLetter, Payload, Timestamp};
     use posthaste_core::stored::dead_letter::record;
-    use posthaste_core::stored::{Gathered, ReplayRecord, layout};
+    use posthaste_core::stored::{Gathered, RecoveryOrigin, ReplayRecord, layout};
     use posthaste_testkit::records::{delivery, subscription_name, topic_name};
     use posthaste_testkit::{Fault, Operation, Plan};
     use serde_json::{Value, json};
@@ -503,6 +519,72 @@ mod tests {
             assert_eq!(counts(&record), (ReplayState::Waiting, [0, 0, 0]));
         }
         let (ended, record) = run(&kit, 100).await;
+        ended.unwrap();
+        assert_eq!(counts(&record), (ReplayState::Done, [0, 0, 1]));
+    }
+
+    /// The same, of a replay that nobody asked for.
+    async fn recover(kit: &Kit, tried: u32) -> (Result<(), ReplayError>, ReplayRecord) {
+        let begun = kit.store.keys(layout::REPLAYS).is_empty();
+        run_around(kit, 100, |record| {
+            if begun {
+                let origin = RecoveryOrigin {
+                    outage: RecoveredOutage {
+                        outage_since: IsoTimestamp(Timestamp::EPOCH),
+                    },
+                    cancelled_at: None,
+                    on_its_way: Vec::new(),
+                    ramp_from: Timestamp::EPOCH,
+                };
+                *record = record.clone().of_recovery(origin);
+                let key = kit.store.keys("ORDERS/").remove(0);
+                (0..tried).for_each(|_| {
+                    record.progress.try_again(&key);
+                });
+            }
+        })
+        .await
+    }
+
+    /// Reads of this kind of error, until the plan is switched off.
+    fn unreadable(kind: ErrorKind) -> Plan {
+        Plan::by(move |effect| {
+            let is_hit = effect.operation == Operation::Get && effect.key.ends_with("a.json");
+            is_hit.then_some(Fault::Before(kind))
+        })
+    }
+
+    #[tokio::test]
+    async fn recovery_waits_for_letters_that_are_denied_or_late() {
+        for kind in [ErrorKind::Denied, ErrorKind::TimedOut] {
+            let plan = unreadable(kind);
+            let kit = Kit::with(&plan, &Plan::none());
+            dead_letters(&kit, "a", 2);
+            // The first run finds that the record was written since, and ends.
+            recover(&kit, 0).await.0.unwrap();
+            for _ in 0..2 * READS_MAX {
+                let (ended, record) = recover(&kit, 0).await;
+                assert!(matches!(ended, Err(ReplayError::Read(_))), "{ended:?}");
+                assert_eq!(record.reason, Some(ReplayReason::Unavailable));
+                assert_eq!(counts(&record), (ReplayState::Waiting, [0, 0, 0]));
+            }
+            plan.switch(false);
+            let (ended, record) = recover(&kit, 0).await;
+            ended.unwrap();
+            assert_eq!(record.state, ReplayState::Done);
+            assert_eq!(record.progress.failed, 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn recovery_passes_an_object_that_is_not_read_for_a_day() {
+        let kit = Kit::with(&unreadable(ErrorKind::Denied), &Plan::none());
+        dead_letters(&kit, "a", 2);
+        recover(&kit, READS_OF_RECOVERY_MAX - 2).await.0.unwrap();
+        let (ended, record) = recover(&kit, 0).await;
+        assert!(matches!(ended, Err(ReplayError::Read(_))), "{ended:?}");
+        assert_eq!(record.state, ReplayState::Waiting);
+        let (ended, record) = recover(&kit, 0).await;
         ended.unwrap();
         assert_eq!(counts(&record), (ReplayState::Done, [0, 0, 1]));
     }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use super::letters::hour_of;
 use crate::api::{IsoTimestamp, RecoveredOutage, ReplayReason, ReplayRequest, ReplayState};
 use crate::model::{Created, LetterPlace, RecoveryPolicy, Timestamp, WrittenTime};
 use crate::stored::{
-    ENDED_STANDS, LetterProbe, RecoveryJob, RecoveryMark, RecoveryOrigin, ReplayRecord,
+    ENDED_STANDS, LetterProbe, PassedLetters, RecoveryJob, RecoveryMark, RecoveryOrigin,
+    ReplayRecord,
 };
 
 /// The time without new letters after which a replay begins, so that one replay has all of them:
@@ -18,9 +20,9 @@ const QUIET_WAIT_MAX: Duration = Duration::from_mins(30);
 /// The time after which another letter is sent as a probe, if the last one came to nothing.
 const PROBE_AGAIN_AFTER: Duration = Duration::from_mins(30);
 
-/// The time for which a letter that was sent as a probe may be on its way: as long as an event
-/// lives, which is given up after its last wait of 12 hours, and until its new letter is written.
-const PROBE_UNDER_WAY: Duration = Duration::from_mins((24 + 12) * 60 + 30);
+/// The time for which a letter that was sent again may be on its way: as long as an event lives,
+/// which is given up after its last wait of 12 hours, and until its new letter is written.
+const UNDER_WAY: Duration = Duration::from_mins((24 + 12) * 60 + 30);
 
 /// The time within which the record of a replay follows the mark that names it.
 const RECORD_FOLLOWS_WITHIN: Duration = Duration::from_hours(1);
@@ -64,8 +66,7 @@ pub enum RecoveryStep {
 }
 
 impl RecoveryMark {
-    /// Whether it has no letters: an operator has cancelled their recovery, or they were sent, and
-    /// some are on their way as probes.
+    /// Whether it has no letters: they are recovered, or an operator has cancelled that.
     pub fn is_empty(&self) -> bool {
         self.letters == 0
     }
@@ -90,9 +91,8 @@ impl RecoveryMark {
             return self.step_of_job(policy, facts);
         }
         if self.is_empty() {
-            let is_over = self.cancelled_at.is_none_or(|at| now >= at + policy.within);
             self.well_since = None;
-            return if is_over && self.letters_on_their_way(now).is_empty() {
+            return if self.is_over(policy, now) {
                 self.ending(now)
             } else {
                 (self, RecoveryStep::Idle)
@@ -129,31 +129,33 @@ impl RecoveryMark {
             return (self, RecoveryStep::Waits);
         };
         let Some(record) = facts.job else {
+            // One whose record never came, or was deleted, has passed no letters that are known.
             return if now < job.created_at + RECORD_FOLLOWS_WITHIN {
                 (self, RecoveryStep::Opens)
             } else {
-                self.after_job(&job, 0, now)
+                self.without_job(0)
             };
         };
         match record.state {
             ReplayState::Cancelled if record.reason == Some(ReplayReason::Requested) => {
                 let cancelled = self.cancelled(record.updated_at);
-                let is_over = now >= record.updated_at + policy.within;
-                if is_over {
+                if !cancelled.is_empty() {
+                    (cancelled, RecoveryStep::Waits)
+                } else if cancelled.is_over(policy, now) {
                     cancelled.ending(now)
                 } else {
                     (cancelled, RecoveryStep::Idle)
                 }
             }
-            ReplayState::Done | ReplayState::Failed | ReplayState::Cancelled => {
+            // The subscription recovers all the same: what ended the replay is over.
+            ReplayState::Cancelled => self.without_job(record.progress.queued),
+            ReplayState::Done | ReplayState::Failed => {
                 self.after_job(&job, record.progress.queued, now)
             }
             ReplayState::Running | ReplayState::Waiting | ReplayState::Unknown => {
-                let since = self.well_since;
-                let may_run = since.is_some_and(|since| now >= since + facts.recover_after);
-                let step = if may_run {
+                let step = if self.may_run(facts) {
                     RecoveryStep::Runs
-                } else if since.is_none() && self.is_to_probe(facts) {
+                } else if self.well_since.is_none() && self.is_to_probe(facts) {
                     RecoveryStep::Probes
                 } else {
                     RecoveryStep::Rests
@@ -163,25 +165,56 @@ impl RecoveryMark {
         }
     }
 
-    /// The mark whose replay has ended. Letters that were written since it began are left to
-    /// another one.
-    fn after_job(self, job: &RecoveryJob, queued: u64, now: Timestamp) -> (Self, RecoveryStep) {
-        if self.last_at + QUIET <= job.created_at {
-            // A letter that is on its way as a probe may be given up in hours, and begin the mark anew:
-            // the others that are on their way would be sent once more.
-            let is_over = self.cancelled_at.is_none() && self.letters_on_their_way(now).is_empty();
-            return if is_over {
-                self.ending(now)
-            } else {
-                (self.emptied(), RecoveryStep::Idle)
-            };
-        }
-        let after = Self {
+    /// Whether its replay sends letters: the endpoint has been well for long enough.
+    pub fn may_run(&self, facts: &RecoveryFacts<'_>) -> bool {
+        let since = self.well_since;
+        since.is_some_and(|since| facts.now >= since + facts.recover_after)
+    }
+
+    /// Whether a mark without letters says nothing any more that holds: how far a replay has come,
+    /// while that is on its way, and what was cancelled, while such letters may come.
+    fn is_over(&self, policy: RecoveryPolicy, now: Timestamp) -> bool {
+        let passed = self.passed.map(|passed| passed.at + UNDER_WAY);
+        let cancelled = self.cancelled_at.map(|at| at + policy.within);
+        passed.max(cancelled).is_none_or(|until| now >= until)
+    }
+
+    /// The mark whose replay came to no end. Another one begins where it began.
+    fn without_job(self, queued: u64) -> (Self, RecoveryStep) {
+        let without = Self {
             queued: self.queued.saturating_add(queued),
             job: None,
-            ..self.behind(job)
+            ..self
         };
-        (after, RecoveryStep::Waits)
+        (without, RecoveryStep::Waits)
+    }
+
+    /// The mark whose replay has ended. Letters that were written since it began are left to
+    /// another one, and so are later ones of the same outage: what this one has sent waits for its
+    /// next attempt for hours.
+    fn after_job(self, job: &RecoveryJob, queued: u64, now: Timestamp) -> (Self, RecoveryStep) {
+        let is_last = self.last_at + QUIET <= job.created_at;
+        let behind = self.behind(job);
+        let after = Self {
+            passed: Some(PassedLetters {
+                until: behind.from,
+                at: now,
+            }),
+            queued: behind.queued.saturating_add(queued),
+            job: None,
+            ..behind
+        };
+        if !is_last {
+            return (after, RecoveryStep::Waits);
+        }
+        let rests = Self {
+            letters: 0,
+            newest: None,
+            queued: 0,
+            well_since: None,
+            ..after
+        };
+        (rests, RecoveryStep::Idle)
     }
 
     /// The mark of those letters alone that this replay leaves to another one.
@@ -202,19 +235,16 @@ impl RecoveryMark {
         facts.is_unprobed && last.is_none_or(|last| facts.now >= last + PROBE_AGAIN_AFTER)
     }
 
-    /// The mark without letters, and without those of outages that began until `at`.
+    /// The mark without letters of outages that began until `at`.
     fn cancelled(self, at: Timestamp) -> Self {
+        let later = self.newest.filter(|newest| newest.since > at);
+        let since = later.map_or(self.outage_since, |newest| newest.since);
         Self {
             cancelled_at: Some(at),
-            probes: Vec::new(),
-            ..self.emptied()
-        }
-    }
-
-    /// The mark without letters: it remembers what is on its way, and what was cancelled.
-    fn emptied(self) -> Self {
-        Self {
-            letters: 0,
+            outage_since: since,
+            from: self.from.max(hour_of(since)),
+            letters: later.map_or(0, |newest| newest.letters),
+            newest: later,
             queued: 0,
             job: None,
             well_since: None,
@@ -280,5 +310,5 @@ impl RecoveryMark {
 }
 
 fn is_under_way(probe: &LetterProbe, now: Timestamp) -> bool {
-    now < probe.sent_at + PROBE_UNDER_WAY
+    now < probe.sent_at + UNDER_WAY
 }

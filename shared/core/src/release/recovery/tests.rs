@@ -1,15 +1,18 @@
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use super::*;
 use crate::api::{ReplayReason, ReplayState};
 use crate::attempt::OutcomeName;
 use crate::model::{
-    Created, Delivery, EarlierLife, Hops, LastAttempt, RecoveryPolicy, Schema, SubscriptionName,
-    TopicName,
+    Created, Delivery, EarlierLife, Hops, Identity, LastAttempt, RecoveryPolicy, Schema,
+    SubscriptionName, TopicName,
 };
 use crate::stored::dead_letter::restore;
 use crate::stored::{ENDED_STANDS, LetterProbe, RecoveryJob, RecoveryMark, ReplayRecord};
 
+const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
@@ -91,8 +94,8 @@ fn letters(outage_since: Timestamp, written_at: Timestamp) -> OutageLetters {
         topic: TopicName::parse("orders").unwrap(),
         subscription: SubscriptionName::parse("billing").unwrap(),
         identity: None,
-        outage_since,
-        letters: 3,
+        accepted_at: outage_since,
+        outages: BTreeMap::from([(outage_since, 3)]),
         written_at,
     }
 }
@@ -307,13 +310,90 @@ fn replay_of_a_mark_is_written_runs_rests_and_ends_it() {
     check(&mark, Some(&record), true, RecoveryStep::Runs);
     check(&mark, Some(&record), false, RecoveryStep::Rests);
     let done = record.turned(ReplayState::Done, None, begun + MINUTE);
-    let (ended, ends) = step_with(&mark, Some(&done), begun + HOUR, true);
-    assert_eq!(ends, RecoveryStep::Ends);
-    assert_eq!(ended.ended_at, Some(begun + HOUR));
+    let (rests, idle) = step_with(&mark, Some(&done), begun + HOUR, true);
+    assert_eq!((idle, rests.is_empty()), (RecoveryStep::Idle, true));
+    let on_its_way = 36 * HOUR + MINUTE * 30;
+    let later = |after| rests.clone().step(&facts(begun + HOUR + after, true));
+    let (kept, idle) = later(on_its_way.saturating_sub(MINUTE));
+    assert_eq!((idle, &kept), (RecoveryStep::Idle, &rests));
+    let (ended, ends) = later(on_its_way);
+    let ended_at = begun + HOUR + on_its_way;
+    assert_eq!((ends, ended.ended_at), (RecoveryStep::Ends, Some(ended_at)));
     // The run that was to delete it was cut.
-    let again = |after| ended.clone().step(&facts(begun + HOUR + after, true)).1;
+    let again = |after| ended.clone().step(&facts(ended_at + after, true)).1;
     assert_eq!(again(MINUTE / 2), RecoveryStep::Idle);
     assert_eq!(again(MINUTE), RecoveryStep::Ends);
+}
+
+/// What the first replay has sent waits for its next attempt for hours, and is not sent beside that.
+#[test]
+fn late_letters_of_an_outage_begin_behind_its_replay() {
+    let begun = START + DAY + HOUR;
+    let (mark, record) = with_job(mark(), begun);
+    let told = RecoveryMark {
+        told_of: Some(START),
+        ..mark.probed(LetterProbe {
+            letter: place(0),
+            sent_at: begun,
+        })
+    };
+    let done = record.turned(ReplayState::Done, None, begun + MINUTE);
+    let (rests, _) = step_with(&told, Some(&done), begun + HOUR, true);
+    let late = letters(START, begun + 5 * HOUR);
+    let anew = late.mark(Some(rests)).unwrap().unwrap();
+    assert_eq!((anew.from, anew.letters), (before(begun, 120), 3));
+    assert_eq!(anew.letters_on_their_way(begun + HOUR), [place(0)]);
+    // It is the outage that was told of.
+    assert_eq!((anew.outage_since, anew.told_of), (START, Some(START)));
+    // One that comes between two replays, in the hour of the first.
+    let (mut between, _) = step_with(&anew, None, begun + 5 * HOUR, true);
+    between.last_at = begun + 5 * HOUR;
+    let more = letters(START, begun + MINUTE);
+    let more = more.mark(Some(between)).unwrap().unwrap();
+    assert_eq!((more.from, more.letters), (before(begun, 120), 6));
+}
+
+#[test]
+fn replay_whose_record_never_came_is_begun_anew() {
+    let begun = START + DAY + HOUR;
+    let (mark, _) = with_job(mark(), begun);
+    let check = |after, job, expected| {
+        let (stepped, step) = step_with(&mark, None, begun + after, true);
+        assert_eq!((stepped.job, step), (job, expected));
+        let kept = (stepped.from, stepped.letters, stepped.passed);
+        assert_eq!(kept, (START_HOUR, 3, None));
+    };
+    check(MINUTE * 59, mark.job.clone(), RecoveryStep::Opens);
+    check(HOUR, None, RecoveryStep::Waits);
+}
+
+/// The topic's record was read as it was before the subscription was there.
+#[test]
+fn replay_that_nobody_cancelled_is_begun_anew() {
+    let begun = START + DAY + HOUR;
+    let (mark, record) = with_job(mark(), begun);
+    for reason in [Some(ReplayReason::SubscriptionDeleted), None] {
+        let cancelled = record.clone();
+        let cancelled = cancelled.turned(ReplayState::Cancelled, reason, begun + MINUTE);
+        let (anew, step) = step_with(&mark, Some(&cancelled), begun + HOUR, true);
+        assert_eq!((step, anew.job), (RecoveryStep::Waits, None));
+        assert_eq!((anew.from, anew.letters), (START_HOUR, 3));
+    }
+}
+
+#[test]
+fn replay_that_is_opened_late_runs_only_after_minutes_of_health() {
+    let begun = START + DAY + HOUR;
+    let (mut mark, _) = with_job(mark(), begun);
+    for (well_since, expected) in [(None, false), (Some(before(begun, 300)), true)] {
+        mark.well_since = well_since;
+        let facts = facts(begun, true);
+        let (opens, step) = mark.clone().step(&facts);
+        assert_eq!(
+            (step, opens.may_run(&facts)),
+            (RecoveryStep::Opens, expected)
+        );
+    }
 }
 
 #[test]
@@ -326,6 +406,10 @@ fn letters_since_a_replay_began_have_another_replay() {
     let (after, waits) = step_with(&mark, Some(&done), begun + HOUR, true);
     assert_eq!((waits, after.job.clone()), (RecoveryStep::Waits, None));
     assert_eq!((after.from, after.queued), (before(begun, 120), 2));
+    // A letter that counts in the hour of the replay leaves what that has passed alone.
+    let more = letters(START, begun + 2 * MINUTE);
+    let more = more.mark(Some(after)).unwrap().unwrap();
+    assert_eq!((more.from, more.letters), (before(begun, 120), 6));
 }
 
 #[test]
@@ -350,6 +434,103 @@ fn cancel_holds_for_the_outage_and_for_no_other() {
         RecoveryStep::Idle
     );
     assert_eq!(later(POLICY.within), RecoveryStep::Ends);
+}
+
+/// deadletter gathers letters of several outages into one object.
+#[test]
+fn letters_of_a_cancelled_outage_hide_none_of_another() {
+    let cancelled_at = START + HOUR;
+    let cancelled = RecoveryMark {
+        cancelled_at: Some(cancelled_at),
+        letters: 0,
+        ..mark()
+    };
+    let both = OutageLetters {
+        outages: BTreeMap::from([(START, 1), (cancelled_at + MINUTE, 20)]),
+        ..letters(START, START + DAY)
+    };
+    assert_eq!(both.count(Some(cancelled_at)), 20);
+    let marked = both.mark(Some(cancelled.clone())).unwrap().unwrap();
+    assert_eq!(marked.letters, 20);
+    assert_eq!(marked.outage_since, cancelled_at + MINUTE);
+    // Counted into a mark that has some, too.
+    let more = both.mark(Some(marked)).unwrap().unwrap();
+    assert_eq!(
+        (more.letters, more.outage_since),
+        (40, cancelled_at + MINUTE)
+    );
+    let old = letters(START, START + DAY);
+    assert_eq!(old.mark(Some(cancelled)), Ok(None));
+}
+
+/// They were counted before wake saw the cancel.
+#[test]
+fn cancel_keeps_letters_of_an_outage_that_began_after_it() {
+    let begun = START + DAY + HOUR;
+    let (mark, record) = with_job(mark(), begun);
+    let cancelled_at = begun + MINUTE;
+    let requested = Some(ReplayReason::Requested);
+    let cancelled = record.turned(ReplayState::Cancelled, requested, cancelled_at);
+    let later = cancelled_at + SECOND;
+    let counted = letters(later, later + SECOND).mark(Some(mark)).unwrap();
+    let counted = counted.unwrap();
+    assert_eq!(counted.letters, 6);
+    let (kept, step) = step_with(&counted, Some(&cancelled), later + MINUTE, true);
+    assert_eq!((step, kept.letters), (RecoveryStep::Waits, 3));
+    assert_eq!((kept.outage_since, kept.job), (later, None));
+    assert_eq!(kept.cancelled_at, Some(cancelled_at));
+}
+
+fn of(identity: &str, outage_since: Timestamp, written_at: Timestamp) -> OutageLetters {
+    OutageLetters {
+        identity: Identity::parse(identity),
+        ..letters(outage_since, written_at)
+    }
+}
+
+const FORMER: &str = "a1b2c3d4e5f6010203040506";
+const NEWER: &str = "a1b2c3d4e5f6060504030201";
+
+#[test]
+fn letter_of_a_former_creation_replaces_no_mark_of_a_newer_one() {
+    let newer = of(NEWER, START + HOUR, START + DAY);
+    let mark = newer.mark(None).unwrap().unwrap();
+    let late = of(FORMER, START, START + 2 * DAY);
+    assert_eq!(late.mark(Some(mark)), Ok(None));
+    let former = late.mark(None).unwrap().unwrap();
+    let replaced = newer.mark(Some(former)).unwrap().unwrap();
+    assert_eq!(replaced.identity, Identity::parse(NEWER));
+    assert_eq!((replaced.letters, replaced.outage_since), (3, START + HOUR));
+}
+
+/// Programs of release 0.1 say no creation.
+#[test]
+fn unknown_creation_is_that_of_the_mark() {
+    let begun = RecoveryMark {
+        cancelled_at: Some(START),
+        ..of("", START + HOUR, START + DAY)
+            .mark(None)
+            .unwrap()
+            .unwrap()
+    };
+    assert_eq!(begun.identity, None);
+    let (mark, _) = with_job(begun, START + DAY + HOUR);
+    let known = of(NEWER, START + HOUR, START + 2 * DAY);
+    let known = known.mark(Some(mark.clone())).unwrap().unwrap();
+    assert_eq!(known.identity, Identity::parse(NEWER));
+    let unknown = of("", START + HOUR, START + 2 * DAY);
+    let unknown = unknown.mark(Some(known)).unwrap().unwrap();
+    assert_eq!(unknown.identity, Identity::parse(NEWER));
+    assert_eq!((unknown.letters, unknown.job), (9, mark.job));
+    assert_eq!(unknown.cancelled_at, Some(START));
+}
+
+#[test]
+fn mark_of_a_former_creation_that_has_just_ended_is_not_written_anew() {
+    let mut ended = of(FORMER, START, START + DAY).mark(None).unwrap().unwrap();
+    ended.ended_at = Some(START + DAY);
+    let newer = of(NEWER, START + DAY, START + DAY);
+    assert_eq!(newer.mark(Some(ended)), Err(MarkIsGoing));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::model::{
     Created, Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
     Subscription, SubscriptionName, Timestamp, TopicName, WrittenTime, is_object_key,
 };
+use crate::stored::dead_letter::Period;
 use crate::stored::{ReplayRecord, Restored, WrittenIn, layout};
 
 /// A fault in a request to replay.
@@ -177,6 +178,18 @@ impl Selection {
     /// The prefix under which the objects lie.
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// The prefixes of the days in which the objects lie, the oldest first and none before `since`:
+    /// a subscription may have many older objects.
+    pub fn prefixes_of_days(&self, since: Timestamp) -> Vec<String> {
+        let mut day = Period::day_of(self.from.map_or(since, |from| from.max(since)));
+        let mut prefixes = Vec::new();
+        while day.begins() < self.to {
+            prefixes.push(format!("{}{}", self.prefix, day.key()));
+            day = Period::day_of(day.ends());
+        }
+        prefixes
     }
 
     /// The keys that were named, in order, after this one; `None` if objects are to be listed.
@@ -373,6 +386,20 @@ mod tests {
         );
         let request = serde_json::from_value(request).unwrap();
         Selection::new(&topic, &name, &request, Timestamp::parse(NOW).unwrap())
+    }
+
+    #[test]
+    fn days_are_those_of_the_time_that_was_asked_for() {
+        let check = |request: Value, since: &str, expected: &[&str]| {
+            let selection = selection(request).unwrap();
+            let days = selection.prefixes_of_days(Timestamp::parse(since).unwrap());
+            let prefix = |day: &&str| format!("ORDERS/BILLING/2026/{day}/");
+            assert_eq!(days, expected.iter().map(prefix).collect::<Vec<_>>());
+        };
+        let from = json!({ "from": "2026-10-31T23:59:00Z", "to": "2026-11-02T00:00:00Z" });
+        check(from, "2026-01-01T00:00:00Z", &["10/31", "11/1"]);
+        check(json!({}), "2026-11-20T23:00:00Z", &["11/20", "11/21"]);
+        check(json!({}), "2026-11-22T00:00:00Z", &[]);
     }
 
     #[test]

@@ -31,6 +31,14 @@ impl Period {
         }
     }
 
+    /// The day of a time.
+    pub fn day_of(at: Timestamp) -> Self {
+        Self {
+            day: Some(at.strftime("%d").parse().unwrap_or(1)),
+            ..Self::month_of(at)
+        }
+    }
+
     /// The month before this one.
     #[must_use]
     pub fn month_before(self) -> Self {
