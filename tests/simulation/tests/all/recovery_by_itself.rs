@@ -386,14 +386,15 @@ async fn list_of_dead_letters_tells_what_recovers_by_itself() {
         assert!(shown[0].get("replay").is_none(), "{shown}");
     }
     recover(&world).await;
+    let on_their_way = mark(&world).await.unwrap().probes.len() as u64;
     let id = replays(&world).await[0].id.clone();
     for path in lists {
         let shown = recoveries(path).await;
         assert_eq!(shown[0]["replay"], id, "{shown}");
         assert!(shown[0]["queued"].as_u64().unwrap() > 0, "{shown}");
-        // But for those that arrive as probes.
+        // Those that are on their way as probes are left out where the replay comes to them.
         let letters = shown[0]["letters"].as_u64().unwrap();
-        assert!((90..=100).contains(&letters), "{shown}");
+        assert!(letters + on_their_way >= 100, "{shown}");
     }
     pass(&world, MINUTE, 15 * MINUTE).await;
     for path in lists {

@@ -106,7 +106,7 @@ impl OutageLetters {
             accepted_at: self.latest_acceptance(&found),
             last_at: found.last_at.max(self.written_at),
             letters: found.letters.saturating_add(counted.letters),
-            newest: newest_of(found.newest, counted.newest),
+            newest: Some(newest_of(found.newest, counted.newest)),
             ..found
         };
         if is_empty {
@@ -153,18 +153,18 @@ impl OutageLetters {
     }
 }
 
-fn newest_of(found: Option<NewestOutage>, counted: NewestOutage) -> Option<NewestOutage> {
+fn newest_of(found: Option<NewestOutage>, counted: NewestOutage) -> NewestOutage {
     let Some(found) = found else {
-        return Some(counted);
+        return counted;
     };
-    Some(match found.since.cmp(&counted.since) {
+    match found.since.cmp(&counted.since) {
         Ordering::Less => counted,
         Ordering::Equal => NewestOutage {
             letters: found.letters.saturating_add(counted.letters),
             ..found
         },
         Ordering::Greater => found,
-    })
+    }
 }
 
 /// The beginning of an hour: keys of letters have hours.
