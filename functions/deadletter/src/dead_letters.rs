@@ -12,6 +12,10 @@ use posthaste_services::{Arrivals, Registry, Tally, timeout_at};
 
 use crate::unwritten::Unwritten;
 
+/// Time that is reserved for leaving messages that ask for what could not be done, such as notices:
+/// sending those may hang, and must not cost a second object.
+pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(10);
+
 /// Letters of one object that are put off at once.
 pub(crate) const PUT_OFF_AT_ONCE_MAX: usize = 100;
 

@@ -15,10 +15,9 @@ use posthaste_core::stored::dead_letter::record;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::{HealthError, timeout_at};
 
-use crate::dead_letters::DeadLetters;
+use crate::dead_letters::{DeadLetters, LEAVING_TIME};
 use crate::delivery_log::{Recorded, events_of};
 use crate::letter::LoadedLetter;
-use crate::notices::LEAVING_TIME;
 
 const REASON: DeadLetterReason = DeadLetterReason::SubscriptionDisabled;
 

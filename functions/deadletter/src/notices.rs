@@ -26,13 +26,9 @@ use posthaste_ports::{
 use posthaste_services::notifier::not_sent;
 use posthaste_services::{FanOut, NoticeError, Notifier};
 
-use crate::dead_letters::{DeadLetterPorts, DeadLetters, PUT_OFF_AT_ONCE_MAX};
+use crate::dead_letters::{DeadLetterPorts, DeadLetters, LEAVING_TIME, PUT_OFF_AT_ONCE_MAX};
 use crate::letter::{Letter, LoadedLetter};
 use crate::resolved::resolved_later;
-
-/// Time that is reserved for leaving such messages: sending notices may hang, and must not cost a
-/// second object.
-pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(10);
 
 impl<P: Ports> DeadLetters<P> {
     /// Finishes letters of one subscription whose events had this fate: sends the notices, then

@@ -14,9 +14,8 @@ use posthaste_core::stored::{FormatError, RecoveryMark, layout};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::{Edit, UpdateError, signal_wake, timeout_at, update};
 
-use crate::dead_letters::DeadLetters;
+use crate::dead_letters::{DeadLetters, LEAVING_TIME};
 use crate::letter::LoadedLetter;
-use crate::notices::LEAVING_TIME;
 
 /// The longest time for a mark. Together with the times of records, of the book and
 /// [`LEAVING_TIME`], it takes less than the time that is reserved for writing.

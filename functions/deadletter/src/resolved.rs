@@ -23,9 +23,8 @@ use posthaste_ports::{
 use posthaste_services::resolved::resolve_each;
 use posthaste_services::timeout_at;
 
-use crate::dead_letters::DeadLetters;
+use crate::dead_letters::{DeadLetters, LEAVING_TIME};
 use crate::letter::{Letter, LoadedLetter};
-use crate::notices::LEAVING_TIME;
 use crate::receive::ResolvedMessage;
 
 /// Lists that are written at once.

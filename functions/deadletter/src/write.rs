@@ -16,10 +16,9 @@ use posthaste_ports::{
 };
 use posthaste_services::catch_panic::catch_panic;
 
-use crate::dead_letters::{DeadLetters, PUT_OFF_AT_ONCE_MAX};
+use crate::dead_letters::{DeadLetters, LEAVING_TIME, PUT_OFF_AT_ONCE_MAX};
 use crate::delivery_log::{Recorded, events_of};
 use crate::letter::{Letter, LoadedLetter};
-use crate::notices::LEAVING_TIME;
 
 impl<P: Ports> DeadLetters<P> {
     /// Writes letters of one subscription into one object. Answers those for which nothing durable

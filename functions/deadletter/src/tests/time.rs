@@ -20,9 +20,9 @@ use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntro
 
 use super::stores::{Seen, Slow};
 use super::{letter, message, stored};
+use crate::dead_letters::LEAVING_TIME;
 use crate::handle::WORK_AT_ONCE_MAX;
 use crate::missed::BOOK_TIME;
-use crate::notices::LEAVING_TIME;
 use crate::payloads::READS_PER_OBJECT_MAX;
 use crate::{DeadLetterPorts, DeadLetters};
 

@@ -232,9 +232,11 @@ async fn renewed_lease_of_fewer_slots_turns_the_other_requests_away() {
 #[tokio::test]
 async fn waiting_request_gets_a_freed_slot_while_the_store_hangs() {
     let is_read = |effect: Effect<'_>| effect.operation == Operation::Get;
-    let plan = Plan::nth_of(1, Fault::HangBefore, is_read);
+    let plan = Plan::nth_of(2, Fault::HangBefore, is_read);
     let world = World::with(&plan, &Plan::none());
-    let (own, slots) = (bounded(1), slots(&world));
+    let (own, others, slots) = (bounded(2), slots(&world), slots(&world));
+    // A worker that has all slots itself need not ask.
+    let of_another = others.permit(&own, LAST_START).await.unwrap();
     let first = slots.permit(&own, LAST_START).await.unwrap();
     let mut second = Box::pin(slots.permit(&own, LAST_START));
     assert!(poll(second.as_mut()).is_pending());
@@ -243,6 +245,7 @@ async fn waiting_request_gets_a_freed_slot_while_the_store_hangs() {
     assert_eq!(plan.faults(), 1);
     drop(first);
     assert!(matches!(poll(second.as_mut()), Poll::Ready(Ok(_))));
+    drop(of_another);
 }
 
 #[tokio::test]
