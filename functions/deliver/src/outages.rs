@@ -224,7 +224,7 @@ mod tests {
         let mut waiting = [before.clone()];
         let outages = Outages::of(&circuit);
         outages.remember(&subscription(json!({})), &before, waiting.iter_mut());
-        assert_eq!(waiting, [before.clone()]);
+        assert_eq!(waiting, std::slice::from_ref(&before));
         fail(&circuit, &subscription(json!({}))).await;
         let off = subscription(json!({ "recovery": { "enabled": false } }));
         outages.remember(&off, &before, waiting.iter_mut());

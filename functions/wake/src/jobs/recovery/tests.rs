@@ -22,6 +22,9 @@ use crate::testing::{Kit, TestPorts, subscription};
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_hours(1);
 
+/// What happens while a probe looks for its letter.
+type Change = Box<dyn Fn(&Kit) + Send + Sync>;
+
 fn key() -> String {
     layout::recovery_mark(&topic_name("orders"), &subscription_name("billing"))
 }
@@ -140,7 +143,7 @@ async fn probe_is_not_sent_where_its_subscription_or_its_mark_changed() {
         "recovery": recovery,
         "status": { "state": "Paused", "since": "1970-01-01T00:00:00Z" },
     });
-    let changes: [(Box<dyn Fn(&Kit) + Send + Sync>, usize); 5] = [
+    let changes: [(Change, usize); 5] = [
         (Box::new(move |kit| subscribe(kit, paused.clone())), 0),
         (
             Box::new(|kit| subscribe(kit, json!({ "recovery": { "enabled": false } }))),
