@@ -21,6 +21,7 @@ use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use posthaste_wake::WakeSettings;
 use tempfile::TempDir;
 
+use crate::folder::data_folder;
 use crate::names::start;
 use crate::ports::{Bucket, Faults, Log, Queue, State};
 use crate::wiring::{WakeFunction, Wiring};
@@ -172,7 +173,7 @@ impl World {
         settings: DeliverSettings,
         options: LocalOptions,
     ) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = data_folder();
         Self::wired_over((folder, start()), faults, topic_max_age, settings, options)
     }
 

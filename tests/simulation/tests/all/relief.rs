@@ -24,7 +24,7 @@ use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{
     Activity, DrainMeter, LinkHealth, PressureReader, Registry, Relieved, Reliever,
 };
-use posthaste_simulation::{event, start};
+use posthaste_simulation::{data_folder, event, start};
 use posthaste_system::resident_bytes;
 use posthaste_testkit::{Calls, Operation, Recorded};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -89,7 +89,7 @@ struct Process {
 impl Process {
     /// A process with one topic, whose subscriber answers 200 to everything.
     async fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = data_folder();
         let (clock, entropy) = (ManualClock::new(start()), SeededEntropy::new(7));
         let calls = Calls::default();
         let local = Local::open(

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use posthaste_core::model::Timestamp;
-use posthaste_simulation::{Request, World};
+use posthaste_simulation::{Request, World, data_folder};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -74,7 +74,7 @@ fn reason_of(subscription: &str) -> Option<&'static str> {
 
 /// A data folder with what is in a folder of the fixtures.
 fn copied(from: &str, to: &str) -> TempDir {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = data_folder();
     copy(&Path::new(FIXTURES).join(from), &folder.path().join(to));
     folder
 }

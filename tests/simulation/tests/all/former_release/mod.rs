@@ -24,7 +24,7 @@ use posthaste_local::{CheckReport, LocalQueue, StateStore, check};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, PressureReader, Registry};
-use posthaste_simulation::{Request, World};
+use posthaste_simulation::{Request, World, data_folder};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -61,7 +61,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// The state that the former release left.
 fn former() -> TempDir {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = data_folder();
     copy(Path::new(FORMER), folder.path());
     folder
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName};
-use posthaste_simulation::World;
+use posthaste_simulation::{World, data_folder};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -90,7 +90,7 @@ impl Left {
 
     /// A world that goes on with it.
     pub(crate) async fn world(&self) -> World {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = data_folder();
         self.world_over(folder).await
     }
 
