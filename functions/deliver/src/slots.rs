@@ -22,7 +22,7 @@ use posthaste_services::{stop_at, timeout};
 
 use crate::deadlines::Deadlines;
 use crate::kept::Kept;
-use crate::shared_state::{SharedStates, StateError, TRIES_MAX};
+use crate::shared_state::{Line, SharedStates, StateError, TRIES_MAX};
 use limiter::{Claimed, Known, Limiter, OpenRequest, Slot, Wanted};
 
 /// The longest wait of a request for a slot of its worker. The message of one that waits longer is
@@ -46,6 +46,11 @@ const UNUSED_KEPT: Duration = Duration::from_secs(1);
 /// The shortest time after which a request comes back that found no slot: the unit in which SQS
 /// delays.
 const TURNED_AWAY_MIN: Duration = Duration::from_secs(1);
+
+/// The longest line of requests that found no slot; one that is longer starts again. Its pace is a
+/// guess by what requests took so far: the server may be quick again, or the slots of a worker that
+/// died become free, and what has its place in the queue does not come back earlier.
+const LINE_MAX: Duration = Duration::from_mins(1);
 
 /// The longest time for giving slots back, so that an invocation settles its messages in time.
 /// After it they are free when their lease ends.
@@ -402,7 +407,11 @@ impl<P: Ports> Slots<P> {
         let request_time = state.request_time;
         let pace = limit.pace(request_time);
         let nothing_before = now + request_time.max(TURNED_AWAY_MIN);
-        let not_before = state.line.line_up(limit, pace, nothing_before, now);
+        let mut not_before = state.line.line_up(limit, pace, nothing_before, now);
+        if not_before > nothing_before + LINE_MAX {
+            state.line = Line::default();
+            not_before = state.line.line_up(limit, pace, nothing_before, now);
+        }
         EntryVerdict::Postponed { not_before }
     }
 }

@@ -8,6 +8,7 @@ use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
 use posthaste_testkit::Operation;
 use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use serde_json::{Value, json};
+use tokio::task::unconstrained;
 
 use super::*;
 use crate::deadlines::SETTLING_TIME;
@@ -141,6 +142,43 @@ async fn request_that_waited_long_comes_back_behind_those_before_it() {
     };
     assert_eq!(verdicts, [at(6), at(7), at(8)]);
     drop(first);
+}
+
+/// What holds the slots may be a worker that is dead, and the guess of the pace wrong.
+#[tokio::test]
+async fn request_that_found_no_slot_comes_back_within_about_a_minute() {
+    /// Of more than two lines.
+    const REQUESTS: usize = 150;
+    let (world, own) = (World::new(), bounded(1));
+    let (first, second) = (slots(&world), slots(&world));
+    let held = first.permit(&own, LAST_START).await.unwrap();
+    let mut waiting: Vec<_> = (0..REQUESTS)
+        .map(|_| Box::pin(unconstrained(second.permit(&own, Some(secs(300))))))
+        .collect();
+    let mut back: Vec<Timestamp> = Vec::new();
+    while !waiting.is_empty() {
+        waiting.retain_mut(|it| match poll(it.as_mut()) {
+            Poll::Ready(Err(EntryVerdict::Postponed { not_before })) => {
+                back.push(not_before);
+                false
+            }
+            Poll::Ready(other) => panic!("{other:?}"),
+            Poll::Pending => true,
+        });
+        world.clock.advance(Duration::from_millis(250));
+    }
+    let now = world.clock.now();
+    assert!(now < START + secs(3), "{now:?}");
+    // In whole seconds, as queues count.
+    let latest = now + secs(2) + LINE_MAX;
+    assert!(back.iter().all(|at| now < *at && *at <= latest), "{back:?}");
+    // They do not come back all at once.
+    let most = back
+        .iter()
+        .map(|at| back.iter().filter(|other| *other == at).count())
+        .max();
+    assert_eq!(most, Some(3));
+    drop(held);
 }
 
 #[tokio::test]
