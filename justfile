@@ -42,6 +42,7 @@ test-suite suite *args: programs
 # Long simulations, end to end, kill -9, counts, conformance; or some: a part of a name, or -E 'binary(kill_nine)'
 test-slow *args: programs
     tests/counts/strace
+    tests/torture/faketime
     POSTHASTE_BIN={{ program }} {{ nextest }} --profile slow "$@"
 
 # Everything that must pass, as CI runs it
@@ -51,7 +52,13 @@ ci:
 # Repeat tests, each time in a process of its own: a part of a name, or -E 'binary(kill_nine)'; without, all
 stress *args: programs
     tests/counts/strace
+    tests/torture/faketime
     POSTHASTE_BIN={{ program }} {{ nextest }} --profile stress --stress-count {{ count }} "$@"
+
+# The real program under everything that can happen to it: `--minutes 60 --seed 7`, and `--former PROGRAM`
+torture *args: programs
+    tests/counts/strace
+    POSTHASTE_BIN={{ program }} {{ target }}/debug/posthaste-tests-torture --clock "$(tests/torture/faketime)" "$@"
 
 # The last release, built from its commit, beside this one on the emulator, there and back
 former: programs

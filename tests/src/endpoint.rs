@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::thread;
 
 pub use received::Received;
-use script::Shared;
 pub use script::{Answer, Reply};
+use script::{Choose, Shared};
 
 /// An endpoint on a free port of 127.0.0.1. Its threads end with the test process.
 #[derive(Debug)]
@@ -25,9 +25,19 @@ pub struct Endpoint {
 impl Endpoint {
     /// Starts to listen. Paths without a script are answered with 204.
     pub fn start() -> Self {
+        Self::sharing(Shared::default())
+    }
+
+    /// Starts to listen. Each answer is chosen by a function, which may rest before; nothing is
+    /// remembered, so that it can go on for hours.
+    pub fn choosing(choose: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
+        Self::sharing(Shared::choosing(Choose(Box::new(choose))))
+    }
+
+    fn sharing(shared: Shared) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(shared);
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {

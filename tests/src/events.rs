@@ -37,7 +37,8 @@ pub fn subscription_with(url: &str, more: &Value) -> Value {
     settings
 }
 
-fn lay_over(below: &mut Value, above: &Value) {
+/// Lays settings over others, object by object.
+pub fn lay_over(below: &mut Value, above: &Value) {
     match (below, above) {
         (Value::Object(below), Value::Object(above)) => {
             for (name, value) in above {

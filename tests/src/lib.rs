@@ -8,6 +8,7 @@ pub mod events;
 pub mod home;
 pub mod name_server;
 pub mod patience;
+pub mod seed;
 pub mod seen;
 pub mod server;
 pub mod signature;

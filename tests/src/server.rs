@@ -112,11 +112,7 @@ impl Server {
 
     /// Sends SIGTERM: finish and go.
     pub fn terminate(&self) {
-        let pid = i32::try_from(self.pid())
-            .ok()
-            .and_then(Pid::from_raw)
-            .expect("a process has a number");
-        kill_process(pid, Signal::TERM).expect("the process is ours and still there");
+        self.signal(Signal::TERM);
     }
 
     /// Waits for its end.
@@ -136,6 +132,23 @@ impl Server {
             "the log:\n{}",
             self.log().join("\n")
         );
+    }
+
+    /// Whether the process is over.
+    pub fn has_ended(&mut self) -> bool {
+        let status = self.process.try_wait();
+        status.expect("the process is ours").is_some()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.id(), signal).expect("the process is ours and still there");
+    }
+
+    /// The number of the process, for calls of the system.
+    pub fn id(&self) -> Pid {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        pid.expect("a process has a number")
     }
 
     /// `kill -9`.

@@ -16,9 +16,7 @@ pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<(
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut is_first = true;
     while let Some(request) = Received::read(&mut reader)? {
-        let answer = shared.answer(&request.path);
-        shared.received.push(request.clone());
-        match answer {
+        match shared.receive(&request) {
             Answer::Status(status) => write(&mut stream, status, "")?,
             Answer::With(status, name, value) => {
                 write(&mut stream, status, &format!("{name}: {value}\r\n"))?;

@@ -1,6 +1,7 @@
 //! Answers that an endpoint gives, path by path.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::received::Received;
@@ -47,10 +48,20 @@ pub enum Answer {
     Never,
 }
 
+/// Chooses the answer to a request, and may rest before.
+pub(super) struct Choose(pub(super) Box<dyn Fn(&Received) -> Answer + Send + Sync>);
+
+impl fmt::Debug for Choose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Choose")
+    }
+}
+
 /// State that the connections of an endpoint share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     scripts: Mutex<HashMap<String, Script>>,
+    choose: Option<Choose>,
     pub(super) received: Seen<Received>,
     pub(super) opened: Seen<()>,
 }
@@ -62,6 +73,23 @@ struct Script {
 }
 
 impl Shared {
+    pub(super) fn choosing(choose: Choose) -> Self {
+        Self {
+            choose: Some(choose),
+            ..Self::default()
+        }
+    }
+
+    /// The answer to a request, which is remembered unless the answers are chosen.
+    pub(super) fn receive(&self, request: &Received) -> Answer {
+        if let Some(Choose(choose)) = &self.choose {
+            return choose(request);
+        }
+        let answer = self.answer(&request.path);
+        self.received.push(request.clone());
+        answer
+    }
+
     /// Scripts a path: one answer per request, and the last one for all that follow.
     pub(super) fn script(&self, path: &str, answers: impl IntoIterator<Item = Answer>) {
         let answers: Vec<_> = answers.into_iter().collect();
@@ -75,7 +103,7 @@ impl Shared {
     }
 
     /// The next answer of a path.
-    pub(super) fn answer(&self, path: &str) -> Answer {
+    fn answer(&self, path: &str) -> Answer {
         let mut scripts = self.scripts();
         let Some(script) = scripts.get_mut(path) else {
             return Answer::Status(204);

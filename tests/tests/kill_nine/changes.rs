@@ -13,11 +13,10 @@ use posthaste_tests::endpoint::{Answer, Endpoint, Received, Reply};
 use posthaste_tests::events::{cloud_event, subscription, subscription_with};
 use posthaste_tests::home::Home;
 use posthaste_tests::patience::{now, rest, wait_until};
+use posthaste_tests::seed::Seed;
 use posthaste_tests::seen::Seen;
 use posthaste_tests::server::Server;
 use serde_json::{Map, Value, json};
-
-use crate::seed::Seed;
 
 const CUTS: usize = 6;
 

@@ -13,11 +13,10 @@ use posthaste_tests::endpoint::{Answer, Endpoint, Received};
 use posthaste_tests::events::{cloud_event, subscription};
 use posthaste_tests::home::Home;
 use posthaste_tests::patience::{now, wait_until};
+use posthaste_tests::seed::Seed;
 use posthaste_tests::seen::Seen;
 use posthaste_tests::server::Server;
 use serde_json::Value;
-
-use crate::seed::Seed;
 
 const EVENTS: usize = 10_000;
 const PUBLISHERS: usize = 16;

@@ -1,0 +1,170 @@
+//! A run from its beginning to its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use posthaste_tests::patience::{now, rest};
+use posthaste_tests::seed::Seed;
+use posthaste_tests::seen::Seen;
+use serde_json::json;
+
+use crate::check::{check, check_log, letters, open, troubles, waiting};
+use crate::crowd::publish;
+use crate::ledger::Ledger;
+use crate::machine::{Machine, Parts, TOPIC};
+use crate::moods::{Receivers, subscriptions};
+use crate::report::Report;
+use crate::trouble::Trouble;
+
+const PUBLISHERS: usize = 4;
+
+/// The pauses between two moods, and between two troubles, in milliseconds: drawn between these.
+const MOOD_MILLIS: [usize; 2] = [500, 2500];
+const TROUBLE_MILLIS: [usize; 2] = [500, 2500];
+
+/// The disk of a run: what it needs at its beginning, and for each minute more.
+const DISK_BYTES: u64 = 512 * 1024 * 1024;
+const DISK_BYTES_PER_MINUTE: u64 = 32 * 1024 * 1024;
+
+/// The longest time until everything has its end when all is well again.
+const REST_MAX: Duration = Duration::from_mins(6);
+
+/// What waits for its link is asked to go again so often: a name that did not exist is asked for
+/// after five minutes only.
+const FORCE_EACH: Duration = Duration::from_secs(20);
+
+/// The least events that must be accepted in a minute: a run in which everything fails shows nothing.
+const ACCEPTED_PER_MINUTE_MIN: u64 = 200;
+
+/// A run to make.
+#[derive(Debug)]
+pub struct Plan {
+    /// How long things happen.
+    pub length: Duration,
+    /// Draws what happens, and when. A run that is repeated is not the same to the byte: the program
+    /// and the machine have their own time.
+    pub seed: u64,
+    /// The library that moves the clock (libfaketime).
+    pub clock: PathBuf,
+    /// The program of a former release, which takes over for a while.
+    pub former: Option<PathBuf>,
+    /// The kinds of trouble; each comes once before one comes again.
+    pub troubles: Vec<Trouble>,
+}
+
+/// Makes a run, and answers what became of it.
+pub fn run(plan: Plan) -> Report {
+    let mut seed = Seed::new(plan.seed);
+    let minutes = plan.length.as_secs() / 60;
+    let parts = Parts {
+        clock: plan.clock,
+        former: plan.former,
+        disk_bytes: DISK_BYTES + minutes * DISK_BYTES_PER_MINUTE,
+    };
+    let (ledger, topics, stop) = (
+        Arc::new(Ledger::default()),
+        Seen::default(),
+        AtomicBool::new(false),
+    );
+    let receivers = Receivers::start(&ledger);
+    let mut machine = Machine::start(parts, &receivers.topic(), topics.clone());
+    thread::scope(|scope| {
+        for _ in 0..PUBLISHERS {
+            let mut own = Seed::new(seed.below(usize::MAX) as u64);
+            let (ledger, topics, stop) = (&ledger, &topics, &stop);
+            scope.spawn(move || publish(ledger, topics, &mut own, stop));
+        }
+        let mut own = Seed::new(seed.below(usize::MAX) as u64);
+        let (receivers, stopped) = (&receivers, &stop);
+        scope.spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                receivers.change(&mut own);
+                rest(between(&mut own, MOOD_MILLIS));
+            }
+        });
+        let end = now() + plan.length;
+        torture(&mut machine, &ledger, &plan.troubles, &mut seed, end);
+        stop.store(true, Ordering::Relaxed);
+    });
+    receivers.recover();
+    let rested_after = come_to_rest(&machine, &ledger);
+    let letters = letters(machine.home());
+    let known = ledger.lock();
+    let (counts, mut faults) = check(&known, &letters);
+    let (known_to_the_log, of_the_log) = check_log(machine.api(), &known, &letters, &mut seed);
+    faults.extend(of_the_log);
+    let still = waiting(machine.api());
+    if !still.is_empty() {
+        faults.push(format!("something waits, as the program says: {still:?}"));
+    }
+    let accepted_min = ACCEPTED_PER_MINUTE_MIN * minutes.max(1);
+    if (counts.acknowledged as u64) < accepted_min {
+        faults.push(format!(
+            "void: fewer than {accepted_min} events were accepted"
+        ));
+    }
+    machine.stop();
+    Report {
+        seed: plan.seed,
+        length: plan.length,
+        counts,
+        troubles: troubles(&known),
+        known_to_the_log,
+        rested_after,
+        faults,
+    }
+}
+
+/// One trouble after the other until the end; each kind comes once before one comes again.
+fn torture(
+    machine: &mut Machine,
+    ledger: &Ledger,
+    kinds: &[Trouble],
+    seed: &mut Seed,
+    end: Duration,
+) {
+    let mut left: Vec<Trouble> = Vec::new();
+    while now() < end {
+        rest(between(seed, TROUBLE_MILLIS));
+        if left.is_empty() {
+            left = kinds.to_vec();
+        }
+        let trouble = left.swap_remove(seed.below(left.len()));
+        let died = ledger.during(trouble, || {
+            machine.suffer(trouble, seed);
+            machine.revive()
+        });
+        if let Some(log) = died.filter(|_| !trouble.may_end_the_process()) {
+            ledger.fault(format!("the program ended by itself: {trouble}: {log}"));
+        }
+    }
+}
+
+/// Waits until everything has its end, and answers how long that took.
+fn come_to_rest(machine: &Machine, ledger: &Ledger) -> Duration {
+    let began = now();
+    let mut forced = None;
+    loop {
+        let elapsed = now().saturating_sub(began);
+        if forced.is_none_or(|at| elapsed >= at + FORCE_EACH) {
+            for name in subscriptions() {
+                let path = format!("/topics/{TOPIC}/subscriptions/{name}/force");
+                machine.api().manage("POST", &path, Some(&json!({})));
+            }
+            forced = Some(elapsed);
+        }
+        let letters = letters(machine.home());
+        let has_ended = open(&ledger.lock(), &letters).is_empty();
+        if (has_ended && waiting(machine.api()).is_empty()) || elapsed >= REST_MAX {
+            return elapsed;
+        }
+        rest(Duration::from_millis(500));
+    }
+}
+
+fn between(seed: &mut Seed, [least, most]: [usize; 2]) -> Duration {
+    Duration::from_millis((least + seed.below(most - least)) as u64)
+}
