@@ -159,9 +159,9 @@ impl Idempotency {
         Self {
             variant: Variant::Code,
             contents: contents.to_vec(),
-            faults: 2,
+            faults: 1,
             deaths: 1,
-            steps: 4,
+            steps: 3,
             sweeps: false,
         }
     }

@@ -16,6 +16,9 @@ use crate::stored::{Condition, Stored, Written};
 /// The invocations of deadletter.
 pub const WORKERS: usize = 2;
 
+/// Who has the messages that a worker left: they come back when their visibility timeout is over.
+const LEFT: Actor = WORKERS;
+
 /// An object of dead letters, which has one. That of the first letter is 0.
 pub type Object = u8;
 
@@ -39,8 +42,8 @@ pub enum Event {
     IsGivenUp,
     /// A worker is invoked with a message.
     Invokes(Actor),
-    /// The message of a worker that ended comes back.
-    Reappears(Actor),
+    /// The messages that workers left come back.
+    Reappears,
 }
 
 /// A step.
@@ -259,6 +262,9 @@ impl Letters {
                 Doing::Rests
             }
         };
+        if next == Doing::Rests {
+            leaves(state, worker);
+        }
         state.workers[worker] = next;
         state.queue.sort_unstable();
     }
@@ -325,6 +331,17 @@ impl Letters {
     }
 }
 
+/// What a worker has not settled is left.
+fn leaves(state: &mut State, worker: Actor) {
+    state.workers[worker] = Doing::Rests;
+    for queued in &mut state.queue {
+        if queued.holder == Some(worker) {
+            queued.holder = Some(LEFT);
+        }
+    }
+    state.queue.sort_unstable();
+}
+
 fn next_object(state: &State) -> Object {
     Object::try_from(state.objects.len()).unwrap_or(Object::MAX)
 }
@@ -364,15 +381,12 @@ impl Model for Letters {
                         actions.push(Step::Dies(worker));
                     }
                 }
-                None => {
-                    if has_visible {
-                        actions.push(Step::Other(Event::Invokes(worker)));
-                    }
-                    if state.queue.iter().any(|it| it.holder == Some(worker)) {
-                        actions.push(Step::Other(Event::Reappears(worker)));
-                    }
-                }
+                None if has_visible => actions.push(Step::Other(Event::Invokes(worker))),
+                None => {}
             }
+        }
+        if state.queue.iter().any(|it| it.holder == Some(LEFT)) {
+            actions.push(Step::Other(Event::Reappears));
         }
         if state.deliveries > 0 {
             actions.push(Step::Other(Event::IsGivenUp));
@@ -395,7 +409,7 @@ impl Model for Letters {
             Step::Dies(worker) => {
                 state.deaths -= 1;
                 state.harm += 1;
-                state.workers[worker] = Doing::Rests;
+                leaves(&mut state, worker);
             }
             Step::Other(Event::Arrives | Event::IsGivenUp) => {
                 state.deliveries -= 1;
@@ -415,8 +429,8 @@ impl Model for Letters {
                 state.queue.sort_unstable();
             }
             Step::Other(Event::Invokes(worker)) => state.workers[worker] = Doing::Receives,
-            Step::Other(Event::Reappears(worker)) => {
-                let own = |queued: &&mut Queued| queued.holder == Some(worker);
+            Step::Other(Event::Reappears) => {
+                let own = |queued: &&mut Queued| queued.holder == Some(LEFT);
                 for queued in state.queue.iter_mut().filter(own) {
                     queued.holder = None;
                 }

@@ -2,7 +2,7 @@
 //! goes from one run to the next.
 //!
 //! From `functions/wake/src/lib.rs` (`run_within`), `shared/services/src/lease.rs` and
-//! `functions/wake/src/objects.rs`. Time is in ticks of five seconds. The clock of each run is ahead
+//! `functions/wake/src/objects.rs`. Time is in ticks of ten seconds. The clock of each run is ahead
 //! of the true time by a number of ticks that stays as it is.
 
 use stateright::{Model, Property};
@@ -11,10 +11,10 @@ use crate::step::{Actor, Call, Fate, Step};
 use crate::stored::{Condition, Stored, Version, Written};
 
 /// The length of a lease: 90 s (`LEASE` in `functions/wake/src/lib.rs`).
-pub const LEASE_TICKS: u8 = 18;
+pub const LEASE_TICKS: u8 = 9;
 
-/// The longest time of a run: 55 s (`RUN_MAX`, there).
-pub const RUN_TICKS: u8 = 11;
+/// The longest time of a run: 55 s (`RUN_MAX`, there), and five more.
+pub const RUN_TICKS: u8 = 6;
 
 /// The runs.
 pub const RUNS: usize = 2;
@@ -76,7 +76,7 @@ pub struct WakeLease {
     /// The ticks that pass.
     pub ticks: u8,
     /// The times that each run may begin.
-    pub begins: u8,
+    pub begins: [u8; RUNS],
 }
 
 /// A lease as it is stored.
@@ -137,7 +137,7 @@ pub struct State {
     begun_at: [u8; RUNS],
     faults: u8,
     deaths: u8,
-    /// Calls that failed, and runs that died.
+    /// Calls that failed, runs that died, and runs whose time was over.
     pub harm: u8,
     /// Runs that found another one at work.
     pub busy: u8,
@@ -151,12 +151,12 @@ impl WakeLease {
         Self {
             variant: Variant::Code,
             ahead,
-            margin: 6,
+            margin: 3,
             found: None,
             faults: 1,
             deaths: 1,
-            ticks: LEASE_TICKS + 8,
-            begins: 2,
+            ticks: LEASE_TICKS + 4,
+            begins: [1, 1],
         }
     }
 
@@ -340,7 +340,7 @@ impl Model for WakeLease {
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for run in 0..RUNS {
             if state.runs[run] == Run::Ended {
-                if state.begun[run] < self.begins {
+                if state.begun[run] < self.begins[run] {
                     actions.push(Step::Other(Event::Begins(run)));
                 }
                 continue;
@@ -385,10 +385,14 @@ impl Model for WakeLease {
             // Another run has the lease, or the time of this one is over.
             Step::Other(Event::FindsBusy(run)) => {
                 state.runs[run] = match state.runs[run] {
-                    Run::Works { version, .. } => Run::GivesBack {
-                        version,
-                        is_done: false,
-                    },
+                    Run::Works { version, .. } => {
+                        // What was sent last may not be deleted.
+                        state.harm += 1;
+                        Run::GivesBack {
+                            version,
+                            is_done: false,
+                        }
+                    }
                     _ => {
                         state.busy = 1;
                         Run::Ended

@@ -71,7 +71,7 @@ pub struct WakeRest {
     /// The most minutes between a signal, or the look that shows that none is needed, and its work.
     pub making: u8,
     /// The work that each worker makes.
-    pub work: u8,
+    pub work: [u8; MAKERS],
     /// The calls that may fail.
     pub faults: u8,
     /// The minutes that pass.
@@ -147,15 +147,26 @@ impl Rested {
 }
 
 impl WakeRest {
-    /// The model of the code, with clocks that are this far apart and work that takes so long.
+    /// The model of the code, with clocks that are this far apart and work that takes so long: until
+    /// the signals of both workers have ended.
     pub fn of_the_code(behind: [u8; MAKERS], making: u8) -> Self {
         Self {
             variant: Variant::Code,
             behind,
             making,
-            work: 2,
+            work: [2, 1],
+            faults: 0,
+            minutes: 16,
+        }
+    }
+
+    /// The same with one worker, whose signal may be lost, through the longest rest.
+    pub fn losing_a_signal() -> Self {
+        Self {
+            work: [2, 0],
             faults: 1,
-            minutes: 34,
+            minutes: 30,
+            ..Self::of_the_code([0, 0], 1)
         }
     }
 
@@ -319,7 +330,7 @@ impl Model for WakeRest {
             waits: Vec::new(),
             makers: [Maker::Rests; MAKERS],
             sent_until: [None; MAKERS],
-            left: [self.work; MAKERS],
+            left: self.work,
             run: Run::Ended,
             began: 0,
             faults: self.faults,
@@ -331,8 +342,9 @@ impl Model for WakeRest {
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for actor in 0..=MAKERS {
             if let Some(call) = self.next_call(state, actor) {
-                // A lost answer of work is work, and one of wake is a run that ends.
-                let fates = call.fates(state.faults > 0 && !matches!(call, Call::Put(Key::Held)));
+                // All else that fails is a run of wake that ends, or work that is not made.
+                let may_fail = state.faults > 0 && call == Call::Put(Key::Signal);
+                let fates = call.fates(may_fail);
                 actions.extend(fates.iter().map(|fate| Step::Calls(actor, call, *fate)));
             } else if actor < MAKERS && state.left[actor] > 0 {
                 actions.push(Step::Other(Event::HasWork(actor)));
@@ -371,7 +383,7 @@ impl Model for WakeRest {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
+        let mut all = vec![
             // One minute until the next run begins, and one more where a run of wake fails.
             Property::always("announced work is found by the next runs", |_, state: &State| {
                 !Self::waits_longer(state, 2, true)
@@ -381,10 +393,13 @@ impl Model for WakeRest {
             }),
             Property::sometimes("wake rests", |_, state: &State| state.has_rested),
             Property::sometimes("a signal ends a rest", |_, state: &State| state.was_woken),
-            Property::sometimes(
+        ];
+        if self.faults > 0 {
+            all.push(Property::sometimes(
                 "work whose signal was lost waits through a rest",
                 |_, state: &State| Self::waits_longer(state, 9, false),
-            ),
-        ]
+            ));
+        }
+        all
     }
 }

@@ -5,8 +5,14 @@ use crate::report;
 
 #[test]
 fn a_message_is_kept_through_both_lanes_in_every_order() {
-    let model = Lanes::of_the_code();
-    report("lanes", holds("lanes", model));
+    for (faults, deaths) in [(1, 0), (0, 1)] {
+        let model = Lanes {
+            faults,
+            deaths,
+            ..Lanes::of_the_code()
+        };
+        report("lanes", holds("lanes", model));
+    }
 }
 
 #[test]
@@ -29,6 +35,9 @@ fn variants_without_a_part_are_refuted() {
     ] {
         let model = Lanes {
             variant,
+            faults: u8::from(property == kept),
+            deaths: u8::from(property == kept),
+            ticks: 0,
             ..Lanes::of_the_code()
         };
         refutes("lanes", model, property);

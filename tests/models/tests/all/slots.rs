@@ -7,26 +7,46 @@ const BOUND: &str = "no more requests are open than the bound";
 
 #[test]
 fn open_requests_stay_within_the_bound_in_every_order() {
-    for (limit, ahead) in [(1, [0, 0]), (1, [1, 0]), (2, [0, 0])] {
+    for (limit, ahead) in [(1, [0, 0]), (1, [1, 0]), (1, [0, 1])] {
         let model = Slots::of_the_code(limit, ahead);
         report("slots", holds("slots", model));
     }
 }
 
 #[test]
+fn two_slots_of_two_workers_are_kept_in_every_order() {
+    let model = Slots {
+        most: [[2, 1, 1], [1, 1, 1]],
+        ticks: 2,
+        ..Slots::of_the_code(2, [0, 0])
+    };
+    report("slots, two", holds("slots, two", model));
+}
+
+#[test]
+fn slots_of_a_dead_worker_are_taken_after_its_requests() {
+    let model = Slots {
+        faults: 0,
+        deaths: 1,
+        ..Slots::of_the_code(1, [0, 1])
+    };
+    report("slots, dead", holds("slots, dead", model));
+}
+
+#[test]
 fn clocks_further_apart_than_the_margin_are_refuted() {
-    refutes("slots", Slots::of_the_code(1, [2, 0]), BOUND);
+    refutes("slots", Slots::of_the_code(1, [0, 2]), BOUND);
 }
 
 #[test]
 fn variants_without_a_part_are_refuted() {
     for variant in [
         Variant::PutWithoutMatch,
-        Variant::CountsLateLeases,
         Variant::GivesBackBeforeItShrinks,
     ] {
         let model = Slots {
             variant,
+            most: [[2, 1, 1], [1, 1, 0]],
             ..Slots::of_the_code(1, [0, 0])
         };
         refutes("slots", model, BOUND);

@@ -14,6 +14,12 @@ fn work_is_found_whatever_rests_in_every_order() {
 }
 
 #[test]
+fn work_whose_signal_is_lost_is_found_after_a_rest() {
+    let model = WakeRest::losing_a_signal();
+    report("wake_rest, lost", holds("wake_rest, lost", model));
+}
+
+#[test]
 fn variants_without_a_part_are_refuted() {
     let announced = "announced work is found by the next runs";
     for variant in [Variant::WorkBeforeSignal, Variant::RestsWithoutLook] {
