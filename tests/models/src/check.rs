@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use stateright::{Checker, Expectation, Model};
+use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
 /// The states of a model that was checked to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,11 @@ where
     M::State: Debug + Hash + Send + Sync + Clone + PartialEq + 'static,
     M::Action: Debug + Clone + PartialEq,
 {
-    let checked = model.checker().spawn_bfs().join();
+    let checked = model
+        .checker()
+        .finish_when(HasDiscoveries::AnyFailures)
+        .spawn_bfs()
+        .join();
     let found = checked.discoveries();
     for property in checked.model().properties() {
         match (property.expectation, found.get(property.name)) {
@@ -55,7 +59,6 @@ where
     M::State: Debug + Hash + Send + Sync + Clone + PartialEq + 'static,
     M::Action: Debug + Clone + PartialEq,
 {
-    use stateright::HasDiscoveries;
     assert_ne!(
         model.property(property).expectation,
         Expectation::Sometimes,

@@ -200,8 +200,7 @@ impl Idempotency {
     /// The record with which a request claims the name, in the place of another one.
     fn record(&self, state: &State, actor: Actor, before: Option<&IdempotencyRecord>) -> Bytes {
         let holder = format!("request-{actor}");
-        let own =
-            IdempotencyRecord::claimed(digest(self.contents[actor]), holder, at(state.now));
+        let own = IdempotencyRecord::claimed(digest(self.contents[actor]), holder, at(state.now));
         match self.variant {
             Variant::NewIds => own.render(),
             _ => own.in_the_place_of(before).render(),
@@ -453,46 +452,64 @@ impl Model for Idempotency {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut all = vec![
-            Property::always("an accepted request was sent", |model: &Self, state: &State| {
-                let answers = state.requests.iter().zip(&model.contents);
-                let is_kept = |(request, content): (&Request, &u8)| {
-                    *request != Request::Answered(Answer::Accepted)
-                        || state.sent.contains(content)
-                        || state.is_forgotten
-                };
-                answers.into_iter().all(is_kept)
-            }),
-            Property::always("copies of a request have one id", |model: &Self, state: &State| {
-                let mut contents: Vec<_> = state.ids.iter().map(|(content, _)| *content).collect();
-                contents.dedup();
-                // Another request of the name takes its place, and then nothing is known of the first.
-                contents.len() == state.ids.len() || model.contents.windows(2).any(|it| it[0] != it[1])
-            }),
-            Property::always("one request of a name publishes at a time", |model: &Self, state: &State| {
-                model.publishing(state) <= 1
-            }),
-            Property::always("what is known as published is not sent again", |_, state: &State| {
-                !state.sent_after
-            }),
-            Property::sometimes("a repeated request is answered like the first", |_, state: &State| {
-                let accepted = Request::Answered(Answer::Accepted);
-                let answers = state.requests.iter().filter(|it| **it == accepted);
-                answers.count() > 1 && state.sent.len() == 1
-            }),
+            Property::always(
+                "an accepted request was sent",
+                |model: &Self, state: &State| {
+                    let answers = state.requests.iter().zip(&model.contents);
+                    let is_kept = |(request, content): (&Request, &u8)| {
+                        *request != Request::Answered(Answer::Accepted)
+                            || state.sent.contains(content)
+                            || state.is_forgotten
+                    };
+                    answers.into_iter().all(is_kept)
+                },
+            ),
+            Property::always(
+                "copies of a request have one id",
+                |model: &Self, state: &State| {
+                    let mut contents: Vec<_> =
+                        state.ids.iter().map(|(content, _)| *content).collect();
+                    contents.dedup();
+                    // Another request of the name takes its place, and then nothing is known of the first.
+                    contents.len() == state.ids.len()
+                        || model.contents.windows(2).any(|it| it[0] != it[1])
+                },
+            ),
+            Property::always(
+                "one request of a name publishes at a time",
+                |model: &Self, state: &State| model.publishing(state) <= 1,
+            ),
+            Property::always(
+                "what is known as published is not sent again",
+                |_, state: &State| !state.sent_after,
+            ),
+            Property::sometimes(
+                "a repeated request is answered like the first",
+                |_, state: &State| {
+                    let accepted = Request::Answered(Answer::Accepted);
+                    let answers = state.requests.iter().filter(|it| **it == accepted);
+                    answers.count() > 1 && state.sent.len() == 1
+                },
+            ),
             Property::sometimes("a request meets another one at work", |_, state: &State| {
                 Self::has(state, Answer::InProgress)
             }),
-            Property::sometimes("the claim of a dead request is taken", |_, state: &State| {
-                state.requests.contains(&Request::Dead) && Self::has(state, Answer::Accepted)
-            }),
-            Property::sometimes("a request that failed in the middle is sent twice", |_, state: &State| {
-                state.sent.len() == 2 && Self::has(state, Answer::Accepted)
-            }),
+            Property::sometimes(
+                "the claim of a dead request is taken",
+                |_, state: &State| {
+                    state.requests.contains(&Request::Dead) && Self::has(state, Answer::Accepted)
+                },
+            ),
+            Property::sometimes(
+                "a request that failed in the middle is sent twice",
+                |_, state: &State| state.sent.len() == 2 && Self::has(state, Answer::Accepted),
+            ),
         ];
         if self.contents.windows(2).any(|it| it[0] != it[1]) {
-            all.push(Property::sometimes("another request is refused", |_, state: &State| {
-                Self::has(state, Answer::Reused)
-            }));
+            all.push(Property::sometimes(
+                "another request is refused",
+                |_, state: &State| Self::has(state, Answer::Reused),
+            ));
         }
         all
     }

@@ -60,6 +60,9 @@ pub enum Event {
     Quickens,
     /// A worker is invoked.
     Invokes(Actor),
+    /// A worker goes by what it knows of slow targets, and that is that there is none, or that its
+    /// message is in the slow lane already.
+    Knows(Actor),
     /// The visibility timeout of the message that a worker has is over.
     Reappears(Actor),
 }
@@ -87,6 +90,8 @@ pub struct Lanes {
     pub variant: Variant,
     /// Whether the slow lane is drained: nothing is handed over, and retries take the quick lane.
     pub is_drained: bool,
+    /// Whether the target is known as slow at first.
+    pub is_slow_first: bool,
     /// The calls that may fail.
     pub faults: u8,
     /// The workers that may die, and the visibility timeouts that end.
@@ -110,8 +115,14 @@ pub enum Doing {
     Receives,
     LooksUp,
     Posts,
-    LooksAtLanes { settles: Settles },
-    WritesLanes { next: Bytes, condition: Condition, settles: Settles },
+    LooksAtLanes {
+        settles: Settles,
+    },
+    WritesLanes {
+        next: Bytes,
+        condition: Condition,
+        settles: Settles,
+    },
     Settles(Settles),
 }
 
@@ -167,8 +178,18 @@ fn at(tick: u8) -> Timestamp {
 }
 
 fn target() -> Target {
-    Target::parse("https://slow.example:443 orders.billing")
+    Target::parse("https://billing.example.com:443 orders.billing")
         .unwrap_or_else(|| unreachable!("it is a target"))
+}
+
+/// The object that says that the target is slow.
+pub fn slow_lanes(now: Timestamp) -> Bytes {
+    let seen = Slowness::Late {
+        in_invocation: 2,
+        holds_others_up: true,
+    };
+    let targets = SlowTargets::default().after(seen, &target(), now);
+    targets.unwrap_or_default().render()
 }
 
 fn slow_targets(lanes: &Stored<Bytes>) -> SlowTargets {
@@ -194,6 +215,7 @@ impl Lanes {
         Self {
             variant: Variant::Code,
             is_drained: false,
+            is_slow_first: false,
             faults: 1,
             deaths: 1,
             ticks: 2,
@@ -350,13 +372,10 @@ impl Lanes {
                 if is_made {
                     state.copies.retain(|copy| copy.holder != Some(worker));
                 }
-                then.map_or(Doing::Rests, |to| {
-                    Doing::Settles(Settles::SendsLate(to))
-                })
+                then.map_or(Doing::Rests, |to| Doing::Settles(Settles::SendsLate(to)))
             }
         }
     }
-
 }
 
 /// What a worker has not settled is left.
@@ -412,7 +431,11 @@ impl Model for Lanes {
         vec![State {
             now: 0,
             copies,
-            lanes: Stored::default(),
+            lanes: if self.is_slow_first {
+                Stored::of(slow_lanes(at(0)))
+            } else {
+                Stored::default()
+            },
             workers: vec![idle; WORKERS],
             arrived: [0; MESSAGES as usize],
             is_late: true,
@@ -438,6 +461,9 @@ impl Model for Lanes {
                     if !is_over {
                         let fates = call.fates(state.faults > 0);
                         actions.extend(fates.iter().map(|fate| Step::Calls(worker, call, *fate)));
+                    }
+                    if state.workers[worker].doing == Doing::LooksUp {
+                        actions.push(Step::Other(Event::Knows(worker)));
                     }
                     if state.deaths > 0 {
                         actions.push(Step::Dies(worker));
@@ -494,6 +520,7 @@ impl Model for Lanes {
                 state.has_passed_long = true;
             }
             Step::Other(Event::Quickens) => state.is_late = false,
+            Step::Other(Event::Knows(worker)) => state.workers[worker].doing = Doing::Posts,
             Step::Other(Event::Invokes(worker)) => state.workers[worker].doing = Doing::Receives,
             Step::Other(Event::Reappears(worker)) => {
                 if worker != LEFT {
@@ -512,43 +539,58 @@ impl Model for Lanes {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut all = vec![
-            Property::always("a message is in a queue or has arrived", |_, state: &State| {
-                (0..MESSAGES).all(|message| {
-                    state.arrived[usize::from(message)] > 0
-                        || state.copies.iter().any(|copy| copy.message == message)
-                })
-            }),
-            Property::always("a message arrives twice only after a fault", |_, state: &State| {
-                let most = 1 + state.harm;
-                state.arrived.iter().all(|arrived| *arrived <= most)
-            }),
-            Property::always("two late requests within a minute make a target slow", |_, state: &State| {
-                let [.., first, second] = state.noted[..] else {
-                    return true;
-                };
-                second - first >= 2
-                    || state.now >= second + SLOW_TICKS
-                    || is_slow(&state.lanes, state.now)
-            }),
+            Property::always(
+                "a message is in a queue or has arrived",
+                |_, state: &State| {
+                    (0..MESSAGES).all(|message| {
+                        state.arrived[usize::from(message)] > 0
+                            || state.copies.iter().any(|copy| copy.message == message)
+                    })
+                },
+            ),
+            Property::always(
+                "a message arrives twice only after a fault",
+                |_, state: &State| {
+                    let most = 1 + state.harm;
+                    state.arrived.iter().all(|arrived| *arrived <= most)
+                },
+            ),
+            Property::always(
+                "two late requests within a minute make a target slow",
+                |_, state: &State| {
+                    let [.., first, second] = state.noted[..] else {
+                        return true;
+                    };
+                    second - first >= 2
+                        || state.now >= second + SLOW_TICKS
+                        || is_slow(&state.lanes, state.now)
+                },
+            ),
         ];
         if self.is_drained {
-            all.push(Property::always("nothing is handed over", |_, state: &State| {
-                !state.was_handed_over
-            }));
-            all.push(Property::sometimes("the slow queue is emptied", |_, state: &State| {
-                state.copies.is_empty()
-            }));
+            all.push(Property::always(
+                "nothing is handed over",
+                |_, state: &State| !state.was_handed_over,
+            ));
+            all.push(Property::sometimes(
+                "the slow queue is emptied",
+                |_, state: &State| state.copies.is_empty(),
+            ));
             return all;
         }
         all.extend([
-            Property::sometimes("a message is handed over and arrives", |_, state: &State| {
-                state.was_handed_over && state.copies.is_empty()
-            }),
-            Property::sometimes("a death between send and delete leaves both", |_, state: &State| {
-                let copies = state.copies.iter().filter(|copy| copy.message == 1);
-                let queues: Vec<_> = copies.map(|copy| copy.queue).collect();
-                queues == [Queue::Quick, Queue::Slow] && state.deaths < 1
-            }),
+            Property::sometimes(
+                "a message is handed over and arrives",
+                |_, state: &State| state.was_handed_over && state.copies.is_empty(),
+            ),
+            Property::sometimes(
+                "a death between send and delete leaves both",
+                |_, state: &State| {
+                    let copies = state.copies.iter().filter(|copy| copy.message == 1);
+                    let queues: Vec<_> = copies.map(|copy| copy.queue).collect();
+                    queues == [Queue::Quick, Queue::Slow] && state.deaths < 1
+                },
+            ),
             Property::sometimes("a target is quick again", |_, state: &State| {
                 state.has_passed_long && !is_slow_now(state) && !state.copies.is_empty()
             }),

@@ -105,8 +105,14 @@ pub enum Doing {
     Receives,
     WritesLetter,
     /// It looks whether the object is there, of which it resolves the letter.
-    Lists { letter: Object, newer: Option<Object> },
-    ReadsList { letter: Object, newer: Option<Object> },
+    Lists {
+        letter: Object,
+        newer: Option<Object>,
+    },
+    ReadsList {
+        letter: Object,
+        newer: Option<Object>,
+    },
     WritesList {
         letter: Object,
         newer: Option<Object>,
@@ -115,7 +121,10 @@ pub enum Doing {
         condition: Condition,
     },
     /// It leaves a message that says what is still to be resolved.
-    Leaves { letter: Object, newer: Option<Object> },
+    Leaves {
+        letter: Object,
+        newer: Option<Object>,
+    },
     Acknowledges,
 }
 
@@ -317,7 +326,7 @@ impl Letters {
     }
 
     /// The letters that are not resolved.
-    fn unresolved(state: &State) -> usize {
+    pub fn unresolved(state: &State) -> usize {
         let is_resolved =
             |list: &Stored<Shown<ResolvedLetters>>| list.content().is_some_and(|it| it.0.has(0));
         state.lists.iter().filter(|list| !is_resolved(list)).count()
@@ -442,12 +451,17 @@ impl Model for Letters {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut all = vec![
-            Property::always("an event that did not arrive has a letter", |_, state: &State| {
-                state.arrived > 0 || Self::unresolved(state) > 0
-            }),
-            Property::always("at rest it has one letter, and one more for each fault", |_, state: &State| {
-                !Self::is_at_rest(state) || Self::unresolved(state) <= 1 + usize::from(state.harm)
-            }),
+            Property::always(
+                "an event that did not arrive has a letter",
+                |_, state: &State| state.arrived > 0 || Self::unresolved(state) > 0,
+            ),
+            Property::always(
+                "at rest it has one letter, and one more for each fault",
+                |_, state: &State| {
+                    !Self::is_at_rest(state)
+                        || Self::unresolved(state) <= 1 + usize::from(state.harm)
+                },
+            ),
             Property::sometimes("one letter is left of all", |_, state: &State| {
                 Self::is_at_rest(state) && state.objects.len() > 2 && Self::unresolved(state) == 1
             }),
@@ -459,9 +473,14 @@ impl Model for Letters {
             }),
         ];
         if self.may_arrive {
-            all.push(Property::sometimes("an event that arrived has none", |_, state: &State| {
-                Self::is_at_rest(state) && state.objects.len() > 1 && Self::unresolved(state) == 0
-            }));
+            all.push(Property::sometimes(
+                "an event that arrived has none",
+                |_, state: &State| {
+                    Self::is_at_rest(state)
+                        && state.objects.len() > 1
+                        && Self::unresolved(state) == 0
+                },
+            ));
         }
         all
     }

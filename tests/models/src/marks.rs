@@ -90,8 +90,6 @@ pub enum Variant {
     DeletesAtOnce,
     /// A mark ends with its recovery.
     EndsWithRecovery,
-    /// The replay is opened before the mark names it, under an id that nobody else knows.
-    OpensBeforeNaming,
 }
 
 /// The model.
@@ -113,7 +111,8 @@ pub struct Marks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Letter {
     written: u32,
-    sent: u8,
+    /// How often it was sent.
+    pub sent: u8,
 }
 
 /// An invocation of deadletter.
@@ -145,7 +144,7 @@ pub enum Run {
     Deletes,
     Opens(usize),
     Lists(usize),
-    Sends(usize, Vec<usize>),
+    Sends(usize, Vec<(usize, usize)>),
     Finishes(usize),
 }
 
@@ -217,7 +216,7 @@ impl Marks {
     pub fn of_the_code() -> Self {
         Self {
             variant: Variant::Code,
-            times: [0, 2, 1],
+            times: [0, 2, 0],
             faults: 0,
             deaths: 0,
             cancels: 0,
@@ -334,9 +333,8 @@ impl Marks {
             }
             Run::Sends(job, selected) => {
                 if fate != Fate::NotMade {
-                    let letters = state.letters.iter_mut().flatten().enumerate();
-                    for (_, letter) in letters.filter(|(index, _)| selected.contains(index)) {
-                        letter.sent += 1;
+                    for (writer, index) in selected {
+                        state.letters[writer][index].sent += 1;
                     }
                 }
                 if is_answered {
@@ -388,9 +386,6 @@ impl Marks {
             }
             RecoveryStep::Ends if self.variant == Variant::DeletesAtOnce => return Run::Deletes,
             RecoveryStep::Ends => Then::Deletes,
-            RecoveryStep::Begins if self.variant == Variant::OpensBeforeNaming => {
-                return Run::Opens(state.records.len());
-            }
             RecoveryStep::Begins => Then::Begins,
             RecoveryStep::Opens => Then::Opens(job),
             RecoveryStep::Runs => Then::Runs(job),
@@ -461,9 +456,6 @@ impl Marks {
         let Some(mark) = state.mark.content().map(|mark| mark.0.clone()) else {
             return Run::Rests;
         };
-        if self.variant == Variant::OpensBeforeNaming && mark.job.is_none() {
-            state.records.push(Stored::default());
-        }
         let job = mark.job.clone().unwrap_or(RecoveryJob {
             id: number.to_string(),
             created_at: at(state.now),
@@ -475,21 +467,6 @@ impl Marks {
         };
         let record = mark.replay(&job, &created, POLICY);
         let record = state.records[number].put(Shown(record), Condition::IfAbsent, fate);
-        if self.variant == Variant::OpensBeforeNaming && mark.job.is_none() {
-            if record == Written::Unknown {
-                return Run::Rests;
-            }
-            let (_, version) = state.mark.get().unwrap_or_else(|| unreachable!("it is there"));
-            let named = RecoveryMark {
-                job: Some(job),
-                ..mark
-            };
-            return Run::SavesMark {
-                next: Shown(named),
-                version,
-                then: Then::Runs(number),
-            };
-        }
         match record {
             // The next run sends: it knows whether the endpoint is well.
             Written::As(_) | Written::Refused => Run::Lists(number),
@@ -498,7 +475,7 @@ impl Marks {
     }
 
     /// The letters that a replay sends: those of its time, and of outages that nobody cancelled.
-    fn selected(state: &State, job: usize) -> Vec<usize> {
+    fn selected(state: &State, job: usize) -> Vec<(usize, usize)> {
         let Some(record) = state.records[job].content().map(|it| &it.0) else {
             return Vec::new();
         };
@@ -512,11 +489,15 @@ impl Marks {
             _ => 0,
         });
         let until = minute(record.created_at);
-        let letters = state.letters.iter().flatten().enumerate();
-        letters
-            .filter(|(_, letter)| !is_cancelled && (from..until).contains(&letter.written))
-            .map(|(index, _)| index)
-            .collect()
+        let is_selected =
+            |letter: &Letter| !is_cancelled && (from..until).contains(&letter.written);
+        let mut selected = Vec::new();
+        for (writer, letters) in state.letters.iter().enumerate() {
+            let own = letters.iter().enumerate();
+            let own = own.filter(|(_, letter)| is_selected(letter));
+            selected.extend(own.map(|(index, _)| (writer, index)));
+        }
+        selected
     }
 
     /// A step towards rest without a fault, where there is one.
@@ -531,15 +512,18 @@ impl Marks {
     /// Whether every letter is sent from here, if nothing fails any more and the endpoint is well.
     fn recovers(&self, state: &State) -> bool {
         const RUNS_MAX: usize = 6;
+        const STEPS_MAX: usize = 50;
         let mut state = State {
             is_well: true,
             ..state.clone()
         };
         let go_on = |state: &mut State| {
-            while let Some(step) = self.fair_step(state) {
-                if let Some(next) = self.next_state(state, step) {
-                    *state = next;
-                }
+            for _ in 0..STEPS_MAX {
+                let next = self.fair_step(state);
+                let Some(next) = next.and_then(|step| self.next_state(state, step)) else {
+                    return;
+                };
+                *state = next;
             }
         };
         for _ in 0..RUNS_MAX {
@@ -703,33 +687,62 @@ impl Model for Marks {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut all = vec![
-            Property::always("every letter is recovered in the end", |model: &Self, state: &State| {
-                state.cancelled || !Self::is_quiet(state) || model.recovers(state)
-            }),
-            Property::always("a letter is sent once, and once more for each fault", |_, state: &State| {
-                state.letters.iter().flatten().all(|letter| {
-                    let more = state.harm + u8::from(Self::may_be_in_two(state, *letter));
-                    letter.sent <= 1 + more
-                })
-            }),
+            Property::always(
+                "every letter is recovered in the end",
+                |model: &Self, state: &State| {
+                    state.cancelled || !Self::is_quiet(state) || model.recovers(state)
+                },
+            ),
+            Property::always(
+                "a letter is sent once, and once more for each fault",
+                |_, state: &State| {
+                    state.letters.iter().flatten().all(|letter| {
+                        let more = state.harm + u8::from(Self::may_be_in_two(state, *letter));
+                        letter.sent <= 1 + more
+                    })
+                },
+            ),
+            Property::always(
+                "no more replays begin than letters are counted",
+                |_, state: &State| {
+                    let letters: usize = state.letters.iter().map(Vec::len).sum();
+                    state.records.len() <= letters + usize::from(state.harm)
+                },
+            ),
             Property::sometimes("two letters are recovered", |_, state: &State| {
-                state.letters.iter().all(|of| of.iter().any(|it| it.sent > 0))
-            }),
-            Property::sometimes("a letter comes after its outage was recovered", |_, state: &State| {
-                state.came_late
-                    && state.records.len() == 2
-                    && state.letters.iter().all(|of| of.len() == 1 && of[0].sent == 1)
-            }),
-            Property::sometimes("a mark ends", |_, state: &State| {
-                state.had_ended && !state.mark.is_there()
+                state
+                    .letters
+                    .iter()
+                    .all(|of| of.iter().any(|it| it.sent > 0))
             }),
         ];
-        if self.cancels > 0 {
-            all.push(Property::sometimes("what was cancelled is not sent", |_, state: &State| {
-                let mark = state.mark.content();
-                mark.is_some_and(|it| it.0.cancelled_at.is_some() && it.0.letters == 0)
-                    && state.letters.iter().flatten().all(|it| it.sent == 0)
+        if self.times[1] > 1 && self.cancels == 0 {
+            all.push(Property::sometimes(
+                "a letter that comes after its outage was recovered is sent alone",
+                |_, state: &State| {
+                    state.came_late
+                        && state.records.len() == 2
+                        && state
+                            .letters
+                            .iter()
+                            .all(|of| of.len() == 1 && of[0].sent == 1)
+                },
+            ));
+        }
+        if self.times[2] > 0 {
+            all.push(Property::sometimes("a mark ends", |_, state: &State| {
+                state.had_ended && !state.mark.is_there()
             }));
+        }
+        if self.cancels > 0 {
+            all.push(Property::sometimes(
+                "what was cancelled is not sent",
+                |_, state: &State| {
+                    let mark = state.mark.content();
+                    mark.is_some_and(|it| it.0.cancelled_at.is_some() && it.0.letters == 0)
+                        && state.letters.iter().flatten().all(|it| it.sent == 0)
+                },
+            ));
         }
         all
     }

@@ -274,9 +274,7 @@ impl Replay {
                     other,
                     begins: false,
                 }),
-                Some(_) if self.had_ended(state, asked, other) => {
-                    Ok(Opening::PutsClaim(condition))
-                }
+                Some(_) if self.had_ended(state, asked, other) => Ok(Opening::PutsClaim(condition)),
                 Some(_) => Err(other),
             },
             Opening::MarksOther { other, begins } => {
@@ -353,9 +351,7 @@ impl Replay {
                     Run::Saves(id, version, Record::Done)
                 }
                 Some((Record::Open(came_to), version)) => match self.variant {
-                    Variant::SavesBeforeSend => {
-                        Run::Saves(id, version, Record::Open(came_to + 1))
-                    }
+                    Variant::SavesBeforeSend => Run::Saves(id, version, Record::Open(came_to + 1)),
                     _ => Run::Sends(id, version, came_to),
                 },
                 Some((Record::Done | Record::Cancelled, _)) => Run::Closes(id),
@@ -595,51 +591,81 @@ impl Model for Replay {
             Property::always("a selection has one open replay", |_, state: &State| {
                 Self::open(state) <= 1
             }),
-            Property::always("who is answered with a replay finds it", |_, state: &State| {
-                let answers = state.requests.iter();
-                answers.into_iter().all(|request| match request {
-                    Request::Answered(id) => state.records[*id].is_there(),
-                    _ => true,
-                })
-            }),
-            Property::always("a replay that is done has sent every letter", |_, state: &State| {
-                let done = state.records.iter().any(|it| it.content() == Some(&Record::Done));
-                !done || state.sent.iter().all(|sent| *sent > 0)
-            }),
-            Property::always("a letter is sent once for each replay", |_, state: &State| {
-                let most = Self::begun(state) + usize::from(state.harm);
-                state.sent.iter().all(|sent| usize::from(*sent) <= most)
-            }),
+            Property::always(
+                "who is answered with a replay finds it",
+                |_, state: &State| {
+                    let answers = state.requests.iter();
+                    answers.into_iter().all(|request| match request {
+                        Request::Answered(id) => state.records[*id].is_there(),
+                        _ => true,
+                    })
+                },
+            ),
+            Property::always(
+                "a replay that is done has sent every letter",
+                |_, state: &State| {
+                    let done = state
+                        .records
+                        .iter()
+                        .any(|it| it.content() == Some(&Record::Done));
+                    !done || state.sent.iter().all(|sent| *sent > 0)
+                },
+            ),
+            Property::always(
+                "a letter is sent once for each replay",
+                |_, state: &State| {
+                    let most = Self::begun(state) + usize::from(state.harm);
+                    state.sent.iter().all(|sent| usize::from(*sent) <= most)
+                },
+            ),
             Property::always("two requests at once are one replay", |_, state: &State| {
                 Self::begun(state) < REQUESTS
                     || state.ended_before[0][1]
                     || state.ended_before[1][0]
             }),
             // Looked at where nobody is in the middle of something: all else leads there.
-            Property::always("all comes to rest from everywhere", |model: &Self, state: &State| {
-                !model.is_quiet(state) || model.comes_to_rest(state)
-            }),
-            Property::sometimes("a second request is answered with the first", |_, state: &State| {
-                state.requests.contains(&Request::Answered(0))
-                    && state.requests[1] == Request::Answered(0)
-            }),
-            Property::sometimes("a selection is replayed again after its end", |_, state: &State| {
-                state.ended_before[1][0] && state.records[1].content() == Some(&Record::Done)
-            }),
+            Property::always(
+                "all comes to rest from everywhere",
+                |model: &Self, state: &State| !model.is_quiet(state) || model.comes_to_rest(state),
+            ),
+            Property::sometimes(
+                "a second request is answered with the first",
+                |_, state: &State| {
+                    state.requests.contains(&Request::Answered(0))
+                        && state.requests[1] == Request::Answered(0)
+                },
+            ),
+            Property::sometimes(
+                "a selection is replayed again after its end",
+                |_, state: &State| {
+                    state.ended_before[1][0] && state.records[1].content() == Some(&Record::Done)
+                },
+            ),
         ];
         if self.faults + self.deaths > 0 {
-            all.push(Property::sometimes("wake begins what a request left", |_, state: &State| {
-                state.was_left && state.harm == 1
-                    && state.records.iter().any(|it| it.content() == Some(&Record::Done))
-            }));
-            all.push(Property::sometimes("a fault or a death makes a copy", |_, state: &State| {
-                Self::begun(state) == 1 && state.sent.contains(&2)
-            }));
+            all.push(Property::sometimes(
+                "wake begins what a request left",
+                |_, state: &State| {
+                    state.was_left
+                        && state.harm == 1
+                        && state
+                            .records
+                            .iter()
+                            .any(|it| it.content() == Some(&Record::Done))
+                },
+            ));
+            all.push(Property::sometimes(
+                "a fault or a death makes a copy",
+                |_, state: &State| Self::begun(state) == 1 && state.sent.contains(&2),
+            ));
         }
         if self.cancels > 0 {
-            all.push(Property::sometimes("a replay is cancelled in the middle", |_, state: &State| {
-                state.records[0].content() == Some(&Record::Cancelled) && state.sent[0] == 1
-            }));
+            all.push(Property::sometimes(
+                "a replay is cancelled in the middle",
+                |_, state: &State| {
+                    state.records[0].content() == Some(&Record::Cancelled) && state.sent[0] == 1
+                },
+            ));
         }
         all
     }

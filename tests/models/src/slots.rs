@@ -219,7 +219,9 @@ impl Slots {
         match asking {
             Asking::Rests => None,
             Asking::Reads => Some(Call::Get(Key::Slots)),
-            Asking::Writes(pending) => Some(Call::put(Key::Slots, self.condition(pending.condition))),
+            Asking::Writes(pending) => {
+                Some(Call::put(Key::Slots, self.condition(pending.condition)))
+            }
         }
     }
 
@@ -417,7 +419,11 @@ impl Slots {
             Event::GivesBack(of),
         );
         if self.may_open(state, of) {
-            actions.push(Step::Calls(of * 2, Call::Post(Key::Endpoint), Fate::Answered));
+            actions.push(Step::Calls(
+                of * 2,
+                Call::Post(Key::Endpoint),
+                Fate::Answered,
+            ));
         }
         if state.deaths > 0 {
             actions.push(Step::Dies(of));
@@ -561,16 +567,23 @@ impl Model for Slots {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut all = vec![
-            Property::always("no more requests are open than the bound", |model: &Self, state: &State| {
-                Self::open(state) <= model.limit
-            }),
-            Property::sometimes("as many are open as the bound", |model: &Self, state: &State| {
-                Self::open(state) == model.limit
-                    && (model.limit == 1 || state.workers.iter().all(|it| !it.open.is_empty()))
-            }),
-            Property::sometimes("slots are given back and taken by another", |_, state: &State| {
-                state.has_given_back && state.workers.iter().all(|it| it.writes > 0)
-            }),
+            Property::always(
+                "no more requests are open than the bound",
+                |model: &Self, state: &State| Self::open(state) <= model.limit,
+            ),
+            Property::sometimes(
+                "as many are open as the bound",
+                |model: &Self, state: &State| {
+                    Self::open(state) == model.limit
+                        && (model.limit == 1 || state.workers.iter().all(|it| !it.open.is_empty()))
+                },
+            ),
+            Property::sometimes(
+                "slots are given back and taken by another",
+                |_, state: &State| {
+                    state.has_given_back && state.workers.iter().all(|it| it.writes > 0)
+                },
+            ),
             Property::sometimes("a worker is overtaken", |_, state: &State| {
                 state.was_overtaken
             }),

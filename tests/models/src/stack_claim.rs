@@ -4,9 +4,7 @@
 //! From `infra/lambda/src/ownership.rs` and `shared/services/src/ownership.rs`. The rule is the
 //! code's own, `core::model::StateOwner::claim`. Time is in minutes.
 
-use posthaste_core::model::{
-    Claim, STATE_OWNER_LIVES, STATE_OWNER_RENEWED, StateOwner, Timestamp,
-};
+use posthaste_core::model::{Claim, STATE_OWNER_LIVES, STATE_OWNER_RENEWED, StateOwner, Timestamp};
 use stateright::{Model, Property};
 
 use crate::step::{Actor, Call, Fate, Step};

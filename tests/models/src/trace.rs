@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use posthaste_core::model::Link;
 use posthaste_ports::{
-    ETag, ErrorKind, LastLook, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError,
-    PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
-    ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
+    ETag, ErrorKind, LastLook, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
+    PortError, PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
+    ReceiveRequest, ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient,
+    WebhookRequest,
 };
 use stateright::Model;
 
@@ -107,11 +108,7 @@ impl<P> Traced<P> {
         }
     }
 
-    fn noted<T>(
-        &self,
-        called: Called,
-        result: Result<T, PortError>,
-    ) -> Result<T, PortError> {
+    fn noted<T>(&self, called: Called, result: Result<T, PortError>) -> Result<T, PortError> {
         self.notes.note(self.actor, called, &result);
         result
     }
@@ -275,6 +272,21 @@ impl<K: Name> Run<K> {
             all.extend(made);
         }
         Self(all)
+    }
+
+    /// These calls.
+    pub fn from_calls(calls: Vec<Made<K>>) -> Self {
+        Self(calls)
+    }
+
+    /// The same with the calls as `call` names them.
+    #[must_use]
+    pub fn renamed(self, call: impl Fn(&Made<K>) -> Call<K>) -> Self {
+        let renamed = self.0.into_iter().map(|made| Made {
+            call: call(&made),
+            ..made
+        });
+        Self(renamed.collect())
     }
 
     /// The calls.

@@ -37,8 +37,8 @@ pub enum Event {
     Passes,
     /// A run begins.
     Begins(Actor),
-    /// A run finds that another one has the lease.
-    FindsBusy(Actor),
+    /// A run finds that another one has the lease, or that its own time is over.
+    Stops(Actor),
 }
 
 /// A step.
@@ -155,7 +155,7 @@ impl WakeLease {
             found: None,
             faults: 1,
             deaths: 1,
-            ticks: LEASE_TICKS + 4,
+            ticks: LEASE_TICKS + 3,
             begins: [1, 1],
         }
     }
@@ -305,6 +305,10 @@ impl WakeLease {
         if is_answered { next } else { ends(false) }
     }
 
+    fn is_over(run: &Run, now: u8) -> bool {
+        matches!(run, Run::Works { deadline, .. } if now >= *deadline)
+    }
+
     fn works_now(state: &State, run: Actor) -> bool {
         matches!(state.runs[run], Run::Works { deadline, .. } if state.now < deadline)
     }
@@ -350,13 +354,15 @@ impl Model for WakeLease {
                     let fates = call.fates(state.faults > 0);
                     actions.extend(fates.iter().map(|fate| Step::Calls(run, call, *fate)));
                 }
-                None => actions.push(Step::Other(Event::FindsBusy(run))),
+                None => actions.push(Step::Other(Event::Stops(run))),
             }
             if state.deaths > 0 {
                 actions.push(Step::Dies(run));
             }
         }
-        if state.now < self.ticks {
+        // A run ends when its time is over.
+        let mut runs = state.runs.iter();
+        if state.now < self.ticks && !runs.any(|run| Self::is_over(run, state.now)) {
             actions.push(Step::Other(Event::Passes));
         }
     }
@@ -382,8 +388,7 @@ impl Model for WakeLease {
                 state.begun_at[run] = state.now;
                 state.runs[run] = Run::Finds;
             }
-            // Another run has the lease, or the time of this one is over.
-            Step::Other(Event::FindsBusy(run)) => {
+            Step::Other(Event::Stops(run)) => {
                 state.runs[run] = match state.runs[run] {
                     Run::Works { version, .. } => {
                         // What was sent last may not be deleted.
@@ -406,23 +411,29 @@ impl Model for WakeLease {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always("one run works at a time", |_, state: &State| {
-                (0..RUNS)
-                    .filter(|run| Self::works_now(state, *run))
-                    .count()
-                    <= 1
-            }),
-            Property::always("nothing is deleted that was not sent", |_, state: &State| {
-                state.parked || state.sent > 0
+                (0..RUNS).filter(|run| Self::works_now(state, *run)).count() <= 1
             }),
             Property::always(
+                "nothing is deleted that was not sent",
+                |_, state: &State| state.parked || state.sent > 0,
+            ),
+            Property::always(
                 "nothing is sent twice without a fault or a death",
-                |_, state: &State| state.sent <= 1 + state.harm,
+                |_, state: &State| {
+                    let runs = state.runs.iter();
+                    let overdue = runs.filter(|run| Self::is_over(run, state.now)).count();
+                    usize::from(state.sent) <= 1 + usize::from(state.harm) + overdue
+                },
             ),
             Property::always(
                 "the checkpoint says done of what was sent alone",
-                |_, state: &State| state.lease.content().is_none_or(|it| !it.is_done) || state.sent > 0,
+                |_, state: &State| {
+                    state.lease.content().is_none_or(|it| !it.is_done) || state.sent > 0
+                },
             ),
-            Property::sometimes("a run finds another one at work", |_, state: &State| state.busy > 0),
+            Property::sometimes("a run finds another one at work", |_, state: &State| {
+                state.busy > 0
+            }),
             Property::sometimes("the lease of a dead run is taken", |_, state: &State| {
                 state.taken_over > 0
             }),

@@ -98,7 +98,9 @@ pub enum Run {
     MayRest,
     Takes,
     Lists,
-    GivesBack { has_worked: bool },
+    GivesBack {
+        has_worked: bool,
+    },
 }
 
 /// The checkpoint, in minutes.
@@ -385,12 +387,14 @@ impl Model for WakeRest {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut all = vec![
             // One minute until the next run begins, and one more where a run of wake fails.
-            Property::always("announced work is found by the next runs", |_, state: &State| {
-                !Self::waits_longer(state, 2, true)
-            }),
-            Property::always("all work is found after the longest rest", |_, state: &State| {
-                !Self::waits_longer(state, REST_MAX + 2, false)
-            }),
+            Property::always(
+                "announced work is found by the next runs",
+                |_, state: &State| !Self::waits_longer(state, 2, true),
+            ),
+            Property::always(
+                "all work is found after the longest rest",
+                |_, state: &State| !Self::waits_longer(state, REST_MAX + 2, false),
+            ),
             Property::sometimes("wake rests", |_, state: &State| state.has_rested),
             Property::sometimes("a signal ends a rest", |_, state: &State| state.was_woken),
         ];

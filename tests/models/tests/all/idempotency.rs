@@ -28,10 +28,7 @@ fn variants_without_a_part_are_refuted() {
             Variant::PutWithoutMatch,
             "one request of a name publishes at a time",
         ),
-        (
-            Variant::SettlesBeforeSend,
-            "an accepted request was sent",
-        ),
+        (Variant::SettlesBeforeSend, "an accepted request was sent"),
         (Variant::NewIds, "copies of a request have one id"),
     ] {
         let model = Idempotency {

@@ -1,5 +1,6 @@
 //! The functions over ports in memory whose calls are noted, each instance as one actor.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +12,18 @@ use http_body_util::BodyExt;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{
-    AddressPolicy, DeadLetter, Delivery, DeliveryLogMode, KeyDigest, Payload, PublishUrls, Timestamp,
+    AddressPolicy, DeadLetter, Delivery, DeliveryLogMode, KeyDigest, Payload, PublishUrls,
+    Timestamp,
 };
 use posthaste_core::stored::dead_letter::record;
+use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{Gathered, layout};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings, unguarded_router};
-use posthaste_ports::{BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest};
+use posthaste_ports::{
+    BatchResponse, Clock, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceiveRequest,
+};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
 use posthaste_services::{
     Activity, Arrivals, DrainMeter, LinkHealth, PressureReader, Registry, WrongKeys,
@@ -215,6 +220,33 @@ impl Kit {
         Deliver::new(ports, settings)
     }
 
+    /// The time.
+    pub(crate) fn clock_now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Puts a message into a queue.
+    pub(crate) async fn send(&self, name: QueueName, body: Bytes) {
+        let message = OutgoingMessage {
+            body,
+            group: Some("orders.billing".to_owned()),
+            delay: Duration::ZERO,
+        };
+        self.queue
+            .beside(name)
+            .send_batch(vec![message])
+            .await
+            .unwrap();
+    }
+
+    /// Puts a delivery of this event into the delivery queue.
+    pub(crate) async fn send_delivery(&self, id: &str) {
+        let names = (topic_name("orders"), subscription_name("billing"));
+        let delivery = delivery(names, id, [Payload::Inline(event(id))], self.clock.now());
+        self.send(QueueName::Deliveries, render_delivery(&delivery))
+            .await;
+    }
+
     /// Receives up to so many messages of a queue, as an event source mapping of this actor, and
     /// deletes what the work on them does not hand back.
     pub(crate) async fn invoke<F>(
@@ -307,4 +339,13 @@ pub(crate) fn dead_letter(now: Timestamp, id: &str, outage_since: Option<Timesta
 pub(crate) fn event(id: &str) -> Bytes {
     let event = json!({ "specversion": "1.0", "id": id, "source": "/s", "type": "t" });
     event.to_string().into()
+}
+
+/// The number of an id or a key, by the order in which they are met.
+pub(crate) fn number(ids: &RefCell<Vec<String>>, id: &str) -> usize {
+    let mut ids = ids.borrow_mut();
+    ids.iter().position(|known| known == id).unwrap_or_else(|| {
+        ids.push(id.to_owned());
+        ids.len() - 1
+    })
 }

@@ -19,5 +19,8 @@ mod wake_rest;
 /// Prints what was explored, for the table in the README.
 #[expect(clippy::print_stderr, reason = "a test prints to its own output")]
 fn report(name: &str, explored: posthaste_tests_models::check::Explored) {
-    eprintln!("{name}: {} states, depth {}", explored.states, explored.depth);
+    eprintln!(
+        "{name}: {} states, depth {}",
+        explored.states, explored.depth
+    );
 }

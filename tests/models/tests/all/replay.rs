@@ -11,7 +11,7 @@ use posthaste_tests_models::step::{Actor, Call};
 use posthaste_tests_models::trace::{Made, Run, follow};
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, ask, write_letter};
+use crate::kit::{Kit, ask, number, write_letter};
 use crate::report;
 
 #[test]
@@ -54,14 +54,8 @@ fn variants_without_a_part_are_refuted() {
             Variant::SavesBeforeSend,
             "a replay that is done has sent every letter",
         ),
-        (
-            Variant::NoMarkerFirst,
-            "all comes to rest from everywhere",
-        ),
-        (
-            Variant::ForgetsEnded,
-            "two requests at once are one replay",
-        ),
+        (Variant::NoMarkerFirst, "all comes to rest from everywhere"),
+        (Variant::ForgetsEnded, "two requests at once are one replay"),
     ] {
         let model = Replay {
             variant,
@@ -78,15 +72,6 @@ async fn replay(kit: &Kit, actor: Actor) -> Value {
     let (status, replay) = ask(kit.manage(actor), request).await;
     assert_eq!(status, 202, "{replay}");
     replay["id"].clone()
-}
-
-/// The number of an id, by the order in which ids are met.
-fn number(ids: &RefCell<Vec<String>>, id: &str) -> usize {
-    let mut ids = ids.borrow_mut();
-    ids.iter().position(|known| known == id).unwrap_or_else(|| {
-        ids.push(id.to_owned());
-        ids.len() - 1
-    })
 }
 
 /// Two requests for the same selection, and two runs of wake.
