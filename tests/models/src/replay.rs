@@ -85,6 +85,8 @@ pub struct Replay {
     pub deaths: u8,
     /// The replays that may be cancelled.
     pub cancels: u8,
+    /// Whether requests may be so slow that wake counts them as cut.
+    pub may_age: bool,
 }
 
 /// The record of a replay.
@@ -178,6 +180,7 @@ impl Replay {
             faults: 1,
             deaths: 1,
             cancels: 0,
+            may_age: true,
         }
     }
 
@@ -526,7 +529,7 @@ impl Model for Replay {
             if state.requests[id] == Request::Absent {
                 actions.push(Step::Other(Event::Asks(id)));
             }
-            if state.markers[id].is_there() && !state.is_old[id] {
+            if self.may_age && state.markers[id].is_there() && !state.is_old[id] {
                 actions.push(Step::Other(Event::Ages(id)));
             }
             let is_open = matches!(state.records[id].content(), Some(Record::Open(_)));

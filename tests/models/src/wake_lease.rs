@@ -155,7 +155,7 @@ impl WakeLease {
             found: None,
             faults: 1,
             deaths: 1,
-            ticks: LEASE_TICKS + 3,
+            ticks: LEASE_TICKS + 1,
             begins: [1, 1],
         }
     }

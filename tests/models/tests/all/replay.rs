@@ -32,6 +32,7 @@ fn a_replay_that_is_cancelled_ends_in_every_order() {
     let model = Replay {
         letters: 1,
         cancels: 1,
+        may_age: false,
         faults: 0,
         deaths: 0,
         ..Replay::of_the_code()

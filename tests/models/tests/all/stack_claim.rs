@@ -7,7 +7,7 @@ const GRANTED: &str = "no stack is granted a state that another one has";
 
 #[test]
 fn one_stack_has_the_state_in_every_order() {
-    for ahead in [[0, 0, 0], [1, 0, 0], [0, 1, 0]] {
+    for ahead in [[1, 0, 0], [0, 1, 0]] {
         let model = StackClaim::of_the_code(ahead);
         report("stack_claim", holds("stack_claim", model));
     }
@@ -40,6 +40,7 @@ fn claim_that_is_given_up_under_a_condition_holds() {
     let model = StackClaim {
         variant: Variant::ReleasesUnderCondition,
         may_stop: true,
+        faults: 0,
         ..StackClaim::of_the_code([0, 0, 0])
     };
     report("stack_claim, mended", holds("stack_claim, mended", model));
