@@ -288,7 +288,7 @@ impl Idempotency {
             let id = record.map(|record| record.request_id()).unwrap_or_default();
             state.ids.insert((content, id));
             // A claim that lapsed while its request was at work is another matter.
-            state.sent_after |= state.is_settled && self.is_in_time(state, &held);
+            state.sent_after |= state.is_settled && Self::is_in_time(state, &held);
         }
         match self.variant {
             Variant::SettlesBeforeSend => Request::Answered(if fate == Fate::Answered {
@@ -326,7 +326,7 @@ impl Idempotency {
         }
     }
 
-    fn sweeps(&self, state: &mut State, fate: Fate) {
+    fn sweeps(state: &mut State, fate: Fate) {
         let is_answered = fate == Fate::Answered;
         state.sweeper = match state.sweeper {
             Sweeper::Looks if is_answered => {
@@ -346,14 +346,14 @@ impl Idempotency {
         };
     }
 
-    fn is_in_time(&self, state: &State, held: &Held) -> bool {
+    fn is_in_time(state: &State, held: &Held) -> bool {
         state.now < held.claimed_at + IDEMPOTENCY_CLAIM_LENGTH.as_secs()
     }
 
     /// The requests that publish, or have published and not said so, by a claim that holds.
-    fn publishing(&self, state: &State) -> usize {
+    fn publishing(state: &State) -> usize {
         let is_at_it = |request: &&Request| match request {
-            Request::Sends(held) | Request::Settles { held, .. } => self.is_in_time(state, held),
+            Request::Sends(held) | Request::Settles { held, .. } => Self::is_in_time(state, held),
             _ => false,
         };
         state.requests.iter().filter(is_at_it).count()
@@ -423,7 +423,7 @@ impl Model for Idempotency {
             Step::Calls(actor, _, fate) => {
                 state.faults -= u8::from(fate != Fate::Answered);
                 if actor == self.sweeper() {
-                    self.sweeps(&mut state, fate);
+                    Self::sweeps(&mut state, fate);
                 } else {
                     self.calls(&mut state, actor, fate);
                 }
@@ -477,7 +477,7 @@ impl Model for Idempotency {
             ),
             Property::always(
                 "one request of a name publishes at a time",
-                |model: &Self, state: &State| model.publishing(state) <= 1,
+                |_, state: &State| Self::publishing(state) <= 1,
             ),
             Property::always(
                 "what is known as published is not sent again",

@@ -1,4 +1,16 @@
 #![doc = include_str!("../README.md")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::unused_self,
+    reason = "minutes of constants of the code fit, and steps of a model have one shape"
+)]
+#![allow(
+    clippy::large_enum_variant,
+    clippy::needless_pass_by_value,
+    clippy::struct_excessive_bools,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "a state is a value of facts that is copied at each step"
+)]
 
 pub mod check;
 pub mod idempotency;

@@ -342,11 +342,10 @@ impl Replay {
     fn wake_calls(&self, state: &mut State, fate: Fate) {
         let is_answered = fate == Fate::Answered;
         let next = match state.run {
-            Run::Rests => Run::Rests,
             // What comes after a call that failed is left to the next run; the other replays are
             // looked at all the same.
             Run::Lists if is_answered => self.after(state, 0),
-            Run::Lists => Run::Rests,
+            Run::Lists | Run::Rests => Run::Rests,
             Run::Loads(id) if is_answered => match state.records[id].get() {
                 None if state.is_old[id] => Run::LooksAtMarker(id),
                 None => self.after(state, id + 1),

@@ -389,19 +389,16 @@ impl Model for WakeLease {
                 state.runs[run] = Run::Finds;
             }
             Step::Other(Event::Stops(run)) => {
-                state.runs[run] = match state.runs[run] {
-                    Run::Works { version, .. } => {
-                        // What was sent last may not be deleted.
-                        state.harm += 1;
-                        Run::GivesBack {
-                            version,
-                            is_done: false,
-                        }
+                state.runs[run] = if let Run::Works { version, .. } = state.runs[run] {
+                    // What was sent last may not be deleted.
+                    state.harm += 1;
+                    Run::GivesBack {
+                        version,
+                        is_done: false,
                     }
-                    _ => {
-                        state.busy = 1;
-                        Run::Ended
-                    }
+                } else {
+                    state.busy = 1;
+                    Run::Ended
                 };
             }
         }

@@ -72,7 +72,7 @@ async fn publish(kit: &Kit, actor: Actor) -> u16 {
 /// Two requests of a name at once, and one more when the name is settled.
 #[tokio::test]
 async fn calls_of_requests_are_steps_of_the_model() {
-    let kit = Kit::new(json!({}));
+    let kit = Kit::new(&json!({}));
     let both = join(publish(&kit, 0), publish(&kit, 1)).await;
     assert_eq!(both, (200, 200));
     assert_eq!(publish(&kit, 2).await, 200);

@@ -63,7 +63,7 @@ pub(crate) struct Kit {
 
 impl Kit {
     /// A kit with the topic `orders`, whose subscription `billing` has these settings besides.
-    pub(crate) fn new(settings: Value) -> Self {
+    pub(crate) fn new(settings: &Value) -> Self {
         let kit = Self {
             clock: ManualClock::new(START),
             notes: Notes::default(),

@@ -77,7 +77,7 @@ fn as_two_workers(run: &Run<Key>) -> Run<Key> {
 
 #[tokio::test]
 async fn calls_of_workers_of_both_lanes_are_steps_of_the_model() {
-    let kit = Kit::new(json!({}));
+    let kit = Kit::new(&json!({}));
     kit.state.write(layout::LANES, slow_lanes(START));
     kit.send_delivery("a").await;
     kit.send_delivery("b").await;

@@ -44,7 +44,7 @@ fn variants_without_a_part_are_refuted() {
 /// Two deliveries of one letter are given up, and a third one arrives.
 #[tokio::test]
 async fn calls_of_deadletter_are_steps_of_the_model() {
-    let kit = Kit::new(json!({}));
+    let kit = Kit::new(&json!({}));
     let first = LetterPlace {
         object: write_letter(&kit, "first", None),
         index: 0,

@@ -61,7 +61,7 @@ fn variants_without_a_part_are_refuted() {
 /// deadletter writes a letter of an outage, and wake recovers it.
 #[tokio::test]
 async fn calls_of_deadletter_and_wake_are_steps_of_the_model() {
-    let kit = Kit::new(json!({ "recovery": { "enabled": true } }));
+    let kit = Kit::new(&json!({ "recovery": { "enabled": true } }));
     kit.clock.advance(Duration::from_hours(1));
     let dead = dead_letter(kit.clock_now(), "x", Some(START));
     kit.send(QueueName::DeadLetters, render_dead_letter(&dead))

@@ -78,7 +78,7 @@ async fn replay(kit: &Kit, actor: Actor) -> Value {
 /// Two requests for the same selection, and two runs of wake.
 #[tokio::test]
 async fn calls_of_manage_and_wake_are_steps_of_the_model() {
-    let kit = Kit::new(json!({}));
+    let kit = Kit::new(&json!({}));
     write_letter(&kit, "x", None);
     kit.clock.advance(Duration::from_mins(1));
     let first = replay(&kit, 0).await;

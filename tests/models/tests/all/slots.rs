@@ -60,7 +60,7 @@ fn variants_without_a_part_are_refuted() {
 #[tokio::test]
 async fn calls_of_two_workers_are_steps_of_the_model() {
     let url = "https://billing.example.com/";
-    let kit = Kit::new(json!({ "endpoint": { "url": url, "maxConcurrentRequests": 1 } }));
+    let kit = Kit::new(&json!({ "endpoint": { "url": url, "maxConcurrentRequests": 1 } }));
     for (worker, id) in ["a", "b"].into_iter().enumerate() {
         kit.send_delivery(id).await;
         let deliver = kit.deliver(worker);

@@ -76,7 +76,7 @@ fn run_of(kit: &Kit) -> Run<Key> {
 
 #[tokio::test]
 async fn calls_of_runs_of_wake_are_steps_of_the_model() {
-    let kit = Kit::new(json!({}));
+    let kit = Kit::new(&json!({}));
     let names = (topic_name("orders"), subscription_name("billing"));
     let key = layout::parked(START, &names.0, &names.1, "x");
     kit.state
