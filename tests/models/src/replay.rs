@@ -644,18 +644,18 @@ impl Model for Replay {
                 },
             ),
         ];
-        if self.faults + self.deaths > 0 {
+        if self.deaths > 0 {
             all.push(Property::sometimes(
                 "wake begins what a request left",
                 |_, state: &State| {
+                    let mut records = state.records.iter();
                     state.was_left
                         && state.harm == 1
-                        && state
-                            .records
-                            .iter()
-                            .any(|it| it.content() == Some(&Record::Done))
+                        && records.any(|it| it.content() == Some(&Record::Done))
                 },
             ));
+        }
+        if self.faults + self.deaths > 0 {
             all.push(Property::sometimes(
                 "a fault or a death makes a copy",
                 |_, state: &State| Self::begun(state) == 1 && state.sent.contains(&2),
