@@ -10,12 +10,17 @@ use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, P
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// How far the clocks of two runs may be apart. A lease holds for longer than a run goes on by more
+/// than this, so that no clock that is ahead ends it early.
+pub const CLOCKS_APART_MAX: Duration = Duration::from_secs(30);
+
 /// The object of a lease.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseObject {
     /// The key.
     pub key: &'static str,
-    /// How long a lease holds when its holder dies: longer than a run may go on.
+    /// How long a lease holds when its holder dies: longer than a run may go on, by more than
+    /// [`CLOCKS_APART_MAX`].
     pub length: Duration,
 }
 
@@ -105,8 +110,9 @@ impl<C: Serialize + DeserializeOwned + Clone> FoundLease<C> {
             ..
         } = self;
         let lapses_at = clock.now() + object.length;
-        // One that lapses later than any that is given has lapsed: it keeps no run out for ever.
-        if self.lapses_at > clock.now() && self.lapses_at <= lapses_at {
+        // One that lapses later than any that is given has lapsed: it keeps no run out for ever. The
+        // clock of its holder may be ahead.
+        if self.lapses_at > clock.now() && self.lapses_at <= lapses_at + CLOCKS_APART_MAX {
             return Ok(None);
         }
         // The checkpoint stays as it is until the run has ended: of a run that is killed the next
@@ -205,7 +211,7 @@ mod tests {
             let (store, clock) = (MemoryStore::default(), ManualClock::new(START));
             let dead = take(&store, &clock, 1).await.unwrap();
             if is_set_back {
-                clock.set_back(Duration::from_secs(1));
+                clock.set_back(CLOCKS_APART_MAX + Duration::from_millis(1));
             } else {
                 clock.advance(OBJECT.length);
             }
@@ -214,6 +220,18 @@ mod tests {
             dead.give_back(&store, Checkpoint::default()).await;
             assert!(take(&store, &clock, 3).await.is_none());
         }
+    }
+
+    /// The clock of the second run is behind that of the first, as those of two workers are.
+    #[tokio::test]
+    async fn lease_of_a_clock_that_is_ahead_keeps_others_out() {
+        let store = MemoryStore::default();
+        let ahead = ManualClock::new(START + CLOCKS_APART_MAX);
+        let behind = ManualClock::new(START);
+        assert!(take(&store, &ahead, 1).await.is_some());
+        assert!(take(&store, &behind, 2).await.is_none());
+        behind.advance(OBJECT.length + CLOCKS_APART_MAX);
+        assert!(take(&store, &behind, 3).await.is_some());
     }
 
     #[tokio::test]
