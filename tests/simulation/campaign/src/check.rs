@@ -1,185 +1,610 @@
 //! The one checker of histories: what must hold of every run, whatever happened in it.
+//!
+//! A rule that does not hold after something went wrong names that as an [`Excuse`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
-use crate::course::{Course, Subscriber};
-use crate::history::{History, PublishedEvent, Seen};
+use posthaste_testkit::Trick;
+use serde_json::Value;
+
+use crate::course::{Behaviour, Course, Place};
+use crate::endpoint::{End, Seen};
+use crate::history::{History, Life, PublishedEvent, State};
 
 /// The time to live of events where nothing says another.
 const LIFE: Duration = Duration::from_hours(24);
 
 /// The attempts of a delivery where nothing says another number.
-const ATTEMPTS_MAX: u64 = 30;
+const ATTEMPTS_MAX: usize = 30;
 
-/// The end of one event for one subscription, as the API tells it.
+/// The time after its time in which a scheduled event is released: wake runs once a minute.
+const RELEASED_WITHIN: Duration = Duration::from_mins(3);
+
+/// The time in which a subscription is disabled whose endpoint is gone: on AWS by wake.
+const DISABLED_WITHIN: Duration = Duration::from_secs(150);
+
+/// The longest time from the answer to a producer to the arrival at an endpoint that is well, where
+/// no other subscription of its host fails. On AWS an invocation lasts as long as its slowest
+/// request, and two late ones are needed before a target has a lane of its own.
+const PROMPT_SERVE: Duration = Duration::from_secs(15);
+const PROMPT_AWS: Duration = Duration::from_mins(5);
+
+/// A rule: the name of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// When all is well, everything comes to rest.
+    Rest,
+    /// Endpoints get what was published, and what their subscriptions want.
+    Wanted,
+    /// An accepted event has an end.
+    End,
+    /// It has one end, not two.
+    OneEnd,
+    /// The log tells the end that the endpoint saw.
+    Told,
+    /// The log has each attempt.
+    Attempts,
+    /// Nothing is sent before its time.
+    Early,
+    /// Nothing is sent after its life.
+    Expired,
+    /// What has arrived is not sent again.
+    Repeated,
+    /// An event has one `webhook-id`.
+    WebhookId,
+    /// An event is tried no more often than its subscription allows.
+    TooOften,
+    /// No request begins by settings that were changed.
+    Changed,
+    /// No request begins for a subscription that was stopped.
+    Stopped,
+    /// No subscription gets requests faster than its rate.
+    Rate,
+    /// No subscription has more requests open than it allows.
+    AtOnce,
+    /// Who is well is not delayed by others.
+    Prompt,
+    /// At the end the API shows that all is well.
+    Shown,
+}
+
+/// A reason for which a rule may not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Excuse {
+    /// A process was killed: what it had under way is done again, by another one.
+    Killed,
+    /// A call of a port failed, or its answer was lost.
+    Fault,
+    /// The queue or the store misbehaved.
+    Trick,
+    /// The clock of the machine was set back: times of day before and after cannot be compared.
+    SetBack,
+    /// A process ended in order: it may have waited for open requests.
+    Restarted,
+    /// Somebody asked to send events of the subscription again.
+    SentAgain,
+    /// The endpoint took the event, and its answer came too late or not at all.
+    Unheard,
+    /// Topics could not be read, so that their last good copies stayed in use.
+    Unreadable,
+}
+
+/// What the API tells of an event of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct End {
-    /// The state: `delivered`, `dead-lettered`, `dropped` and so on.
+pub(crate) struct Told {
+    pub(crate) id: String,
+    pub(crate) name: String,
     pub(crate) state: String,
-    /// Why it was given up.
     pub(crate) reason: String,
+    pub(crate) attempts: usize,
+}
+
+/// A dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Letter {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) reason: String,
+    pub(crate) is_resolved: bool,
 }
 
 /// What was found at the end of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    /// The ends that the API tells, by event and subscription.
-    pub(crate) told: BTreeMap<(String, String), End>,
-    /// Dead letters that are not resolved, by event and subscription, and how many there are.
-    pub(crate) letters: BTreeMap<(String, String), u64>,
-    /// Whether nothing waits any more.
-    pub(crate) is_at_rest: bool,
+    /// What still waits, in words.
+    pub(crate) waits: Vec<String>,
+    pub(crate) told: Vec<Told>,
+    pub(crate) letters: Vec<Letter>,
+    /// The subscriptions by their numbers, as the API shows them.
+    pub(crate) shown: Vec<(u8, Value)>,
+}
+
+/// Whether a subscription gets an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    Yes,
+    No,
+    /// It was made, changed or stopped at the time.
+    Maybe,
 }
 
 /// What is wrong with a run; nothing if all holds.
 pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<String> {
-    let check = Check {
+    let mut check = Check {
         course,
         history,
         ends,
+        excuses: excuses(history),
+        faults: Vec::new(),
     };
-    let mut faults = Vec::new();
-    if !ends.is_at_rest {
-        faults.push("something still waits although all has been well for days".to_owned());
+    if !ends.waits.is_empty() {
+        check.fail(Rule::Rest, format!("all has been well for days, and there are {:?}", ends.waits));
     }
-    for subscriber in &course.subscribers {
-        let seen: Vec<_> = history
-            .seen
-            .iter()
-            .filter(|it| it.subscription == subscriber.name)
-            .collect();
-        for (id, event) in &history.events {
-            let of_event: Vec<_> = seen
-                .iter()
-                .copied()
-                .filter(|it| it.ids.contains(id))
-                .collect();
-            faults.extend(check.event(subscriber, (id, event), &of_event));
+    check.known();
+    for life in &history.lives {
+        let of_life = |seen: &&Seen| seen.name == life.name() && seen.life == life.number;
+        let seen: Vec<_> = history.seen.iter().filter(of_life).collect();
+        for event in &history.events {
+            let has_it = |it: &&&Seen| it.ids.contains(&event.id);
+            let of_event: Vec<_> = seen.iter().filter(has_it).copied().collect();
+            check.event(&Case {
+                life,
+                event,
+                seen: of_event,
+            });
         }
-        let known = |id: &&String| history.events.contains_key(*id);
-        let all_ids = seen.iter().flat_map(|it| &it.ids);
-        let unknown: BTreeSet<_> = all_ids.filter(|id| !known(id)).collect();
-        if !unknown.is_empty() {
-            faults.push(format!("{} got events that nobody published: {unknown:?}", subscriber.name));
-        }
+        check.changed(life, &seen);
+        check.stopped(life, &seen);
+        check.rate(life, &seen);
+        check.at_once(life, &seen);
     }
-    faults
+    check.shown();
+    check.faults
+}
+
+/// The excuses that hold for the whole run.
+fn excuses(history: &History) -> Vec<Excuse> {
+    let mut excuses = Vec::new();
+    let mut add = |excuse, is_there| {
+        if is_there {
+            excuses.push(excuse);
+        }
+    };
+    let throttled = history.tricks.contains_key(&Trick::Throttle);
+    add(Excuse::Killed, history.kills > 0);
+    add(Excuse::Fault, history.faults > 0);
+    add(Excuse::Trick, !history.tricks.is_empty());
+    add(Excuse::SetBack, history.set_backs > 0);
+    add(Excuse::Restarted, history.restarts > 0);
+    add(Excuse::Unreadable, throttled || history.faults > 0);
+    excuses
+}
+
+/// What makes a request come again.
+const AGAIN: [Excuse; 4] = [Excuse::Killed, Excuse::Fault, Excuse::Trick, Excuse::SetBack];
+
+/// An event of a subscription.
+struct Case<'a> {
+    life: &'a Life,
+    event: &'a PublishedEvent,
+    /// The requests that had it.
+    seen: Vec<&'a Seen>,
+}
+
+impl Case<'_> {
+    fn is_taken(&self) -> bool {
+        self.seen.iter().any(|it| it.is_taken())
+    }
+
+    fn is_taken_somehow(&self) -> bool {
+        self.seen.iter().any(|it| it.is_taken_somehow())
+    }
+}
+
+impl fmt::Display for Case<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} ({})", self.event.id, self.life.name(), self.life.number)
+    }
 }
 
 struct Check<'a> {
     course: &'a Course,
     history: &'a History,
     ends: &'a Ends,
+    excuses: Vec<Excuse>,
+    faults: Vec<String>,
 }
 
 impl Check<'_> {
-    /// What is wrong with an event of a subscription. `seen` are the requests that had it.
-    fn event(
-        &self,
-        subscriber: &Subscriber,
-        (id, event): (&String, &PublishedEvent),
-        seen: &[&Seen],
-    ) -> Vec<String> {
-        let name = subscriber.name;
-        let mut faults = Vec::new();
-        if !event.wanted_by.contains(name) {
-            if !seen.is_empty() {
-                faults.push("it was sent although its filter does not take it".to_owned());
-            }
-        } else {
-            faults.extend(self.end(subscriber, (id, event), seen));
-        }
-        faults.extend(self.times(subscriber, event, seen));
-        faults.extend(self.repeats(subscriber, seen));
-        let course = self.course.seed;
-        faults
-            .into_iter()
-            .map(|fault| format!("seed {course}, {id} for {name}: {fault}"))
-            .collect()
+    fn fail(&mut self, rule: Rule, text: impl fmt::Display) {
+        self.faults.push(format!("{rule:?}: {text}"));
     }
 
-    /// An accepted event has one end, and every place tells the same.
-    fn end(
-        &self,
-        subscriber: &Subscriber,
-        (id, event): (&String, &PublishedEvent),
-        seen: &[&Seen],
-    ) -> Option<String> {
-        let is_taken = seen.iter().any(|it| it.is_taken);
-        let key = (id.clone(), subscriber.name.to_owned());
-        let letters = self.ends.letters.get(&key).copied().unwrap_or_default();
-        let told = self.ends.told.get(&key);
-        let state = told.map_or("", |end| &end.state);
-        if !event.is_accepted {
-            return None;
+    fn is_excused(&self, by: &[Excuse]) -> bool {
+        by.iter().any(|excuse| self.excuses.contains(excuse))
+    }
+
+    fn slack(&self) -> Duration {
+        self.course.world.place.topic_max_age()
+    }
+
+    /// Endpoints get nothing that nobody published, and for no subscription that there never was.
+    fn known(&mut self) {
+        let known: BTreeSet<_> = self.history.events.iter().map(|it| it.id.as_str()).collect();
+        for seen in &self.history.seen {
+            let unknown = seen.ids.iter().find(|id| !known.contains(id.as_str()));
+            if unknown.is_some() || seen.ids.is_empty() {
+                self.fail(Rule::Wanted, format!("nobody published {unknown:?} of {seen:?}"));
+            }
+            if self.history.life_of(seen).is_none() {
+                self.fail(Rule::Wanted, format!("nobody subscribed for {seen:?}"));
+            }
         }
-        if is_taken && letters > 0 && !self.history.has_troubles() {
-            return Some(format!("it arrived, and is {letters} dead letters"));
+    }
+
+    fn event(&mut self, case: &Case<'_>) {
+        let wants = self.wants(case.life, case.event);
+        if wants == Wants::No {
+            if !case.seen.is_empty() {
+                self.fail(Rule::Wanted, format!("{case} was sent: {:?}", case.seen));
+            }
+            return;
         }
-        if letters > 1 && !self.history.has_troubles() {
-            return Some(format!("it is {letters} dead letters"));
+        if wants == Wants::Yes && case.event.is_accepted() {
+            self.end(case);
+            self.told(case);
+            self.prompt(case);
         }
-        let expected = match (is_taken, letters) {
-            (true, _) => &["delivered"][..],
-            (false, 1..) => &["dead-lettered"],
-            (false, 0) if event.is_cancelled || !subscriber.keeps_dead_letters() => &["dropped"],
-            (false, 0) => &[],
+        self.one_end(case);
+        self.times(case);
+        self.repeats(case);
+    }
+
+    /// Whether a subscription has to get an event.
+    fn wants(&self, life: &Life, event: &PublishedEvent) -> Wants {
+        let (asked, sure, slack) = (event.window.asked, event.window.sure, self.slack());
+        let is_filtered = life.settings.is_filtered && event.kind != 0;
+        let is_before = life.created.asked > sure;
+        let is_after = life.deleted.is_some_and(|it| it.sure + slack < asked);
+        if is_filtered || is_before || is_after {
+            return Wants::No;
+        }
+        let is_new = life.created.sure + slack > asked;
+        let is_going = life.deleted.is_some_and(|it| it.asked <= sure);
+        let is_disabled = self
+            .disabled(life)
+            .iter()
+            .any(|(from, to)| *from <= sure && asked <= *to + slack);
+        // An endpoint that is gone has its subscription disabled at a time that nobody sees.
+        if (is_new && life.number > 1) || is_going || is_disabled {
+            Wants::Maybe
+        } else if is_new {
+            // The first of a name is there before anything is published.
+            if life.created.sure + slack > asked && life.created.asked > Duration::ZERO {
+                Wants::Maybe
+            } else {
+                Wants::Yes
+            }
+        } else {
+            Wants::Yes
+        }
+    }
+
+    /// The times in which a subscription may have been disabled.
+    fn disabled(&self, life: &Life) -> Vec<(Duration, Duration)> {
+        let ends_after = |from: Duration| {
+            let enabled = life.states.iter().find(|(state, window)| {
+                *state == State::Active && window.asked >= from
+            });
+            enabled.map_or(Duration::MAX / 2, |(_, window)| window.sure)
         };
-        if expected.is_empty() {
-            return Some(format!("it is lost: told {told:?}, sent {} times", seen.len()));
+        let asked = life.states.iter().filter(|it| it.0 == State::Disabled);
+        let asked = asked.map(|(_, window)| window.asked);
+        let gone = self.gone(life);
+        asked.chain(gone).map(|from| (from, ends_after(from))).collect()
+    }
+
+    /// The times at which the endpoint of a subscription said that it is gone.
+    fn gone(&self, life: &Life) -> Vec<Duration> {
+        let is_of = |seen: &&Seen| {
+            seen.name == life.name() && seen.life == life.number && !seen.is_fallback
+        };
+        let gone = self.history.seen.iter().filter(is_of);
+        let gone = gone.filter(|seen| seen.end == End::Answered(410));
+        gone.filter_map(|seen| seen.ended_at).collect()
+    }
+
+    fn letters<'b>(&'b self, case: &'b Case<'_>) -> impl Iterator<Item = &'b Letter> {
+        let name = case.life.name();
+        let letters = self.ends.letters.iter();
+        letters.filter(move |it| it.id == case.event.id && it.name == name)
+    }
+
+    fn told_of<'b>(&'b self, case: &'b Case<'_>) -> impl Iterator<Item = &'b Told> {
+        let name = case.life.name();
+        let told = self.ends.told.iter();
+        told.filter(move |it| it.id == case.event.id && it.name == name)
+    }
+
+    /// An accepted event arrives, or there is a dead letter, or it was dropped as asked.
+    fn end(&mut self, case: &Case<'_>) {
+        let settings = &case.life.settings;
+        let may_be_dropped = settings.drops
+            || settings.drops_expired
+            || case.event.is_cancelled
+            || !self.disabled(case.life).is_empty();
+        let is_told_dropped = self.told_of(case).any(|it| it.state == "dropped");
+        let is_told_arrived = self.told_of(case).any(|it| it.state == "delivered");
+        // Who deletes dead letters has had them.
+        let is_deleted = self
+            .history
+            .resolved
+            .iter()
+            .any(|(at, of)| *of == case.life.of && *at >= case.event.window.asked);
+        let has_end = case.is_taken()
+            || (case.is_taken_somehow() && is_told_arrived)
+            || self.letters(case).next().is_some()
+            || (may_be_dropped && is_told_dropped)
+            || is_deleted;
+        if !has_end {
+            let told: Vec<_> = self.told_of(case).collect();
+            let text = format!("{case} is lost: told {told:?}, sent {:?}", case.seen);
+            self.fail(Rule::End, text);
         }
-        let is_told = expected.contains(&state);
-        (!is_told && !self.history.has_troubles())
-            .then(|| format!("the log tells {told:?} in place of {expected:?}"))
+    }
+
+    /// What has arrived is no dead letter too.
+    fn one_end(&mut self, case: &Case<'_>) {
+        let open = self.letters(case).filter(|letter| !letter.is_resolved).count();
+        let is_sent_again = self.is_sent_again(case.life);
+        let is_unheard = case.seen.iter().any(|it| !it.is_taken() && it.is_taken_somehow());
+        if is_sent_again || is_unheard || self.is_excused(&AGAIN) {
+            return;
+        }
+        if case.is_taken() && open > 0 {
+            self.fail(Rule::OneEnd, format!("{case} has arrived, and is {open} dead letters"));
+        }
+        if open > 1 {
+            self.fail(Rule::OneEnd, format!("{case} is {open} dead letters"));
+        }
+    }
+
+    fn is_sent_again(&self, life: &Life) -> bool {
+        self.history.sent_again.iter().any(|(_, of)| *of == life.of)
+    }
+
+    /// The log tells what the endpoint saw.
+    fn told(&mut self, case: &Case<'_>) {
+        let told: Vec<_> = self.told_of(case).cloned().collect();
+        let is_open = |told: &&Told| {
+            matches!(&*told.state, "pending" | "waiting" | "held" | "unknown")
+        };
+        if told.is_empty() {
+            self.fail(Rule::Told, format!("of {case} nothing is told"));
+            return;
+        }
+        let open: Vec<_> = told.iter().filter(is_open).collect();
+        if !open.is_empty() && !self.is_excused(&AGAIN) {
+            self.fail(Rule::Told, format!("{case} is told to wait: {open:?}"));
+        }
+        let is_told_arrived = told.iter().any(|it| it.state == "delivered");
+        if case.is_taken() && !is_told_arrived && !self.is_excused(&AGAIN) {
+            self.fail(Rule::Told, format!("{case} has arrived: {told:?}"));
+        }
+        if !case.is_taken_somehow() && is_told_arrived {
+            self.fail(Rule::Told, format!("{case} has not arrived: {told:?}"));
+        }
+        let attempts: usize = told.iter().map(|it| it.attempts).sum();
+        if attempts != case.seen.len() && !self.is_excused(&AGAIN) {
+            let seen = &case.seen;
+            let text = format!("{case}: {attempts} are told, and these were seen: {seen:?}");
+            self.fail(Rule::Attempts, text);
+        }
     }
 
     /// Nothing is sent before its time or after its life.
-    fn times(
-        &self,
-        subscriber: &Subscriber,
-        event: &PublishedEvent,
-        seen: &[&Seen],
-    ) -> Option<String> {
-        let first = seen.iter().filter(|it| !it.is_replayed);
-        let too_early = |it: &&&Seen| event.not_before.is_some_and(|time| it.at < time);
-        if let Some(early) = first.clone().find(too_early) {
-            return Some(format!("it was sent at {}, before its time", early.at));
+    fn times(&mut self, case: &Case<'_>) {
+        if self.is_excused(&[Excuse::SetBack]) {
+            return;
         }
-        let minutes = subscriber.settings["retryPolicy"]["eventTimeToLiveInMinutes"].as_u64();
-        let of_subscription = minutes.map_or(LIFE, |minutes| Duration::from_secs(minutes * 60));
-        let life = event.time_to_live.map_or(of_subscription, |own| own.min(of_subscription));
-        // A scheduled event begins to live in the minute after its time, once it is released.
-        let released = Duration::from_mins(if event.not_before.is_some() { 5 } else { 0 });
-        let end = event.not_before.unwrap_or(event.at) + life + released;
-        let late = first.clone().find(|it| it.at > end)?;
-        Some(format!("it was sent at {}, after the end of its life at {end}", late.at))
+        let event = case.event;
+        let early = case.seen.iter().find(|it| event.not_before.is_some_and(|time| it.day < time));
+        if let Some(early) = early {
+            self.fail(Rule::Early, format!("{case} was sent before its time: {early:?}"));
+        }
+        let minutes = u64::from(case.life.settings.life);
+        let of_life = if minutes > 0 { Duration::from_secs(minutes * 60) } else { LIFE };
+        let life = event.life.map_or(of_life, |own| own.min(of_life));
+        let end = match event.not_before {
+            Some(time) if time > event.days.1 => time + RELEASED_WITHIN + life,
+            _ => event.days.1 + life,
+        };
+        let late = case.seen.iter().find(|it| !it.is_replayed && it.day > end);
+        if let Some(late) = late {
+            self.fail(Rule::Expired, format!("{case} lived until {end}, and was sent: {late:?}"));
+        }
     }
 
     /// Nothing is sent more often than it must be, and each time with the same id.
-    fn repeats(&self, subscriber: &Subscriber, seen: &[&Seen]) -> Option<String> {
-        let alone = seen.iter().filter(|it| it.ids.len() == 1);
-        let ids: BTreeSet<_> = alone.map(|it| &it.webhook_id).collect();
-        if ids.len() > 1 && subscriber.settings["batching"].is_null() {
-            return Some(format!("it was sent with several ids: {ids:?}"));
+    fn repeats(&mut self, case: &Case<'_>) {
+        let is_batched = case.life.settings.batch > 0;
+        let ids: BTreeSet<_> = case.seen.iter().map(|it| &it.webhook_id).collect();
+        if ids.len() > 1 && !is_batched {
+            self.fail(Rule::WebhookId, format!("{case} has several: {ids:?}"));
         }
-        let is_sent_again = self.history.sent_again.contains(subscriber.name);
-        if self.history.has_troubles() || is_sent_again {
-            return None;
+        if self.is_excused(&AGAIN) || self.is_sent_again(case.life) {
+            return;
         }
-        let taken = seen.iter().filter(|it| it.is_taken).count();
-        if taken > 1 {
-            return Some(format!("it arrived {taken} times"));
+        let arrived = case.seen.iter().filter(|it| it.is_taken());
+        let arrived = arrived.filter_map(|it| it.ended_at).min();
+        let again = case.seen.iter().find(|it| arrived.is_some_and(|time| it.at >= time));
+        let first = case.seen.iter().filter(|it| it.is_taken()).min_by_key(|it| it.ended_at);
+        if let Some(again) = again.filter(|again| first.is_some_and(|it| it != *again)) {
+            let text = format!("{case} had arrived by {first:?}, and was sent again: {again:?}");
+            self.fail(Rule::Repeated, text);
         }
-        if let Some(place) = seen.iter().position(|it| it.is_taken)
-            && place + 1 < seen.len()
-        {
-            return Some("it was sent again after it had arrived".to_owned());
+        let tries = case.seen.iter().filter(|it| !it.is_replayed).count();
+        let most = match case.life.settings.attempts {
+            0 => ATTEMPTS_MAX,
+            attempts => usize::from(attempts),
+        };
+        if tries > most && !is_batched {
+            self.fail(Rule::TooOften, format!("{case} was tried {tries} times: {:?}", case.seen));
         }
-        let attempts = seen.iter().filter(|it| !it.is_replayed).count() as u64;
-        let most = subscriber.settings["retryPolicy"]["maxDeliveryAttempts"].as_u64();
-        let most = most.unwrap_or(ATTEMPTS_MAX);
-        (attempts > most && subscriber.settings["batching"].is_null())
-            .then(|| format!("it was tried {attempts} times, and {most} are the most"))
     }
+
+    /// Who is well is not delayed by others.
+    fn prompt(&mut self, case: &Case<'_>) {
+        let settings = &case.life.settings;
+        let is_bounded = settings.rate > 0 || settings.at_once > 0;
+        let is_later = case.event.not_before.is_some();
+        let has_states = !case.life.states.is_empty();
+        let of_host = |of: u8| self.course.subscribers[usize::from(of)].host == settings.host;
+        let is_well = self.history.behaviours.iter().all(|(_, of, like)| {
+            !of_host(*of) || *like == Behaviour::Well
+        });
+        let is_excused = self.is_excused(&AGAIN) || self.is_excused(&[Excuse::Restarted]);
+        if is_bounded || is_later || !is_well || is_excused || case.event.life.is_some() {
+            return;
+        }
+        let is_stopped = has_states && case.life.states.iter().any(|(state, window)| {
+            *state != State::Active && window.asked > Duration::ZERO
+        });
+        if is_stopped || case.life.deleted.is_some() {
+            return;
+        }
+        let bound = match self.course.world.place {
+            Place::Serve => PROMPT_SERVE,
+            Place::Aws => PROMPT_AWS,
+        };
+        let first = case.seen.iter().filter(|it| it.is_taken()).map(|it| it.at).min();
+        let limit = case.event.window.sure + bound;
+        if first.is_none_or(|first| first > limit) {
+            let sure = case.event.window.sure;
+            let text = format!("{case}, accepted at {sure:?}, arrived at {first:?}");
+            self.fail(Rule::Prompt, text);
+        }
+    }
+
+    /// No request begins by settings that were changed before.
+    fn changed(&mut self, life: &Life, seen: &[&Seen]) {
+        if self.is_excused(&[Excuse::Unreadable]) {
+            return;
+        }
+        for seen in seen {
+            let place = life.versions.iter().position(|it| it.0 == seen.version);
+            let Some(place) = place else {
+                self.fail(Rule::Changed, format!("there is no such version: {seen:?}"));
+                continue;
+            };
+            let next = life.versions.get(place + 1);
+            if let Some((next, window)) = next
+                && seen.at > window.sure + self.slack()
+            {
+                let text = format!("version {next} is there since {:?}: {seen:?}", window.sure);
+                self.fail(Rule::Changed, text);
+            }
+        }
+    }
+
+    /// No request begins for a subscription that is paused, disabled or deleted.
+    fn stopped(&mut self, life: &Life, seen: &[&Seen]) {
+        if self.is_excused(&[Excuse::Unreadable]) {
+            return;
+        }
+        let mut stops = Vec::new();
+        for (place, (state, window)) in life.states.iter().enumerate() {
+            if *state != State::Active {
+                let next = life.states.get(place + 1);
+                let to = next.map_or(Duration::MAX, |it| it.1.asked);
+                stops.push((window.sure + self.slack(), to, format!("{state:?}")));
+            }
+        }
+        if let Some(window) = life.deleted {
+            stops.push((window.sure + self.slack(), Duration::MAX, "Deleted".to_owned()));
+        }
+        for gone in self.gone(life) {
+            let changes = life.states.iter().map(|it| it.1.asked);
+            let writes = life.versions.iter().map(|it| it.1.asked);
+            let next = changes.chain(writes).filter(|time| *time >= gone).min();
+            // A write that was under way then may be newer or older.
+            let is_written = life.versions.iter().any(|it| it.1.sure > gone && it.1.asked < gone);
+            if !is_written {
+                let to = next.unwrap_or(Duration::MAX);
+                stops.push((gone + DISABLED_WITHIN, to, "Gone".to_owned()));
+            }
+        }
+        for seen in seen {
+            let stop = stops.iter().find(|(from, to, _)| *from < seen.at && seen.at < *to);
+            if let Some((from, to, what)) = stop {
+                let text = format!("{what} from {from:?} to {to:?}: {seen:?}");
+                self.fail(Rule::Stopped, text);
+            }
+        }
+    }
+
+    /// The rate of a subscription is kept, but for the length of a lease or two.
+    fn rate(&mut self, life: &Life, seen: &[&Seen]) {
+        let rate = life.settings.rate;
+        if rate == 0 || self.is_excused(&[Excuse::SetBack, Excuse::Unreadable]) {
+            return;
+        }
+        let minute = Duration::from_mins(1);
+        let lease = (rate / 60).max(1);
+        let most = (rate + 2 * lease + 1) as usize;
+        for (place, first) in seen.iter().enumerate() {
+            let within = seen[place..].iter().filter(|it| it.at < first.at + minute).count();
+            if within > most {
+                let at = first.at;
+                self.fail(Rule::Rate, format!("{within} in the minute from {at:?}, not {most}"));
+                return;
+            }
+        }
+    }
+
+    /// The bound on open requests is kept.
+    fn at_once(&mut self, life: &Life, seen: &[&Seen]) {
+        let most = usize::from(life.settings.at_once);
+        if most == 0 || self.is_excused(&[Excuse::SetBack, Excuse::Unreadable]) {
+            return;
+        }
+        for it in seen {
+            let is_open = |other: &&&Seen| {
+                other.at <= it.at && other.ended_at.is_none_or(|end| end > it.at)
+            };
+            let open = seen.iter().filter(is_open).count();
+            if open > most {
+                let at = it.at;
+                self.fail(Rule::AtOnce, format!("{open} at {at:?}, not {most}"));
+                return;
+            }
+        }
+    }
+
+    /// At the end the API shows that all is well.
+    fn shown(&mut self) {
+        for (of, shown) in &self.ends.shown {
+            let state = shown["status"]["state"].as_str();
+            if state != Some("Active") {
+                self.fail(Rule::Shown, format!("s{of} is {state:?}"));
+            }
+            let waiting = &shown["waiting"];
+            let count = waiting["count"].as_u64();
+            if count.is_some_and(|count| count > 0) && self.ends.waits.is_empty() {
+                self.fail(Rule::Shown, format!("for s{of} something waits: {waiting}"));
+            }
+        }
+    }
+}
+
+/// The number of runs in which each rule failed, for a summary.
+pub fn rules(faults: &[String]) -> BTreeMap<String, usize> {
+    let mut rules = BTreeMap::new();
+    for fault in faults {
+        let rule = fault.split(':').next().unwrap_or_default();
+        *rules.entry(rule.to_owned()).or_default() += 1;
+    }
+    rules
 }

@@ -1,139 +1,225 @@
-//! What happens in a run, drawn from a seed: who subscribes, what is published, how endpoints
-//! behave, what operators do, and what goes wrong.
+//! What happens in a run: who subscribes, what is published, how endpoints behave, what operators
+//! do, and what goes wrong.
 //!
-//! Each seed switches features on and off, so that one run is about few of them, and all runs are
-//! about all of them in every mixture.
+//! All of it is plain numbers and words, so that a course can be printed as Rust and kept.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use posthaste_testkit::Trick;
+use posthaste_testkit::adversary::TRICKS;
 
-use crate::draw::Draw;
-
-/// Steps of a course.
-const STEPS_MIN: u64 = 8;
-const STEPS_MAX: u64 = 40;
-
-/// Most events of one request.
-const EVENTS_MAX: u64 = 12;
-
-/// More than a message takes, so that the event is stored beside it.
-const LARGE_BYTES: usize = 70_000;
+/// The greatest age of a topic on AWS before it is looked up again: the template's default.
+const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
 
 /// The types of events, by which filters choose.
-pub(crate) const TYPES: [&str; 2] = ["paid", "sent"];
+pub const TYPES: [&str; 2] = ["paid", "sent"];
 
 /// What happens in one run, in order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Course {
-    /// The seed that it was drawn from.
-    pub seed: u64,
-    /// The subscriptions, as they are made at first.
+    /// The world in which it happens.
+    pub world: Setting,
+    /// The subscriptions of the topic. Those are made at first that a step does not make.
     pub subscribers: Vec<Subscriber>,
-    /// Workers of deliver.
-    pub workers: usize,
     /// What happens.
     pub steps: Vec<Step>,
 }
 
-/// A subscription of the topic.
-#[derive(Debug, Clone)]
-pub struct Subscriber {
-    /// Its name, and the path of its endpoint.
-    pub name: &'static str,
-    /// Its settings beside the endpoint's URL.
-    pub settings: Value,
+/// The world of a course.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The seed of all chance in it.
+    pub seed: u64,
+    /// The adapters that it is like.
+    pub place: Place,
+    /// Workers of deliver.
+    pub workers: u8,
+    /// The schema of the topic.
+    pub schema: Schema,
+    /// The chance of each trick of queues and stores, in thousandths.
+    pub tricks: [u16; TRICKS.len()],
+    /// The chance of an endpoint to connect slowly, in thousandths.
+    pub slow_connects: u16,
 }
 
-/// One step.
-#[derive(Debug, Clone)]
+/// The adapters that a world is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// One process, whose queue shares transactions and tells what waits by group.
+    Serve,
+    /// SQS and S3, with the slow lane; topics are looked up every five seconds.
+    Aws,
+}
+
+/// The schema of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schema {
+    /// CloudEvents.
+    Cloud,
+    /// Event Grid's.
+    Grid,
+    /// One of the producer's own.
+    Custom,
+}
+
+/// A subscription of the topic. A number of 0 is the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subscriber {
+    /// The number of its host: those of one host share a link.
+    pub host: u8,
+    /// Whether it takes events of the first type only.
+    pub is_filtered: bool,
+    /// Most events of a batch.
+    pub batch: u16,
+    /// Most requests a minute.
+    pub rate: u32,
+    /// Most requests at once.
+    pub at_once: u16,
+    /// Most attempts.
+    pub attempts: u8,
+    /// The time to live, in minutes.
+    pub life: u16,
+    /// Whether it tries again within seconds.
+    pub is_hasty: bool,
+    /// Whether it has a second endpoint.
+    pub has_fallback: bool,
+    /// Whether what it gives up is dropped.
+    pub drops: bool,
+    /// Whether what expires is dropped.
+    pub drops_expired: bool,
+    /// Whether its events lie in headers.
+    pub is_binary: bool,
+    /// Whether dead letters are written at once.
+    pub buries_at_once: bool,
+}
+
+/// One step. `of` is the number of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A request of a producer.
     Publish(Publication),
-    /// The endpoint of a subscription behaves differently from now on.
+    /// The request of an earlier step comes again, under the same idempotency key.
+    PublishAgain {
+        /// Counted back from the last request that had a key.
+        back: u8,
+    },
+    /// An endpoint behaves like that from now on.
     Behave {
         /// The subscription.
-        subscriber: usize,
+        of: u8,
         /// Its answers.
-        behaviour: Behaviour,
+        like: Behaviour,
     },
-    /// Time passes.
-    Pass(Duration),
+    /// So many seconds pass.
+    Pass(u32),
     /// An operator acts on a subscription.
     Act {
         /// The subscription.
-        subscriber: usize,
+        of: u8,
         /// What is done.
-        action: Action,
+        what: Action,
+        /// The number of turns after which the operator's client goes away; 0 for never.
+        gone: u8,
     },
     /// A producer takes an event back.
     Cancel {
         /// Counted back from the last event.
-        back: usize,
+        back: u8,
     },
     /// An operator sends one event again.
     Resend {
         /// Counted back from the last event.
-        back: usize,
+        back: u8,
         /// The subscription.
-        subscriber: usize,
+        of: u8,
     },
     /// All processes end in order, and others begin over what they left.
     Restart,
+    /// All processes are killed, and others begin after so many seconds.
+    Kill(u32),
     /// A call of a port fails, so many calls from now.
     Fault {
         /// The number of calls until then.
-        calls: u64,
-        /// Whether it happens all the same.
-        is_done: bool,
+        calls: u16,
+        /// What goes wrong.
+        with: Wrong,
     },
+    /// The clock of the machine is set back by so many seconds.
+    SetBack(u32),
+}
+
+/// What goes wrong with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// It does not happen.
+    Fails,
+    /// It happens, and its answer is lost.
+    AnswerLost,
+    /// The process is killed before it happens.
+    KilledBefore,
+    /// The process is killed after it has happened.
+    KilledAfter,
 }
 
 /// Events that are published in one request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publication {
     /// The number of events.
-    pub events: usize,
-    /// The type of all of them.
-    pub event_type: &'static str,
+    pub events: u8,
+    /// The number of the type of all of them.
+    pub kind: u8,
     /// The bytes of data in each.
-    pub bytes: usize,
-    /// How far ahead they are to be sent.
-    pub later: Option<Duration>,
-    /// Their time to live, where they have one of their own.
-    pub time_to_live: Option<Duration>,
+    pub bytes: u32,
+    /// The seconds until they are to be sent; 0 for at once.
+    pub later: u32,
+    /// The seconds that they live; 0 for what the subscription says.
+    pub life: u32,
+    /// Whether the request has an idempotency key.
+    pub has_key: bool,
+    /// The number of turns after which the producer goes away; 0 for never.
+    pub gone: u8,
 }
 
 /// How an endpoint answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Behaviour {
     /// With 204.
     Well,
+    /// With 204 after three seconds.
+    Slow,
     /// With 503.
     Busy,
     /// With 503, and asks to be left alone for two minutes.
     AsksToWait,
-    /// With 429.
+    /// With 429, and asks to be left alone for twenty seconds.
     TooMany,
+    /// With 500.
+    Breaks,
     /// With 400.
     Refuses,
+    /// With 400 where one of certain events is in the request.
+    RefusesSome,
+    /// With 413 where there is more than one event in the request.
+    TooLarge,
     /// With 401.
     Unauthorized,
     /// With 410, which disables its subscription.
     Gone,
     /// Not at all, until the request is given up.
     Silent,
+    /// With 204, twenty seconds after the request was given up.
+    Late,
     /// By closing the connection.
     Closes,
-    /// With 204 after three seconds.
-    Slow,
-}
-
-impl Behaviour {
-    /// Whether it takes events.
-    pub(crate) fn takes_events(self) -> bool {
-        matches!(self, Self::Well | Self::Slow)
-    }
+    /// By closing the connection where one of certain events is in the request.
+    ClosesForSome,
+    /// By refusing connections.
+    Refused,
+    /// With 503 every other time.
+    Flaps,
+    /// With 301.
+    Moved,
 }
 
 /// What an operator does.
@@ -151,213 +237,66 @@ pub enum Action {
     Force,
     /// Replays its dead letters.
     Replay,
-    /// Writes its settings again, as they are.
-    PutAgain,
+    /// Replays what failed, from the delivery log.
+    ReplayLog,
+    /// Marks its dead letters as resolved.
+    Resolve,
+    /// Deletes its dead letters.
+    DeleteLetters,
+    /// Writes its settings again, with another header.
+    Edit,
+    /// Gives it another URL.
+    Move,
     /// Gives it a new secret.
     RotateSecret,
-}
-
-/// What a seed is about.
-#[derive(Debug, Clone)]
-struct Features {
-    batches: bool,
-    short_lives: bool,
-    rates: bool,
-    filters: bool,
-    large_events: bool,
-    schedules: bool,
-    refusals: bool,
-    outages: bool,
-    operators: bool,
-    replays: bool,
-    cancels: bool,
-    restarts: bool,
-    faults: bool,
-    fallbacks: bool,
-    long_passes: bool,
-}
-
-impl Features {
-    fn draw(draw: &mut Draw) -> Self {
-        let mut is_on = || draw.is_one_in(3);
-        Self {
-            batches: is_on(),
-            short_lives: is_on(),
-            rates: is_on(),
-            filters: is_on(),
-            large_events: is_on(),
-            schedules: is_on(),
-            refusals: is_on(),
-            outages: !is_on(),
-            operators: is_on(),
-            replays: is_on(),
-            cancels: is_on(),
-            restarts: is_on(),
-            faults: is_on(),
-            fallbacks: is_on(),
-            long_passes: is_on(),
-        }
-    }
-}
-
-impl Course {
-    /// The course of a seed, the same each time.
-    pub fn draw(seed: u64) -> Self {
-        let mut draw = Draw::new(seed);
-        let features = Features::draw(&mut draw);
-        let names = &["billing", "crm", "search"][..=draw.index(3)];
-        let subscribers = names
-            .iter()
-            .map(|name| Subscriber::draw(name, &features, &mut draw))
-            .collect::<Vec<_>>();
-        let count = STEPS_MIN + draw.below(STEPS_MAX - STEPS_MIN);
-        let mut steps = vec![Step::Publish(Publication::draw(&features, &mut draw))];
-        steps.extend((0..count).map(|_| Step::draw(&features, subscribers.len(), &mut draw)));
-        Self {
-            seed,
-            subscribers,
-            workers: 1 + draw.index(3),
-            steps,
-        }
-    }
-}
-
-impl Subscriber {
-    fn draw(name: &'static str, features: &Features, draw: &mut Draw) -> Self {
-        let mut settings = json!({ "endpoint": { "url": url(name) } });
-        if features.batches && draw.is_one_in(2) {
-            let most = 2 + draw.below(9);
-            settings["batching"] = json!({ "maxEventsPerBatch": most });
-        }
-        if features.rates && draw.is_one_in(2) {
-            settings["endpoint"]["maxRequestsPerSecond"] = json!(draw.one_of(&[0.2, 1.0, 20.0]));
-        }
-        if features.fallbacks && draw.is_one_in(2) {
-            let fallback = format!("https://fallback.example.com/spare-{name}/");
-            settings["endpoint"]["fallbackUrl"] = json!(fallback);
-        }
-        if features.filters && draw.is_one_in(2) {
-            settings["filter"] = json!({ "includedEventTypes": [TYPES[0]] });
-        }
-        if features.short_lives && draw.is_one_in(2) {
-            let minutes = draw.one_of(&[1, 10, 120]);
-            settings["retryPolicy"] = json!({ "eventTimeToLiveInMinutes": minutes });
-        } else if draw.is_one_in(3) {
-            let attempts = 1 + draw.below(6);
-            settings["retryPolicy"] = json!({ "maxDeliveryAttempts": attempts });
-        }
-        if draw.is_one_in(6) {
-            settings["deadLetter"] = json!({ "enabled": false });
-        }
-        Self { name, settings }
-    }
-
-    /// Whether it takes events of this type.
-    pub(crate) fn takes(&self, event_type: &str) -> bool {
-        self.settings["filter"].is_null() || event_type == TYPES[0]
-    }
-
-    /// Whether what it gives up becomes a dead letter.
-    pub(crate) fn keeps_dead_letters(&self) -> bool {
-        self.settings["deadLetter"]["enabled"] != json!(false)
-    }
-}
-
-/// The URL of a subscription's endpoint.
-fn url(name: &str) -> String {
-    format!("https://hooks.example.com/{name}/")
-}
-
-impl Publication {
-    fn draw(features: &Features, draw: &mut Draw) -> Self {
-        let bytes = if features.large_events && draw.is_one_in(3) {
-            LARGE_BYTES
-        } else {
-            0
-        };
-        let later = (features.schedules && draw.is_one_in(2))
-            .then(|| Duration::from_secs(draw.one_of(&[1, 90, 3600, 26 * 3600])));
-        let time_to_live = (features.short_lives && draw.is_one_in(3))
-            .then(|| Duration::from_secs(draw.one_of(&[30, 600])));
-        Self {
-            events: 1 + draw.index(usize::try_from(EVENTS_MAX).unwrap_or(1)),
-            event_type: draw.one_of(&TYPES),
-            bytes,
-            later,
-            time_to_live,
-        }
-    }
-}
-
-impl Step {
-    fn draw(features: &Features, subscribers: usize, draw: &mut Draw) -> Self {
-        let subscriber = draw.index(subscribers);
-        match draw.below(10) {
-            0 | 1 => Self::Publish(Publication::draw(features, draw)),
-            2 | 3 => Self::Behave {
-                subscriber,
-                behaviour: Behaviour::draw(features, draw),
-            },
-            4 if features.operators => Self::Act {
-                subscriber,
-                action: draw.one_of(&[
-                    Action::Pause,
-                    Action::Resume,
-                    Action::Disable,
-                    Action::Enable,
-                    Action::Force,
-                    Action::PutAgain,
-                    Action::RotateSecret,
-                ]),
-            },
-            5 if features.replays => match draw.below(2) {
-                0 => Self::Act {
-                    subscriber,
-                    action: Action::Replay,
-                },
-                _ => Self::Resend {
-                    back: draw.index(8),
-                    subscriber,
-                },
-            },
-            6 if features.cancels => Self::Cancel {
-                back: draw.index(8),
-            },
-            7 if features.restarts && draw.is_one_in(2) => Self::Restart,
-            7 if features.faults => Self::Fault {
-                calls: draw.below(60),
-                is_done: draw.is_one_in(2),
-            },
-            _ => Self::Pass(pass(features, draw)),
-        }
-    }
-}
-
-/// How long time passes.
-fn pass(features: &Features, draw: &mut Draw) -> Duration {
-    let lengths = [2, 15, 70, 400];
-    if features.long_passes && draw.is_one_in(3) {
-        return Duration::from_secs(draw.one_of(&[3600, 8 * 3600]));
-    }
-    Duration::from_secs(draw.one_of(&lengths))
+    /// Deletes it.
+    Delete,
+    /// Makes it, if it is not there.
+    Create,
+    /// Ends the replays of the topic.
+    CancelReplays,
 }
 
 impl Behaviour {
-    fn draw(features: &Features, draw: &mut Draw) -> Self {
-        let outages = [
-            Self::Busy,
-            Self::AsksToWait,
-            Self::TooMany,
-            Self::Silent,
-            Self::Closes,
-            Self::Slow,
-        ];
-        match draw.below(4) {
-            0 if features.refusals => {
-                draw.one_of(&[Self::Refuses, Self::Unauthorized, Self::Gone])
-            }
-            1 | 2 if features.outages => draw.one_of(&outages),
-            _ => Self::Well,
+    /// Whether the endpoint takes every event, though it may take its time.
+    pub fn takes_events(self) -> bool {
+        matches!(self, Self::Well | Self::Slow)
+    }
+}
+
+impl Place {
+    /// The longest time for which a function goes by what it knows of a topic.
+    pub(crate) fn topic_max_age(self) -> Duration {
+        match self {
+            Self::Serve => Duration::ZERO,
+            Self::Aws => TOPIC_MAX_AGE,
         }
+    }
+}
+
+impl Setting {
+    /// The tricks with their chances.
+    pub(crate) fn tricks(&self) -> Vec<(Trick, u64)> {
+        let chances = self.tricks.iter().map(|chance| u64::from(*chance));
+        TRICKS.into_iter().zip(chances).collect()
+    }
+}
+
+/// A course as Rust that makes it: what the list of regressions takes.
+impl fmt::Display for Course {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Course {{")?;
+        writeln!(f, "    world: {:?},", self.world)?;
+        writeln!(f, "    subscribers: vec![")?;
+        for subscriber in &self.subscribers {
+            writeln!(f, "        {subscriber:?},")?;
+        }
+        writeln!(f, "    ],")?;
+        writeln!(f, "    steps: vec![")?;
+        for step in &self.steps {
+            writeln!(f, "        {step:?},")?;
+        }
+        writeln!(f, "    ],")?;
+        write!(f, "}}")
     }
 }

@@ -37,3 +37,12 @@ impl Draw {
         all[self.index(all.len())]
     }
 }
+
+/// A number that is always the same for these texts and this seed.
+pub(crate) fn hash(seed: u64, texts: &[&str]) -> u64 {
+    let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
+    let folded = bytes.fold(seed, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    Draw::new(folded).next()
+}

@@ -1,85 +1,125 @@
-//! What was asked of an installation, and what its endpoints saw of it.
+//! What happened in a run, as those outside saw it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
-use posthaste_simulation::Request;
-use serde_json::Value;
+use posthaste_testkit::Trick;
 
-/// What happened in a run, as those outside saw it.
+use crate::course::{Behaviour, Subscriber};
+use crate::endpoint::Seen;
+
+/// The history of one run. Times without a date are those of the clock's `monotonic`.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// The events that were published, by id, in order.
-    pub(crate) events: BTreeMap<String, PublishedEvent>,
+    /// The events that were published, in order.
+    pub(crate) events: Vec<PublishedEvent>,
+    /// The subscriptions that there were.
+    pub(crate) lives: Vec<Life>,
     /// The requests to endpoints, in order.
     pub(crate) seen: Vec<Seen>,
-    /// The number of times that processes were ended and begun.
+    /// The changes of behaviour, in order: when, of which subscription, and to what.
+    pub(crate) behaviours: Vec<(Duration, u8, Behaviour)>,
+    /// The requests to send events again, in order: when, and to which subscription.
+    pub(crate) sent_again: Vec<(Duration, u8)>,
+    /// Requests that took dead letters out of the lists.
+    pub(crate) resolved: Vec<(Duration, u8)>,
+    pub(crate) kills: u64,
     pub(crate) restarts: u64,
-    /// The faults that happened.
     pub(crate) faults: u64,
-    /// The subscriptions, by name, for which events were sent again by hand.
-    pub(crate) sent_again: BTreeSet<String>,
+    pub(crate) set_backs: u64,
+    pub(crate) tricks: BTreeMap<Trick, u64>,
+    /// Requests that ended with a fault of ours, in words.
+    pub(crate) refusals: Vec<String>,
+    /// What else the trace tells.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A request and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) asked: Duration,
+    /// The time at which it is known that it was done.
+    pub(crate) sure: Duration,
 }
 
 /// An event as its producer knows it.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedEvent {
-    /// The time of the request.
-    pub(crate) at: Timestamp,
-    /// Whether the request was answered with 200. Otherwise the event may arrive, or not.
-    pub(crate) is_accepted: bool,
-    /// The subscriptions that want it.
-    pub(crate) wanted_by: BTreeSet<String>,
+    pub(crate) id: String,
+    pub(crate) window: Window,
+    /// The times of day of the request and its answer.
+    pub(crate) days: (Timestamp, Timestamp),
+    /// The status of the answer; `None` where the producer has gone.
+    pub(crate) status: Option<u16>,
+    /// The number of its type.
+    pub(crate) kind: u8,
     /// The time before which it is not sent.
     pub(crate) not_before: Option<Timestamp>,
     /// Its own time to live.
-    pub(crate) time_to_live: Option<Duration>,
+    pub(crate) life: Option<Duration>,
     /// Whether its producer asked to take it back.
     pub(crate) is_cancelled: bool,
 }
 
-/// A request that an endpoint saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) at: Timestamp,
-    pub(crate) subscription: String,
-    pub(crate) ids: Vec<String>,
-    pub(crate) webhook_id: String,
-    pub(crate) is_replayed: bool,
-    /// Whether it was answered with success.
-    pub(crate) is_taken: bool,
-}
-
-impl Seen {
-    /// Reads a request. `takes_events` says whether the endpoint of a subscription takes events.
-    pub(crate) fn read(request: &Request, takes_events: impl Fn(&str) -> bool) -> Self {
-        let path = request.url.split('/').nth(3).unwrap_or_default();
-        let spare = path.strip_prefix("spare-");
-        let subscription = spare.unwrap_or(path).to_owned();
-        let header = |name: &str| {
-            let value = request.headers.get(name);
-            let value = value.and_then(|value| value.to_str().ok());
-            value.unwrap_or_default().to_owned()
-        };
-        let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
-        let events = body.as_array().map_or_else(|| vec![body.clone()], Vec::clone);
-        let ids = events.iter().filter_map(|event| event["id"].as_str());
-        Self {
-            at: request.at,
-            // The spare endpoints are always well.
-            is_taken: spare.is_some() || takes_events(&subscription),
-            subscription,
-            ids: ids.map(str::to_owned).collect(),
-            webhook_id: header("webhook-id"),
-            is_replayed: header("posthaste-replayed") == "true",
-        }
+impl PublishedEvent {
+    /// Whether it has to arrive. Otherwise it may, or may not.
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.status == Some(200)
     }
 }
 
+/// One subscription, from its creation to its deletion.
+#[derive(Debug, Clone)]
+pub(crate) struct Life {
+    /// The number of its name.
+    pub(crate) of: u8,
+    /// Which of that name it is, from 1.
+    pub(crate) number: u32,
+    pub(crate) settings: Subscriber,
+    pub(crate) created: Window,
+    pub(crate) deleted: Option<Window>,
+    /// The versions of its settings, in order: the number, and the write.
+    pub(crate) versions: Vec<(u32, Window)>,
+    /// The number of URLs that it has had before.
+    pub(crate) moves: u32,
+    /// The changes of its state, in order.
+    pub(crate) states: Vec<(State, Window)>,
+}
+
+/// The state of a subscription, as far as it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Active,
+    Paused,
+    Disabled,
+}
+
+impl Life {
+    pub(crate) fn name(&self) -> String {
+        name(self.of)
+    }
+
+    /// The state that the last change left.
+    pub(crate) fn state(&self) -> State {
+        self.states.last().map_or(State::Active, |it| it.0)
+    }
+}
+
+/// The name of a subscription by its number.
+pub(crate) fn name(of: u8) -> String {
+    format!("s{of}")
+}
+
 impl History {
-    /// Whether something went wrong by which a request may come again.
-    pub(crate) fn has_troubles(&self) -> bool {
-        self.restarts + self.faults > 0
+    /// Whether nothing went wrong but what endpoints do: then nothing comes twice.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.kills + self.faults + self.set_backs == 0 && self.tricks.is_empty()
+    }
+
+    /// The life that a request was made for.
+    pub(crate) fn life_of(&self, seen: &Seen) -> Option<&Life> {
+        let is_it = |life: &&Life| life.name() == seen.name && life.number == seen.life;
+        self.lives.iter().find(is_it)
     }
 }

@@ -1,337 +1,658 @@
-//! An installation under test: all functions over one store, several workers, producers and
-//! operators, on a clock that is moved by hand.
+//! An installation under test: its processes over the queues and stores that outlive them, and the
+//! time that passes. Everything is done by one thread, in an order that its seed decides.
 
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake as Woken, Waker};
 use std::time::Duration;
 
 use axum::body::Body;
-use futures_util::future::join_all;
+use futures_util::future::{Either, select};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http::Request as HttpRequest;
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
+use posthaste_core::lane::Lane;
 use posthaste_core::model::Timestamp;
-use posthaste_local::{LocalQueue, StateStore};
-use posthaste_ports::{Clock, ErrorKind, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry, WrongKeys};
-use posthaste_simulation::{Answer, Api, Faults, Request, Worker, World};
-use posthaste_testkit::faulty::Plan;
-use posthaste_testkit::{Fault, Faulty, ManualClock, SeededEntropy, TestPorts};
-use serde_json::{Value, json};
+use posthaste_ports::{
+    BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
+};
+use posthaste_services::LeftWork;
+use posthaste_simulation::{Api, start};
+use posthaste_testkit::memory::MemoryStore;
+use posthaste_testkit::{Adversary, ManualClock, Mood};
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{spawn_blocking, unconstrained, yield_now};
 
-use crate::course::{Behaviour, Course, Subscriber};
-
-type Ports = TestPorts<Faulty<LocalQueue<ManualClock>>, Faulty<StateStore>>;
+use crate::course::{Place, Setting, Wrong};
+use crate::endpoint::Endpoints;
+use crate::queue::SimulatedQueue;
+use crate::trouble::Trouble;
+use crate::wiring::{Functions, Shared};
 
 /// The topic of all courses.
 pub(crate) const TOPIC: &str = "orders";
 
-/// Steps of time. Short passes are watched closely, long ones coarsely.
-const STEP: Duration = Duration::from_secs(1);
-const LONG_STEP: Duration = Duration::from_secs(20);
-const LONG_PASS: Duration = Duration::from_mins(10);
+/// The time of an invocation, as in template.yaml.
+const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
+const OTHERS_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The time of a slow answer: longer than what makes a target slow.
-const SLOW: Duration = Duration::from_secs(3);
+/// The visibility timeout as a multiple of the function's.
+const VISIBILITY_PER_TIMEOUT: u32 = 6;
 
-/// Moves of the clock within one call, after which the call counts as stuck: it has limits of
-/// minutes.
-const MOVES_MAX: u32 = 10_000;
+/// Invocations of deliver at once in one process.
+const INVOCATIONS_MAX: usize = 8;
 
-/// Faults that are armed while the installation runs. Its processes share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Trouble {
-    /// The calls until the next fault; below zero there is none.
-    calls_left: Arc<AtomicI64>,
-    /// Whether that call happens all the same.
-    is_done: Arc<AtomicU64>,
-    /// The faults so far.
-    faults: Arc<AtomicU64>,
+/// Messages of one invocation of deliver, and of the others.
+const DELIVER_BATCH: usize = 10;
+const OTHERS_BATCH: usize = 1000;
+
+/// The time between two batches of records: each becomes a file.
+const RECORDS_WINDOW: Duration = Duration::from_secs(5);
+
+/// The rest after a receive that brought nothing although something was visible.
+const RECEIVE_REST: Duration = Duration::from_secs(1);
+
+/// The period of wake.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The longest that a client waits.
+const CLIENT_PATIENCE: Duration = Duration::from_mins(3);
+
+/// Turns of work that was left by those who waited for it.
+const TURNS: usize = 40;
+
+/// Steps of one pass, after which something counts as stuck: a day of minutes has a few thousand.
+const STEPS_MAX: u32 = 2_000_000;
+
+type Task = Pin<Box<dyn Future<Output = Done>>>;
+
+/// The end of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Done {
+    Deliver(usize),
+    DeadLetters,
+    Redrive,
+    Record,
+    Wake,
+    Other,
 }
 
-impl Trouble {
-    fn new() -> Self {
-        let trouble = Self::default();
-        trouble.calls_left.store(-1, Ordering::Relaxed);
-        trouble
-    }
+/// Says whether a task has become ready.
+#[derive(Debug, Default)]
+struct Flag(AtomicBool);
 
-    fn plan(&self) -> Plan {
-        let trouble = self.clone();
-        Plan::by(move |_| {
-            if trouble.calls_left.load(Ordering::Relaxed) < 0
-                || trouble.calls_left.fetch_sub(1, Ordering::Relaxed) > 0
-            {
-                return None;
-            }
-            trouble.faults.fetch_add(1, Ordering::Relaxed);
-            Some(match trouble.is_done.load(Ordering::Relaxed) {
-                0 => Fault::Before(ErrorKind::Other),
-                _ => Fault::After(ErrorKind::Other),
-            })
-        })
+impl Woken for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// What runs until it ends, or is killed.
+struct Process {
+    functions: Functions,
+    tasks: FuturesUnordered<Task>,
+    /// Invocations of each worker.
+    delivering: Vec<usize>,
+    dead_letters_run: bool,
+    redrive_runs: bool,
+    record_runs: bool,
+    wake_runs: bool,
+    is_ending: bool,
+    /// Dropped last: what it runs dies with it.
+    runtime: Runtime,
 }
 
 /// The installation.
 pub(crate) struct Installation {
-    world: World,
-    others: Vec<Worker>,
-    workers: usize,
-    behaviours: Vec<(&'static str, Behaviour)>,
+    shared: Shared,
     trouble: Trouble,
-    publish_key: String,
-    requests: Vec<Request>,
+    process: Option<Process>,
+    /// The number of processes so far.
+    processes: u64,
+    /// The minute in which wake ran last, by the clock's `monotonic`.
     minute: u64,
+    /// The times from which the queues are looked at again.
+    rests: [(QueueName, Duration); 5],
+    /// The processes that were killed.
+    pub(crate) kills: u64,
+    flag: Arc<Flag>,
+    notes: Vec<String>,
 }
 
+type Slot<T> = Rc<RefCell<Option<Option<T>>>>;
+
 impl Installation {
-    /// One with the topic and the subscriptions of a course.
-    pub(crate) async fn of(course: &Course) -> Self {
-        let trouble = Trouble::new();
-        let world = World::with(&faults(&trouble));
-        let minute = minute_of(world.clock.now());
-        let mut installation = Self {
-            world,
-            others: Vec::new(),
-            workers: course.workers,
-            behaviours: Vec::new(),
-            trouble,
-            publish_key: String::new(),
-            requests: Vec::new(),
-            minute,
+    /// One without topics.
+    pub(crate) fn new(setting: Setting) -> Self {
+        let clock = ManualClock::new(start());
+        let store = || MemoryStore::on(clock.clone());
+        let shared = Shared {
+            setting,
+            endpoints: Endpoints::new(clock.clone(), setting.seed, setting.slow_connects),
+            queue: SimulatedQueue::new(setting.place, clock.clone()),
+            state: store(),
+            bucket: store(),
+            log: store(),
+            mood: Mood::new(setting.seed, &setting.tricks()),
+            clock,
         };
-        installation.employ();
-        installation.subscribe(&course.subscribers).await;
+        let mut installation = Self {
+            shared,
+            trouble: Trouble::new(),
+            process: None,
+            processes: 0,
+            minute: 0,
+            rests: QUEUES.map(|name| (name, Duration::ZERO)),
+            kills: 0,
+            flag: Arc::default(),
+            notes: Vec::new(),
+        };
+        installation.start();
         installation
     }
 
-    async fn subscribe(&mut self, subscribers: &[Subscriber]) {
-        let settings: serde_json::Map<_, _> = subscribers
-            .iter()
-            .map(|it| (it.name.to_owned(), it.settings.clone()))
-            .collect();
-        let topic = json!({ "subscriptions": settings });
-        let (status, answer) = self.api().ask("PUT", "/topics/orders", &topic).await;
-        assert_eq!(status, 201, "the settings of a course are right: {answer}");
-        let (_, keys) = self
-            .api()
-            .ask("GET", "/topics/orders/keys", &Value::Null)
-            .await;
-        keys["key1"]
-            .as_str()
-            .unwrap_or_default()
-            .clone_into(&mut self.publish_key);
-        for subscriber in subscribers {
-            self.behave(subscriber.name, Behaviour::Well);
-        }
-    }
-
-    fn employ(&mut self) {
-        let seeds = 1..self.workers as u64;
-        self.others = seeds.map(|seed| self.world.another_worker(seed)).collect();
-    }
-
     pub(crate) fn now(&self) -> Timestamp {
-        self.world.clock.now()
+        self.shared.clock.now()
     }
 
-    /// The faults that have happened.
-    pub(crate) fn faults(&self) -> u64 {
-        self.trouble.faults.load(Ordering::Relaxed)
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.shared.clock.monotonic()
     }
 
-    /// A call fails, so many calls from now.
-    pub(crate) fn arm(&self, calls: u64, is_done: bool) {
-        self.trouble
-            .is_done
-            .store(u64::from(is_done), Ordering::Relaxed);
-        let calls = i64::try_from(calls).unwrap_or(i64::MAX);
-        self.trouble.calls_left.store(calls, Ordering::Relaxed);
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
-    /// No armed fault happens any more.
-    pub(crate) fn disarm(&self) {
-        self.trouble.calls_left.store(-1, Ordering::Relaxed);
+    pub(crate) fn trouble(&self) -> &Trouble {
+        &self.trouble
     }
 
-    pub(crate) fn api(&self) -> Api {
-        self.world.api()
+    /// What went wrong, in words, since the last time.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        self.notes.extend(self.trouble.take_notes());
+        std::mem::take(&mut self.notes)
     }
 
-    /// The endpoint of a subscription behaves so from now on.
-    pub(crate) fn behave(&mut self, name: &'static str, behaviour: Behaviour) {
-        self.behaviours.retain(|(of, _)| *of != name);
-        self.behaviours.push((name, behaviour));
-        let answer = answer(behaviour);
-        self.world.endpoint.answer_at(format!("/{name}/"), answer);
+    /// A call goes wrong, so many calls from now.
+    pub(crate) fn arm(&self, calls: u16, wrong: Wrong) {
+        self.trouble.arm(calls, wrong);
     }
 
-    /// Publishes events, and answers the status.
-    pub(crate) async fn publish(&self, headers: &[(&str, String)], events: &[Value]) -> u16 {
-        let mut request = HttpRequest::post("/")
-            .header("content-type", "application/cloudevents-batch+json")
-            .header("aeg-sas-key", &self.publish_key);
-        for (name, value) in headers {
-            request = request.header(*name, value);
+    /// Nothing goes wrong of itself any more.
+    pub(crate) fn calm(&self) {
+        self.trouble.disarm();
+        self.shared.mood.switch(false);
+    }
+
+    /// A process begins.
+    pub(crate) fn start(&mut self) {
+        self.processes += 1;
+        self.shared.queue.forget_receivers();
+        // One thread for what blocks: when it has done something new, it has done all before it.
+        let runtime = Builder::new_current_thread().max_blocking_threads(1).build();
+        let runtime = runtime.expect("a runtime");
+        let functions = self.shared.functions(self.processes, &self.trouble.plan());
+        let process = Process {
+            delivering: vec![0; functions.workers.len()],
+            functions,
+            tasks: FuturesUnordered::new(),
+            dead_letters_run: false,
+            redrive_runs: false,
+            record_runs: false,
+            wake_runs: false,
+            is_ending: false,
+            runtime,
+        };
+        self.process = Some(process);
+        self.minute = self.monotonic().as_secs() / 60;
+        if self.shared.setting.place == Place::Serve {
+            self.begin_serving();
         }
-        let body = Body::from(json!(events).to_string());
-        let request = request.body(body).expect("a request");
-        let publish = self.publish_function();
-        let work = Box::pin(publish.publish(TOPIC, request));
-        match self.in_time(work).await {
-            Ok(_) => 200,
-            Err(error) => error.problem().status.as_u16(),
+    }
+
+    /// The work of a process that has its stores to itself.
+    fn begin_serving(&mut self) {
+        let left = LeftWork::From(self.now());
+        self.begin_wake(left);
+        self.begin_finish(left);
+        let process = self.process();
+        for worker in &process.functions.workers {
+            let worker = Arc::clone(worker);
+            process.tasks.push(Box::pin(async move {
+                worker.hear_late_answers().await;
+                Done::Other
+            }));
         }
     }
 
-    /// publish, as an instance that knows nothing yet.
-    fn publish_function(&self) -> Arc<Publish<Ports>> {
-        let clock = self.world.clock.clone();
-        let plan = self.trouble.plan();
-        let state = || Faulty::new(self.world.local.state(), "state", &plan);
-        let queue = |name, label| Faulty::new(self.world.local.queue(name), label, &plan);
-        Arc::new(Publish {
-            deliveries: queue(QueueName::Deliveries, "deliveries"),
-            records: Some(queue(QueueName::Records, "records")),
-            slow_lane: None,
-            registry: Registry::new(state(), clock.clone(), Duration::ZERO),
-            payloads: state(),
-            pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
-            entropy: SeededEntropy::new(clock.now().as_millis()),
-            clock,
-            activity: Activity::default(),
-            bodies: BodyBudget::new(10_000_000),
-            advice: Advice::default(),
-            wrong_keys: WrongKeys::default(),
-            settings: PublishSettings {
-                stores_for_log: true,
-                ..PublishSettings::default()
-            },
-        })
+    fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect("a process")
     }
 
-    /// Moves the clock on by a millisecond: requests of one have the same keys here.
-    pub(crate) fn tick(&self) {
-        self.world.clock.advance(Duration::from_millis(1));
+    /// The process dies, with what it has under way.
+    pub(crate) fn kill(&mut self) {
+        self.kills += 1;
+        self.shared.queue.kill();
+        self.process = None;
+    }
+
+    /// Time passes in which nothing runs.
+    pub(crate) fn pass_without_process(&mut self, length: Duration) {
+        self.shared.clock.advance(length);
+    }
+
+    /// The process ends in order, and another one begins.
+    pub(crate) fn restart(&mut self) {
+        let process = self.process();
+        process.is_ending = true;
+        for worker in &process.functions.workers {
+            worker.stop();
+        }
+        process.functions.wake.stop();
+        let end = self.monotonic() + CLIENT_PATIENCE;
+        self.work();
+        while self.monotonic() < end && !self.process().tasks.is_empty() {
+            self.move_on(end);
+            self.work();
+        }
+        // What is not done by then is cut, as after a grace period.
+        self.shared.queue.kill();
+        self.process = None;
+        self.start();
     }
 
     /// Time passes, and everything runs that is due.
-    pub(crate) async fn pass(&mut self, length: Duration) {
-        let step = if length < LONG_PASS { STEP } else { LONG_STEP };
-        let end = self.now() + length;
-        self.run().await;
-        while self.now() < end {
-            self.world.clock.advance(step.min(end.since(self.now())));
-            self.run().await;
+    pub(crate) fn pass(&mut self, length: Duration) {
+        let end = self.monotonic() + length;
+        let mut steps = 0;
+        self.work();
+        while self.monotonic() < end {
+            self.move_on(end);
+            self.work();
+            steps += 1;
+            assert!(steps < STEPS_MAX, "time does not pass");
         }
     }
 
-    /// Every function runs that has work.
-    async fn run(&mut self) {
-        self.deliver().await;
-        let minute = minute_of(self.now());
+    /// Moves the clock to the next moment at which something is due.
+    fn move_on(&mut self, end: Duration) {
+        let clock = self.shared.clock.clone();
+        let now = clock.monotonic();
+        let sleeper = clock.next_due().map(|due| now + due.since(clock.now()));
+        let minute = MINUTE * u32::try_from(self.minute + 1).unwrap_or(u32::MAX);
+        let queues = self.rests.into_iter().filter_map(|(name, rest)| {
+            let queue = self.shared.queue.named(name);
+            let visible = if queue.visible() > 0 && self.has_room(name) {
+                Some(now)
+            } else {
+                queue.next_visible()
+            };
+            Some(visible?.max(rest))
+        });
+        let all = sleeper.into_iter().chain(queues).chain([minute, end]);
+        let later = all.filter(|time| *time > now);
+        let next = later.min().unwrap_or(now + Duration::from_millis(1));
+        clock.advance(next.saturating_sub(now));
+    }
+
+    fn has_room(&self, name: QueueName) -> bool {
+        let Some(process) = &self.process else {
+            return false;
+        };
+        match name {
+            QueueName::Deliveries => self.free_worker(process, Lane::Quick).is_some(),
+            QueueName::SlowDeliveries => self.free_worker(process, Lane::Slow).is_some(),
+            QueueName::DeadLetters => !process.dead_letters_run,
+            QueueName::Redrive => !process.redrive_runs,
+            QueueName::Records => !process.record_runs,
+        }
+    }
+
+    /// The worker for a lane that has the fewest invocations, if it may have one more. On AWS half
+    /// of them are for each lane.
+    fn free_worker(&self, process: &Process, lane: Lane) -> Option<usize> {
+        let half = process.delivering.len() / 2;
+        let (range, most) = match (self.shared.setting.place, lane) {
+            (Place::Serve, _) => (0..process.delivering.len(), INVOCATIONS_MAX),
+            (Place::Aws, Lane::Quick) => (0..half, 1),
+            (Place::Aws, Lane::Slow) => (half..process.delivering.len(), 1),
+        };
+        let least = range.min_by_key(|worker| process.delivering[*worker])?;
+        (process.delivering[least] < most).then_some(least)
+    }
+
+    /// Does all that can be done without time.
+    fn work(&mut self) {
+        loop {
+            self.settle();
+            if self.trouble.takes_kill() {
+                self.kill();
+                self.start();
+                continue;
+            }
+            if self.process.as_ref().is_none_or(|it| it.is_ending) || !self.begin() {
+                return;
+            }
+        }
+    }
+
+    /// Lets the tasks go on as far as they do without time.
+    fn settle(&mut self) {
+        let flag = Arc::clone(&self.flag);
+        let Some(process) = &mut self.process else {
+            return;
+        };
+        let Process {
+            tasks,
+            delivering,
+            dead_letters_run,
+            redrive_runs,
+            record_runs,
+            wake_runs,
+            runtime,
+            ..
+        } = process;
+        let handle = runtime.handle().clone();
+        runtime.block_on(unconstrained(async {
+            loop {
+                flag.0.store(false, Ordering::Relaxed);
+                for done in poll_all(tasks, &flag).await {
+                    match done {
+                        Done::Deliver(worker) => delivering[worker] -= 1,
+                        Done::DeadLetters => *dead_letters_run = false,
+                        Done::Redrive => *redrive_runs = false,
+                        Done::Record => *record_runs = false,
+                        Done::Wake => *wake_runs = false,
+                        Done::Other => {}
+                    }
+                }
+                if *record_runs {
+                    drop(spawn_blocking(|| ()).await);
+                }
+                // What clients have left goes on as tasks of the runtime.
+                let turns = if handle.metrics().num_alive_tasks() > 0 { TURNS } else { 1 };
+                for _ in 0..turns {
+                    yield_now().await;
+                }
+                if !flag.0.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        }));
+    }
+
+    /// Begins what there is to do. False if that is nothing.
+    fn begin(&mut self) -> bool {
+        let minute = self.monotonic().as_secs() / 60;
+        let mut has_begun = false;
         if minute > self.minute {
             self.minute = minute;
+            self.begin_wake(LeftWork::Old);
+            if self.shared.setting.place == Place::Serve {
+                self.begin_finish(LeftWork::Old);
+            }
+            has_begun = true;
+        }
+        for place in 0..self.rests.len() {
+            let (name, rest) = self.rests[place];
+            let is_due = self.monotonic() >= rest && self.has_room(name);
+            if !is_due || self.shared.queue.named(name).visible() == 0 {
+                continue;
+            }
+            let batch = self.receive(name);
+            if batch.is_empty() {
+                self.rests[place].1 = self.monotonic() + RECEIVE_REST;
+                continue;
+            }
+            if name == QueueName::Records {
+                self.rests[place].1 = self.monotonic() + RECORDS_WINDOW;
+            }
+            self.invoke(name, batch);
+            has_begun = true;
+        }
+        has_begun
+    }
+
+    fn begin_wake(&mut self, left: LeftWork) {
+        let process = self.process();
+        if process.wake_runs {
+            return;
+        }
+        process.wake_runs = true;
+        let wake = Arc::clone(&process.functions.wake);
+        process.tasks.push(Box::pin(async move {
             // A run that fails is made again in the next minute.
-            let run = Box::pin(self.world.try_wake());
-            drop(self.in_time(run).await);
-            self.deliver().await;
-        }
-        if self.world.visible(QueueName::DeadLetters).await > 0 {
-            self.in_time(Box::pin(self.world.bury())).await;
-        }
-        if self.world.visible(QueueName::Redrive).await > 0 {
-            self.in_time(Box::pin(self.world.bury_redriven())).await;
-        }
-        if self.world.visible(QueueName::Records).await > 0 {
-            self.in_time(Box::pin(self.world.record_some(100))).await;
-        }
-        self.requests.extend(self.world.endpoint.take());
+            drop(wake.run_over(left).await);
+            Done::Wake
+        }));
     }
 
-    /// All workers take what is visible, side by side.
-    async fn deliver(&self) {
-        // What is handed back is hidden, so that this ends.
-        while self.world.visible(QueueName::Deliveries).await > 0 {
-            let all = self.others.iter().map(Worker::deliver);
-            let all = Box::pin(async {
-                tokio::join!(self.world.deliver(), join_all(all));
-            });
-            self.in_time(all).await;
-        }
+    fn begin_finish(&mut self, left: LeftWork) {
+        let process = self.process();
+        let manage = Arc::clone(&process.functions.manage);
+        process.tasks.push(Box::pin(async move {
+            manage.finish_left(left).await;
+            Done::Other
+        }));
     }
 
-    /// Works, and whenever that waits for time, so much time passes.
-    async fn in_time<F: Future>(&self, work: F) -> F::Output {
-        let moves = async {
-            for _ in 0..MOVES_MAX {
-                self.world.rest().await;
-                self.world.clock.advance_to_next();
+    fn source(&self, name: QueueName) -> Adversary<SimulatedQueue> {
+        Adversary::new(self.shared.queue.named(name), &self.shared.mood)
+    }
+
+    fn receive(&mut self, name: QueueName) -> Vec<ReceivedMessage> {
+        let is_deliver = matches!(name, QueueName::Deliveries | QueueName::SlowDeliveries);
+        let max = if is_deliver { DELIVER_BATCH } else { OTHERS_BATCH };
+        let source = self.source(name);
+        let runtime = &self.process().runtime;
+        let mut batch = Vec::new();
+        while batch.len() < max {
+            let request = ReceiveRequest {
+                max: DELIVER_BATCH,
+                visibility: timeout(name) * VISIBILITY_PER_TIMEOUT,
+                wait: Duration::ZERO,
+            };
+            let received = runtime.block_on(source.receive(request)).unwrap_or_default();
+            if received.is_empty() {
+                break;
+            }
+            batch.extend(received);
+        }
+        batch
+    }
+
+    fn invoke(&mut self, name: QueueName, batch: Vec<ReceivedMessage>) {
+        let (source, clock) = (self.source(name), self.shared.clock.clone());
+        let place = self.shared.setting.place;
+        let deadline = clock.monotonic() + timeout(name);
+        let lane = match name {
+            QueueName::SlowDeliveries => Lane::Slow,
+            _ => Lane::Quick,
+        };
+        let worker = self.process.as_ref().and_then(|it| self.free_worker(it, lane));
+        let received = batch
+            .iter()
+            .map(|it| (it.clone(), it.receive_count))
+            .collect::<Vec<_>>();
+        let process = self.process();
+        let functions = &process.functions;
+        let settle = async move |response: BatchResponse| {
+            settle(&source, received, response, timeout(name)).await;
+        };
+        let task: Task = match name {
+            QueueName::Deliveries | QueueName::SlowDeliveries => {
+                let Some(worker) = worker else { return };
+                process.delivering[worker] += 1;
+                let deliver = Arc::clone(&functions.workers[worker]);
+                Box::pin(async move {
+                    let work = Box::pin(deliver.handle_in(lane, batch, deadline));
+                    let response = match place {
+                        Place::Serve => work.await,
+                        Place::Aws => {
+                            match select(work, Box::pin(deliver.hear_late_answers())).await {
+                                Either::Left((response, _)) => response,
+                                Either::Right(((), work)) => work.await,
+                            }
+                        }
+                    };
+                    settle(response).await;
+                    Done::Deliver(worker)
+                })
+            }
+            QueueName::DeadLetters => {
+                process.dead_letters_run = true;
+                let function = Arc::clone(&functions.dead_letters);
+                Box::pin(async move {
+                    settle(function.handle(batch, deadline).await).await;
+                    Done::DeadLetters
+                })
+            }
+            QueueName::Redrive => {
+                process.redrive_runs = true;
+                let function = Arc::clone(&functions.redrive);
+                Box::pin(async move {
+                    settle(function.handle(batch, deadline).await).await;
+                    Done::Redrive
+                })
+            }
+            QueueName::Records => {
+                process.record_runs = true;
+                let function = Arc::clone(&functions.record);
+                Box::pin(async move {
+                    settle(function.handle(batch, deadline).await).await;
+                    Done::Record
+                })
             }
         };
-        tokio::select! {
-            biased;
-            output = work => output,
-            () = moves => panic!("a call is stuck"),
+        process.tasks.push(task);
+    }
+
+    /// Asks the API. `None` if there is no answer: the client has gone, or the process was killed.
+    pub(crate) fn ask(
+        &mut self,
+        method: &'static str,
+        path: &str,
+        body: &Value,
+        gone: u8,
+    ) -> Option<(u16, Value)> {
+        let manage = Arc::clone(&self.process().functions.manage);
+        let (path, body) = (path.to_owned(), body.clone());
+        self.in_client(gone, async move {
+            Api::over(manage).ask(method, &path, &body).await
+        })
+    }
+
+    /// Publishes, and answers the status.
+    pub(crate) fn publish(&mut self, request: HttpRequest<Body>, gone: u8) -> Option<u16> {
+        let publish = Arc::clone(&self.process().functions.publish);
+        self.in_client(gone, async move {
+            match publish.publish(TOPIC, request).await {
+                Ok(_) => 200,
+                Err(error) => error.problem().status.as_u16(),
+            }
+        })
+    }
+
+    /// Work of a client, which goes away after so many turns, if that is not 0.
+    fn in_client<T: 'static>(
+        &mut self,
+        gone: u8,
+        work: impl Future<Output = T> + 'static,
+    ) -> Option<T> {
+        let slot: Slot<T> = Rc::default();
+        let answer = Rc::clone(&slot);
+        let mut work = Some(Box::pin(work));
+        let mut turns = u32::from(gone);
+        let client = poll_fn(move |context: &mut Context<'_>| {
+            let Some(under_way) = &mut work else {
+                return Poll::Ready(Done::Other);
+            };
+            let polled = under_way.as_mut().poll(context);
+            turns = turns.saturating_sub(1);
+            let end = match polled {
+                Poll::Ready(output) => Some(output),
+                Poll::Pending if gone > 0 && turns == 0 => None,
+                Poll::Pending => return Poll::Pending,
+            };
+            work = None;
+            *answer.borrow_mut() = Some(end);
+            Poll::Ready(Done::Other)
+        });
+        self.process().tasks.push(Box::pin(client));
+        let (end, kills) = (self.monotonic() + CLIENT_PATIENCE, self.kills);
+        loop {
+            self.work();
+            if let Some(answer) = slot.borrow_mut().take() {
+                return answer;
+            }
+            if self.kills > kills {
+                return None;
+            }
+            assert!(self.monotonic() < end, "a client has no answer");
+            self.move_on(end);
         }
     }
 
-    /// All processes end in order, and others begin over what they left.
-    pub(crate) async fn restart(self) -> Self {
-        let now = self.now();
-        let trouble = self.trouble.clone();
-        let folder = self.world.end().await;
-        let mut next = Self {
-            world: World::over_with(folder, now, &faults(&trouble)),
-            others: Vec::new(),
-            ..self
-        };
-        next.employ();
-        for (name, behaviour) in next.behaviours.clone() {
-            next.behave(name, behaviour);
+    /// The messages of all queues.
+    pub(crate) fn queued(&self) -> usize {
+        let lengths = QUEUES.map(|name| self.shared.queue.named(name).length());
+        lengths.iter().sum()
+    }
+}
+
+const QUEUES: [QueueName; 5] = [
+    QueueName::Deliveries,
+    QueueName::SlowDeliveries,
+    QueueName::DeadLetters,
+    QueueName::Redrive,
+    QueueName::Records,
+];
+
+fn timeout(name: QueueName) -> Duration {
+    match name {
+        QueueName::Deliveries | QueueName::SlowDeliveries => DELIVER_TIMEOUT,
+        QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => OTHERS_TIMEOUT,
+    }
+}
+
+/// Polls the tasks that are ready until none is, and gives those that have ended.
+async fn poll_all(tasks: &mut FuturesUnordered<Task>, flag: &Arc<Flag>) -> Vec<Done> {
+    let waker = Waker::from(Arc::clone(flag));
+    poll_fn(|_| {
+        let mut context = Context::from_waker(&waker);
+        let mut ended = Vec::new();
+        loop {
+            flag.0.store(false, Ordering::Relaxed);
+            match tasks.poll_next_unpin(&mut context) {
+                Poll::Ready(Some(done)) => ended.push(done),
+                Poll::Ready(None) => return Poll::Ready(ended),
+                Poll::Pending if flag.0.load(Ordering::Relaxed) => {}
+                Poll::Pending => return Poll::Ready(ended),
+            }
         }
-        next
-    }
-
-    /// The requests that endpoints have seen since the last time.
-    pub(crate) fn take_requests(&mut self) -> Vec<Request> {
-        std::mem::take(&mut self.requests)
-    }
-
-    /// Whether nothing waits any more.
-    pub(crate) async fn is_at_rest(&self) -> bool {
-        self.world.is_at_rest().await
-            && self.world.visible(QueueName::DeadLetters).await == 0
-            && self.world.delayed(QueueName::DeadLetters).await == 0
-    }
+    })
+    .await
 }
 
-fn faults(trouble: &Trouble) -> Faults {
-    let plan = trouble.plan();
-    Faults {
-        queues: plan.clone(),
-        state: plan.clone(),
-        bucket: plan,
-        log: Plan::none(),
+/// Settles a batch as a poller does.
+async fn settle(
+    source: &Adversary<SimulatedQueue>,
+    received: Vec<(ReceivedMessage, u32)>,
+    response: BatchResponse,
+    timeout: Duration,
+) {
+    for (message, receive_count) in received {
+        // What cannot be settled is left to its visibility timeout.
+        if response.failures.contains(&message.id) {
+            let rest = redelivery_backoff(receive_count, timeout * VISIBILITY_PER_TIMEOUT);
+            drop(source.change_visibility(&message.receipt, rest).await);
+        } else {
+            drop(source.acknowledge(&message.receipt).await);
+        }
     }
-}
-
-fn answer(behaviour: Behaviour) -> Answer {
-    match behaviour {
-        Behaviour::Well => Answer::Status(204),
-        Behaviour::Busy => Answer::Status(503),
-        Behaviour::AsksToWait => Answer::With(503, "retry-after", "120"),
-        Behaviour::TooMany => Answer::Status(429),
-        Behaviour::Refuses => Answer::Status(400),
-        Behaviour::Unauthorized => Answer::Status(401),
-        Behaviour::Gone => Answer::Status(410),
-        Behaviour::Silent => Answer::Failure(SendFailure::TimedOut),
-        Behaviour::Closes => Answer::Failure(SendFailure::Closed),
-        Behaviour::Slow => Answer::Late(SLOW, 204),
-    }
-}
-
-fn minute_of(time: Timestamp) -> u64 {
-    time.as_millis() / 60_000
 }

@@ -1,30 +1,25 @@
 //! As many seeds as fit into a minute, another part of them for each commit, and those that once
 //! failed.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests panic, and say what they did"
-)]
+#![expect(clippy::print_stdout, reason = "a run says by which seed it is repeated")]
+
+mod found;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use posthaste_simulation_campaign::{Course, run};
+use posthaste_simulation_campaign::{Behaviour, Course, Outcome, Step, run, shrunk, shrunk_by};
 
 /// Time for the seeds of a commit, and the least number of them, however slow the machine is.
 const TIME: Duration = Duration::from_secs(60);
 const SEEDS_MIN: u64 = 60;
 
 /// Repeats a run from the seed that it printed.
-const FROM_VARIABLE: &str = "POSTHASTE_CAMPAIGN_FROM";
-
-/// Seeds that failed once, each with what it found.
-const FOUND: [(u64, &str); 0] = [];
+const SEED_VARIABLE: &str = "POSTHASTE_CAMPAIGN_SEED";
 
 /// The first seed of this commit.
 fn first_seed() -> u64 {
-    let asked = std::env::var(FROM_VARIABLE).ok();
+    let asked = std::env::var(SEED_VARIABLE).ok();
     let asked = asked.and_then(|seed| seed.parse().ok());
     asked.unwrap_or_else(|| {
         let head = Command::new("git").args(["rev-parse", "HEAD"]).output();
@@ -34,34 +29,80 @@ fn first_seed() -> u64 {
     })
 }
 
-#[tokio::test]
-async fn all_promises_hold_whatever_happens() {
+/// Fails with the least course that fails as this one does.
+fn check(seed: u64) {
+    let course = Course::draw(seed);
+    let outcome = run(&course);
+    if !outcome.faults.is_empty() {
+        let least = shrunk(&course);
+        let faults = run(&least).faults;
+        panic!("seed {seed}: {:#?}\n\nat least:\n{least}\n{faults:#?}", outcome.faults);
+    }
+}
+
+#[test]
+fn all_promises_hold_whatever_happens() {
     let from = first_seed();
-    println!("repeat this run with {FROM_VARIABLE}={from}");
+    println!("repeat this run with {SEED_VARIABLE}={from}");
     let end = Instant::now() + TIME;
     let mut seed = from;
     while Instant::now() < end || seed < from + SEEDS_MIN {
-        let outcome = run(&Course::draw(seed)).await;
-        assert_eq!(outcome.faults, Vec::<String>::new(), "seed {seed}");
+        check(seed);
         seed += 1;
     }
     println!("seeds {from} to {}", seed - 1);
 }
 
-#[tokio::test]
-async fn seeds_that_failed_once_hold() {
-    for (seed, found) in FOUND {
-        let outcome = run(&Course::draw(seed)).await;
-        assert_eq!(outcome.faults, Vec::<String>::new(), "seed {seed}: {found}");
+#[test]
+fn courses_that_failed_once_hold() {
+    for (why, course) in found::all() {
+        let outcome = run(&course);
+        assert_eq!(outcome.faults, Vec::<String>::new(), "{why}");
     }
 }
 
-#[tokio::test]
-async fn one_seed_gives_one_trace() {
-    for seed in 1..6 {
+#[test]
+fn one_seed_gives_one_trace() {
+    for seed in 1..20 {
         let course = Course::draw(seed);
-        let (one, other) = (run(&course).await, run(&course).await);
-        assert_eq!(one.trace, other.trace, "seed {seed}");
-        assert_eq!(one.faults, other.faults, "seed {seed}");
+        assert_eq!(run(&course), run(&course), "seed {seed}");
+    }
+}
+
+/// A rule that is broken by three steps together, in this order, whatever is between them.
+fn planted(course: &Course) -> Outcome {
+    let is_refusing = |step: &&Step| matches!(step, Step::Behave { like: Behaviour::Busy, .. });
+    let mut steps = course.steps.iter();
+    let is_broken = steps.find(is_refusing).is_some()
+        && steps.any(|step| matches!(step, Step::Pass(_)))
+        && steps.any(|step| matches!(step, Step::Publish(_)));
+    let faults = if is_broken { vec!["Planted: it is broken".to_owned()] } else { Vec::new() };
+    Outcome {
+        faults,
+        ..Outcome::default()
+    }
+}
+
+#[test]
+fn course_that_breaks_a_rule_shrinks_to_the_steps_that_do() {
+    let mut tried = 0;
+    for seed in 1..1000 {
+        let course = Course::draw(seed);
+        if planted(&course).faults.is_empty() {
+            continue;
+        }
+        let least = shrunk_by(&course, &planted);
+        assert_eq!(least.steps.len(), 3, "{least}");
+        assert_eq!(least.subscribers.len(), 1 + first_of(&least), "{least}");
+        tried += 1;
+    }
+    assert!(tried > 20, "{tried}");
+}
+
+/// The number of the subscription that the first step names.
+fn first_of(course: &Course) -> usize {
+    match course.steps[0] {
+        Step::Behave { of, .. } => of.into(),
+        _ => 0,
     }
 }
