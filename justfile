@@ -53,6 +53,11 @@ stress *args: programs
     tests/counts/strace
     POSTHASTE_BIN={{ program }} {{ nextest }} --profile stress --stress-count {{ count }} "$@"
 
+# Random histories with one checker, for as long as asked: --minutes 10 --from 1, or one: --seed 42 --shrink
+campaign *args: kit
+    cargo build --workspace --locked --bin posthaste-simulation-campaign
+    {{ target }}/debug/posthaste-simulation-campaign "$@"
+
 # The last release, built from its commit, beside this one on the emulator, there and back
 former: programs
     POSTHASTE_BIN={{ program }} tests/former/run

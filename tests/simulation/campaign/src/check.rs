@@ -175,7 +175,11 @@ fn excuses(history: &History) -> Vec<Excuse> {
     let throttled = history.tricks.contains_key(&Trick::Throttle);
     add(Excuse::Killed, history.kills > 0);
     add(Excuse::Fault, history.faults > 0);
-    add(Excuse::Trick, !history.tricks.is_empty());
+    // Neither another order nor counts of before make anything come again.
+    let harmless = [Trick::Reorder, Trick::LagCounts];
+    let played = history.tricks.keys();
+    let has_harm = played.filter(|trick| !harmless.contains(trick)).count() > 0;
+    add(Excuse::Trick, has_harm);
     add(Excuse::SetBack, history.set_backs > 0);
     add(Excuse::Restarted, history.restarts > 0);
     add(Excuse::Unreadable, throttled || history.faults > 0);
@@ -252,6 +256,10 @@ impl Check<'_> {
             }
             return;
         }
+        let is_refused = case.event.status.is_some_and(|status| (400..500).contains(&status));
+        if is_refused && !case.seen.is_empty() {
+            self.fail(Rule::Wanted, format!("{case} was refused, and sent: {:?}", case.seen));
+        }
         if wants == Wants::Yes && case.event.is_accepted() {
             self.end(case);
             self.told(case);
@@ -277,16 +285,9 @@ impl Check<'_> {
             .disabled(life)
             .iter()
             .any(|(from, to)| *from <= sure && asked <= *to + slack);
-        // An endpoint that is gone has its subscription disabled at a time that nobody sees.
-        if (is_new && life.number > 1) || is_going || is_disabled {
+        // Those that are there from the beginning are known before anything is published.
+        if (is_new && life.created.asked > Duration::ZERO) || is_going || is_disabled {
             Wants::Maybe
-        } else if is_new {
-            // The first of a name is there before anything is published.
-            if life.created.sure + slack > asked && life.created.asked > Duration::ZERO {
-                Wants::Maybe
-            } else {
-                Wants::Yes
-            }
         } else {
             Wants::Yes
         }
@@ -466,6 +467,7 @@ impl Check<'_> {
             !of_host(*of) || *like == Behaviour::Well
         });
         let is_excused = self.is_excused(&AGAIN) || self.is_excused(&[Excuse::Restarted]);
+        let is_excused = is_excused || self.course.world.has_pressure;
         if is_bounded || is_later || !is_well || is_excused || case.event.life.is_some() {
             return;
         }

@@ -41,6 +41,8 @@ pub struct Setting {
     pub tricks: [u16; TRICKS.len()],
     /// The chance of an endpoint to connect slowly, in thousandths.
     pub slow_connects: u16,
+    /// Whether few messages in the queue are pressure.
+    pub has_pressure: bool,
 }
 
 /// The adapters that a world is like.

@@ -122,6 +122,7 @@ fn world(seed: u64, features: &Features, draw: &mut Draw) -> Setting {
         schema: draw.one_of(&[Schema::Cloud, Schema::Cloud, Schema::Grid, Schema::Custom]),
         tricks,
         slow_connects: draw.one_of(&[0, 0, 300]),
+        has_pressure: draw.is_one_in(6),
     }
 }
 

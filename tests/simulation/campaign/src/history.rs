@@ -112,11 +112,6 @@ pub(crate) fn name(of: u8) -> String {
 }
 
 impl History {
-    /// Whether nothing went wrong but what endpoints do: then nothing comes twice.
-    pub(crate) fn is_calm(&self) -> bool {
-        self.kills + self.faults + self.set_backs == 0 && self.tricks.is_empty()
-    }
-
     /// The life that a request was made for.
     pub(crate) fn life_of(&self, seen: &Seen) -> Option<&Life> {
         let is_it = |life: &&Life| life.name() == seen.name && life.number == seen.life;

@@ -32,7 +32,7 @@ use crate::course::{Place, Setting, Wrong};
 use crate::endpoint::Endpoints;
 use crate::queue::SimulatedQueue;
 use crate::trouble::Trouble;
-use crate::wiring::{Functions, Shared};
+use crate::wiring::{Functions, MONITOR_PERIOD, Shared};
 
 /// The topic of all courses.
 pub(crate) const TOPIC: &str = "orders";
@@ -116,6 +116,8 @@ pub(crate) struct Installation {
     processes: u64,
     /// The minute in which wake ran last, by the clock's `monotonic`.
     minute: u64,
+    /// The time at which monitor looks next.
+    look_at: Duration,
     /// The times from which the queues are looked at again.
     rests: [(QueueName, Duration); 5],
     /// The processes that were killed.
@@ -124,7 +126,15 @@ pub(crate) struct Installation {
     notes: Vec<String>,
 }
 
-type Slot<T> = Rc<RefCell<Option<Option<T>>>>;
+/// What a client has in the end.
+#[derive(Debug, Clone, Copy)]
+enum Waiting<T> {
+    /// No answer yet.
+    Waits,
+    Answered(T),
+    /// It has gone away.
+    Gone,
+}
 
 impl Installation {
     /// One without topics.
@@ -147,6 +157,7 @@ impl Installation {
             process: None,
             processes: 0,
             minute: 0,
+            look_at: Duration::ZERO,
             rests: QUEUES.map(|name| (name, Duration::ZERO)),
             kills: 0,
             flag: Arc::default(),
@@ -294,7 +305,8 @@ impl Installation {
             };
             Some(visible?.max(rest))
         });
-        let all = sleeper.into_iter().chain(queues).chain([minute, end]);
+        let look = self.shared.setting.has_pressure.then_some(self.look_at);
+        let all = sleeper.into_iter().chain(queues).chain(look).chain([minute, end]);
         let later = all.filter(|time| *time > now);
         let next = later.min().unwrap_or(now + Duration::from_millis(1));
         clock.advance(next.saturating_sub(now));
@@ -398,6 +410,11 @@ impl Installation {
             }
             has_begun = true;
         }
+        if self.shared.setting.has_pressure && self.monotonic() >= self.look_at {
+            self.look_at = self.monotonic() + MONITOR_PERIOD;
+            self.begin_look();
+            has_begun = true;
+        }
         for place in 0..self.rests.len() {
             let (name, rest) = self.rests[place];
             let is_due = self.monotonic() >= rest && self.has_room(name);
@@ -429,6 +446,18 @@ impl Installation {
             // A run that fails is made again in the next minute.
             drop(wake.run_over(left).await);
             Done::Wake
+        }));
+    }
+
+    fn begin_look(&mut self) {
+        let process = self.process();
+        let Some(monitor) = process.functions.monitor.clone() else {
+            return;
+        };
+        process.tasks.push(Box::pin(async move {
+            // A look that fails is followed by the next one.
+            drop(monitor.lock().await.sample().await);
+            Done::Other
         }));
     }
 
@@ -564,7 +593,7 @@ impl Installation {
         gone: u8,
         work: impl Future<Output = T> + 'static,
     ) -> Option<T> {
-        let slot: Slot<T> = Rc::default();
+        let slot = Rc::new(RefCell::new(Waiting::Waits));
         let answer = Rc::clone(&slot);
         let mut work = Some(Box::pin(work));
         let mut turns = u32::from(gone);
@@ -575,20 +604,22 @@ impl Installation {
             let polled = under_way.as_mut().poll(context);
             turns = turns.saturating_sub(1);
             let end = match polled {
-                Poll::Ready(output) => Some(output),
-                Poll::Pending if gone > 0 && turns == 0 => None,
+                Poll::Ready(output) => Waiting::Answered(output),
+                Poll::Pending if gone > 0 && turns == 0 => Waiting::Gone,
                 Poll::Pending => return Poll::Pending,
             };
             work = None;
-            *answer.borrow_mut() = Some(end);
+            *answer.borrow_mut() = end;
             Poll::Ready(Done::Other)
         });
         self.process().tasks.push(Box::pin(client));
         let (end, kills) = (self.monotonic() + CLIENT_PATIENCE, self.kills);
         loop {
             self.work();
-            if let Some(answer) = slot.borrow_mut().take() {
-                return answer;
+            match slot.replace(Waiting::Waits) {
+                Waiting::Waits => {}
+                Waiting::Answered(answer) => return Some(answer),
+                Waiting::Gone => return None,
             }
             if self.kills > kills {
                 return None;

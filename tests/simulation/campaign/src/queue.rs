@@ -113,7 +113,11 @@ impl SimulatedQueue {
         let now = self.clock.monotonic();
         let delay = match self.place {
             Place::Serve => message.delay,
-            Place::Aws => Duration::from_secs(message.delay.as_millis().div_ceil(1000) as u64),
+            // SQS delays by whole seconds.
+            Place::Aws if message.delay.subsec_nanos() > 0 => {
+                Duration::from_secs(message.delay.as_secs() + 1)
+            }
+            Place::Aws => message.delay,
         };
         shared.numbers += 1;
         let stored = Stored {
@@ -131,7 +135,9 @@ impl SimulatedQueue {
     fn groups(&self) -> BTreeMap<String, (GroupCount, u64, Option<Timestamp>)> {
         let (now, time) = (self.clock.monotonic(), self.clock.now());
         let mut all = BTreeMap::<String, (GroupCount, u64, Option<Timestamp>)>::new();
-        for (_, stored) in self.shared.lock().of(self.name) {
+        let shared = self.shared.lock();
+        let shown = shared.of(self.name).filter(|it| it.1.visible_from < Duration::MAX);
+        for (_, stored) in shown {
             let body = &stored.message.body;
             let carried = carried(body).unwrap_or_else(|| Carried::one(stored.sent_at));
             let group = stored.message.group.clone().unwrap_or_default();

@@ -8,13 +8,15 @@ use http::HeaderValue;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::health::ArrivalSettings;
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
+use posthaste_core::pressure::{PressureSettings, Resource, ThresholdSettings};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{
     DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
 };
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
-use posthaste_ports::{Bundle, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
+use posthaste_ports::{Bundle, NoMachine, QueueName};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, Tarpit};
 use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
 };
@@ -26,6 +28,7 @@ use posthaste_testkit::faulty::Plan;
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{Adversary, Faulty, ManualClock, Mood, SeededEntropy};
 use posthaste_wake::{DeliveryLog, Wake, WakePorts};
+use tokio::sync::Mutex;
 use url::Url;
 
 use crate::course::{Place, Setting};
@@ -38,6 +41,14 @@ const MISSED_BYTES_MAX: u64 = 64 << 20;
 
 /// The time after which the log is complete.
 const LOG_DELAY: Duration = Duration::from_secs(10);
+
+/// Messages in the queue that are pressure.
+const QUEUED_NORMAL: u64 = 2;
+const QUEUED_MEDIUM: u64 = 4;
+const QUEUED_HIGH: u64 = 8;
+
+/// The time between two looks of the monitor.
+pub(crate) const MONITOR_PERIOD: Duration = Duration::from_secs(10);
 
 type Store = Faulty<Adversary<MemoryStore>>;
 
@@ -61,6 +72,9 @@ pub(crate) struct Shared {
     pub(crate) mood: Mood,
 }
 
+/// monitor over the adapters of an installation.
+pub(crate) type MonitorFunction = Monitor<Adapters, NoMachine, DrainMeter>;
+
 /// One process, or as many Lambda instances as there are.
 pub(crate) struct Functions {
     pub(crate) publish: Arc<Publish<Adapters>>,
@@ -70,6 +84,8 @@ pub(crate) struct Functions {
     pub(crate) redrive: Arc<DeadLetters<Adapters>>,
     pub(crate) wake: Arc<Wake<Adapters>>,
     pub(crate) record: Arc<Record<Adapters>>,
+    /// Only where few messages are pressure.
+    pub(crate) monitor: Option<Arc<Mutex<MonitorFunction>>>,
 }
 
 /// The wiring of one process.
@@ -108,6 +124,10 @@ impl Shared {
             redrive: Arc::new(wiring.dead_letters(QueueName::Redrive)),
             wake: Arc::new(wiring.wake()),
             record: Arc::new(wiring.record()),
+            monitor: self
+                .setting
+                .has_pressure
+                .then(|| Arc::new(Mutex::new(wiring.monitor()))),
         }
     }
 
@@ -214,6 +234,7 @@ impl Wiring<'_> {
             wrong_keys: WrongKeys::default(),
             settings: PublishSettings {
                 stores_for_log: self.is_on_aws(),
+                tarpit: if self.is_on_aws() { Tarpit::Advise } else { Tarpit::Delay },
                 ..PublishSettings::default()
             },
         }
@@ -338,6 +359,37 @@ impl Wiring<'_> {
             entropy: self.entropy("record"),
         };
         Record::new(ports, RecordSettings::default())
+    }
+
+    /// monitor, for which few messages are pressure.
+    fn monitor(&self) -> MonitorFunction {
+        let ports = MonitorPorts {
+            deliveries: self.queue(QueueName::Deliveries),
+            slow_lane: self.slow_lane(),
+            dead_letters: self.queue(QueueName::DeadLetters),
+            state: self.state(),
+            probe: NoMachine,
+            clock: self.clock(),
+            drain: self.drain.clone(),
+            registry: self.registry(Duration::ZERO),
+            entropy: self.entropy("monitor"),
+        };
+        let few = ThresholdSettings {
+            normal: Some(QUEUED_NORMAL),
+            medium: Some(QUEUED_MEDIUM),
+            high: Some(QUEUED_HIGH),
+        };
+        let pressure = PressureSettings {
+            interval: MONITOR_PERIOD,
+            thresholds: [(Resource::SubmissionQueue, few)].into(),
+            history_depths: [(Resource::SubmissionQueue, 2)].into(),
+            ..PressureSettings::default()
+        };
+        let settings = MonitorSettings {
+            pressure,
+            ..MonitorSettings::default()
+        };
+        Monitor::new(ports, settings).expect("settings that make sense")
     }
 
     fn health_of_records(&self) -> HealthPorts<Adapters> {

@@ -1,7 +1,11 @@
 //! As many seeds as fit into a minute, another part of them for each commit, and those that once
 //! failed.
 
-#![expect(clippy::print_stdout, reason = "a run says by which seed it is repeated")]
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "it plays for as long as it is told to, and says by which seed it goes on"
+)]
 
 mod found;
 
