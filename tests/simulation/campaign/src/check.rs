@@ -68,6 +68,8 @@ enum Rule {
     Prompt,
     /// At the end the API shows that all is well.
     Shown,
+    /// Nothing is kept for ever.
+    Growth,
 }
 
 /// A reason for which a rule may not hold.
@@ -119,6 +121,8 @@ pub(crate) struct Ends {
     pub(crate) letters: Vec<Letter>,
     /// The subscriptions by their numbers, as the API shows them.
     pub(crate) shown: Vec<(u8, Value)>,
+    /// Objects that are there many days later, and should not be.
+    pub(crate) left: Vec<String>,
 }
 
 /// Whether a subscription gets an event.
@@ -141,6 +145,9 @@ pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<
     };
     if !ends.waits.is_empty() {
         check.fail(Rule::Rest, format!("all has been well for days, and there are {:?}", ends.waits));
+    }
+    if !ends.left.is_empty() {
+        check.fail(Rule::Growth, format!("many days later there are {:?}", ends.left));
     }
     check.known();
     for life in &history.lives {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::check::{Ends, Letter, Told, faults_of};
 use crate::course::{
-    Action, Behaviour, Course, Publication, Schema, Step, Subscriber, TYPES,
+    Action, Behaviour, Course, Place, Publication, Schema, Step, Subscriber, TYPES,
 };
 use crate::history::{History, Life, PublishedEvent, State, Window, name};
 use crate::installation::{Installation, TOPIC};
@@ -19,6 +19,38 @@ use crate::installation::{Installation, TOPIC};
 /// How long all is well at the end, and in which parts the run looks whether nothing waits any
 /// more. What is scheduled is due within a day, and lives for a day.
 const WELL_PARTS: [u64; 12] = [1, 1, 2, 4, 8, 8, 12, 12, 24, 24, 24, 24];
+
+/// The days after which nothing is kept any more but what stays for ever, and changes of settings.
+const DAYS: u32 = 50;
+
+/// What stays: settings, and what is known of links, as objects of a bounded number.
+const STAYS: [&str; 15] = [
+    layout::TOPICS,
+    layout::LINKS,
+    layout::RATES,
+    layout::SLOTS,
+    layout::AUDIT,
+    layout::WAKE_LEASE,
+    layout::WAKE_SIGNAL,
+    layout::RECORD_LEASE,
+    layout::PRESSURE_KEY,
+    layout::LANES,
+    "health/",
+    "waiting/",
+    // By the lifecycle of the bucket, on AWS.
+    layout::DRAIN,
+    "console-key.json",
+    "serve-run.json",
+];
+
+/// What a lifecycle rule of the bucket deletes on AWS.
+const BY_LIFECYCLE: [&str; 5] = [
+    layout::REFUSED,
+    layout::PAYLOADS,
+    layout::SCHEDULED_PAYLOADS,
+    layout::IDEMPOTENCY,
+    layout::LATE,
+];
 
 /// The time in which the log has everything.
 const LOG_TIME: Duration = Duration::from_mins(1);
@@ -473,7 +505,8 @@ impl<'a> Run<'a> {
             }
         }
         self.installation.pass(LOG_TIME);
-        let ends = self.ends(waits);
+        let mut ends = self.ends(waits);
+        ends.left = self.left();
         self.history.seen = self.installation.shared().endpoints.seen();
         self.history.kills = self.installation.kills;
         self.history.faults = self.installation.trouble().happened();
@@ -515,6 +548,22 @@ impl<'a> Run<'a> {
             waits.extend(state.keys(prefix));
         }
         waits
+    }
+
+    /// What is left in the state bucket after many days without events, and should not be.
+    fn left(&mut self) -> Vec<String> {
+        let tick = Duration::from_mins(2);
+        for _ in 0..DAYS {
+            self.installation.pass_without_process(Duration::from_hours(24));
+            self.installation.pass(tick);
+        }
+        let is_on_aws = self.course.world.place == Place::Aws;
+        let stays = |key: &String| {
+            STAYS.iter().any(|prefix| key.starts_with(prefix))
+                || (is_on_aws && BY_LIFECYCLE.iter().any(|prefix| key.starts_with(prefix)))
+        };
+        let keys = self.installation.shared().state.keys("");
+        keys.into_iter().filter(|key| !stays(key)).collect()
     }
 
     fn ends(&mut self, waits: Vec<String>) -> Ends {
