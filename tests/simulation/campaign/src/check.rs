@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::course::{Behaviour, Course, Place};
 use crate::endpoint::{End, Seen};
-use crate::history::{History, Life, PublishedEvent, State};
+use crate::history::{History, Life, PublishedEvent, State, name};
 
 /// The time to live of events where nothing says another.
 const LIFE: Duration = Duration::from_hours(24);
@@ -68,6 +68,8 @@ enum Rule {
     Prompt,
     /// At the end the API shows that all is well.
     Shown,
+    /// The audit trail has each change, and no other.
+    Audit,
     /// Nothing is kept for ever.
     Growth,
 }
@@ -112,6 +114,15 @@ pub(crate) struct Letter {
     pub(crate) is_resolved: bool,
 }
 
+/// An entry of the audit trail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Audited {
+    pub(crate) action: String,
+    pub(crate) name: String,
+    pub(crate) outcome: String,
+    pub(crate) actor: String,
+}
+
 /// What was found at the end of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
@@ -121,6 +132,7 @@ pub(crate) struct Ends {
     pub(crate) letters: Vec<Letter>,
     /// The subscriptions by their numbers, as the API shows them.
     pub(crate) shown: Vec<(u8, Value)>,
+    pub(crate) audit: Vec<Audited>,
     /// Objects that are there many days later, and should not be.
     pub(crate) left: Vec<String>,
 }
@@ -168,6 +180,7 @@ pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<
         check.at_once(life, &seen);
     }
     check.shown();
+    check.audit();
     check.faults
 }
 
@@ -592,12 +605,38 @@ impl Check<'_> {
         }
     }
 
+    /// Each change that was answered is in the audit trail, and no change that nobody asked for.
+    fn audit(&mut self) {
+        let asked: BTreeSet<_> = self.history.changes.iter().map(|it| (it.0, it.1)).collect();
+        for (action, of) in asked {
+            let name = name(of);
+            let of_it = self.history.changes.iter().filter(|it| (it.0, it.1) == (action, of));
+            let most = of_it.clone().count();
+            let is_done = |status: u16| (200..300).contains(&status);
+            let least = of_it.filter(|it| it.2.is_some_and(is_done)).count();
+            let entries = self.ends.audit.iter();
+            let entries = entries.filter(|it| it.action == action && it.name == name);
+            let entries = entries.filter(|it| it.actor != "posthaste");
+            let all = entries.clone().count();
+            let done = entries.filter(|it| it.outcome == "done").count();
+            let told = if self.is_excused(&AGAIN) { all } else { done };
+            if told < least || done > most {
+                let text = format!("{action} of {name}: {least} were done, {most} asked for");
+                self.fail(Rule::Audit, format!("{text}, {done} of {all} entries say so"));
+            }
+        }
+    }
+
     /// At the end the API shows that all is well.
     fn shown(&mut self) {
         for (of, shown) in &self.ends.shown {
             let state = shown["status"]["state"].as_str();
             if state != Some("Active") {
                 self.fail(Rule::Shown, format!("s{of} is {state:?}"));
+            }
+            let health = shown["health"]["state"].as_str();
+            if health != Some("healthy") {
+                self.fail(Rule::Shown, format!("s{of} is {health:?}: {}", shown["health"]));
             }
             let waiting = &shown["waiting"];
             let count = waiting["count"].as_u64();

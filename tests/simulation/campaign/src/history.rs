@@ -22,6 +22,9 @@ pub(crate) struct History {
     pub(crate) behaviours: Vec<(Duration, u8, Behaviour)>,
     /// The requests to send events again, in order: when, and to which subscription.
     pub(crate) sent_again: Vec<(Duration, u8)>,
+    /// The requests to change subscriptions: the action as the audit trail has it, of which
+    /// subscription, and the status; `None` without an answer.
+    pub(crate) changes: Vec<(&'static str, u8, Option<u16>)>,
     /// Requests that took dead letters out of the lists.
     pub(crate) resolved: Vec<(Duration, u8)>,
     pub(crate) kills: u64,

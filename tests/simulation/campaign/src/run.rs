@@ -9,7 +9,7 @@ use posthaste_core::stored::{ResolvedLetters, layout};
 use posthaste_testkit::adversary::TRICKS;
 use serde_json::{Value, json};
 
-use crate::check::{Ends, Letter, Told, faults_of};
+use crate::check::{Audited, Ends, Letter, Told, faults_of};
 use crate::course::{
     Action, Behaviour, Course, Place, Publication, Schema, Step, Subscriber, TYPES,
 };
@@ -364,6 +364,7 @@ impl<'a> Run<'a> {
         let answer = self.ask("PUT", &path(of), &settings, gone);
         let status = answer.as_ref().map(|it| it.0);
         assert!(status != Some(400), "{answer:?}");
+        self.history.changes.push(("subscription.put", of, status));
         let is_done = self.is_done(of, status, |shown| version_of(shown) == Some(version));
         let window = self.window(asked);
         if is_done {
@@ -389,6 +390,7 @@ impl<'a> Run<'a> {
         let settings = self.settings(of, number, moves, version);
         let asked = self.installation.monotonic();
         let status = self.ask("PUT", &path(of), &settings, gone).map(|it| it.0);
+        self.history.changes.push(("subscription.put", of, status));
         let is_done = self.is_done(of, status, |shown| version_of(shown) == Some(version));
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
@@ -404,6 +406,7 @@ impl<'a> Run<'a> {
     fn delete(&mut self, of: u8, gone: u8) {
         let asked = self.installation.monotonic();
         let status = self.ask("DELETE", &path(of), &Value::Null, gone).map(|it| it.0);
+        self.history.changes.push(("subscription.delete", of, status));
         let is_done = self.is_done(of, status, Value::is_null);
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
@@ -412,15 +415,16 @@ impl<'a> Run<'a> {
     }
 
     fn change_state(&mut self, of: u8, what: Action, gone: u8) {
-        let (action, state) = match what {
-            Action::Pause => ("pause", State::Paused),
-            Action::Resume => ("resume", State::Active),
-            Action::Disable => ("disable", State::Disabled),
-            _ => ("enable", State::Active),
+        let (action, audited, state) = match what {
+            Action::Pause => ("pause", "subscription.pause", State::Paused),
+            Action::Resume => ("resume", "subscription.resume", State::Active),
+            Action::Disable => ("disable", "subscription.disable", State::Disabled),
+            _ => ("enable", "subscription.enable", State::Active),
         };
         let asked = self.installation.monotonic();
         let path = format!("{}/{action}", path(of));
         let status = self.ask("POST", &path, &Value::Null, gone).map(|it| it.0);
+        self.history.changes.push((audited, of, status));
         let is_done = self.is_done(of, status, |shown| state_of(shown) == Some(state));
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
@@ -588,6 +592,7 @@ impl<'a> Run<'a> {
             }
         }
         ends.letters = self.letters();
+        ends.audit = self.audit();
         for of in 0..self.course.subscribers.len() {
             let of = u8::try_from(of).unwrap_or_default();
             if self.life(of).is_none() {
@@ -598,6 +603,31 @@ impl<'a> Run<'a> {
             }
         }
         ends
+    }
+
+    /// The audit trail of the topic.
+    fn audit(&mut self) -> Vec<Audited> {
+        let mut entries = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let path = format!("/audit?topic={TOPIC}&limit=1000{cursor}");
+            let Some((200, page)) = self.ask("GET", &path, &Value::Null, 0) else {
+                return entries;
+            };
+            for entry in page["entries"].as_array().into_iter().flatten() {
+                let text = |member: &str| entry[member].as_str().unwrap_or_default().to_owned();
+                entries.push(Audited {
+                    action: text("action"),
+                    name: text("subscription"),
+                    outcome: text("outcome"),
+                    actor: text("actor"),
+                });
+            }
+            match page["cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return entries,
+            }
+        }
     }
 
     /// All dead letters, read from their bucket.
