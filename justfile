@@ -55,7 +55,7 @@ stress *args: programs
 
 # Random histories with one checker, for as long as asked: --minutes 10 --from 1, or one: --seed 42 --shrink
 campaign *args: kit
-    cargo build --workspace --locked --bin posthaste-simulation-campaign
+    cargo test --workspace --locked --test campaign --no-run
     {{ target }}/debug/posthaste-simulation-campaign "$@"
 
 # The last release, built from its commit, beside this one on the emulator, there and back

@@ -238,7 +238,8 @@ impl<P: QueueSender> QueueSender for Adversary<P> {
     ) -> Result<(), PortError> {
         self.mood.let_others_run().await;
         self.mood.throttle()?;
-        self.mood.answer(self.port.send_whole(entries, beside).await)
+        self.mood
+            .answer(self.port.send_whole(entries, beside).await)
     }
 
     async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
@@ -262,7 +263,9 @@ impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
         }
         for message in &messages {
             if self.mood.plays(Trick::ReturnEarly) {
-                let shown = self.port.change_visibility(&message.receipt, Duration::ZERO);
+                let shown = self
+                    .port
+                    .change_visibility(&message.receipt, Duration::ZERO);
                 shown.await?;
             }
         }
@@ -285,7 +288,8 @@ impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
     ) -> Result<(), PortError> {
         self.mood.let_others_run().await;
         self.mood.throttle()?;
-        self.mood.answer(self.port.replace(receipt, successors).await)
+        self.mood
+            .answer(self.port.replace(receipt, successors).await)
     }
 
     async fn change_visibility(

@@ -37,14 +37,22 @@ async fn each_trick_on_a_batch_does_what_its_name_says() {
     assert_eq!(sent(&mood(Trick::LoseAnswer)).await, (vec![], 3));
     assert_eq!(sent(&mood(Trick::Throttle)).await, (vec![], 0));
     let (answers, there) = sent(&mood(Trick::PartialBatch)).await;
-    assert!(answers.contains(&false) && answers.len() == 3, "{answers:?}");
+    assert!(
+        answers.contains(&false) && answers.len() == 3,
+        "{answers:?}"
+    );
     assert!(there <= 3, "{there}");
 }
 
 #[tokio::test]
 async fn message_that_returns_early_is_received_twice() {
     let queue = MemoryQueue::default();
-    queue.send_batch(vec![message("a")]).await.unwrap().remove(0).unwrap();
+    queue
+        .send_batch(vec![message("a")])
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
     let adversary = Adversary::new(queue.clone(), &mood(Trick::ReturnEarly));
     let first = received(&adversary).await;
     let second = received(&queue).await;
@@ -55,7 +63,12 @@ async fn message_that_returns_early_is_received_twice() {
 #[tokio::test]
 async fn settled_message_comes_back_after_its_timeout() {
     let queue = MemoryQueue::default();
-    queue.send_batch(vec![message("a")]).await.unwrap().remove(0).unwrap();
+    queue
+        .send_batch(vec![message("a")])
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
     let adversary = Adversary::new(queue.clone(), &mood(Trick::Resurrect));
     let first = received(&adversary).await;
     adversary.acknowledge(&first[0].receipt).await.unwrap();
@@ -70,7 +83,12 @@ async fn counts_lag_by_one_look() {
     let adversary = Adversary::new(queue.clone(), &mood(Trick::LagCounts));
     let visible = async || adversary.counts().await.unwrap().visible;
     assert_eq!(visible().await, 0);
-    queue.send_batch(vec![message("a")]).await.unwrap().remove(0).unwrap();
+    queue
+        .send_batch(vec![message("a")])
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
     assert_eq!((visible().await, visible().await), (0, 1));
 }
 

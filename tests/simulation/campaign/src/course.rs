@@ -13,7 +13,7 @@ use posthaste_testkit::adversary::TRICKS;
 const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
 
 /// The types of events, by which filters choose.
-pub const TYPES: [&str; 2] = ["paid", "sent"];
+pub(crate) const TYPES: [&str; 2] = ["paid", "sent"];
 
 /// What happens in one run, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -253,8 +253,10 @@ pub enum Action {
     RotateSecret,
     /// Deletes it.
     Delete,
-    /// Makes it, if it is not there.
+    /// Makes it, if it is not there, and its topic.
     Create,
+    /// Deletes the topic, with all subscriptions.
+    DeleteTopic,
     /// Ends the replays of the topic.
     CancelReplays,
 }

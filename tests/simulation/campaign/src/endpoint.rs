@@ -174,7 +174,9 @@ impl Endpoints {
         let body = request.body.concat();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let ids = if header("ce-id").is_empty() {
-            let events = body.as_array().map_or_else(|| vec![body.clone()], Vec::clone);
+            let events = body
+                .as_array()
+                .map_or_else(|| vec![body.clone()], Vec::clone);
             let ids = events.iter().filter_map(|event| event["id"].as_str());
             ids.map(str::to_owned).collect()
         } else {
@@ -197,7 +199,8 @@ impl Endpoints {
     }
 
     fn is_bad(&self, ids: &[String]) -> bool {
-        ids.iter().any(|id| hash(self.seed, &[id]) % BAD_EVENTS == 0)
+        ids.iter()
+            .any(|id| hash(self.seed, &[id]) % BAD_EVENTS == 0)
     }
 
     /// The answer that comes at once; `None` for one that takes time.
@@ -207,7 +210,12 @@ impl Endpoints {
             shared.asked += 1;
             shared.asked
         };
-        let status = |status| Ok(Reply { status, header: None });
+        let status = |status| {
+            Ok(Reply {
+                status,
+                header: None,
+            })
+        };
         let with = |status, name, value| {
             Ok(Reply {
                 status,

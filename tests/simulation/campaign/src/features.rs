@@ -109,7 +109,10 @@ fn world(seed: u64, features: &Features, draw: &mut Draw) -> Setting {
     for trick in TRICKS {
         let is_played = draw.is_one_in(3);
         // The embedded queue is ours: it makes no copies, and settles what it says it settled.
-        let is_of_aws = matches!(trick, Trick::Duplicate | Trick::Resurrect | Trick::ReturnEarly);
+        let is_of_aws = matches!(
+            trick,
+            Trick::Duplicate | Trick::Resurrect | Trick::ReturnEarly
+        );
         if features.tricks && is_played && (place == Place::Aws || !is_of_aws) {
             tricks[trick as usize] = draw.one_of(&[2, 10, 50]);
         }
@@ -155,7 +158,8 @@ fn subscriber(world: Setting, features: &Features, draw: &mut Draw) -> Subscribe
 }
 
 fn publication(features: &Features, draw: &mut Draw) -> Publication {
-    let events = 1 + draw.below(if draw.is_one_in(2) { 1 } else { EVENTS_MAX });
+    let most = if draw.is_one_in(2) { 1 } else { EVENTS_MAX };
+    let events = 1 + draw.below(most);
     let is_large = features.large_events && draw.is_one_in(3);
     let later = draw.one_of(&[1, 90, 3600, 26 * 3600]);
     let life = draw.one_of(&[30, 600]);
@@ -164,10 +168,22 @@ fn publication(features: &Features, draw: &mut Draw) -> Publication {
         events: u8::try_from(events).unwrap_or(1),
         kind: u8::try_from(draw.below(2)).unwrap_or_default(),
         bytes: if is_large { LARGE_BYTES } else { 0 },
-        later: if features.schedules && draw.is_one_in(2) { later } else { 0 },
-        life: if features.short_lives && draw.is_one_in(3) { life } else { 0 },
+        later: if features.schedules && draw.is_one_in(2) {
+            later
+        } else {
+            0
+        },
+        life: if features.short_lives && draw.is_one_in(3) {
+            life
+        } else {
+            0
+        },
         has_key: features.keys && draw.is_one_in(2),
-        gone: if features.leavers { u8::try_from(gone).unwrap_or_default() } else { 0 },
+        gone: if features.leavers {
+            u8::try_from(gone).unwrap_or_default()
+        } else {
+            0
+        },
     }
 }
 
@@ -177,7 +193,11 @@ fn step(features: &Features, subscribers: usize, draw: &mut Draw) -> Step {
     let act = |what: Action, draw: &mut Draw| Step::Act {
         of,
         what,
-        gone: if features.leavers { u8::try_from(draw.below(12)).unwrap_or_default() } else { 0 },
+        gone: if features.leavers {
+            u8::try_from(draw.below(12)).unwrap_or_default()
+        } else {
+            0
+        },
     };
     match draw.below(18) {
         0..=2 => Step::Publish(publication(features, draw)),
@@ -200,7 +220,11 @@ fn step(features: &Features, subscribers: usize, draw: &mut Draw) -> Step {
             act(what, draw)
         }
         7 if features.makers => {
-            let what = draw.one_of(&[Action::Delete, Action::Create, Action::Create]);
+            let what = if draw.is_one_in(8) {
+                Action::DeleteTopic
+            } else {
+                draw.one_of(&[Action::Delete, Action::Create, Action::Create])
+            };
             act(what, draw)
         }
         8 if features.replays => match draw.below(7) {

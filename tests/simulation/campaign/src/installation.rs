@@ -205,7 +205,9 @@ impl Installation {
         self.processes += 1;
         self.shared.queue.forget_receivers();
         // One thread for what blocks: when it has done something new, it has done all before it.
-        let runtime = Builder::new_current_thread().max_blocking_threads(1).build();
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build();
         let runtime = runtime.expect("a runtime");
         let functions = self.shared.functions(self.processes, &self.trouble.plan());
         let process = Process {
@@ -306,7 +308,11 @@ impl Installation {
             Some(visible?.max(rest))
         });
         let look = self.shared.setting.has_pressure.then_some(self.look_at);
-        let all = sleeper.into_iter().chain(queues).chain(look).chain([minute, end]);
+        let all = sleeper
+            .into_iter()
+            .chain(queues)
+            .chain(look)
+            .chain([minute, end]);
         let later = all.filter(|time| *time > now);
         let next = later.min().unwrap_or(now + Duration::from_millis(1));
         clock.advance(next.saturating_sub(now));
@@ -387,7 +393,11 @@ impl Installation {
                     drop(spawn_blocking(|| ()).await);
                 }
                 // What clients have left goes on as tasks of the runtime.
-                let turns = if handle.metrics().num_alive_tasks() > 0 { TURNS } else { 1 };
+                let turns = if handle.metrics().num_alive_tasks() > 0 {
+                    TURNS
+                } else {
+                    1
+                };
                 for _ in 0..turns {
                     yield_now().await;
                 }
@@ -476,7 +486,11 @@ impl Installation {
 
     fn receive(&mut self, name: QueueName) -> Vec<ReceivedMessage> {
         let is_deliver = matches!(name, QueueName::Deliveries | QueueName::SlowDeliveries);
-        let max = if is_deliver { DELIVER_BATCH } else { OTHERS_BATCH };
+        let max = if is_deliver {
+            DELIVER_BATCH
+        } else {
+            OTHERS_BATCH
+        };
         let source = self.source(name);
         let runtime = &self.process().runtime;
         let mut batch = Vec::new();
@@ -486,7 +500,9 @@ impl Installation {
                 visibility: timeout(name) * VISIBILITY_PER_TIMEOUT,
                 wait: Duration::ZERO,
             };
-            let received = runtime.block_on(source.receive(request)).unwrap_or_default();
+            let received = runtime
+                .block_on(source.receive(request))
+                .unwrap_or_default();
             if received.is_empty() {
                 break;
             }
@@ -503,7 +519,10 @@ impl Installation {
             QueueName::SlowDeliveries => Lane::Slow,
             _ => Lane::Quick,
         };
-        let worker = self.process.as_ref().and_then(|it| self.free_worker(it, lane));
+        let worker = self
+            .process
+            .as_ref()
+            .and_then(|it| self.free_worker(it, lane));
         let received = batch
             .iter()
             .map(|it| (it.clone(), it.receive_count))

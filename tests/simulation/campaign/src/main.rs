@@ -46,9 +46,16 @@ fn show(seed: u64, shrinks: bool) -> ExitCode {
     };
     println!("{course}");
     outcome.trace.iter().for_each(|line| println!("{line}"));
-    outcome.faults.iter().for_each(|fault| println!("FAULT {fault}"));
+    outcome
+        .faults
+        .iter()
+        .for_each(|fault| println!("FAULT {fault}"));
     println!("seed {seed}: {} faults", outcome.faults.len());
-    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Plays the courses of one seed after the other. Whoever ends it goes on with the seed that it
@@ -75,7 +82,11 @@ fn play(from: u64, length: Duration) -> ExitCode {
         println!("{rule}: {} seeds: {seeds:?}", seeds.len());
     }
     println!("go on with --from {seed}");
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// The beginning of a fault, which may tell all requests of an event.

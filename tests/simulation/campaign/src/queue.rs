@@ -70,7 +70,10 @@ impl SimulatedQueue {
     pub(crate) fn visible(&self) -> usize {
         let now = self.clock.monotonic();
         let shared = self.shared.lock();
-        shared.of(self.name).filter(|it| it.1.visible_from <= now).count()
+        shared
+            .of(self.name)
+            .filter(|it| it.1.visible_from <= now)
+            .count()
     }
 
     /// The time of the clock's `monotonic` at which the next message becomes visible.
@@ -136,7 +139,9 @@ impl SimulatedQueue {
         let (now, time) = (self.clock.monotonic(), self.clock.now());
         let mut all = BTreeMap::<String, (GroupCount, u64, Option<Timestamp>)>::new();
         let shared = self.shared.lock();
-        let shown = shared.of(self.name).filter(|it| it.1.visible_from < Duration::MAX);
+        let shown = shared
+            .of(self.name)
+            .filter(|it| it.1.visible_from < Duration::MAX);
         for (_, stored) in shown {
             let body = &stored.message.body;
             let carried = carried(body).unwrap_or_else(|| Carried::one(stored.sent_at));
@@ -166,13 +171,18 @@ impl SimulatedQueue {
 impl Shared {
     fn of(&self, name: QueueName) -> impl Iterator<Item = (u64, &Stored)> {
         let range = (name, 0)..=(name, u64::MAX);
-        self.messages.range(range).map(|(key, stored)| (key.1, stored))
+        self.messages
+            .range(range)
+            .map(|(key, stored)| (key.1, stored))
     }
 
     fn held(&self, name: QueueName, receipt: &Receipt) -> Result<u64, PortError> {
         let is_it = |it: &(u64, &Stored)| it.1.receipt.as_ref() == Some(receipt);
         let found = self.of(name).find(is_it).map(|(number, _)| number);
-        found.ok_or(PortError::new("find a received message", ErrorKind::NotFound))
+        found.ok_or(PortError::new(
+            "find a received message",
+            ErrorKind::NotFound,
+        ))
     }
 
     /// The visible message whose group has the fewest in flight, and of these the oldest.

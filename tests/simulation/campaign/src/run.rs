@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request as HttpRequest;
 use posthaste_core::stored::{ResolvedLetters, layout};
+use posthaste_testkit::Trick;
 use posthaste_testkit::adversary::TRICKS;
 use serde_json::{Value, json};
 
@@ -96,6 +97,8 @@ struct Run<'a> {
     installation: Installation,
     history: History,
     publish_key: String,
+    /// Whether there is the topic.
+    has_topic: bool,
     keyed: Vec<KeyedRequest>,
     version: u32,
 }
@@ -107,6 +110,7 @@ impl<'a> Run<'a> {
             installation: Installation::new(course.world),
             history: History::default(),
             publish_key: String::new(),
+            has_topic: false,
             keyed: Vec::new(),
             version: 0,
         };
@@ -122,6 +126,17 @@ impl<'a> Run<'a> {
     fn set_up(&mut self) {
         let mood = self.installation.shared().mood.clone();
         mood.switch(false);
+        self.create_topic();
+        assert!(self.has_topic, "nothing goes wrong yet");
+        for of in 0..self.course.subscribers.len() {
+            self.create(u8::try_from(of).unwrap_or_default(), 0);
+        }
+        assert_eq!(self.history.lives.len(), self.course.subscribers.len());
+        mood.switch(true);
+    }
+
+    /// Makes the topic, and learns its key. If that fails, there is none.
+    fn create_topic(&mut self) {
         let topic = match self.schema() {
             Schema::Cloud => json!({}),
             Schema::Grid => json!({ "inputSchema": "EventGrid" }),
@@ -133,16 +148,37 @@ impl<'a> Run<'a> {
                 },
             }),
         };
-        let answer = self.installation.ask("PUT", "/topics/orders", &topic, 0);
-        assert!(matches!(answer, Some((201, _))), "{answer:?}");
-        let keys = self.installation.ask("GET", "/topics/orders/keys", &Value::Null, 0);
-        let key = keys.map(|it| it.1["key1"].as_str().unwrap_or_default().to_owned());
-        self.publish_key = key.unwrap_or_default();
-        for of in 0..self.course.subscribers.len() {
-            self.create(u8::try_from(of).unwrap_or_default(), 0);
+        self.ask("PUT", "/topics/orders", &topic, 0);
+        for _ in 0..LOOKS_MAX {
+            match self.ask("GET", "/topics/orders/keys", &Value::Null, 0) {
+                Some((200, keys)) => {
+                    let key = keys["key1"].as_str().unwrap_or_default();
+                    key.clone_into(&mut self.publish_key);
+                    self.has_topic = true;
+                    return;
+                }
+                Some((404, _)) => return,
+                _ => self.installation.pass(Duration::from_secs(1)),
+            }
         }
-        assert_eq!(self.history.lives.len(), self.course.subscribers.len());
-        mood.switch(true);
+        panic!("what is there cannot be read");
+    }
+
+    fn delete_topic(&mut self, gone: u8) {
+        let asked = self.installation.monotonic();
+        let status = self
+            .ask("DELETE", "/topics/orders", &Value::Null, gone)
+            .map(|it| it.0);
+        let is_done = self.is_done("/topics/orders", status, Value::is_null);
+        if !is_done {
+            return;
+        }
+        let window = self.window(asked);
+        self.has_topic = false;
+        let lives = self.history.lives.iter_mut();
+        for life in lives.filter(|life| life.deleted.is_none()) {
+            life.deleted = Some(window);
+        }
     }
 
     fn play(mut self) -> Outcome {
@@ -161,7 +197,9 @@ impl<'a> Run<'a> {
             Step::Publish(publication) => self.publish(publication),
             Step::PublishAgain { back } => self.publish_again(*back),
             Step::Behave { of, like } => self.behave(*of, *like),
-            Step::Pass(seconds) => self.installation.pass(Duration::from_secs((*seconds).into())),
+            Step::Pass(seconds) => self
+                .installation
+                .pass(Duration::from_secs((*seconds).into())),
             Step::Act { of, what, gone } => self.act(*of, *what, *gone),
             Step::Cancel { back } => self.cancel(*back),
             Step::Resend { back, of } => self.resend(*back, *of),
@@ -219,7 +257,9 @@ impl<'a> Run<'a> {
         };
         if publication.has_key {
             request.key = format!("request-{first}");
-            request.headers.push(("idempotency-key", request.key.clone()));
+            request
+                .headers
+                .push(("idempotency-key", request.key.clone()));
         }
         let asked = self.installation.monotonic();
         let status = self.post(&request, publication.gone);
@@ -235,8 +275,7 @@ impl<'a> Run<'a> {
                 status,
                 kind: publication.kind,
                 not_before,
-                life: (publication.life > 0)
-                    .then(|| Duration::from_secs(publication.life.into())),
+                life: (publication.life > 0).then(|| Duration::from_secs(publication.life.into())),
                 is_cancelled: false,
             });
         }
@@ -251,10 +290,14 @@ impl<'a> Run<'a> {
             builder = builder.header(*name, value);
         }
         let body = Body::from(request.body.clone());
-        let status = self.installation.publish(builder.body(body).expect("a request"), gone);
+        let status = self
+            .installation
+            .publish(builder.body(body).expect("a request"), gone);
         if status != Some(200) {
             let at = self.installation.monotonic();
-            self.history.refusals.push(format!("{at:?} publish: {status:?}"));
+            self.history
+                .refusals
+                .push(format!("{at:?} publish: {status:?}"));
         }
         status
     }
@@ -285,7 +328,12 @@ impl<'a> Run<'a> {
 
     fn act(&mut self, of: u8, what: Action, gone: u8) {
         let is_there = self.life(of).is_some();
+        if what == Action::Create && !self.has_topic {
+            self.create_topic();
+        }
         match what {
+            _ if !self.has_topic => {}
+            Action::DeleteTopic => self.delete_topic(gone),
             Action::Create if is_there => self.write(of, Action::Edit, gone),
             Action::Create => self.create(of, gone),
             _ if !is_there => {}
@@ -295,7 +343,11 @@ impl<'a> Run<'a> {
                 self.change_state(of, what, gone);
             }
             Action::Force | Action::RotateSecret => {
-                let action = if what == Action::Force { "force" } else { "rotate-secret" };
+                let action = if what == Action::Force {
+                    "force"
+                } else {
+                    "rotate-secret"
+                };
                 let path = format!("{}/{action}", path(of));
                 self.ask("POST", &path, &Value::Null, gone);
             }
@@ -311,7 +363,11 @@ impl<'a> Run<'a> {
                 self.ask("POST", &path, &request, gone);
             }
             Action::Resolve | Action::DeleteLetters => {
-                let action = if what == Action::Resolve { "resolve" } else { "delete" };
+                let action = if what == Action::Resolve {
+                    "resolve"
+                } else {
+                    "delete"
+                };
                 let asked = self.installation.monotonic();
                 self.history.resolved.push((asked, of));
                 let path = format!("{}/dead-letters/{action}", path(of));
@@ -343,7 +399,9 @@ impl<'a> Run<'a> {
         let status = answer.as_ref().map(|it| it.0);
         if status.is_none_or(|status| status >= 400) {
             let at = self.installation.monotonic();
-            self.history.refusals.push(format!("{at:?} {method} {path}: {status:?}"));
+            self.history
+                .refusals
+                .push(format!("{at:?} {method} {path}: {status:?}"));
         }
         answer
     }
@@ -365,7 +423,9 @@ impl<'a> Run<'a> {
         let status = answer.as_ref().map(|it| it.0);
         assert!(status != Some(400), "{answer:?}");
         self.history.changes.push(("subscription.put", of, status));
-        let is_done = self.is_done(of, status, |shown| version_of(shown) == Some(version));
+        let is_done = self.is_done(&path(of), status, |shown| {
+            version_of(shown) == Some(version)
+        });
         let window = self.window(asked);
         if is_done {
             self.history.lives.push(Life {
@@ -391,7 +451,9 @@ impl<'a> Run<'a> {
         let asked = self.installation.monotonic();
         let status = self.ask("PUT", &path(of), &settings, gone).map(|it| it.0);
         self.history.changes.push(("subscription.put", of, status));
-        let is_done = self.is_done(of, status, |shown| version_of(shown) == Some(version));
+        let is_done = self.is_done(&path(of), status, |shown| {
+            version_of(shown) == Some(version)
+        });
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
             life.moves = moves;
@@ -405,9 +467,13 @@ impl<'a> Run<'a> {
 
     fn delete(&mut self, of: u8, gone: u8) {
         let asked = self.installation.monotonic();
-        let status = self.ask("DELETE", &path(of), &Value::Null, gone).map(|it| it.0);
-        self.history.changes.push(("subscription.delete", of, status));
-        let is_done = self.is_done(of, status, Value::is_null);
+        let status = self
+            .ask("DELETE", &path(of), &Value::Null, gone)
+            .map(|it| it.0);
+        self.history
+            .changes
+            .push(("subscription.delete", of, status));
+        let is_done = self.is_done(&path(of), status, Value::is_null);
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
             life.deleted = Some(window);
@@ -422,10 +488,10 @@ impl<'a> Run<'a> {
             _ => ("enable", "subscription.enable", State::Active),
         };
         let asked = self.installation.monotonic();
-        let path = format!("{}/{action}", path(of));
-        let status = self.ask("POST", &path, &Value::Null, gone).map(|it| it.0);
+        let action = format!("{}/{action}", path(of));
+        let status = self.ask("POST", &action, &Value::Null, gone).map(|it| it.0);
         self.history.changes.push((audited, of, status));
-        let is_done = self.is_done(of, status, |shown| state_of(shown) == Some(state));
+        let is_done = self.is_done(&path(of), status, |shown| state_of(shown) == Some(state));
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
             life.states.push((state, window));
@@ -440,12 +506,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether a request was done: by its status, or by what is there now.
-    fn is_done(
-        &mut self,
-        of: u8,
-        status: Option<u16>,
-        is_it: impl Fn(&Value) -> bool,
-    ) -> bool {
+    fn is_done(&mut self, path: &str, status: Option<u16>, is_it: impl Fn(&Value) -> bool) -> bool {
         match status {
             Some(200..=299) => return true,
             Some(400..=499) => return false,
@@ -454,7 +515,7 @@ impl<'a> Run<'a> {
         for _ in 0..LOOKS_MAX {
             // What was begun goes on to its end.
             self.installation.pass(Duration::from_secs(1));
-            match self.ask("GET", &path(of), &Value::Null, 0) {
+            match self.ask("GET", path, &Value::Null, 0) {
                 Some((200, shown)) => return is_it(&shown),
                 Some((404, _)) => return is_it(&Value::Null),
                 _ => {}
@@ -469,7 +530,9 @@ impl<'a> Run<'a> {
     }
 
     fn cancel(&mut self, back: u8) {
-        let Some(place) = self.event(back) else { return };
+        let Some(place) = self.event(back) else {
+            return;
+        };
         let path = format!("/topics/orders/events/{}", self.history.events[place].id);
         let status = self.ask("DELETE", &path, &Value::Null, 0).map(|it| it.0);
         let event = &mut self.history.events[place];
@@ -478,7 +541,9 @@ impl<'a> Run<'a> {
     }
 
     fn resend(&mut self, back: u8, of: u8) {
-        let Some(place) = self.event(back) else { return };
+        let Some(place) = self.event(back) else {
+            return;
+        };
         if self.life(of).is_none() {
             return;
         }
@@ -516,9 +581,7 @@ impl<'a> Run<'a> {
         self.history.faults = self.installation.trouble().happened();
         let mood = &self.installation.shared().mood;
         let played = TRICKS.into_iter().map(|trick| (trick, mood.played(trick)));
-        let played = played.filter(|(trick, times)| {
-            *times > 0 && *trick != posthaste_testkit::Trick::Yield
-        });
+        let played = played.filter(|(trick, times)| *times > 0 && *trick != Trick::Yield);
         self.history.tricks = played.collect();
         let faults = faults_of(self.course, &self.history, &ends);
         let seen = self.history.seen.iter().map(|it| format!("{it:?}"));
@@ -558,9 +621,12 @@ impl<'a> Run<'a> {
     fn left(&mut self) -> Vec<String> {
         let tick = Duration::from_mins(2);
         for _ in 0..DAYS {
-            self.installation.pass_without_process(Duration::from_hours(24));
+            self.installation
+                .pass_without_process(Duration::from_hours(24));
             self.installation.pass(tick);
         }
+        // Each kind is looked for in another minute of the hour.
+        self.installation.pass(Duration::from_mins(61));
         let is_on_aws = self.course.world.place == Place::Aws;
         let stays = |key: &String| {
             STAYS.iter().any(|prefix| key.starts_with(prefix))
@@ -639,7 +705,9 @@ impl<'a> Run<'a> {
                 continue;
             }
             let list = bucket.under(&layout::resolved(&key));
-            let list = list.first().and_then(|(_, list)| ResolvedLetters::parse(list).ok());
+            let list = list
+                .first()
+                .and_then(|(_, list)| ResolvedLetters::parse(list).ok());
             let list = list.unwrap_or_default();
             let all: Vec<Value> = serde_json::from_slice(&bytes).unwrap_or_default();
             let name = key.split('/').nth(1).unwrap_or_default().to_lowercase();

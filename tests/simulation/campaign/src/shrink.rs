@@ -76,7 +76,9 @@ fn with_plainer_parts(mut least: Course, fails: &dyn Fn(&Course) -> bool) -> Cou
             }));
         }
     }
-    plainer.push(Box::new(|it| drop(it.subscribers.pop())));
+    plainer.push(Box::new(|it| {
+        it.subscribers.pop();
+    }));
     for place in 0..least.steps.len() {
         for change in PLAINER_STEPS {
             plainer.push(Box::new(move |it| change(&mut it.steps[place])));

@@ -119,7 +119,9 @@ impl Shared {
         Functions {
             publish: Arc::new(wiring.publish()),
             manage: Arc::new(wiring.manage()),
-            workers: (0..workers).map(|it| Arc::new(wiring.deliver(it))).collect(),
+            workers: (0..workers)
+                .map(|it| Arc::new(wiring.deliver(it)))
+                .collect(),
             dead_letters: Arc::new(wiring.dead_letters(QueueName::DeadLetters)),
             redrive: Arc::new(wiring.dead_letters(QueueName::Redrive)),
             wake: Arc::new(wiring.wake()),
@@ -178,7 +180,8 @@ impl Wiring<'_> {
     }
 
     fn slow_queue(&self) -> Option<Queue> {
-        self.is_on_aws().then(|| self.queue(QueueName::SlowDeliveries))
+        self.is_on_aws()
+            .then(|| self.queue(QueueName::SlowDeliveries))
     }
 
     fn slow_lane(&self) -> Option<SlowLane<Queue, Store, ManualClock>> {
@@ -234,7 +237,11 @@ impl Wiring<'_> {
             wrong_keys: WrongKeys::default(),
             settings: PublishSettings {
                 stores_for_log: self.is_on_aws(),
-                tarpit: if self.is_on_aws() { Tarpit::Advise } else { Tarpit::Delay },
+                tarpit: if self.is_on_aws() {
+                    Tarpit::Advise
+                } else {
+                    Tarpit::Delay
+                },
                 ..PublishSettings::default()
             },
         }
@@ -315,7 +322,11 @@ impl Wiring<'_> {
             registry: self.registry(self.shared.topic_max_age()),
             book: Arrivals::new(self.state(), self.clock()),
             clock: self.clock(),
-            entropy: self.entropy(if source == QueueName::Redrive { "redrive" } else { "letters" }),
+            entropy: self.entropy(if source == QueueName::Redrive {
+                "redrive"
+            } else {
+                "letters"
+            }),
         })
     }
 
@@ -343,7 +354,10 @@ impl Wiring<'_> {
 
     fn record(&self) -> Record<Adapters> {
         let (health, waiting) = if self.is_on_aws() {
-            (Some(self.health_of_records()), Some(self.waiting_of_records()))
+            (
+                Some(self.health_of_records()),
+                Some(self.waiting_of_records()),
+            )
         } else {
             (None, None)
         };

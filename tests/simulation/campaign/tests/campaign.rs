@@ -40,7 +40,10 @@ fn check(seed: u64) {
     if !outcome.faults.is_empty() {
         let least = shrunk(&course);
         let faults = run(&least).faults;
-        panic!("seed {seed}: {:#?}\n\nat least:\n{least}\n{faults:#?}", outcome.faults);
+        panic!(
+            "seed {seed}: {:#?}\n\nat least:\n{least}\n{faults:#?}",
+            outcome.faults
+        );
     }
 }
 
@@ -75,12 +78,24 @@ fn one_seed_gives_one_trace() {
 
 /// A rule that is broken by three steps together, in this order, whatever is between them.
 fn planted(course: &Course) -> Outcome {
-    let is_refusing = |step: &&Step| matches!(step, Step::Behave { like: Behaviour::Busy, .. });
+    let is_refusing = |step: &&Step| {
+        matches!(
+            step,
+            Step::Behave {
+                like: Behaviour::Busy,
+                ..
+            }
+        )
+    };
     let mut steps = course.steps.iter();
     let is_broken = steps.find(is_refusing).is_some()
         && steps.any(|step| matches!(step, Step::Pass(_)))
         && steps.any(|step| matches!(step, Step::Publish(_)));
-    let faults = if is_broken { vec!["Planted: it is broken".to_owned()] } else { Vec::new() };
+    let faults = if is_broken {
+        vec!["Planted: it is broken".to_owned()]
+    } else {
+        Vec::new()
+    };
     Outcome {
         faults,
         ..Outcome::default()
