@@ -31,6 +31,10 @@ const DISABLED_WITHIN: Duration = Duration::from_secs(150);
 const PROMPT_SERVE: Duration = Duration::from_secs(15);
 const PROMPT_AWS: Duration = Duration::from_mins(5);
 
+/// The longest time from the answer to a producer to the arrival when all is well again. A rate of
+/// two a minute needs some of it.
+const ALIVE: Duration = Duration::from_mins(3);
+
 /// A rule: the name of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
@@ -66,6 +70,8 @@ enum Rule {
     AtOnce,
     /// Who is well is not delayed by others.
     Prompt,
+    /// When all is well again, what is published arrives soon.
+    Alive,
     /// At the end the API shows that all is well.
     Shown,
     /// The audit trail has each change, and no other.
@@ -323,6 +329,7 @@ impl Check<'_> {
             self.end(case);
             self.told(case);
             self.prompt(case);
+            self.alive(case);
         }
         self.one_end(case);
         self.times(case);
@@ -594,6 +601,26 @@ impl Check<'_> {
             let sure = case.event.window.sure;
             let text = format!("{case}, accepted at {sure:?}, arrived at {first:?}");
             self.fail(Rule::Prompt, text);
+        }
+    }
+
+    /// What is published when all is well again arrives soon.
+    fn alive(&mut self, case: &Case<'_>) {
+        let last = self.history.events.get(self.history.last_from..);
+        let is_last = last.is_some_and(|last| last.iter().any(|it| it.id == case.event.id));
+        if !is_last || case.life.deleted.is_some() {
+            return;
+        }
+        let sure = case.event.window.sure;
+        let first = case
+            .seen
+            .iter()
+            .filter(|it| it.is_taken())
+            .map(|it| it.at)
+            .min();
+        if first.is_none_or(|first| first > sure + ALIVE) {
+            let text = format!("{case}, accepted at {sure:?}, arrived at {first:?}");
+            self.fail(Rule::Alive, text);
         }
     }
 

@@ -14,6 +14,8 @@ use crate::endpoint::Seen;
 pub(crate) struct History {
     /// The events that were published, in order.
     pub(crate) events: Vec<PublishedEvent>,
+    /// The place of the first event that was published when all was well again.
+    pub(crate) last_from: usize,
     /// The subscriptions that there were.
     pub(crate) lives: Vec<Life>,
     /// The requests to endpoints, in order.
