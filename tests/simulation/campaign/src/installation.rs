@@ -100,11 +100,19 @@ struct Process {
     delivering: Vec<usize>,
     dead_letters_run: bool,
     redrive_runs: bool,
-    record_runs: bool,
+    /// The invocation of record. It leaves work to another thread, so it is polled by itself, when
+    /// nothing else moves.
+    recording: Option<Task>,
     wake_runs: bool,
     is_ending: bool,
     /// Dropped last: what it runs dies with it.
     runtime: Runtime,
+}
+
+impl Process {
+    fn is_idle(&self) -> bool {
+        self.tasks.is_empty() && self.recording.is_none()
+    }
 }
 
 /// The installation.
@@ -123,6 +131,7 @@ pub(crate) struct Installation {
     /// The processes that were killed.
     pub(crate) kills: u64,
     flag: Arc<Flag>,
+    record_flag: Arc<Flag>,
     notes: Vec<String>,
 }
 
@@ -161,6 +170,7 @@ impl Installation {
             rests: QUEUES.map(|name| (name, Duration::ZERO)),
             kills: 0,
             flag: Arc::default(),
+            record_flag: Arc::default(),
             notes: Vec::new(),
         };
         installation.start();
@@ -216,7 +226,7 @@ impl Installation {
             tasks: FuturesUnordered::new(),
             dead_letters_run: false,
             redrive_runs: false,
-            record_runs: false,
+            recording: None,
             wake_runs: false,
             is_ending: false,
             runtime,
@@ -269,7 +279,7 @@ impl Installation {
         process.functions.wake.stop();
         let end = self.monotonic() + CLIENT_PATIENCE;
         self.work();
-        while self.monotonic() < end && !self.process().tasks.is_empty() {
+        while self.monotonic() < end && !self.process().is_idle() {
             self.move_on(end);
             self.work();
         }
@@ -327,7 +337,7 @@ impl Installation {
             QueueName::SlowDeliveries => self.free_worker(process, Lane::Slow).is_some(),
             QueueName::DeadLetters => !process.dead_letters_run,
             QueueName::Redrive => !process.redrive_runs,
-            QueueName::Records => !process.record_runs,
+            QueueName::Records => process.recording.is_none(),
         }
     }
 
@@ -362,6 +372,7 @@ impl Installation {
     /// Lets the tasks go on as far as they do without time.
     fn settle(&mut self) {
         let flag = Arc::clone(&self.flag);
+        let record_flag = Arc::clone(&self.record_flag);
         let Some(process) = &mut self.process else {
             return;
         };
@@ -370,7 +381,7 @@ impl Installation {
             delivering,
             dead_letters_run,
             redrive_runs,
-            record_runs,
+            recording,
             wake_runs,
             runtime,
             ..
@@ -384,14 +395,12 @@ impl Installation {
                         Done::Deliver(worker) => delivering[worker] -= 1,
                         Done::DeadLetters => *dead_letters_run = false,
                         Done::Redrive => *redrive_runs = false,
-                        Done::Record => *record_runs = false,
                         Done::Wake => *wake_runs = false,
-                        Done::Other => {}
+                        Done::Record | Done::Other => {}
                     }
                 }
-                if *record_runs {
-                    drop(spawn_blocking(|| ()).await);
-                }
+                let is_recording =
+                    recording.is_some() && poll_record(recording, &record_flag).await;
                 // What clients have left goes on as tasks of the runtime.
                 let turns = if handle.metrics().num_alive_tasks() > 0 {
                     TURNS
@@ -401,7 +410,7 @@ impl Installation {
                 for _ in 0..turns {
                     yield_now().await;
                 }
-                if !flag.0.load(Ordering::Relaxed) {
+                if !is_recording && !flag.0.load(Ordering::Relaxed) {
                     return;
                 }
             }
@@ -569,12 +578,13 @@ impl Installation {
                 })
             }
             QueueName::Records => {
-                process.record_runs = true;
                 let function = Arc::clone(&functions.record);
-                Box::pin(async move {
+                self.record_flag.0.store(true, Ordering::Relaxed);
+                self.process().recording = Some(Box::pin(async move {
                     settle(function.handle(batch, deadline).await).await;
                     Done::Record
-                })
+                }));
+                return;
             }
         };
         process.tasks.push(task);
@@ -687,6 +697,28 @@ async fn poll_all(tasks: &mut FuturesUnordered<Task>, flag: &Arc<Flag>) -> Vec<D
         }
     })
     .await
+}
+
+/// Polls record if it is ready, and waits for what it leaves to another thread. False if it was not
+/// ready.
+async fn poll_record(recording: &mut Option<Task>, flag: &Arc<Flag>) -> bool {
+    if !flag.0.swap(false, Ordering::Relaxed) {
+        return false;
+    }
+    let waker = Waker::from(Arc::clone(flag));
+    let is_over = poll_fn(|_| {
+        let mut context = Context::from_waker(&waker);
+        let polled = recording
+            .as_mut()
+            .map(|task| task.as_mut().poll(&mut context));
+        Poll::Ready(polled.is_none_or(|it| it.is_ready()))
+    });
+    if is_over.await {
+        *recording = None;
+    }
+    // The other thread does one thing after the other, so what was left to it is done then.
+    drop(spawn_blocking(|| ()).await);
+    true
 }
 
 /// Settles a batch as a poller does.

@@ -642,7 +642,6 @@ impl<'a> Run<'a> {
             layout::TELLING,
             layout::LATE,
             layout::ENDING,
-            layout::REFUSED,
         ] {
             waits.extend(state.keys(prefix));
         }
