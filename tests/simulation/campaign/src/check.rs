@@ -133,6 +133,8 @@ pub(crate) struct Audited {
 pub(crate) struct Ends {
     /// What still waits, in words.
     pub(crate) waits: Vec<String>,
+    /// The events that the API was asked for.
+    pub(crate) asked: BTreeSet<String>,
     pub(crate) told: Vec<Told>,
     pub(crate) letters: Vec<Letter>,
     /// The subscriptions by their numbers, as the API shows them.
@@ -465,6 +467,9 @@ impl Check<'_> {
 
     /// The log tells what the endpoint saw.
     fn told(&mut self, case: &Case<'_>) {
+        if !self.ends.asked.contains(&case.event.id) {
+            return;
+        }
         let told: Vec<_> = self.told_of(case).cloned().collect();
         let is_open =
             |told: &&Told| matches!(&*told.state, "pending" | "waiting" | "held" | "unknown");
