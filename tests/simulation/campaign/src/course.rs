@@ -67,6 +67,10 @@ pub enum Schema {
 
 /// A subscription of the topic. A number of 0 is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting that a seed turns on or off"
+)]
 pub struct Subscriber {
     /// The number of its host: those of one host share a link.
     pub host: u8,

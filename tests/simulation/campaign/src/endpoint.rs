@@ -200,7 +200,7 @@ impl Endpoints {
 
     fn is_bad(&self, ids: &[String]) -> bool {
         ids.iter()
-            .any(|id| hash(self.seed, &[id]) % BAD_EVENTS == 0)
+            .any(|id| hash(self.seed, &[id]).is_multiple_of(BAD_EVENTS))
     }
 
     /// The answer that comes at once; `None` for one that takes time.
@@ -234,11 +234,10 @@ impl Endpoints {
             Behaviour::Unauthorized => status(401),
             Behaviour::Gone => status(410),
             Behaviour::Silent => Err(SendFailure::TimedOut),
-            Behaviour::Closes => Err(SendFailure::Closed),
-            Behaviour::ClosesForSome if self.is_bad(ids) => Err(SendFailure::Closed),
-            Behaviour::ClosesForSome => status(204),
+            Behaviour::ClosesForSome if !self.is_bad(ids) => status(204),
+            Behaviour::Closes | Behaviour::ClosesForSome => Err(SendFailure::Closed),
             Behaviour::Refused => Err(SendFailure::Refused),
-            Behaviour::Flaps => status(if asked % 2 == 0 { 204 } else { 503 }),
+            Behaviour::Flaps => status(if asked.is_multiple_of(2) { 204 } else { 503 }),
             Behaviour::Moved => with(301, "location", "https://elsewhere.example.com/"),
         }
     }

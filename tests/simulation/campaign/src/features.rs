@@ -24,6 +24,10 @@ const SUBSCRIBERS_MAX: u64 = 4;
 
 /// What a seed is about.
 #[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a feature that a seed turns on or off"
+)]
 struct Features {
     batches: bool,
     short_lives: bool,
@@ -130,15 +134,15 @@ fn world(seed: u64, features: &Features, draw: &mut Draw) -> Setting {
 }
 
 fn subscriber(world: Setting, features: &Features, draw: &mut Draw) -> Subscriber {
-    let mut chosen = |is_on: bool, values: &[u32]| {
+    let mut chosen = |is_on: bool, values: &[u16]| {
         let value = draw.one_of(values);
         if is_on && draw.is_one_in(2) { value } else { 0 }
     };
-    let batch = chosen(features.batches, &[2, 3, 5, 10]) as u16;
-    let rate = chosen(features.rates, &[2, 12, 60, 1200]);
-    let at_once = chosen(features.bounds, &[1, 2, 5]) as u16;
-    let life = chosen(features.short_lives, &[1, 10, 120]) as u16;
-    let attempts = chosen(true, &[1, 2, 3, 6, 12]) as u8;
+    let batch = chosen(features.batches, &[2, 3, 5, 10]);
+    let rate = u32::from(chosen(features.rates, &[2, 12, 60, 1200]));
+    let at_once = chosen(features.bounds, &[1, 2, 5]);
+    let life = chosen(features.short_lives, &[1, 10, 120]);
+    let attempts = u8::try_from(chosen(true, &[1, 2, 3, 6, 12])).unwrap_or_default();
     let mut is = |is_on: bool, times: u64| is_on && draw.is_one_in(times);
     Subscriber {
         is_filtered: is(features.filters, 2),

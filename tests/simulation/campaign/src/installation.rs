@@ -93,6 +93,10 @@ impl Woken for Flag {
 }
 
 /// What runs until it ends, or is killed.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says whether one function runs"
+)]
 struct Process {
     functions: Functions,
     tasks: FuturesUnordered<Task>,
@@ -690,9 +694,8 @@ async fn poll_all(tasks: &mut FuturesUnordered<Task>, flag: &Arc<Flag>) -> Vec<D
             flag.0.store(false, Ordering::Relaxed);
             match tasks.poll_next_unpin(&mut context) {
                 Poll::Ready(Some(done)) => ended.push(done),
-                Poll::Ready(None) => return Poll::Ready(ended),
                 Poll::Pending if flag.0.load(Ordering::Relaxed) => {}
-                Poll::Pending => return Poll::Ready(ended),
+                Poll::Ready(None) | Poll::Pending => return Poll::Ready(ended),
             }
         }
     })

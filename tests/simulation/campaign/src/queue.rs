@@ -114,13 +114,11 @@ impl SimulatedQueue {
 
     fn send(&self, shared: &mut Shared, to: QueueName, message: OutgoingMessage) -> u64 {
         let now = self.clock.monotonic();
-        let delay = match self.place {
-            Place::Serve => message.delay,
-            // SQS delays by whole seconds.
-            Place::Aws if message.delay.subsec_nanos() > 0 => {
-                Duration::from_secs(message.delay.as_secs() + 1)
-            }
-            Place::Aws => message.delay,
+        // SQS delays by whole seconds.
+        let delay = if self.place == Place::Aws && message.delay.subsec_nanos() > 0 {
+            Duration::from_secs(message.delay.as_secs() + 1)
+        } else {
+            message.delay
         };
         shared.numbers += 1;
         let stored = Stored {
