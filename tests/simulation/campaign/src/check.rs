@@ -447,7 +447,23 @@ impl Check<'_> {
             .seen
             .iter()
             .any(|it| !it.is_taken() && it.is_taken_somehow());
-        if is_sent_again || is_unheard || self.is_excused(&AGAIN) {
+        if is_sent_again || self.is_excused(&AGAIN) {
+            return;
+        }
+        // A late answer that was heard takes the event out of the dead letters, where they wait.
+        let is_heard = case
+            .seen
+            .iter()
+            .any(|it| matches!(it.end, End::AnsweredLate(200..=204)));
+        let waits = !case.life.settings.buries_at_once && !self.is_excused(&[Excuse::Restarted]);
+        if is_heard && waits && open > 0 {
+            let seen = &case.seen;
+            self.fail(
+                Rule::OneEnd,
+                format!("{case} arrived late, and is a dead letter: {seen:?}"),
+            );
+        }
+        if is_unheard {
             return;
         }
         if case.is_taken() && open > 0 {
@@ -630,7 +646,9 @@ impl Check<'_> {
     fn alive(&mut self, case: &Case<'_>) {
         let last = self.history.events.get(self.history.last_from..);
         let is_last = last.is_some_and(|last| last.iter().any(|it| it.id == case.event.id));
-        if !is_last || case.life.deleted.is_some() {
+        // A hold or a pause of before the clock was set back ends by as much later.
+        let is_excused = self.is_excused(&[Excuse::SetBack]);
+        if !is_last || is_excused || case.life.deleted.is_some() {
             return;
         }
         let sure = case.event.window.sure;

@@ -67,6 +67,12 @@ const LOG_TIME: Duration = Duration::from_mins(1);
 /// Events of a run that the log is asked for in any case.
 const SAMPLES: usize = 8;
 
+/// The time in which wake has disabled subscriptions whose endpoints are gone.
+const GONE_TIME: Duration = Duration::from_mins(10);
+
+/// The time for which requests come again under their keys.
+const KEY_TIME: Duration = Duration::from_hours(23);
+
 /// Tries to learn what became of a request without an answer.
 const LOOKS_MAX: u32 = 50;
 
@@ -322,6 +328,11 @@ impl<'a> Run<'a> {
         let Some(request) = place.and_then(|place| self.keyed.get(place)).cloned() else {
             return;
         };
+        // A key is remembered for a day. Later it names another request.
+        let first = self.history.events[request.events.start].window.asked;
+        if self.installation.monotonic() > first + KEY_TIME {
+            return;
+        }
         self.installation.pass(Duration::from_millis(1));
         let status = self.post(&request, 0);
         let sure = self.installation.monotonic();
@@ -571,9 +582,13 @@ impl<'a> Run<'a> {
     /// Everything becomes well, and time passes until nothing waits any more.
     fn end(mut self) -> Outcome {
         self.installation.calm();
-        for of in 0..self.course.subscribers.len() {
-            let of = u8::try_from(of).unwrap_or_default();
+        let all = (0..self.course.subscribers.len()).map(|of| u8::try_from(of).unwrap_or_default());
+        for of in all.clone() {
             self.behave(of, Behaviour::Well);
+        }
+        // On AWS what an endpoint's 410 disables is disabled some minutes later.
+        self.installation.pass(GONE_TIME);
+        for of in all {
             if self.life(of).is_some() {
                 self.change_state(of, Action::Enable, 0);
                 self.change_state(of, Action::Resume, 0);
