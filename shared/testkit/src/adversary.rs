@@ -20,7 +20,7 @@ use posthaste_ports::{
     ReceiveRequest, ReceivedMessage, Revalidated, Successor, Withheld,
 };
 
-use crate::SeededEntropy;
+use crate::entropy::SeededEntropy;
 use crate::faulty::{EntryFault, send_with_faults};
 
 /// A kind of misbehaviour.

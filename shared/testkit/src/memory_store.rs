@@ -11,7 +11,7 @@ use posthaste_ports::{
     Revalidated, validate,
 };
 
-use crate::ManualClock;
+use crate::clock::ManualClock;
 
 /// A store; clones share it.
 #[derive(Debug, Clone, Default)]
