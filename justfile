@@ -60,6 +60,10 @@ torture *args: programs
     tests/counts/strace
     POSTHASTE_BIN={{ program }} {{ target }}/debug/posthaste-tests-torture --clock "$(tests/torture/faketime)" "$@"
 
+# Random histories with one checker, for as long as asked: --minutes 10 --from 1, or one: --seed 42 --shrink
+campaign *args: programs
+    {{ target }}/debug/posthaste-simulation-campaign "$@"
+
 # The last release, built from its commit, beside this one on the emulator, there and back
 former: programs
     POSTHASTE_BIN={{ program }} tests/former/run

@@ -155,6 +155,7 @@ impl<P: Ports> LateAnswers<P> {
         let mut waiting = FuturesUnordered::new();
         loop {
             tokio::select! {
+                biased;
                 Some(next) = receiver.recv() => waiting.push(catch_panic(self.hear_one(next))),
                 Some(heard) = waiting.next(), if !waiting.is_empty() => {
                     if heard.is_err() {

@@ -123,7 +123,7 @@ fn of_whole(fault: Option<Fault>) -> Option<Fault> {
     }
 }
 
-async fn send_with_faults(
+pub(crate) async fn send_with_faults(
     port: &impl QueueSender,
     entries: Vec<OutgoingMessage>,
     faults: &[EntryFault],

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+pub mod adversary;
 pub mod clock;
 pub mod conformance;
 pub mod documents;
@@ -16,6 +17,7 @@ use posthaste_ports::Bundle;
 
 use memory_store::MemoryStore;
 
+pub use adversary::{Adversary, Mood, Trick};
 pub use clock::ManualClock;
 pub use endpoint::MemoryEndpoint;
 pub use entropy::SeededEntropy;

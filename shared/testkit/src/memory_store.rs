@@ -7,9 +7,11 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
+    Clock, ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
     Revalidated, validate,
 };
+
+use crate::clock::ManualClock;
 
 /// A store; clones share it.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +19,8 @@ pub struct MemoryStore {
     shared: Arc<Mutex<Shared>>,
     /// Most objects of a page, whatever is asked for; `None` for as many as are asked for.
     page_max: Option<usize>,
+    /// The time of writes; without it all of them were made at the epoch.
+    clock: Option<ManualClock>,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +43,14 @@ impl MemoryStore {
     pub fn like_s3(page_max: usize) -> Self {
         Self {
             page_max: Some(page_max),
+            ..Self::default()
+        }
+    }
+
+    /// A store whose objects are as old as the clock says.
+    pub fn on(clock: ManualClock) -> Self {
+        Self {
+            clock: Some(clock),
             ..Self::default()
         }
     }
@@ -154,7 +166,8 @@ impl ObjectStore for MemoryStore {
             let own = own.map(|object| object.etag.clone());
             return own.ok_or_else(|| PortError::new("put", ErrorKind::PreconditionFailed));
         }
-        Ok(shared.write(key, bytes, Timestamp::EPOCH))
+        let now = self.clock.as_ref().map_or(Timestamp::EPOCH, Clock::now);
+        Ok(shared.write(key, bytes, now))
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {

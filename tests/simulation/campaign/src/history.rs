@@ -1,0 +1,125 @@
+//! What happened in a run, as those outside saw it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use posthaste_core::model::Timestamp;
+use posthaste_testkit::Trick;
+
+use crate::course::{Behaviour, Subscriber};
+use crate::endpoint::Seen;
+
+/// The history of one run. Times without a date are those of the clock's `monotonic`.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// The events that were published, in order.
+    pub(crate) events: Vec<PublishedEvent>,
+    /// The place of the first event that was published when all was well again.
+    pub(crate) last_from: usize,
+    /// The subscriptions that there were.
+    pub(crate) lives: Vec<Life>,
+    /// The requests to endpoints, in order.
+    pub(crate) seen: Vec<Seen>,
+    /// The changes of behaviour, in order: when, of which subscription, and to what.
+    pub(crate) behaviours: Vec<(Duration, u8, Behaviour)>,
+    /// The requests to send events again, in order: when, and to which subscription.
+    pub(crate) sent_again: Vec<(Duration, u8)>,
+    /// The requests to change subscriptions: the action as the audit trail has it, of which
+    /// subscription, and the status; `None` without an answer.
+    pub(crate) changes: Vec<(&'static str, u8, Option<u16>)>,
+    /// Requests that took dead letters out of the lists.
+    pub(crate) resolved: Vec<(Duration, u8)>,
+    pub(crate) kills: u64,
+    pub(crate) restarts: u64,
+    pub(crate) faults: u64,
+    pub(crate) set_backs: u64,
+    pub(crate) tricks: BTreeMap<Trick, u64>,
+    /// Requests that ended with a fault of ours, in words.
+    pub(crate) refusals: Vec<String>,
+    /// What else the trace tells.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A request and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) asked: Duration,
+    /// The time at which it is known that it was done.
+    pub(crate) sure: Duration,
+}
+
+/// An event as its producer knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct PublishedEvent {
+    pub(crate) id: String,
+    pub(crate) window: Window,
+    /// The times of day of the request and its answer.
+    pub(crate) days: (Timestamp, Timestamp),
+    /// The status of the answer; `None` where the producer has gone.
+    pub(crate) status: Option<u16>,
+    /// The number of its type.
+    pub(crate) kind: u8,
+    /// The time before which it is not sent.
+    pub(crate) not_before: Option<Timestamp>,
+    /// Its own time to live.
+    pub(crate) life: Option<Duration>,
+    /// Whether its producer asked to take it back.
+    pub(crate) is_cancelled: bool,
+}
+
+impl PublishedEvent {
+    /// Whether it has to arrive. Otherwise it may, or may not.
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.status == Some(200)
+    }
+}
+
+/// One subscription, from its creation to its deletion.
+#[derive(Debug, Clone)]
+pub(crate) struct Life {
+    /// The number of its name.
+    pub(crate) of: u8,
+    /// Which of that name it is, from 1.
+    pub(crate) number: u32,
+    pub(crate) settings: Subscriber,
+    pub(crate) created: Window,
+    pub(crate) deleted: Option<Window>,
+    /// The versions of its settings, in order: the number, and the write.
+    pub(crate) versions: Vec<(u32, Window)>,
+    /// The number of URLs that it has had before.
+    pub(crate) moves: u32,
+    /// The changes of its state, in order.
+    pub(crate) states: Vec<(State, Window)>,
+}
+
+/// The state of a subscription, as far as it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Active,
+    Paused,
+    Disabled,
+}
+
+impl Life {
+    pub(crate) fn name(&self) -> String {
+        name(self.of)
+    }
+
+    /// The state that the last change left.
+    pub(crate) fn state(&self) -> State {
+        self.states.last().map_or(State::Active, |it| it.0)
+    }
+}
+
+/// The name of a subscription by its number.
+pub(crate) fn name(of: u8) -> String {
+    format!("s{of}")
+}
+
+impl History {
+    /// The life that a request was made for.
+    pub(crate) fn life_of(&self, seen: &Seen) -> Option<&Life> {
+        let is_it = |life: &&Life| life.name() == seen.name && life.number == seen.life;
+        self.lives.iter().find(is_it)
+    }
+}

@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+
+mod check;
+mod course;
+mod draw;
+mod endpoint;
+mod features;
+mod history;
+mod installation;
+mod queue;
+mod run;
+mod shrink;
+mod trouble;
+mod wiring;
+
+pub use check::rules;
+pub use course::{
+    Action, Behaviour, Course, Place, Publication, Schema, Setting, Step, Subscriber, Wrong,
+};
+pub use run::{Outcome, run};
+pub use shrink::{shrunk, shrunk_by};

@@ -1,0 +1,892 @@
+//! Plays a course, lets everything become well, and has the checker look at the run.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request as HttpRequest;
+use posthaste_core::stored::{ResolvedLetters, layout};
+use posthaste_testkit::Trick;
+use posthaste_testkit::adversary::TRICKS;
+use serde_json::{Value, json};
+
+use crate::check::{Audited, Ends, Letter, Told, faults_of};
+use crate::course::{
+    Action, Behaviour, Course, Place, Publication, Schema, Step, Subscriber, TYPES,
+};
+use crate::history::{History, Life, PublishedEvent, State, Window, name};
+use crate::installation::{Installation, TOPIC};
+
+/// How long all is well at the end, and in which parts the run looks whether nothing waits any
+/// more. What is scheduled is due within a day, and lives for a day.
+const WELL_PARTS: [u64; 12] = [1, 1, 2, 4, 8, 8, 12, 12, 24, 24, 24, 24];
+
+/// The days after which nothing is kept any more but what stays for ever, and changes of settings.
+const DAYS: u32 = 50;
+
+/// What stays: settings, and what is known of links, as objects of a bounded number.
+const STAYS: [&str; 15] = [
+    layout::TOPICS,
+    layout::LINKS,
+    layout::RATES,
+    layout::SLOTS,
+    layout::AUDIT,
+    layout::WAKE_LEASE,
+    layout::WAKE_SIGNAL,
+    layout::RECORD_LEASE,
+    layout::PRESSURE_KEY,
+    layout::LANES,
+    "health/",
+    "waiting/",
+    // By the lifecycle of the bucket, on AWS.
+    layout::DRAIN,
+    "console-key.json",
+    "serve-run.json",
+];
+
+/// What a lifecycle rule of the bucket deletes on AWS.
+const BY_LIFECYCLE: [&str; 8] = [
+    layout::CANCELLED,
+    layout::REPLAYS,
+    layout::CLAIMS,
+    layout::REFUSED,
+    layout::PAYLOADS,
+    layout::SCHEDULED_PAYLOADS,
+    layout::IDEMPOTENCY,
+    layout::LATE,
+];
+
+/// Events that are published at the end, and the time in which they have arrived.
+const LAST_EVENTS: usize = 4;
+const LAST_TIME: Duration = Duration::from_mins(10);
+
+/// The time in which the log has everything.
+const LOG_TIME: Duration = Duration::from_mins(1);
+
+/// Events of a run that the log is asked for in any case.
+const SAMPLES: usize = 8;
+
+/// The time in which wake has disabled subscriptions whose endpoints are gone.
+const GONE_TIME: Duration = Duration::from_mins(10);
+
+/// The time for which requests come again under their keys.
+const KEY_TIME: Duration = Duration::from_hours(23);
+
+/// Tries to learn what became of a request without an answer.
+const LOOKS_MAX: u32 = 50;
+
+/// What a run showed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What is wrong; nothing if all holds.
+    pub faults: Vec<String>,
+    /// Each request that an endpoint saw and each step, in words, in order: the same for the same
+    /// course.
+    pub trace: Vec<String>,
+}
+
+/// Plays a course. A panic in it is a fault.
+pub fn run(course: &Course) -> Outcome {
+    let played = catch_unwind(AssertUnwindSafe(|| Run::new(course).play()));
+    played.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        Outcome {
+            faults: vec![format!("it panicked: {}", text.unwrap_or_default())],
+            trace: Vec::new(),
+        }
+    })
+}
+
+/// A request of a producer, as it may come again.
+#[derive(Debug, Clone)]
+struct KeyedRequest {
+    key: String,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+    /// Its events, by their places in the history.
+    events: std::ops::Range<usize>,
+}
+
+struct Run<'a> {
+    course: &'a Course,
+    installation: Installation,
+    history: History,
+    publish_key: String,
+    /// Whether there is the topic.
+    has_topic: bool,
+    keyed: Vec<KeyedRequest>,
+    version: u32,
+}
+
+impl<'a> Run<'a> {
+    fn new(course: &'a Course) -> Self {
+        let mut run = Self {
+            course,
+            installation: Installation::new(course.world),
+            history: History {
+                last_from: usize::MAX,
+                ..History::default()
+            },
+            publish_key: String::new(),
+            has_topic: false,
+            keyed: Vec::new(),
+            version: 0,
+        };
+        run.set_up();
+        run
+    }
+
+    fn schema(&self) -> Schema {
+        self.course.world.schema
+    }
+
+    /// Makes the topic and its subscriptions. Nothing goes wrong yet.
+    fn set_up(&mut self) {
+        let mood = self.installation.shared().mood.clone();
+        mood.switch(false);
+        self.create_topic();
+        assert!(self.has_topic, "nothing goes wrong yet");
+        for of in 0..self.course.subscribers.len() {
+            self.create(u8::try_from(of).unwrap_or_default(), 0);
+        }
+        assert_eq!(self.history.lives.len(), self.course.subscribers.len());
+        mood.switch(true);
+    }
+
+    /// Makes the topic, and learns its key. If that fails, there is none.
+    fn create_topic(&mut self) {
+        let topic = match self.schema() {
+            Schema::Cloud => json!({}),
+            Schema::Grid => json!({ "inputSchema": "EventGrid" }),
+            Schema::Custom => json!({
+                "inputSchema": "Custom",
+                "inputMapping": {
+                    "id": { "sourceField": "id" },
+                    "eventType": { "sourceField": "kind" },
+                },
+            }),
+        };
+        self.ask("PUT", "/topics/orders", &topic, 0);
+        for _ in 0..LOOKS_MAX {
+            match self.ask("GET", "/topics/orders/keys", &Value::Null, 0) {
+                Some((200, keys)) => {
+                    let key = keys["key1"].as_str().unwrap_or_default();
+                    key.clone_into(&mut self.publish_key);
+                    self.has_topic = true;
+                    return;
+                }
+                Some((404, _)) => return,
+                _ => self.installation.pass(Duration::from_secs(1)),
+            }
+        }
+        panic!("what is there cannot be read");
+    }
+
+    fn delete_topic(&mut self, gone: u8) {
+        let asked = self.installation.monotonic();
+        let status = self
+            .ask("DELETE", "/topics/orders", &Value::Null, gone)
+            .map(|it| it.0);
+        let is_done = self.is_done("/topics/orders", status, Value::is_null);
+        if !is_done {
+            return;
+        }
+        let window = self.window(asked);
+        self.has_topic = false;
+        let lives = self.history.lives.iter_mut();
+        for life in lives.filter(|life| life.deleted.is_none()) {
+            life.deleted = Some(window);
+        }
+    }
+
+    fn play(mut self) -> Outcome {
+        for step in &self.course.steps {
+            let at = self.installation.monotonic();
+            self.history.notes.push(format!("{at:?} {step:?}"));
+            self.step(step);
+            let notes = self.installation.take_notes();
+            self.history.notes.extend(notes);
+        }
+        self.end()
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Publish(publication) => self.publish(publication),
+            Step::PublishAgain { back } => self.publish_again(*back),
+            Step::Behave { of, like } => self.behave(*of, *like),
+            Step::Pass(seconds) => self
+                .installation
+                .pass(Duration::from_secs((*seconds).into())),
+            Step::Act { of, what, gone } => self.act(*of, *what, *gone),
+            Step::Cancel { back } => self.cancel(*back),
+            Step::Resend { back, of } => self.resend(*back, *of),
+            Step::Fault { calls, with } => self.installation.arm(*calls, *with),
+            Step::Restart => {
+                self.history.restarts += 1;
+                self.installation.restart();
+            }
+            Step::Kill(seconds) => {
+                self.installation.kill();
+                let length = Duration::from_secs((*seconds).into());
+                self.installation.pass_without_process(length);
+                self.installation.start();
+            }
+            Step::SetBack(seconds) => {
+                self.history.set_backs += 1;
+                let length = Duration::from_secs((*seconds).into());
+                self.installation.shared().clock.set_back(length);
+            }
+        }
+    }
+
+    fn behave(&mut self, of: u8, like: Behaviour) {
+        let at = self.installation.monotonic();
+        self.history.behaviours.push((at, of, like));
+        self.installation.shared().endpoints.behave(&name(of), like);
+    }
+
+    fn publish(&mut self, publication: &Publication) {
+        // Requests of one millisecond may have the same keys.
+        self.installation.pass(Duration::from_millis(1));
+        let first = self.history.events.len();
+        let ids: Vec<_> = (first..first + usize::from(publication.events))
+            .map(|number| format!("e{number}"))
+            .collect();
+        let now = self.installation.now();
+        let later = Duration::from_secs(publication.later.into());
+        let not_before = (publication.later > 0).then(|| now + later);
+        let mut headers = vec![("content-type", content_type(self.schema()).to_owned())];
+        if let Some(time) = not_before {
+            headers.push(("posthaste-not-before", time.to_string()));
+        }
+        if publication.life > 0 {
+            headers.push(("posthaste-time-to-live", format!("PT{}S", publication.life)));
+        }
+        let events: Vec<_> = ids
+            .iter()
+            .map(|id| event(self.schema(), id, publication, &now.to_string()))
+            .collect();
+        let mut request = KeyedRequest {
+            key: String::new(),
+            headers,
+            body: json!(events).to_string(),
+            events: first..first + ids.len(),
+        };
+        if publication.has_key {
+            request.key = format!("request-{first}");
+            request
+                .headers
+                .push(("idempotency-key", request.key.clone()));
+        }
+        let asked = self.installation.monotonic();
+        let status = self.post(&request, publication.gone);
+        let window = Window {
+            asked,
+            sure: self.installation.monotonic(),
+        };
+        for id in ids {
+            self.history.events.push(PublishedEvent {
+                id,
+                window,
+                days: (now, self.installation.now()),
+                status,
+                kind: publication.kind,
+                not_before,
+                life: (publication.life > 0).then(|| Duration::from_secs(publication.life.into())),
+                is_cancelled: false,
+            });
+        }
+        if publication.has_key {
+            self.keyed.push(request);
+        }
+    }
+
+    fn post(&mut self, request: &KeyedRequest, gone: u8) -> Option<u16> {
+        let mut builder = HttpRequest::post("/").header("aeg-sas-key", &self.publish_key);
+        for (name, value) in &request.headers {
+            builder = builder.header(*name, value);
+        }
+        let body = Body::from(request.body.clone());
+        let status = self
+            .installation
+            .publish(builder.body(body).expect("a request"), gone);
+        if status != Some(200) {
+            let at = self.installation.monotonic();
+            self.history
+                .refusals
+                .push(format!("{at:?} publish: {status:?}"));
+        }
+        status
+    }
+
+    /// The request of an earlier step comes again. Its events are those of before.
+    fn publish_again(&mut self, back: u8) {
+        let place = self.keyed.len().checked_sub(usize::from(back) + 1);
+        let Some(request) = place.and_then(|place| self.keyed.get(place)).cloned() else {
+            return;
+        };
+        // A key is remembered for a day. Later it names another request.
+        let first = self.history.events[request.events.start].window.asked;
+        if self.installation.monotonic() > first + KEY_TIME {
+            return;
+        }
+        self.installation.pass(Duration::from_millis(1));
+        let status = self.post(&request, 0);
+        let sure = self.installation.monotonic();
+        let day = self.installation.now();
+        for event in &mut self.history.events[request.events] {
+            event.window.sure = sure;
+            event.days.1 = day;
+            if status == Some(200) {
+                event.status = status;
+            }
+        }
+    }
+
+    fn life(&mut self, of: u8) -> Option<&mut Life> {
+        let is_it = |life: &&mut Life| life.of == of && life.deleted.is_none();
+        self.history.lives.iter_mut().rev().find(is_it)
+    }
+
+    fn act(&mut self, of: u8, what: Action, gone: u8) {
+        let is_there = self.life(of).is_some();
+        if what == Action::Create && !self.has_topic {
+            self.create_topic();
+        }
+        match what {
+            _ if !self.has_topic => {}
+            Action::DeleteTopic => self.delete_topic(gone),
+            Action::Create if is_there => self.write(of, Action::Edit, gone),
+            Action::Create => self.create(of, gone),
+            _ if !is_there => {}
+            Action::Edit | Action::Move => self.write(of, what, gone),
+            Action::Delete => self.delete(of, gone),
+            Action::Pause | Action::Resume | Action::Disable | Action::Enable => {
+                self.change_state(of, what, gone);
+            }
+            Action::Force | Action::RotateSecret => {
+                let action = if what == Action::Force {
+                    "force"
+                } else {
+                    "rotate-secret"
+                };
+                let path = format!("{}/{action}", path(of));
+                self.ask("POST", &path, &Value::Null, gone);
+            }
+            Action::Replay | Action::ReplayLog => {
+                let request = if what == Action::Replay {
+                    json!({})
+                } else {
+                    json!({ "source": "log", "result": "failed" })
+                };
+                let asked = self.installation.monotonic();
+                self.history.sent_again.push((asked, of));
+                let path = format!("{}/dead-letters/replay", path(of));
+                self.ask("POST", &path, &request, gone);
+            }
+            Action::Resolve | Action::DeleteLetters => {
+                let action = if what == Action::Resolve {
+                    "resolve"
+                } else {
+                    "delete"
+                };
+                let asked = self.installation.monotonic();
+                self.history.resolved.push((asked, of));
+                let path = format!("{}/dead-letters/{action}", path(of));
+                self.ask("POST", &path, &json!({}), gone);
+            }
+            Action::CancelReplays => self.cancel_replays(),
+        }
+    }
+
+    fn cancel_replays(&mut self) {
+        let path = "/replays?topic=orders&active=true";
+        let Some((200, page)) = self.ask("GET", path, &Value::Null, 0) else {
+            return;
+        };
+        for replay in page["replays"].as_array().into_iter().flatten() {
+            let id = replay["id"].as_str().unwrap_or_default();
+            self.ask("DELETE", &format!("/replays/{id}"), &Value::Null, 0);
+        }
+    }
+
+    fn ask(
+        &mut self,
+        method: &'static str,
+        path: &str,
+        body: &Value,
+        gone: u8,
+    ) -> Option<(u16, Value)> {
+        let answer = self.installation.ask(method, path, body, gone);
+        let status = answer.as_ref().map(|it| it.0);
+        if status.is_none_or(|status| status >= 400) {
+            let at = self.installation.monotonic();
+            self.history
+                .refusals
+                .push(format!("{at:?} {method} {path}: {status:?}"));
+        }
+        answer
+    }
+
+    fn settings(&self, of: u8, life: u32, moves: u32, version: u32) -> Value {
+        let subscriber = &self.course.subscribers[usize::from(of)];
+        let place = format!("{}/{life}/{moves}/", name(of));
+        settings(subscriber, &place, version)
+    }
+
+    fn create(&mut self, of: u8, gone: u8) {
+        let of_name = self.history.lives.iter().filter(|life| life.of == of);
+        let number = 1 + u32::try_from(of_name.count()).unwrap_or_default();
+        self.version += 1;
+        let version = self.version;
+        let settings = self.settings(of, number, 0, version);
+        let asked = self.installation.monotonic();
+        let answer = self.ask("PUT", &path(of), &settings, gone);
+        let status = answer.as_ref().map(|it| it.0);
+        assert!(status != Some(400), "{answer:?}");
+        self.history.changes.push(("subscription.put", of, status));
+        let is_done = self.is_done(&path(of), status, |shown| {
+            version_of(shown) == Some(version)
+        });
+        let window = self.window(asked);
+        if is_done {
+            self.history.lives.push(Life {
+                of,
+                number,
+                settings: self.course.subscribers[usize::from(of)],
+                created: window,
+                deleted: None,
+                versions: vec![(version, window)],
+                moves: 0,
+                states: Vec::new(),
+            });
+        }
+    }
+
+    /// Writes the settings of a subscription again, with another header, and perhaps another URL.
+    fn write(&mut self, of: u8, what: Action, gone: u8) {
+        let Some(life) = self.life(of) else { return };
+        let (number, moves) = (life.number, life.moves + u32::from(what == Action::Move));
+        self.version += 1;
+        let version = self.version;
+        let settings = self.settings(of, number, moves, version);
+        let asked = self.installation.monotonic();
+        let status = self.ask("PUT", &path(of), &settings, gone).map(|it| it.0);
+        self.history.changes.push(("subscription.put", of, status));
+        let is_done = self.is_done(&path(of), status, |shown| {
+            version_of(shown) == Some(version)
+        });
+        let window = self.window(asked);
+        if is_done && let Some(life) = self.life(of) {
+            life.moves = moves;
+            life.versions.push((version, window));
+            if what == Action::Move && life.state() != State::Paused {
+                // Another URL ends the disabling of a subscription.
+                life.states.push((State::Active, window));
+            }
+        }
+    }
+
+    fn delete(&mut self, of: u8, gone: u8) {
+        let asked = self.installation.monotonic();
+        let status = self
+            .ask("DELETE", &path(of), &Value::Null, gone)
+            .map(|it| it.0);
+        self.history
+            .changes
+            .push(("subscription.delete", of, status));
+        let is_done = self.is_done(&path(of), status, Value::is_null);
+        let window = self.window(asked);
+        if is_done && let Some(life) = self.life(of) {
+            life.deleted = Some(window);
+        }
+    }
+
+    fn change_state(&mut self, of: u8, what: Action, gone: u8) {
+        let (action, audited, state) = match what {
+            Action::Pause => ("pause", "subscription.pause", State::Paused),
+            Action::Resume => ("resume", "subscription.resume", State::Active),
+            Action::Disable => ("disable", "subscription.disable", State::Disabled),
+            _ => ("enable", "subscription.enable", State::Active),
+        };
+        let asked = self.installation.monotonic();
+        let action = format!("{}/{action}", path(of));
+        let status = self.ask("POST", &action, &Value::Null, gone).map(|it| it.0);
+        self.history.changes.push((audited, of, status));
+        let is_done = self.is_done(&path(of), status, |shown| state_of(shown) == Some(state));
+        let window = self.window(asked);
+        if is_done && let Some(life) = self.life(of) {
+            life.states.push((state, window));
+        }
+    }
+
+    fn window(&self, asked: Duration) -> Window {
+        Window {
+            asked,
+            sure: self.installation.monotonic(),
+        }
+    }
+
+    /// Whether a request was done: by its status, or by what is there now.
+    fn is_done(&mut self, path: &str, status: Option<u16>, is_it: impl Fn(&Value) -> bool) -> bool {
+        match status {
+            Some(200..=299) => return true,
+            Some(400..=499) => return false,
+            _ => {}
+        }
+        for _ in 0..LOOKS_MAX {
+            // What was begun goes on to its end.
+            self.installation.pass(Duration::from_secs(1));
+            match self.ask("GET", path, &Value::Null, 0) {
+                Some((200, shown)) => return is_it(&shown),
+                Some((404, _)) => return is_it(&Value::Null),
+                _ => {}
+            }
+        }
+        panic!("what is there cannot be read");
+    }
+
+    /// The place of an event, counted back from the last one.
+    fn event(&self, back: u8) -> Option<usize> {
+        self.history.events.len().checked_sub(usize::from(back) + 1)
+    }
+
+    fn cancel(&mut self, back: u8) {
+        let Some(place) = self.event(back) else {
+            return;
+        };
+        let path = format!("/topics/orders/events/{}", self.history.events[place].id);
+        let status = self.ask("DELETE", &path, &Value::Null, 0).map(|it| it.0);
+        let event = &mut self.history.events[place];
+        let may_be_done = status.is_none_or(|status| !(400..500).contains(&status));
+        event.is_cancelled |= may_be_done && event.not_before.is_some();
+    }
+
+    fn resend(&mut self, back: u8, of: u8) {
+        let Some(place) = self.event(back) else {
+            return;
+        };
+        if self.life(of).is_none() {
+            return;
+        }
+        let id = self.history.events[place].id.clone();
+        let path = format!("{}/events/{id}/resend", path(of));
+        let asked = self.installation.monotonic();
+        self.history.sent_again.push((asked, of));
+        self.ask("POST", &path, &json!({}), 0);
+    }
+
+    /// Everything becomes well, and time passes until nothing waits any more.
+    fn end(mut self) -> Outcome {
+        self.installation.calm();
+        let all = (0..self.course.subscribers.len()).map(|of| u8::try_from(of).unwrap_or_default());
+        for of in all.clone() {
+            self.behave(of, Behaviour::Well);
+        }
+        // On AWS what an endpoint's 410 disables is disabled some minutes later.
+        self.installation.pass(GONE_TIME);
+        for of in all {
+            if self.life(of).is_some() {
+                self.change_state(of, Action::Enable, 0);
+                self.change_state(of, Action::Resume, 0);
+            }
+        }
+        let mut waits = Vec::new();
+        for hours in WELL_PARTS {
+            self.installation.pass(Duration::from_hours(hours));
+            waits = self.waits();
+            if waits.is_empty() {
+                break;
+            }
+        }
+        if waits.is_empty() {
+            self.publish_last();
+            waits = self.waits();
+        }
+        self.installation.pass(LOG_TIME);
+        let mut ends = self.ends(waits);
+        ends.left = self.left();
+        self.history.seen = self.installation.shared().endpoints.seen();
+        self.history.kills = self.installation.kills;
+        self.history.faults = self.installation.trouble().happened();
+        let mood = &self.installation.shared().mood;
+        let played = TRICKS.into_iter().map(|trick| (trick, mood.played(trick)));
+        let played = played.filter(|(trick, times)| *times > 0 && *trick != Trick::Yield);
+        self.history.tricks = played.collect();
+        let faults = faults_of(self.course, &self.history, &ends);
+        let seen = self.history.seen.iter().map(|it| format!("{it:?}"));
+        let told = ends.told.iter().map(|it| format!("{it:?}"));
+        let letters = ends.letters.iter().map(|it| format!("{it:?}"));
+        let mut trace = self.history.notes.clone();
+        trace.extend(self.history.refusals.iter().cloned());
+        trace.extend(seen.chain(told).chain(letters));
+        Outcome { faults, trace }
+    }
+
+    /// Publishes some events when all is well: these arrive soon, whatever there was.
+    fn publish_last(&mut self) {
+        self.history.last_from = self.history.events.len();
+        for _ in 0..LAST_EVENTS {
+            self.publish(&Publication {
+                events: 1,
+                kind: 0,
+                bytes: 0,
+                later: 0,
+                life: 0,
+                has_key: false,
+                gone: 0,
+            });
+            self.installation.pass(Duration::from_mins(1));
+        }
+        self.installation.pass(LAST_TIME);
+    }
+
+    /// What still waits, in words.
+    fn waits(&mut self) -> Vec<String> {
+        let mut waits = Vec::new();
+        let queued = self.installation.queued();
+        if queued > 0 {
+            waits.push(format!("{queued} messages"));
+        }
+        let state = &self.installation.shared().state;
+        for prefix in [
+            layout::PARKED,
+            layout::HELD,
+            layout::FORCING,
+            layout::REPLAYING,
+            layout::DISABLED,
+            layout::TELLING,
+            layout::LATE,
+            layout::ENDING,
+        ] {
+            waits.extend(state.keys(prefix));
+        }
+        waits
+    }
+
+    /// What is left in the state bucket after many days without events, and should not be.
+    fn left(&mut self) -> Vec<String> {
+        let tick = Duration::from_mins(2);
+        for _ in 0..DAYS {
+            self.installation
+                .pass_without_process(Duration::from_hours(24));
+            self.installation.pass(tick);
+        }
+        // Each kind is looked for in another minute of the hour.
+        self.installation.pass(Duration::from_mins(61));
+        let is_on_aws = self.course.world.place == Place::Aws;
+        let stays = |key: &String| {
+            STAYS.iter().any(|prefix| key.starts_with(prefix))
+                || (is_on_aws && BY_LIFECYCLE.iter().any(|prefix| key.starts_with(prefix)))
+        };
+        let keys = self.installation.shared().state.keys("");
+        keys.into_iter().filter(|key| !stays(key)).collect()
+    }
+
+    fn ends(&mut self, waits: Vec<String>) -> Ends {
+        let mut ends = Ends {
+            waits,
+            ..Ends::default()
+        };
+        ends.letters = self.letters();
+        for id in self.asked_for(&ends.letters) {
+            ends.asked.insert(id.clone());
+            let path = format!("/topics/orders/events/{id}");
+            let answer = self.ask("GET", &path, &Value::Null, 0);
+            let event = answer.map_or(Value::Null, |it| it.1);
+            for delivery in event["deliveries"].as_array().into_iter().flatten() {
+                let text = |member: &str| delivery[member].as_str().unwrap_or_default().to_owned();
+                ends.told.push(Told {
+                    id: id.clone(),
+                    name: text("subscription"),
+                    state: text("state"),
+                    reason: text("reason"),
+                    attempts: delivery["attempts"].as_array().map_or(0, Vec::len),
+                });
+            }
+        }
+        ends.audit = self.audit();
+        for of in 0..self.course.subscribers.len() {
+            let of = u8::try_from(of).unwrap_or_default();
+            if self.life(of).is_none() {
+                continue;
+            }
+            if let Some((200, shown)) = self.ask("GET", &path(of), &Value::Null, 0) {
+                ends.shown.push((of, shown));
+            }
+        }
+        ends
+    }
+
+    /// The events that the log is asked for: those whose end is not seen elsewhere, and some of the
+    /// others, since each question reads all of the log.
+    fn asked_for(&self, letters: &[Letter]) -> Vec<String> {
+        let seen = self.installation.shared().endpoints.seen();
+        let ended: BTreeSet<(&str, &str)> = seen
+            .iter()
+            .filter(|seen| seen.is_taken())
+            .flat_map(|seen| seen.ids.iter().map(|id| (id.as_str(), seen.name.as_str())))
+            .chain(letters.iter().map(|it| (it.id.as_str(), it.name.as_str())))
+            .collect();
+        let names: BTreeSet<_> = self.history.lives.iter().map(Life::name).collect();
+        let is_open = |id: &str| {
+            names
+                .iter()
+                .any(|name| !ended.contains(&(id, name.as_str())))
+        };
+        let events = &self.history.events;
+        let every = events.len().div_ceil(SAMPLES).max(1);
+        let asked = events.iter().enumerate();
+        let asked = asked.filter(|(place, event)| place % every == 0 || is_open(&event.id));
+        asked.map(|(_, event)| event.id.clone()).collect()
+    }
+
+    /// The audit trail of the topic.
+    fn audit(&mut self) -> Vec<Audited> {
+        let mut entries = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let path = format!("/audit?topic={TOPIC}&limit=1000{cursor}");
+            let Some((200, page)) = self.ask("GET", &path, &Value::Null, 0) else {
+                return entries;
+            };
+            for entry in page["entries"].as_array().into_iter().flatten() {
+                let text = |member: &str| entry[member].as_str().unwrap_or_default().to_owned();
+                entries.push(Audited {
+                    action: text("action"),
+                    name: text("subscription"),
+                    outcome: text("outcome"),
+                    actor: text("actor"),
+                });
+            }
+            match page["cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return entries,
+            }
+        }
+    }
+
+    /// All dead letters, read from their bucket.
+    fn letters(&self) -> Vec<Letter> {
+        let bucket = &self.installation.shared().bucket;
+        let mut letters = Vec::new();
+        for (key, bytes) in bucket.under("") {
+            if key.starts_with(layout::RESOLVED) {
+                continue;
+            }
+            let list = bucket.under(&layout::resolved(&key));
+            let list = list
+                .first()
+                .and_then(|(_, list)| ResolvedLetters::parse(list).ok());
+            let list = list.unwrap_or_default();
+            let all: Vec<Value> = serde_json::from_slice(&bytes).unwrap_or_default();
+            let name = key.split('/').nth(1).unwrap_or_default().to_lowercase();
+            for (place, letter) in all.iter().enumerate() {
+                let text = |members: [&str; 2]| {
+                    let found = members.iter().find_map(|member| letter[member].as_str());
+                    found.unwrap_or_default().to_owned()
+                };
+                let id = letter["id"].as_str().or(letter["data"]["id"].as_str());
+                letters.push(Letter {
+                    id: id.unwrap_or_default().to_owned(),
+                    name: name.clone(),
+                    reason: text(["deadletterreason", "deadLetterReason"]),
+                    is_resolved: list.has(place),
+                });
+            }
+        }
+        letters
+    }
+}
+
+fn path(of: u8) -> String {
+    format!("/topics/{TOPIC}/subscriptions/{}", name(of))
+}
+
+fn content_type(schema: Schema) -> &'static str {
+    match schema {
+        Schema::Cloud => "application/cloudevents-batch+json",
+        Schema::Grid | Schema::Custom => "application/json",
+    }
+}
+
+fn event(schema: Schema, id: &str, publication: &Publication, time: &str) -> Value {
+    let kind = TYPES[usize::from(publication.kind) % TYPES.len()];
+    let data = json!({ "text": "x".repeat(publication.bytes as usize) });
+    match schema {
+        Schema::Cloud => json!({
+            "specversion": "1.0", "id": id, "source": "/campaign", "type": kind, "data": data,
+        }),
+        Schema::Grid => json!({
+            "id": id, "eventType": kind, "subject": "campaign", "eventTime": time,
+            "dataVersion": "1", "data": data,
+        }),
+        Schema::Custom => json!({ "id": id, "kind": kind, "data": data }),
+    }
+}
+
+fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Value {
+    let host = subscriber.host;
+    let mut settings = json!({
+        "endpoint": { "url": format!("https://h{host}.example.com/{place}") },
+        "deliveryHeaders": [{ "name": crate::endpoint::VERSION, "value": version.to_string() }],
+        "deadLetter": {
+            "enabled": !subscriber.drops,
+            "onExpiry": !subscriber.drops_expired,
+        },
+    });
+    if subscriber.has_fallback {
+        let url = format!("https://spare{host}.example.com/{place}");
+        settings["endpoint"]["fallbackUrl"] = json!(url);
+    }
+    if subscriber.rate > 0 {
+        let rate = f64::from(subscriber.rate) / 60.0;
+        settings["endpoint"]["maxRequestsPerSecond"] = json!(rate);
+    }
+    if subscriber.at_once > 0 {
+        settings["endpoint"]["maxConcurrentRequests"] = json!(subscriber.at_once);
+    }
+    if subscriber.is_filtered {
+        settings["filter"] = json!({ "includedEventTypes": [TYPES[0]] });
+    }
+    if subscriber.batch > 0 {
+        settings["batching"] = json!({ "maxEventsPerBatch": subscriber.batch });
+    }
+    if subscriber.is_binary {
+        settings["contentMode"] = json!("binary");
+    }
+    if subscriber.buries_at_once {
+        settings["deadLetter"]["delay"] = json!("PT0S");
+    }
+    let mut retry = json!({});
+    if subscriber.attempts > 0 {
+        retry["maxDeliveryAttempts"] = json!(subscriber.attempts);
+    }
+    if subscriber.life > 0 {
+        retry["eventTimeToLiveInMinutes"] = json!(subscriber.life);
+    }
+    if subscriber.is_hasty {
+        retry["schedule"] = json!(["PT1S", "PT5S", "PT30S", "PT5M"]);
+        retry["waitFloors"] = json!({ "default": "PT1S" });
+    }
+    settings["retryPolicy"] = retry;
+    settings
+}
+
+/// The version of the settings that the API shows.
+fn version_of(shown: &Value) -> Option<u32> {
+    shown["deliveryHeaders"][0]["value"].as_str()?.parse().ok()
+}
+
+/// The state that the API shows.
+fn state_of(shown: &Value) -> Option<State> {
+    match shown["status"]["state"].as_str()? {
+        "Active" => Some(State::Active),
+        "Paused" => Some(State::Paused),
+        "Disabled" => Some(State::Disabled),
+        _ => None,
+    }
+}
