@@ -27,7 +27,10 @@ const SUBSCRIPTIONS: [(&str, &str); 5] = [
     ("plain", "{}"),
     ("named", "{}"),
     ("batched", r#"{ "batching": { "maxEventsPerBatch": 20 } }"#),
-    ("paced", r#"{ "endpoint": { "maxRequestsPerSecond": 200 } }"#),
+    (
+        "paced",
+        r#"{ "endpoint": { "maxRequestsPerSecond": 200 } }"#,
+    ),
     (
         "bounded",
         r#"{ "endpoint": { "maxConcurrentRequests": 4 } }"#,
