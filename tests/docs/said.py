@@ -203,6 +203,7 @@ SENTENCES = [
     ("known-limits", f"Each of the {constant('LINK_SHARDS')} parts of `links/` records at most "
                      f"{constant('TARGETS_PER_SHARD_MAX'):,} links"),
     ("known-limits", f"- **At most {constant('SUBSCRIPTIONS_IN_BOOK_MAX'):,} subscriptions are known to be failing.**"),
+    ("known-limits", f"set back by more than {WORDS[constant('IDEMPOTENCY_CLOCK_SKEW') // MINUTE]} minutes makes publish"),
     ("known-limits", f"with a queue of more than {constant('SQS_DELAY_MAX') // MINUTE} minutes"),
     ("known-limits", f"look for {constant('ADVANCED_FILTER_VALUES_MAX')} parts of them"),
     ("known-limits", f"by count ({constant('REQUESTS_PER_INVOCATION_MAX'):,} messages)"),
