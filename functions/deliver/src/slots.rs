@@ -50,7 +50,7 @@ const TURNED_AWAY_MIN: Duration = Duration::from_secs(1);
 /// The longest line of requests that found no slot; one that is longer starts again. Its pace is a
 /// guess by what requests took so far: the server may be quick again, or the slots of a worker that
 /// died become free, and what has its place in the queue does not come back earlier.
-const LINE_MAX: Duration = Duration::from_mins(1);
+const LINE_MAX: Duration = Duration::from_mins(2);
 
 /// The longest time for giving slots back, so that an invocation settles its messages in time.
 /// After it they are free when their lease ends.

@@ -1,6 +1,7 @@
 //! What must hold of a run, whatever happened in it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use posthaste_tests::api::Api;
 use posthaste_tests::home::Home;
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::ledger::{Arrival, Fate, Known, is_refused, number};
 use crate::machine::TOPIC;
-use crate::moods::subscriptions;
+use crate::moods::{TIMEOUT, subscriptions};
 use crate::report::Counts;
 use crate::trouble::Trouble;
 
@@ -17,7 +18,11 @@ use crate::trouble::Trouble;
 const TOLD_MAX: usize = 5;
 
 /// Events that the delivery log is asked for.
-const ASKED_OF_THE_LOG: usize = 200;
+pub(crate) const ASKED_OF_THE_LOG: usize = 200;
+
+/// The time after which an arrival is written down, also where the answer is awaited for as long as a
+/// subscription waits, and the machine is busy.
+const WRITTEN_DOWN_AFTER: Duration = TIMEOUT.saturating_add(Duration::from_secs(10));
 
 /// Events that have become dead letters, by subscription, and how often.
 pub(crate) type Letters = BTreeMap<&'static str, BTreeMap<u32, u32>>;
@@ -151,8 +156,10 @@ impl Check<'_> {
         if first.was_late {
             return Some("late answer".to_owned());
         }
+        // Until then its arrival was written down, if nothing kept the program from it.
+        let end = second.at.min(first.at + WRITTEN_DOWN_AFTER);
         let times = self.known.times.iter();
-        let mut between = times.filter(|time| time.from <= second.at && first.at <= time.to);
+        let mut between = times.filter(|time| time.from <= end && first.at <= time.to);
         let trouble = between.find(|time| time.trouble.explains_a_second_arrival());
         trouble.map(|time| time.trouble.to_string())
     }

@@ -139,6 +139,8 @@ impl Machine {
             Trouble::LittleMemory => {
                 let has = virtual_bytes(self.server().pid());
                 self.limit(Resource::As, has + LITTLE_MEMORY, while_it_lasts);
+                // Whoever found none is gone by then.
+                rest(Duration::from_secs(1));
             }
             Trouble::OtherRelease => {
                 let former = self.parts.former.clone();

@@ -11,7 +11,7 @@ use posthaste_tests::seed::Seed;
 use posthaste_tests::seen::Seen;
 use serde_json::json;
 
-use crate::check::{check, check_log, letters, open, troubles, waiting};
+use crate::check::{ASKED_OF_THE_LOG, check, check_log, letters, open, troubles, waiting};
 use crate::crowd::publish;
 use crate::ledger::Ledger;
 use crate::machine::{Machine, Parts, TOPIC};
@@ -39,6 +39,9 @@ const FORCE_EACH: Duration = Duration::from_secs(20);
 /// The least events that must be accepted in a minute: a run in which everything fails shows nothing.
 const ACCEPTED_PER_MINUTE_MIN: u64 = 200;
 
+/// At most one of so many events is given up that receivers take: each fails some of the time only.
+const GIVEN_UP_ONE_OF: usize = 100;
+
 /// A run to make.
 #[derive(Debug)]
 pub struct Plan {
@@ -53,6 +56,15 @@ pub struct Plan {
     pub former: Option<PathBuf>,
     /// The kinds of trouble; each comes once before one comes again.
     pub troubles: Vec<Trouble>,
+}
+
+/// Tells the threads of a run to stop when it is dropped.
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Makes a run, and answers what became of it.
@@ -85,9 +97,10 @@ pub fn run(plan: Plan) -> Report {
                 rest(between(&mut own, MOOD_MILLIS));
             }
         });
+        // Also where it panics: the scope waits for its threads.
+        let _stopping = Stopping(&stop);
         let end = now() + plan.length;
         torture(&mut machine, &ledger, &plan.troubles, &mut seed, end);
-        stop.store(true, Ordering::Relaxed);
     });
     receivers.recover();
     let rested_after = come_to_rest(&machine, &ledger);
@@ -101,6 +114,14 @@ pub fn run(plan: Plan) -> Report {
         faults.push(format!("something waits, as the program says: {still:?}"));
     }
     let accepted_min = ACCEPTED_PER_MINUTE_MIN * minutes.max(1);
+    if known_to_the_log * 2 < ASKED_OF_THE_LOG.min(counts.acknowledged) {
+        faults.push(format!(
+            "the delivery log knows {known_to_the_log} events only"
+        ));
+    }
+    if counts.given_up * GIVEN_UP_ONE_OF > counts.delivered {
+        faults.push(format!("{} events were given up", counts.given_up));
+    }
     if (counts.acknowledged as u64) < accepted_min {
         faults.push(format!(
             "void: fewer than {accepted_min} events were accepted"
@@ -133,6 +154,11 @@ fn torture(
             left = kinds.to_vec();
         }
         let trouble = left.swap_remove(seed.below(left.len()));
+        if let Some(log) = machine.revive() {
+            ledger.fault(format!(
+                "the program ended by itself before: {trouble}: {log}"
+            ));
+        }
         let died = ledger.during(trouble, || {
             machine.suffer(trouble, seed);
             machine.revive()

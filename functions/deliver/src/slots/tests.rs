@@ -146,8 +146,8 @@ async fn request_that_waited_long_comes_back_behind_those_before_it() {
 
 /// What holds the slots may be a worker that is dead, and the guess of the pace wrong.
 #[tokio::test]
-async fn request_that_found_no_slot_comes_back_within_about_a_minute() {
-    /// Of more than two lines.
+async fn request_that_found_no_slot_comes_back_within_about_two_minutes() {
+    /// Of more than one line, at one request a second.
     const REQUESTS: usize = 150;
     let (world, own) = (World::new(), bounded(1));
     let (first, second) = (slots(&world), slots(&world));
@@ -177,7 +177,7 @@ async fn request_that_found_no_slot_comes_back_within_about_a_minute() {
         .iter()
         .map(|at| back.iter().filter(|other| *other == at).count())
         .max();
-    assert_eq!(most, Some(3));
+    assert_eq!(most, Some(2));
     drop(held);
 }
 

@@ -25,8 +25,10 @@ const WELL_PARTS: [u64; 12] = [1, 1, 2, 4, 8, 8, 12, 12, 24, 24, 24, 24];
 /// The days after which nothing is kept any more but what stays for ever, and changes of settings.
 const DAYS: u32 = 50;
 
-/// What stays: settings, and what is known of links, as objects of a bounded number.
-const STAYS: [&str; 15] = [
+/// What stays: settings, and what is known of links, as objects of a bounded number. What a process says
+/// of refused letters is cleared by monitor, where it runs and letters wait.
+const STAYS: [&str; 16] = [
+    layout::REFUSED,
     layout::TOPICS,
     layout::LINKS,
     layout::RATES,
