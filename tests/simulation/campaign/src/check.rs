@@ -569,17 +569,12 @@ impl Check<'_> {
             return;
         }
         let troubles = troubles(self.history);
-        let first = case
-            .seen
-            .iter()
-            .filter(|it| it.is_taken())
-            .min_by_key(|it| it.ended_at);
-        if let Some(first) = first {
-            let again = case
-                .seen
-                .iter()
-                .filter(|it| *it != first && Some(it.at) >= first.ended_at);
-            let again: Vec<_> = again.collect();
+        let taken = case.seen.iter().enumerate().filter(|(_, it)| it.is_taken());
+        let first = taken.min_by_key(|(_, it)| it.ended_at);
+        if let Some((place, first)) = first {
+            // A batch and its halves may be answered in the same moment, one after the other.
+            let later = case.seen.iter().skip(place + 1);
+            let again: Vec<_> = later.filter(|it| Some(it.at) >= first.ended_at).collect();
             if again.len() > troubles {
                 let text =
                     format!("{case} had arrived by {first:?}, and was sent again: {again:?}");
