@@ -1,5 +1,5 @@
 //! As many of the known seeds as fit into a minute, and those that once failed. New seeds are played by
-//! hand until some thousands of them have passed: one of a hundred still fails, and not all of them are explained.
+//! hand until some thousands of them have passed: the checker was wrong about one of a hundred.
 
 #![expect(
     clippy::disallowed_methods,
