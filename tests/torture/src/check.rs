@@ -24,6 +24,10 @@ pub(crate) const ASKED_OF_THE_LOG: usize = 200;
 /// subscription waits, and the machine is busy.
 const WRITTEN_DOWN_AFTER: Duration = TIMEOUT.saturating_add(Duration::from_secs(10));
 
+/// At most one of so many deliveries comes again without a reason that is known: on a busy machine an
+/// answer may be lost or late without one.
+const UNEXPLAINED_ONE_OF: usize = 1000;
+
 /// Events that have become dead letters, by subscription, and how often.
 pub(crate) type Letters = BTreeMap<&'static str, BTreeMap<u32, u32>>;
 
@@ -145,10 +149,13 @@ impl Check<'_> {
                 }
             }
         }
-        self.tell(
-            &format!("{name}: arrived again without a reason"),
-            unexplained.into_iter(),
-        );
+        self.counts.unexplained += unexplained.len();
+        if unexplained.len() * UNEXPLAINED_ONE_OF > successes.len() {
+            self.tell(
+                &format!("{name}: arrived again without a reason"),
+                unexplained.into_iter(),
+            );
+        }
     }
 
     /// Why an event arrived a second time.

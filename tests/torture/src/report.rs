@@ -20,6 +20,8 @@ pub(crate) struct Counts {
     pub(crate) given_up: usize,
     /// Events that have arrived and are dead letters as well.
     pub(crate) also_dead: usize,
+    /// Second arrivals without a known reason.
+    pub(crate) unexplained: usize,
     /// Second arrivals, by their reason.
     pub(crate) again: BTreeMap<String, usize>,
 }
@@ -57,6 +59,7 @@ impl fmt::Display for Report {
             dead_letters,
             given_up,
             also_dead,
+            unexplained,
             again,
         } = &self.counts;
         writeln!(f, "seed {}, {} s", self.seed, self.length.as_secs())?;
@@ -69,7 +72,10 @@ impl fmt::Display for Report {
             "{requests_of_events} times an event was in a request: {delivered} deliveries, {dead_letters} dead \
              letters ({given_up} of events that receivers take, {also_dead} of events that arrived as well)"
         )?;
-        writeln!(f, "arrived again, by the reason: {again:?}")?;
+        writeln!(
+            f,
+            "arrived again, by the reason: {again:?}, and {unexplained} without one"
+        )?;
         writeln!(
             f,
             "known to the delivery log of those asked for: {}",
