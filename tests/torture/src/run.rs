@@ -103,6 +103,8 @@ pub fn run(plan: Plan) -> Report {
         torture(&mut machine, &ledger, &plan.troubles, &mut seed, end);
     });
     receivers.recover();
+    // A batch that a caught panic left is hidden for twelve minutes, and from a new process for none.
+    machine.suffer(Trouble::Restart, &mut seed);
     let rested_after = come_to_rest(&machine, &ledger);
     let letters = letters(machine.home());
     let known = ledger.lock();
@@ -127,12 +129,15 @@ pub fn run(plan: Plan) -> Report {
             "void: fewer than {accepted_min} events were accepted"
         ));
     }
+    let troubles = troubles(&known);
+    // Receivers may need it.
+    drop(known);
     machine.stop();
     Report {
         seed: plan.seed,
         length: plan.length,
         counts,
-        troubles: troubles(&known),
+        troubles,
         known_to_the_log,
         rested_after,
         faults,
