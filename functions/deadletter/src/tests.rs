@@ -18,6 +18,7 @@ pub(crate) fn stored(key: &str, bytes: usize) -> Payload {
         key: key.to_owned(),
         bytes,
         digest: None,
+        names: None,
     }
 }
 

@@ -235,6 +235,7 @@ mod tests {
             key: "payloads/a".to_owned(),
             bytes: 2,
             digest,
+            names: None,
         };
         letter
     }

@@ -178,6 +178,7 @@ mod tests {
             key: key.to_owned(),
             bytes: text.len(),
             digest,
+            names: None,
         }
     }
 

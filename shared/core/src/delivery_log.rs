@@ -50,7 +50,7 @@ pub use self::message::{
     RECORDS_VERSION, RecordText, count_records, join_records, parse_records, render_records,
 };
 pub(crate) use self::record::cut;
-pub use self::record::{Payload, Record, is_same_log_text, log_text};
+pub use self::record::{Payload, Record, is_same_log_text, log_text, names_to_keep};
 pub use self::record_id::record_id;
 pub use self::retention::{
     ASIDE_BEFORE, ASIDE_IN_LOG, ListedFile, LogDisk, files_over, first_kept_hour,

@@ -13,8 +13,8 @@ use posthaste_core::model::{IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_KEPT, Matched,
 use posthaste_core::stored::{Claim, IdempotencyRecord, RequestDigest};
 use stateright::{Model, Property};
 
-use crate::step::{Actor, Call, Fate, Step};
-use crate::stored::{Condition, Stored, Version, Written};
+use crate::step::{Actor, Call, Condition, Fate, Step, Version};
+use crate::stored::{Stored, Written};
 
 /// One step of time.
 const STEP: Duration = Duration::from_secs(45);

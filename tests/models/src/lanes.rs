@@ -14,8 +14,8 @@ use posthaste_core::lane::{SLOW_FOR, SlowTargets, Slowness};
 use posthaste_core::model::Timestamp;
 use stateright::{Model, Property};
 
-use crate::step::{Actor, Call, Fate, Step};
-use crate::stored::{Condition, Stored, Written};
+use crate::step::{Actor, Call, Condition, Fate, Step};
+use crate::stored::{Stored, Written};
 
 /// The workers: two of the quick lane, and the last one of the slow lane.
 pub const WORKERS: usize = 3;

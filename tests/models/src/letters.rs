@@ -10,8 +10,8 @@ use posthaste_core::stored::ResolvedLetters;
 use stateright::{Model, Property};
 
 use crate::slots::Shown;
-use crate::step::{Actor, Call, Fate, Step};
-use crate::stored::{Condition, Stored, Written};
+use crate::step::{Actor, Call, Condition, Fate, Step};
+use crate::stored::{Stored, Written};
 
 /// The invocations of deadletter.
 pub const WORKERS: usize = 2;

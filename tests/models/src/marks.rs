@@ -17,8 +17,8 @@ use posthaste_core::stored::{RecoveryJob, RecoveryMark, ReplayRecord};
 use stateright::{Model, Property};
 
 use crate::slots::Shown;
-use crate::step::{Actor, Call, Fate, Step};
-use crate::stored::{Condition, Stored, Version, Written};
+use crate::step::{Actor, Call, Condition, Fate, Step, Version};
+use crate::stored::{Stored, Written};
 
 /// The invocations of deadletter. Each writes one letter.
 pub const WRITERS: usize = 2;

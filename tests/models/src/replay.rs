@@ -9,8 +9,8 @@
 
 use stateright::{Model, Property};
 
-use crate::step::{Actor, Call, Fate, Step};
-use crate::stored::{Condition, Stored, Version, Written};
+use crate::step::{Actor, Call, Condition, Fate, Step, Version};
+use crate::stored::{Stored, Written};
 
 /// The requests for the same selection. Each has the id of its number.
 pub const REQUESTS: usize = 2;

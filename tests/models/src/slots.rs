@@ -12,8 +12,8 @@ use posthaste_core::attempt::{Concurrency, SlotClaim, SlotGrant, SlotLease, Slot
 use posthaste_core::model::Timestamp;
 use stateright::{Model, Property};
 
-use crate::step::{Actor, Call, Fate, Step};
-use crate::stored::{Condition, Stored, Version, Written};
+use crate::step::{Actor, Call, Condition, Fate, Step, Version};
+use crate::stored::{Stored, Written};
 
 /// The workers.
 pub const WORKERS: usize = 2;

@@ -7,8 +7,8 @@
 use posthaste_core::model::{Claim, STATE_OWNER_LIVES, STATE_OWNER_RENEWED, StateOwner, Timestamp};
 use stateright::{Model, Property};
 
-use crate::step::{Actor, Call, Fate, Step};
-use crate::stored::{Condition, Stored, Written};
+use crate::step::{Actor, Call, Condition, Fate, Step};
+use crate::stored::{Stored, Written};
 
 /// The stacks: one that lives at first, and two that are deployed over its state.
 pub const STACKS: usize = 3;

@@ -6,6 +6,20 @@ use std::hash::Hash;
 /// An actor: a run, a worker, a request.
 pub type Actor = usize;
 
+/// The version of an object. No two writes of an object have the same one.
+pub type Version = u8;
+
+/// The condition of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Condition {
+    /// There is no object.
+    IfAbsent,
+    /// The object has this version.
+    IfMatch(Version),
+    /// None. No protocol of the code writes like this where it should compare: variants do.
+    Always,
+}
+
 /// A call of a port, as the traits in `posthaste_ports` have it, on a key or a queue of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Call<K> {
@@ -55,8 +69,7 @@ pub enum Step<K, E> {
 
 impl<K: Copy> Call<K> {
     /// The write of an object on this condition.
-    pub fn put(key: K, condition: crate::stored::Condition) -> Self {
-        use crate::stored::Condition;
+    pub fn put(key: K, condition: Condition) -> Self {
         match condition {
             Condition::IfAbsent => Self::PutIfAbsent(key),
             Condition::IfMatch(_) => Self::PutIfMatch(key),

@@ -2,10 +2,7 @@
 //! A call of a port has a [`Fate`], so that each write is also one whose answer is lost, and one
 //! that never happens.
 
-use crate::step::Fate;
-
-/// The version of an object. No two writes of an object have the same one.
-pub type Version = u8;
+use crate::step::{Condition, Fate, Version};
 
 /// The object under one key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,17 +20,6 @@ pub enum Written {
     Refused,
     /// It failed, or its answer was lost.
     Unknown,
-}
-
-/// The condition of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Condition {
-    /// There is no object.
-    IfAbsent,
-    /// The object has this version.
-    IfMatch(Version),
-    /// None. No protocol of the code writes like this where it should compare: variants do.
-    Always,
 }
 
 impl<T> Default for Stored<T> {

@@ -7,8 +7,8 @@
 
 use stateright::{Model, Property};
 
-use crate::step::{Actor, Call, Fate, Step};
-use crate::stored::{Condition, Stored, Version, Written};
+use crate::step::{Actor, Call, Condition, Fate, Step, Version};
+use crate::stored::{Stored, Written};
 
 /// The length of a lease: 90 s (`LEASE` in `functions/wake/src/lib.rs`).
 pub const LEASE_TICKS: u8 = 9;

@@ -11,8 +11,8 @@ use posthaste_core::release::rest;
 use posthaste_core::stored::{Checkpoint, WakeSignal};
 use stateright::{Model, Property};
 
-use crate::step::{Actor, Call, Fate, Step};
-use crate::stored::{Condition, Stored};
+use crate::step::{Actor, Call, Condition, Fate, Step};
+use crate::stored::Stored;
 
 /// The workers that make work.
 pub const MAKERS: usize = 2;

@@ -1,8 +1,9 @@
 //! Fan-out: the subscriptions that receive an event, how it is packed, when it expires, and what is
 //! stored once.
 
+use posthaste_core::delivery_log::names_to_keep;
 use posthaste_core::model::{
-    DeliveryLogMode, LOG_PAYLOAD_BYTES_MAX, Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX,
+    DeliveryLogMode, LOG_PAYLOAD_BYTES_MAX, Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX, Schema,
     Timestamp,
 };
 use posthaste_publish::PublishSettings;
@@ -67,7 +68,8 @@ async fn an_event_that_no_message_may_hold_is_stored_as_it_was_written() {
         Payload::Stored {
             key,
             bytes: event.len(),
-            digest
+            digest,
+            names: names_to_keep(Schema::CloudEvents, &event.into()),
         }
     );
 }
@@ -168,6 +170,7 @@ async fn an_event_with_many_large_copies_is_stored_once_and_referenced() {
         key,
         bytes: large.len(),
         digest,
+        names: names_to_keep(Schema::CloudEvents, &large.into()),
     };
     let deliveries = world.deliveries();
     assert_eq!(deliveries.len(), 5);

@@ -211,10 +211,14 @@ async fn what_is_stored_is_stored_once_for_each_schema() {
             key,
             bytes,
             digest: Some(_),
+            names,
+            ..
         } = first.payload
         else {
             panic!("not stored")
         };
+        // A custom event's envelope has them.
+        assert_eq!(names.is_some(), delivery.schema != Schema::Custom);
         let (_, text) = stored.iter().find(|(stored, _)| *stored == key).unwrap();
         assert_eq!(text.len(), bytes);
         assert_eq!(

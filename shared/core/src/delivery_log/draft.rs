@@ -143,7 +143,7 @@ impl<'a> RecordedEvent<'a> {
             // A payload that is the event itself has them.
             EventNames::default()
         } else {
-            EventNames::of(delivery.schema, self.text, entry.envelope.as_deref())
+            self.names()
         };
         let draft = Draft {
             record_id: record_id(
@@ -191,6 +191,21 @@ impl<'a> RecordedEvent<'a> {
             matched: entry.marks.matched.as_deref(),
         };
         RecordText::new(&draft, payload)
+    }
+
+    fn names(&self) -> EventNames<'_> {
+        let Self {
+            delivery, entry, ..
+        } = self;
+        match (self.text, &entry.payload) {
+            (
+                None,
+                Payload::Stored {
+                    names: Some(names), ..
+                },
+            ) => (**names).clone(),
+            _ => EventNames::of(delivery.schema, self.text, entry.envelope.as_deref()),
+        }
     }
 
     /// Whether it waited before this record, and waits after it.

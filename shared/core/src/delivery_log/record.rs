@@ -1,7 +1,9 @@
 //! One record of the log: an attempt, or a change of an event without one.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -215,6 +217,28 @@ impl Record {
 /// shortens the text that it looks for in the same way.
 pub fn log_text(text: &str) -> String {
     cut(text).to_owned()
+}
+
+/// The names of an event as its records have them, for one that is stored beside its message.
+/// `None` for a custom event: its envelope has them.
+pub fn names_to_keep(schema: Schema, text: &Bytes) -> Option<Box<EventNames<'static>>> {
+    if schema == Schema::Custom {
+        return None;
+    }
+    let EventNames {
+        id,
+        source,
+        event_type,
+        subject,
+    } = EventNames::of(schema, Some(text), None);
+    let [id, source, event_type, subject] =
+        [id, source, event_type, subject].map(|name| name.map(|name| Cow::Owned(log_text(&name))));
+    Some(Box::new(EventNames {
+        id,
+        source,
+        event_type,
+        subject,
+    }))
 }
 
 /// Whether the log keeps two texts as the same.

@@ -3,14 +3,20 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use serde::Deserialize;
 
-use super::Envelope;
 use super::members::Members;
+use super::object::quoted_len;
+use super::{Envelope, ObjectWriter};
 use crate::model::Schema;
+
+/// Bytes of a member beside its name and value: two quotes, a colon, and a brace or a comma.
+const MEMBER_BYTES: usize = 4;
 
 /// The members of an event that people look for it by. Each is missing where the event does not
 /// have it, or has something else than a text there.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EventNames<'a> {
     /// The id.
     pub id: Option<Cow<'a, str>>,
@@ -62,6 +68,36 @@ impl<'a> EventNames<'a> {
             subject: text("subject"),
         }
     }
+
+    /// The names as an object that a message can hold.
+    pub fn json(&self) -> Bytes {
+        let mut object = ObjectWriter::with_capacity(self.bytes());
+        for (member, value) in self.members() {
+            object.text(member, value);
+        }
+        object.finish()
+    }
+
+    /// The length of [`json`](Self::json) in bytes.
+    pub fn bytes(&self) -> usize {
+        let members = self
+            .members()
+            .map(|(member, value)| member.len() + quoted_len(value) + MEMBER_BYTES);
+        members.sum::<usize>().max(1) + 1
+    }
+
+    /// The names that are there, as members of an object.
+    fn members(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let members = [
+            ("id", &self.id),
+            ("source", &self.source),
+            ("eventType", &self.event_type),
+            ("subject", &self.subject),
+        ];
+        members
+            .into_iter()
+            .filter_map(|(member, value)| Some((member, value.as_deref()?)))
+    }
 }
 
 #[cfg(test)]
@@ -106,6 +142,30 @@ mod tests {
             EventNames::of(Schema::CloudEvents, None, None),
             EventNames::default()
         );
+    }
+
+    #[test]
+    fn names_are_an_object_of_known_length() {
+        let text = |text: &'static str| Some(Cow::Borrowed(text));
+        let some = EventNames {
+            id: text("1\u{ffff}"),
+            subject: text("\""),
+            ..EventNames::default()
+        };
+        for (names, expected) in [
+            (some, r#"{"id":"1\uffff","subject":"\""}"#),
+            (EventNames::default(), "{}"),
+        ] {
+            let json = names.json();
+            assert_eq!(
+                (&json[..], json.len()),
+                (expected.as_bytes(), names.bytes())
+            );
+            assert_eq!(
+                serde_json::from_slice::<EventNames<'_>>(&json).unwrap(),
+                names
+            );
+        }
     }
 
     #[test]

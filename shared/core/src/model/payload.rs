@@ -6,6 +6,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::hex;
+use crate::events::EventNames;
 
 /// The place of an event's JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,9 @@ pub enum Payload {
         /// The digest of the text as it was stored; `None` in messages of a version that did not
         /// have it.
         digest: Option<PayloadDigest>,
+        /// The event's names, so that a record of it that is made without its text has them. `None`
+        /// where its envelope has them, or a program before 0.2 accepted it.
+        names: Option<Box<EventNames<'static>>>,
     },
 }
 
@@ -32,6 +36,9 @@ const DIGEST_BYTES: usize = 32;
 
 /// The bytes that a digest and its member's name take in a message.
 const DIGEST_WIRE_BYTES: usize = r#","sha256":"""#.len() + 2 * DIGEST_BYTES;
+
+/// The bytes of the name of the member that has a stored event's names.
+const NAMES_WIRE_BYTES: usize = r#","names":"#.len();
 
 impl Payload {
     /// The size of the event's JSON, in bytes.
@@ -51,7 +58,14 @@ impl Payload {
     pub fn message_bytes(&self) -> usize {
         match self {
             Self::Inline(json) => json.len(),
-            Self::Stored { key, digest, .. } => key.len() + digest.map_or(0, |_| DIGEST_WIRE_BYTES),
+            Self::Stored {
+                key, digest, names, ..
+            } => {
+                let names = names
+                    .as_ref()
+                    .map_or(0, |names| NAMES_WIRE_BYTES + names.bytes());
+                key.len() + digest.map_or(0, |_| DIGEST_WIRE_BYTES) + names
+            }
         }
     }
 
@@ -114,6 +128,7 @@ mod tests {
             key: "payloads/1/x".to_owned(),
             bytes: 3,
             digest,
+            names: None,
         };
         for digest in [None, Some(PayloadDigest::of(b"abc"))] {
             assert!(stored(digest).is(b"abc"));

@@ -6,7 +6,7 @@
 //! to 14 days in queues, parked and held ones until they expire. Fixtures: `delivery-v1.json`,
 //! `delivery-v1-digest.json`, `delivery-v1-marks.json`, `delivery-v1-again.json`,
 //! `delivery-v1-letter.json`, `delivery-v1-matched.json`, `delivery-v1-number.json`,
-//! `delivery-v1-counted.json`, `delivery-v2-custom.json`, `delivery-v3.json`; they are never edited.
+//! `delivery-v1-counted.json`, `delivery-v1-names.json`, `delivery-v2-custom.json`, `delivery-v3.json`; they are never edited.
 //!
 //! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte
 //! for byte under `MALFORMED/`.
@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 
 use super::format::{Format, FormatError};
 use crate::attempt::EventSize;
-use crate::events::Envelope;
+use crate::events::{Envelope, EventNames};
 use crate::model::{
     Carried, Delivery, EarlierLife, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks,
     Payload, PayloadDigest, Scheduled, Schema, SubscriptionName, Timestamp, TopicName,
@@ -132,6 +132,11 @@ struct EntryWire<'a> {
     /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
     envelope: Option<Envelope>,
+    /// Of an event that is stored, but a custom one. [`put_entry`] writes them by
+    /// [`EventNames::json`], for the same reason. An older program passes them over, and drops them
+    /// with a retry.
+    #[serde(default, skip_serializing)]
+    names: Option<Box<EventNames<'static>>>,
     #[serde(borrow, skip_serializing)]
     event: Option<&'a RawValue>,
 }
@@ -288,7 +293,7 @@ impl EntryWire<'_> {
     fn into_entry(self, body: &Bytes, matched: Option<Arc<str>>) -> Result<Entry, FormatError> {
         let payload = match (self.event, self.payload) {
             (Some(raw), None) => Payload::Inline(body.slice_ref(raw.get().as_bytes())),
-            (None, Some(stored)) => stored.into_payload()?,
+            (None, Some(stored)) => stored.into_payload(self.names)?,
             _ => return Err(FORMAT.malformed("expected one of event, payload")),
         };
         Ok(Entry {
@@ -318,7 +323,7 @@ impl EntryWire<'_> {
 }
 
 impl PayloadWire {
-    fn into_payload(self) -> Result<Payload, FormatError> {
+    fn into_payload(self, names: Option<Box<EventNames<'static>>>) -> Result<Payload, FormatError> {
         let parse = |text: String| {
             PayloadDigest::parse(&text)
                 .ok_or_else(|| FORMAT.malformed("sha256: expected 64 hexadecimal digits"))
@@ -328,6 +333,7 @@ impl PayloadWire {
             key: self.key,
             bytes: self.bytes,
             digest,
+            names,
         })
     }
 }
@@ -360,9 +366,14 @@ fn put_events(body: &mut Vec<u8>, delivery: &Delivery) {
 }
 
 fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
-    let (payload, inline) = match &entry.payload {
-        Payload::Inline(json) => (None, Some(json)),
-        Payload::Stored { key, bytes, digest } => {
+    let (payload, names, inline) = match &entry.payload {
+        Payload::Inline(json) => (None, None, Some(json)),
+        Payload::Stored {
+            key,
+            bytes,
+            digest,
+            names,
+        } => {
             let sha256 = digest.map(|digest| digest.to_string());
             (
                 Some(PayloadWire {
@@ -370,6 +381,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
                     bytes: *bytes,
                     sha256,
                 }),
+                names.as_ref(),
                 None,
             )
         }
@@ -406,12 +418,17 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
         counted: *counted,
         scheduled: scheduled.as_deref().map(Cow::Borrowed),
         envelope: None,
+        names: None,
         event: None,
     };
     put_open_object(body, &head);
     if let Some(envelope) = &entry.envelope {
         body.extend_from_slice(b",\"envelope\":");
         body.extend_from_slice(&envelope.json());
+    }
+    if let Some(names) = names {
+        body.extend_from_slice(b",\"names\":");
+        body.extend_from_slice(&names.json());
     }
     if let Some(json) = inline {
         body.extend_from_slice(b",\"event\":");

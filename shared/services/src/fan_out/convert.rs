@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use posthaste_core::delivery_log::names_to_keep;
 use posthaste_core::events::{Event, EventError, converted, fits_into_a_message};
 use posthaste_core::model::{
     Payload, PayloadDigest, SCHEDULED_OBJECTS_PER_REQUEST_MAX, Schema, Timestamp,
@@ -136,9 +137,14 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
             Some(not_before) => layout::scheduled_payload(not_before, &id),
             None => layout::payload(self.at, &id),
         };
-        let (bytes, digest) = (text.len(), Some(PayloadDigest::of(&text)));
-        waiting.push((key.clone(), text));
-        Ok(Payload::Stored { key, bytes, digest })
+        let payload = Payload::Stored {
+            key: key.clone(),
+            bytes: text.len(),
+            digest: Some(PayloadDigest::of(&text)),
+            names: names_to_keep(schema, &text),
+        };
+        waiting.push((key, text));
+        Ok(payload)
     }
 
     async fn put(&self, texts: Vec<(String, Bytes)>) -> Result<(), FanOutError> {

@@ -45,6 +45,7 @@ impl World {
             key: key.to_owned(),
             bytes: json.len(),
             digest,
+            names: None,
         };
         self.publish_payloads(vec![payload], Duration::from_hours(24))
             .await;

@@ -8,6 +8,7 @@ use axum::body::Body;
 use http::Request;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use posthaste_core::delivery_log::Record;
+use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
@@ -36,7 +37,10 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: WrongKeys::default(),
-        settings: PublishSettings::default(),
+        settings: PublishSettings {
+            stores_for_log: true,
+            ..PublishSettings::default()
+        },
     })
 }
 
@@ -162,6 +166,25 @@ async fn event_of_a_paused_subscription_is_known_at_once() {
     assert_eq!(shown(&world, "e1").await, "pending: a=pending b=pending");
     world.deliver().await;
     assert_eq!(shown(&world, "e1").await, "held: a=held b=held");
+}
+
+/// Its records are made without its text, which is stored beside its message.
+#[tokio::test]
+async fn large_event_that_was_in_no_request_is_known_by_its_id() {
+    let world = World::new();
+    topic(&world, &["a", "b"]).await;
+    pause(&world, "a", "pause").await;
+    pause(&world, "b", "pause").await;
+    let data = "x".repeat(200_000);
+    send_event(&world, &Plan::none(), "e1", data).await;
+    assert_eq!(world.all_keys(PAYLOADS).await.len(), 1);
+    world.deliver().await;
+    assert_eq!(shown(&world, "e1").await, "held: a=held b=held");
+    world.clock.advance(Duration::from_hours(25));
+    world.wake().await;
+    world.deliver_all().await;
+    let expired = "dead-lettered: a=dead-lettered b=dead-lettered";
+    assert_eq!(shown(&world, "e1").await, expired);
 }
 
 /// An embedded queue that has no room for records takes the deliveries without them.

@@ -306,6 +306,22 @@ async fn event_that_was_taken_back_is_not_sent_and_has_a_record() {
     assert!(world.is_at_rest().await);
 }
 
+/// Its record is made without its text, which is stored beside its message.
+#[tokio::test]
+async fn large_event_that_was_taken_back_has_a_record() {
+    let world = world().await;
+    let not_before = (world.clock.now() + HOUR).to_string();
+    let header = ("posthaste-not-before", &*not_before);
+    let mut large = event("cancelled");
+    large["data"] = json!("x".repeat(200_000));
+    assert_eq!(post(&world, &Plan::none(), &[header], &[large]).await, 200);
+    cancel(&world, "cancelled").await;
+    world.pass_by(MINUTE, 2 * HOUR).await;
+    assert_eq!(sent(&world), []);
+    let expected = ["dropped", "Cancelled", "none"].map(str::to_owned);
+    assert_eq!(shown(&world, "cancelled").await, expected);
+}
+
 #[tokio::test]
 async fn only_what_was_accepted_before_it_is_taken_back() {
     let world = world().await;

@@ -258,6 +258,7 @@ fn of_a_large_payload_the_log_keeps_where_it_is() {
         key: "payloads/a".to_owned(),
         bytes: 9,
         digest: None,
+        names: None,
     };
     let check = |payload: &Payload, text: Option<String>, expected: (usize, Option<&str>)| {
         let (delivery, entry, text) = (delivery(0), entry(payload.clone()), text.map(Bytes::from));

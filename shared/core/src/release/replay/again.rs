@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::attempt::decide::expires_at;
+use crate::delivery_log::names_to_keep;
 use crate::events::{Event, fits_into_a_message};
 use crate::model::{
     Delivery, Entry, Hops, Marks, Payload, PayloadDigest, Schema, Subscription, Timestamp,
@@ -49,7 +50,7 @@ impl Receiver<'_> {
     /// The event under a new key, with a new time to live.
     pub(super) fn entry(self, event: &Event, key: String, marks: Marks, now: Timestamp) -> Entry {
         Entry {
-            payload: payload(event.json(), &key, now),
+            payload: payload(event, &key, now),
             key,
             expires_at: expires_at(
                 now,
@@ -76,14 +77,15 @@ pub(super) fn stored_payload((entry, event): (&Entry, &Event)) -> Option<(String
 
 /// An event's text in its message or, where a message cannot hold it as it is, in an object beside
 /// it.
-fn payload(json: &Bytes, key: &str, now: Timestamp) -> Payload {
+fn payload(event: &Event, key: &str, now: Timestamp) -> Payload {
+    let json = event.json();
     if fits_into_a_message(json) {
         return Payload::Inline(json.clone());
     }
-    let (key, digest) = (layout::payload(now, key), Some(PayloadDigest::of(json)));
     Payload::Stored {
-        key,
+        key: layout::payload(now, key),
         bytes: json.len(),
-        digest,
+        digest: Some(PayloadDigest::of(json)),
+        names: names_to_keep(event.schema(), json),
     }
 }

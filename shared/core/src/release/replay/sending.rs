@@ -243,6 +243,7 @@ fn alike(events: &[SentAgain]) -> Vec<std::ops::Range<usize>> {
 mod tests {
     use super::*;
     use crate::api::compile_subscription;
+    use crate::delivery_log::names_to_keep;
     use crate::model::{Payload, PayloadDigest, SubscriptionName, TopicName};
     use crate::stored::dead_letter::restore;
     use crate::stored::delivery::parse_delivery;
@@ -370,7 +371,8 @@ mod tests {
             Payload::Stored {
                 key: key.clone(),
                 bytes: stored.len(),
-                digest
+                digest,
+                names: names_to_keep(Schema::CloudEvents, stored),
             }
         );
     }

@@ -4,6 +4,7 @@ use super::*;
 use std::sync::Arc;
 
 use crate::attempt::{EventSize, Outcome, OutcomeName, SendFailure};
+use crate::delivery_log::names_to_keep;
 use crate::events::Envelope;
 use crate::model::{
     Carried, Delivery, EarlierLife, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks,
@@ -12,6 +13,7 @@ use crate::model::{
 
 /// Version 1 as it was first written. Never edited.
 const DELIVERY_V1: &str = include_str!("../fixtures/delivery-v1.json");
+const DELIVERY_V1_NAMES: &str = include_str!("../fixtures/delivery-v1-names.json");
 const DELIVERY_V1_DIGEST: &str = include_str!("../fixtures/delivery-v1-digest.json");
 /// Version 2 as it was first written. Never edited.
 const DELIVERY_V2_CUSTOM: &str = include_str!("../fixtures/delivery-v2-custom.json");
@@ -115,7 +117,40 @@ fn stored(digest: Option<PayloadDigest>) -> Payload {
         key: "payloads/20231114/x".to_owned(),
         bytes: 900_000,
         digest,
+        names: None,
     }
+}
+
+/// The names of the event that is stored, where a message cannot hold one of them as it is.
+fn named() -> Delivery {
+    let mut delivery = delivery();
+    let text = r#"{"id":"1","source":"/s","type":"made","subject":"a\uffff"}"#;
+    delivery.events[1].payload = Payload::Stored {
+        key: "payloads/20231114/x".to_owned(),
+        bytes: 900_000,
+        digest: None,
+        names: names_to_keep(Schema::CloudEvents, &Bytes::from(text)),
+    };
+    delivery
+}
+
+#[test]
+fn names_of_a_stored_event_are_written_as_their_fixture_and_read_back() {
+    assert_eq!(render_delivery(&named()), DELIVERY_V1_NAMES.trim_end());
+    let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_NAMES.as_bytes()));
+    assert_eq!(read.unwrap(), named());
+}
+
+#[test]
+fn message_has_room_for_the_names_of_its_stored_events() {
+    let entry = |delivery: Delivery| delivery.events[1].clone();
+    let [without, with] = [delivery(), named()].map(entry);
+    let of = |entry: &Entry| EventSize::of(&entry.payload, None).message;
+    let written = |it: Delivery| render_delivery(&it).len();
+    assert_eq!(
+        of(&with) - of(&without),
+        written(named()) - written(delivery())
+    );
 }
 
 #[test]
