@@ -147,8 +147,7 @@ impl Server {
 
     /// The number of the process, for calls of the system.
     pub fn id(&self) -> Pid {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
-        pid.expect("a process has a number")
+        Pid::from_child(&self.process)
     }
 
     /// `kill -9`.

@@ -83,11 +83,15 @@ impl Received {
 
     /// The ids of the events in the body: of one, or of an array of them.
     pub fn ids(&self) -> Vec<String> {
-        let body = self.json();
-        let events = body
-            .as_array()
-            .map_or_else(|| std::slice::from_ref(&body), Vec::as_slice);
         let id = |event: &Value| event["id"].as_str().expect("an event has an id").to_owned();
-        events.iter().map(id).collect()
+        self.events().iter().map(id).collect()
+    }
+
+    /// The events in the body: one, or an array of them.
+    pub fn events(&self) -> Vec<Value> {
+        match self.json() {
+            Value::Array(events) => events,
+            event => vec![event],
+        }
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use posthaste_tests::api::Api;
 use posthaste_tests::home::Home;
 use posthaste_tests::seed::Seed;
-use serde_json::Value;
 
 use crate::ledger::{Arrival, Fate, Known, is_refused, number};
 use crate::machine::TOPIC;
@@ -23,6 +22,9 @@ pub(crate) const ASKED_OF_THE_LOG: usize = 200;
 /// The time after which an arrival is written down, also where the answer is awaited for as long as a
 /// subscription waits, and the machine is busy.
 const WRITTEN_DOWN_AFTER: Duration = TIMEOUT.saturating_add(Duration::from_secs(10));
+
+/// The report of an unexplained arrival names what ended up to so long before it.
+const AROUND: Duration = Duration::from_secs(30);
 
 /// At most one of so many deliveries comes again without a reason that is known: on a busy machine an
 /// answer may be lost or late without one.
@@ -77,8 +79,6 @@ pub(crate) fn check(known: &Known, letters: &Letters) -> (Counts, Vec<String>) {
         faults: known.faults.clone(),
     };
     check.balance();
-    let open = open(known, letters);
-    check.tell("without an end", open.iter().map(|it| format!("{it:?}")));
     for name in subscriptions() {
         check.subscription(name, &letters[name]);
     }
@@ -119,12 +119,20 @@ impl Check<'_> {
     fn subscription(&mut self, name: &'static str, letters: &BTreeMap<u32, u32>) {
         let known = self.known;
         let mut successes: BTreeMap<u32, Vec<&Arrival>> = BTreeMap::new();
+        let mut altered = Vec::new();
         for arrival in known.arrivals.get(name).into_iter().flatten() {
             self.counts.requests_of_events += 1;
+            if !arrival.is_whole {
+                altered.push(arrival.event);
+            }
             if is_success(arrival) {
                 successes.entry(arrival.event).or_default().push(arrival);
             }
         }
+        self.tell(
+            &format!("{name}: arrived as another event than was published"),
+            altered.iter().map(u32::to_string),
+        );
         self.counts.delivered += successes.len();
         self.counts.dead_letters += letters.len();
         let published = |event: &u32| known.fates.get(*event as usize);
@@ -145,7 +153,7 @@ impl Check<'_> {
             for two in arrivals.windows(2) {
                 match self.explanation(two[0], two[1]) {
                     Some(why) => *self.counts.again.entry(why).or_default() += 1,
-                    None => unexplained.push(format!("{event} {:?} {:?}", two[0].at, two[1].at)),
+                    None => unexplained.push(self.around(*event, two[0], two[1])),
                 }
             }
         }
@@ -169,6 +177,30 @@ impl Check<'_> {
         let mut between = times.filter(|time| time.from <= end && first.at <= time.to);
         let trouble = between.find(|time| time.trouble.explains_a_second_arrival());
         trouble.map(|time| time.trouble.to_string())
+    }
+
+    /// A second arrival without a reason, with what was done to the program around it: the seconds are
+    /// counted from the first arrival.
+    fn around(&self, event: u32, first: &Arrival, second: &Arrival) -> String {
+        let since = |at: Duration| at.as_secs_f64() - first.at.as_secs_f64();
+        let times = self.known.times.iter();
+        let near = times
+            .filter(|time| time.from <= second.at && first.at <= time.to.saturating_add(AROUND));
+        let near: Vec<_> = near
+            .map(|it| {
+                format!(
+                    "{} {:.1} to {:.1}",
+                    it.trouble,
+                    since(it.from),
+                    since(it.to)
+                )
+            })
+            .collect();
+        format!(
+            "{event} again after {:.1} s ({})",
+            since(second.at),
+            near.join(", ")
+        )
     }
 
     /// The same event has the same `webhook-id` on every path to every subscription, alone.
@@ -233,14 +265,4 @@ pub(crate) fn troubles(known: &Known) -> BTreeMap<Trouble, usize> {
         *troubles.entry(time.trouble).or_default() += 1;
     }
     troubles
-}
-
-/// What waits, as the program says.
-pub(crate) fn waiting(api: &Api) -> Vec<(&'static str, Value)> {
-    let of = |name| {
-        let mut shown = api.show(&format!("/topics/{TOPIC}/subscriptions/{name}"));
-        (name, shown["waiting"].take())
-    };
-    let all = subscriptions().map(of);
-    all.filter(|(_, waiting)| waiting["count"] != 0).collect()
 }

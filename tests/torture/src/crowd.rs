@@ -37,6 +37,21 @@ enum Kind {
     Cut,
 }
 
+/// Whether an event is as it was published.
+pub(crate) fn is_whole(number: u32, event: &Value) -> bool {
+    if event["data"].is_string() {
+        *event == large_event(number)
+    } else {
+        *event == cloud_event(&number.to_string())
+    }
+}
+
+fn large_event(number: u32) -> Value {
+    let mut event = cloud_event(&number.to_string());
+    event["data"] = json!("x".repeat(LARGE_BYTES));
+    event
+}
+
 /// Publishes until it is told to stop.
 pub(crate) fn publish(ledger: &Ledger, topics: &Seen<Topic>, seed: &mut Seed, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
@@ -57,13 +72,11 @@ pub(crate) fn publish(ledger: &Ledger, topics: &Seen<Topic>, seed: &mut Seed, st
 }
 
 fn request(topic: &Topic, kind: Kind, numbers: &[u32]) -> Fate {
-    let mut events: Vec<_> = numbers
-        .iter()
-        .map(|number| cloud_event(&number.to_string()))
-        .collect();
-    if kind == Kind::Large {
-        events[0]["data"] = json!("x".repeat(LARGE_BYTES));
-    }
+    let event = |number: &u32| match kind {
+        Kind::Large => large_event(*number),
+        _ => cloud_event(&number.to_string()),
+    };
+    let mut events: Vec<_> = numbers.iter().map(event).collect();
     let (content_type, body) = match kind {
         Kind::Many => (CLOUD_EVENTS_BATCH, Value::from(events)),
         _ => (CLOUD_EVENT, events.swap_remove(0)),

@@ -39,6 +39,8 @@ pub(crate) struct Arrival {
     pub(crate) status: u16,
     /// Whether the answer came later than the subscription waits for it.
     pub(crate) was_late: bool,
+    /// Whether it is the event that was published.
+    pub(crate) is_whole: bool,
     /// A hash of its `webhook-id`; `None` where it shared the request with others.
     pub(crate) id: Option<u64>,
 }
@@ -55,7 +57,7 @@ pub(crate) struct Time {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<Known>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Known {
     /// By the number of the event.
     pub(crate) fates: Vec<Fate>,

@@ -10,6 +10,7 @@ mod moods;
 mod report;
 mod run;
 mod trouble;
+mod waiting;
 
 pub use report::Report;
 pub use run::{Plan, run};

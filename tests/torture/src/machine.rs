@@ -16,7 +16,7 @@ use posthaste_tests::patience::{rest, wait_until};
 use posthaste_tests::seed::Seed;
 use posthaste_tests::seen::Seen;
 use posthaste_tests::server::Server;
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -159,12 +159,16 @@ impl Machine {
         }
         let log = server.log();
         self.go_on(posthaste());
-        Some(log[log.len().saturating_sub(3)..].join("\n"))
+        Some(last_of(&log))
     }
 
-    /// Ends it in order, and wants it to end well.
-    pub(crate) fn stop(mut self) {
-        self.server.take().expect("a server").stop();
+    /// Ends it in order, and answers what is wrong if it does not end well.
+    pub(crate) fn stop(mut self) -> Option<String> {
+        let mut server = self.server.take().expect("a server");
+        server.terminate();
+        let status = server.wait();
+        let log = server.log();
+        (!status.success()).then(|| format!("it ended with {status}: {}", last_of(&log)))
     }
 
     fn server(&self) -> &Server {
@@ -177,7 +181,13 @@ impl Machine {
     }
 
     fn end_by_force(&mut self) {
-        self.server.take().expect("a server").kill();
+        let server = self.server.take().expect("a server");
+        let pid = server.pid();
+        server.kill();
+        // What libfaketime shares between the processes that a process starts, and leaves there.
+        for kind in ["faketime_shm", "sem.faketime_sem"] {
+            let _ = fs::remove_file(format!("/dev/shm/{kind}_{pid}"));
+        }
     }
 
     fn restart_as(&mut self, program: &Path) {
@@ -220,6 +230,8 @@ impl Machine {
             .stdin(Stdio::null())
             .spawn()
             .expect("strace starts");
+        let pid = self.server().pid();
+        wait_until("the tracer", || is_traced(pid).then_some(()));
         rest(length);
         interrupt(&mut tracer);
     }
@@ -263,12 +275,26 @@ impl Machine {
     }
 }
 
+/// The last lines of a log.
+fn last_of(log: &[String]) -> String {
+    log[log.len().saturating_sub(3)..].join("\n")
+}
+
+/// Whether a process is traced; so is one that is over.
+fn is_traced(pid: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+        return true;
+    };
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    line.is_some_and(|tracer| tracer.trim() != "0")
+}
+
 /// Ends a tracer, which leaves its process alone then.
 fn interrupt(tracer: &mut Child) {
-    let pid = i32::try_from(tracer.id()).ok();
-    let pid = pid.and_then(rustix::process::Pid::from_raw);
     // It ends by itself with its process.
-    let _ = rustix::process::kill_process(pid.expect("a process has a number"), Signal::INT);
+    let _ = kill_process(Pid::from_child(tracer), Signal::INT);
     wait_until("the tracer's end", || {
         tracer.try_wait().expect("the tracer is ours")
     });

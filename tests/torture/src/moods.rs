@@ -10,6 +10,7 @@ use posthaste_tests::patience::rest;
 use posthaste_tests::seed::Seed;
 use serde_json::{Value, json};
 
+use crate::crowd::is_whole;
 use crate::ledger::{Arrival, Ledger, hash, is_refused, number};
 
 /// The time that subscriptions give an answer: longer than a busy machine takes for one.
@@ -131,7 +132,9 @@ impl Receivers {
 }
 
 fn receive(ledger: &Ledger, subscription: &'static str, mood: Mood, request: &Received) -> Answer {
-    let events: Vec<_> = request.ids().iter().map(|id| number(id)).collect();
+    let received = request.events();
+    let event_number = |event: &Value| number(event["id"].as_str().expect("an id"));
+    let events: Vec<_> = received.iter().map(event_number).collect();
     let is_well = matches!(mood, Mood::Well | Mood::Slow | Mood::Late);
     let (status, answer) = match mood {
         _ if is_well && events.iter().any(|event| is_refused(*event)) => (400, Answer::Status(400)),
@@ -143,11 +146,12 @@ fn receive(ledger: &Ledger, subscription: &'static str, mood: Mood, request: &Re
         Mood::Babbling => (0, Answer::Garbage),
     };
     let id = request.header("webhook-id").filter(|_| events.len() == 1);
-    let arrivals = events.iter().map(|event| Arrival {
+    let arrivals = events.iter().zip(&received).map(|(event, body)| Arrival {
         event: *event,
         at: request.at,
         status,
         was_late: mood == Mood::Late,
+        is_whole: is_whole(*event, body),
         id: id.map(hash),
     });
     ledger.arrived(subscription, arrivals.collect());
