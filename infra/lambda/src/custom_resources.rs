@@ -81,6 +81,7 @@ where
 #[cfg(test)]
 mod tests {
     use posthaste_aws::queue::QueueAttributes;
+    use posthaste_core::model::StateOwner;
     use posthaste_core::model::Timestamp;
     use posthaste_core::stored::layout::OWNER;
     use posthaste_ports::PortError;
@@ -166,11 +167,12 @@ mod tests {
             .change(&claim, StackChange::Create, "stack", LATER)
             .await;
         assert_eq!(made.unwrap(), ResourceAttributes::new());
-        assert!(store.get(OWNER).await.unwrap().is_some());
+        let owner = async || StateOwner::parse(&store.get(OWNER).await.unwrap().unwrap().bytes);
+        assert_ne!(owner().await.unwrap(), StateOwner::given_up("stack"));
         answering
             .change(&claim, deleted("claim:state"), "stack", LATER)
             .await
             .unwrap();
-        assert!(store.get(OWNER).await.unwrap().is_none());
+        assert_eq!(owner().await.unwrap(), StateOwner::given_up("stack"));
     }
 }

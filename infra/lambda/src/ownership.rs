@@ -83,10 +83,9 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
     /// deleted, and a claim that stays ends by itself.
     async fn give_up(&self, stack: &str, deadline: Duration) {
         let late = || {
-            Err(PortError::new(
-                "release the claim before the deadline",
-                ErrorKind::TimedOut,
-            ))
+            let error =
+                PortError::new("release the claim before the deadline", ErrorKind::TimedOut);
+            Err(UpdateError::Write(error))
         };
         let released = timeout_at(
             &self.clock,
@@ -258,12 +257,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_stack_is_deleted_whatever_its_state_bucket_says_and_its_claim_ends_by_itself() {
-        use Operation::{Delete, Get};
+        use Operation::{Get, Put};
         let fails = |operation, kind| (operation, Fault::Before(kind));
         let faults = [
             fails(Get, ErrorKind::NotFound),
             fails(Get, ErrorKind::Denied),
-            fails(Delete, ErrorKind::Denied),
+            fails(Put, ErrorKind::Denied),
             (Get, Fault::HangBefore),
         ];
         for (operation, fault) in faults {

@@ -1,10 +1,12 @@
 //! A stack's claim to its state bucket: written when the stack is made, renewed while it lives, and
 //! given up when it is deleted.
 
+use std::convert::Infallible;
+
 use posthaste_core::model::{Claim, LivingOwner, StateOwner, Timestamp};
 use posthaste_core::stored::FormatError;
 use posthaste_core::stored::layout::OWNER;
-use posthaste_ports::{Clock, Object, ObjectStore, PortError};
+use posthaste_ports::{Clock, Object, ObjectStore};
 
 use crate::update::{Edit, UpdateError, update};
 
@@ -46,14 +48,12 @@ impl<S: ObjectStore, C: Clock> Ownership<S, C> {
         )
     }
 
-    /// Gives up the claim of `stack`. That of another stays.
-    pub async fn release(&self, stack: &str) -> Result<(), PortError> {
-        let found = self.state.get(OWNER).await?;
-        let owner = found.and_then(|object| StateOwner::parse(&object.bytes).ok());
-        if owner.is_some_and(|owner| owner.stack == stack) {
-            self.state.delete(OWNER).await?;
-        }
-        Ok(())
+    /// Gives up the claim of `stack`. That of another stays, also where it is made meanwhile: so the
+    /// claim is written, as one that has ended, and not deleted, since a delete has no condition.
+    pub async fn release(&self, stack: &str) -> Result<(), UpdateError<Infallible>> {
+        update(&self.state, OWNER, |found| Ok(released(found, stack)))
+            .await
+            .map(drop)
     }
 }
 
@@ -80,14 +80,27 @@ fn claimed(
     })
 }
 
+fn released(found: Option<Object>, stack: &str) -> Edit<()> {
+    let owner = found.and_then(|object| StateOwner::parse(&object.bytes).ok());
+    match owner {
+        Some(owner) if owner.stack == stack && owner.seen_at != Timestamp::EPOCH => {
+            Edit::Write(StateOwner::given_up(stack).render(), ())
+        }
+        _ => Edit::Keep(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
+    use futures_util::FutureExt;
     use posthaste_ports::PutCondition;
     use posthaste_testkit::ManualClock;
+    use posthaste_testkit::faulty::{Faulty, Plan};
     use posthaste_testkit::memory::MemoryStore;
+    use posthaste_testkit::recorded::Operation;
 
     use super::*;
 
@@ -120,9 +133,29 @@ mod tests {
         ownership.release("second").await.unwrap();
         assert_eq!(owner(&store).await.as_deref(), Some("first"));
         ownership.release("first").await.unwrap();
-        assert_eq!(owner(&store).await, None);
+        let given_up = StateOwner::given_up("first").render();
+        assert_eq!(store.get(OWNER).await.unwrap().unwrap().bytes, given_up);
         ownership.release("first").await.unwrap();
         ownership.claim("second").await.unwrap();
+        assert_eq!(owner(&store).await.as_deref(), Some("second"));
+    }
+
+    /// The first stood still for ten minutes. Another one takes the state between a look at the claim
+    /// and its end.
+    #[tokio::test]
+    async fn claim_that_is_made_while_another_is_given_up_stays() {
+        let (store, clock, ownership) = world();
+        ownership.claim("first").await.unwrap();
+        clock.advance(Duration::from_mins(10));
+        let plan = Plan::by(move |effect| {
+            if effect.operation == Operation::Put {
+                let claimed = ownership.claim("second").now_or_never();
+                claimed.expect("memory is quick").unwrap();
+            }
+            None
+        });
+        let releasing = Ownership::new(Faulty::new(store.clone(), "state", &plan), clock);
+        releasing.release("first").await.unwrap();
         assert_eq!(owner(&store).await.as_deref(), Some("second"));
     }
 

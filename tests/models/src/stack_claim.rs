@@ -53,9 +53,8 @@ pub enum Variant {
     Code,
     /// The claim is put without a condition.
     PutWithoutMatch,
-    /// A claim is given up by a write on condition that it still is the stack's own. The code
-    /// deletes it after a look at whose it is, and a delete has no condition.
-    ReleasesUnderCondition,
+    /// A claim that is given up is deleted after a look at whose it is: a delete has no condition.
+    ReleasesByDelete,
 }
 
 /// The model.
@@ -168,8 +167,8 @@ impl StackClaim {
             Phase::Looks { .. } | Phase::LooksBack => Some(Call::Get(Key::Owner)),
             Phase::Claims { condition, .. } => Some(Call::put(Key::Owner, condition)),
             Phase::GivesUp { condition } => Some(match self.variant {
-                Variant::ReleasesUnderCondition => Call::put(Key::Owner, condition),
-                _ => Call::Delete(Key::Owner),
+                Variant::ReleasesByDelete => Call::Delete(Key::Owner),
+                _ => Call::put(Key::Owner, condition),
             }),
         }
     }
@@ -214,16 +213,20 @@ impl StackClaim {
                 }
             }
             Phase::GivesUp { condition } => {
-                if self.variant == Variant::ReleasesUnderCondition {
+                if self.variant == Variant::ReleasesByDelete {
+                    state.owner.delete(fate);
+                    Phase::Gone
+                } else {
                     let given_up = Owner {
                         stack,
                         seen_at: None,
                     };
-                    state.owner.put(given_up, condition, fate);
-                } else {
-                    state.owner.delete(fate);
+                    match state.owner.put(given_up, condition, fate) {
+                        // Another process of the stack has renewed it, or another stack took it.
+                        Written::Refused => Phase::LooksBack,
+                        Written::As(_) | Written::Unknown => Phase::Gone,
+                    }
                 }
-                Phase::Gone
             }
             Phase::LooksBack => Phase::Gone,
             other => other,

@@ -11,7 +11,7 @@ use super::{STATE_OWNER_LIVES, STATE_OWNER_RENEWED, Timestamp};
 pub struct StateOwner {
     /// The stack's id, an ARN.
     pub stack: String,
-    /// The time at which it last said so.
+    /// The time at which it last said so; the epoch if it has given the state up.
     pub seen_at: Timestamp,
 }
 
@@ -34,6 +34,14 @@ pub enum Claim {
 pub struct LivingOwner(pub StateOwner);
 
 impl StateOwner {
+    /// The claim of `stack` once it is given up: nobody was ever seen, so that it holds for no time.
+    pub fn given_up(stack: &str) -> Self {
+        Self {
+            stack: stack.to_owned(),
+            seen_at: Timestamp::EPOCH,
+        }
+    }
+
     /// Whether `stack` may work on a state with this owner. A clock that is wrong by a while counts
     /// as one that is right: an owner seen in the near future lives.
     pub fn claim(owner: Option<&Self>, stack: &str, now: Timestamp) -> Result<Claim, LivingOwner> {
