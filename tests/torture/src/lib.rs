@@ -9,6 +9,7 @@ mod machine;
 mod moods;
 mod report;
 mod run;
+mod swallower;
 mod trouble;
 mod waiting;
 

@@ -21,6 +21,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::moods::HOST;
+use crate::swallower::SWALLOWS;
 use crate::trouble::Trouble;
 
 /// The topic of all events.
@@ -127,6 +128,12 @@ impl Machine {
             Trouble::ClockForward => self.move_clock(90),
             Trouble::ClockBack => self.move_clock(-5),
             Trouble::LyingNames => self.lie(seed, while_it_lasts),
+            Trouble::SwallowedPackets => {
+                self.mislead(
+                    NameAnswer::Addresses(vec![address(SWALLOWS)]),
+                    while_it_lasts,
+                );
+            }
             Trouble::FewDescriptors => {
                 let open = fs::read_dir(format!("/proc/{}/fd", self.server().pid()));
                 let open = open.expect("the process runs").count();
@@ -248,15 +255,18 @@ impl Machine {
     }
 
     fn lie(&self, seed: &mut Seed, length: Duration) {
-        let nobody: IpAddr = NOBODY.parse().expect("an address");
         let lies = [
             NameAnswer::NoSuchName,
             NameAnswer::Failure,
             NameAnswer::Silence,
-            NameAnswer::Addresses(vec![nobody]),
+            NameAnswer::Addresses(vec![address(NOBODY)]),
         ];
-        self.names
-            .answer(HOST, lies[seed.below(lies.len())].clone());
+        self.mislead(lies[seed.below(lies.len())].clone(), length);
+    }
+
+    /// Answers the name of receivers like this for a while.
+    fn mislead(&self, answer: NameAnswer, length: Duration) {
+        self.names.answer(HOST, answer);
         rest(length);
         self.names.resolve(HOST, &["127.0.0.1"]);
     }
@@ -289,6 +299,10 @@ fn is_traced(pid: u32) -> bool {
         .lines()
         .find_map(|line| line.strip_prefix("TracerPid:"));
     line.is_some_and(|tracer| tracer.trim() != "0")
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
 }
 
 /// Ends a tracer, which leaves its process alone then.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::crowd::is_whole;
 use crate::ledger::{Arrival, Ledger, hash, is_refused, number};
+use crate::swallower::Swallower;
 
 /// The time that subscriptions give an answer: longer than a busy machine takes for one.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -72,6 +73,7 @@ const MOODS: [Mood; 14] = [
 /// The receivers of all subscriptions.
 pub(crate) struct Receivers {
     endpoint: Endpoint,
+    _swallower: Swallower,
     moods: Arc<[AtomicU8; SUBSCRIPTIONS.len()]>,
 }
 
@@ -91,7 +93,13 @@ impl Receivers {
             let mood = MOODS[usize::from(shared[at].load(Ordering::Relaxed))];
             receive(&ledger, SUBSCRIPTIONS[at].0, mood, request)
         });
-        Self { endpoint, moods }
+        let url = endpoint.url("");
+        let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
+        Self {
+            _swallower: Swallower::on(port.expect("a URL with a port")),
+            endpoint,
+            moods,
+        }
     }
 
     /// The settings of the topic with all subscriptions.

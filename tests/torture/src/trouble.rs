@@ -26,6 +26,8 @@ pub enum Trouble {
     /// The name server says that there is no such name, fails, is silent, or names a place where
     /// nobody listens.
     LyingNames,
+    /// The name of receivers leads to a host that swallows packets: nobody accepts or refuses.
+    SwallowedPackets,
     /// The process may open hardly more files and connections than it has.
     FewDescriptors,
     /// The process gets hardly more memory than it has.
@@ -36,7 +38,7 @@ pub enum Trouble {
 
 impl Trouble {
     /// All kinds that need nothing but this machine.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Kill,
         Self::Freeze,
         Self::Restart,
@@ -47,6 +49,7 @@ impl Trouble {
         Self::ClockForward,
         Self::ClockBack,
         Self::LyingNames,
+        Self::SwallowedPackets,
         Self::FewDescriptors,
         Self::LittleMemory,
     ];
@@ -66,6 +69,7 @@ impl Trouble {
             | Self::SlowSync
             | Self::ClockBack
             | Self::LyingNames
+            | Self::SwallowedPackets
             | Self::FewDescriptors
             | Self::OtherRelease => false,
         }
@@ -90,6 +94,7 @@ impl fmt::Display for Trouble {
             Self::ClockForward => "clock 90 s forward",
             Self::ClockBack => "clock 5 s back",
             Self::LyingNames => "name server lies",
+            Self::SwallowedPackets => "packets are swallowed",
             Self::FewDescriptors => "descriptors run out",
             Self::LittleMemory => "memory runs out",
             Self::OtherRelease => "former release and back",
