@@ -60,6 +60,10 @@ torture *args: programs
     tests/counts/strace
     POSTHASTE_BIN={{ program }} {{ target }}/debug/posthaste-tests-torture --clock "$(tests/torture/faketime)" "$@"
 
+# The functions on the emulator, killed and frozen in the middle of their work: `--minutes 60 --seed 7`
+torture-functions *args: programs
+    POSTHASTE_BIN={{ program }} tests/aws/deployed/run torture "$@"
+
 # Random histories with one checker, for as long as asked: --minutes 10 --from 1, or one: --seed 42 --shrink
 campaign *args: programs
     {{ target }}/debug/posthaste-simulation-campaign "$@"

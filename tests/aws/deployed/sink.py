@@ -30,9 +30,8 @@ class Sink:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
-                status = sink.next_status(self.path)
                 # Before the answer: whoever has it may ask at once what was received.
-                sink.requests[self.path].put(Received(self.path, dict(self.headers), body))
+                status = sink.answered(Received(self.path, dict(self.headers), body))
                 if held := sink.held.get(self.path):
                     held.wait(PATIENCE_SECS)
                 self.send_response(status)
@@ -67,6 +66,12 @@ class Sink:
     def release(self, path):
         """Answers the requests to a path that wait, and all others at once again."""
         self.held.pop(path).set()
+
+    def answered(self, received):
+        """Remembers a request, and answers its status."""
+        status = self.next_status(received.path)
+        self.requests[received.path].put(received)
+        return status
 
     def next_status(self, path):
         try:
