@@ -24,7 +24,7 @@ const TIMES_LONGER: usize = 8;
 
 /// The growth of time above which a shape is told, and the time below which it is not looked at.
 const TIMES_SLOWER: u32 = 24;
-const TIME_MIN: Duration = Duration::from_millis(20);
+const TIME_MIN: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -102,8 +102,8 @@ fn tell(failure: &Failure, target: &Target) -> usize {
     1
 }
 
-/// Tells which long inputs take far more than their share of time. Another process may be what they
-/// wait for, so this is looked at by hand, and no test.
+/// Tells which long inputs take far more than their share of time. That is looked at by hand, and is
+/// no test.
 fn grow(chosen: &[&'static Target], seed: u64, length: Duration) -> ExitCode {
     let end = Instant::now() + length;
     let mut draw = Draw::new(seed);
@@ -127,8 +127,17 @@ fn grow(chosen: &[&'static Target], seed: u64, length: Duration) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Time of the processor that a target takes for an input.
 fn time(target: &Target, input: &[u8]) -> Duration {
-    let began = Instant::now();
+    let began = processor_time();
     takes(target, input);
-    began.elapsed()
+    processor_time().saturating_sub(began)
+}
+
+/// Time that this thread had a processor, as Linux counts it.
+/// <https://docs.kernel.org/scheduler/sched-stats.html>
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|text| text.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or_default())
 }

@@ -8,6 +8,7 @@ mod requests;
 mod settings;
 mod stored;
 mod texts;
+mod wire;
 mod world;
 
 use crate::target::Target;
@@ -22,6 +23,7 @@ pub const ROOMS: &[(&str, &[Target])] = &[
     ("log", log::TARGETS),
     ("requests", requests::TARGETS),
     ("commands", commands::TARGETS),
+    ("wire", wire::TARGETS),
 ];
 
 /// Every target.

@@ -13,6 +13,7 @@ const INPUTS: usize = 1_500;
 /// The seed that is asked for, or another one each time.
 #[expect(
     clippy::disallowed_methods,
+    clippy::print_stdout,
     reason = "every run tries others, and says which"
 )]
 fn seed() -> u64 {
@@ -63,6 +64,7 @@ rooms! {
     log_holds_whatever_its_files_are: "log";
     requests_hold_whatever_they_are: "requests";
     commands_hold_whatever_they_are: "commands";
+    answers_on_the_wire_hold_whatever_they_are: "wire";
 }
 
 #[test]

@@ -179,7 +179,12 @@ fn sent(text: &Bytes, schema: Schema) {
         assert!(!binary.body.is_empty());
     }
     let secret = SigningSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
-    let signed = header(&[secret], &webhook_id_of("key"), NOW, &[text.clone()]);
+    let signed = header(
+        &[secret],
+        &webhook_id_of("key"),
+        NOW,
+        std::slice::from_ref(text),
+    );
     assert!(HeaderValue::try_from(signed).is_ok());
 }
 
