@@ -1,7 +1,7 @@
 //! Chance that a seed repeats.
 
-/// A source of numbers. `SplitMix64` <https://prng.di.unimi.it/splitmix64.c>: enough to be somewhere
-/// else with every seed.
+/// A source of numbers. `SplitMix64` <https://prng.di.unimi.it/splitmix64.c>: enough to be
+/// somewhere else with every seed.
 #[derive(Debug, Clone)]
 pub struct Draw(u64);
 

@@ -1,4 +1,5 @@
-//! Gives every target inputs for so many minutes, or looks at what long ones cost.
+//! Gives every target inputs for so many minutes, shows what comes of known ones, or looks at what
+//! long ones cost.
 
 #![expect(
     clippy::print_stdout,
@@ -41,10 +42,25 @@ fn main() -> ExitCode {
         .filter(|target| text("--target").is_none_or(|name| target.name.contains(name)))
         .collect();
     println!("{} targets, --seed {seed}", chosen.len());
+    if arguments.iter().any(|it| it == "--known") {
+        return show(&chosen);
+    }
     if arguments.iter().any(|it| it == "--growth") {
         return grow(&chosen, seed, length);
     }
     play(&chosen, seed, length)
+}
+
+/// Shows what comes of known inputs: they should reach beyond the first checks.
+fn show(chosen: &[&'static Target]) -> ExitCode {
+    for target in chosen {
+        for input in target.known() {
+            let start: String = String::from_utf8_lossy(&input).chars().take(60).collect();
+            let word: String = (target.check)(&input).chars().take(160).collect();
+            println!("{}: {start:?}: {word}", target.name);
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 /// Gives each target a turn, again and again.
@@ -102,8 +118,8 @@ fn tell(failure: &Failure, target: &Target) -> usize {
     1
 }
 
-/// Tells which long inputs take far more than their share of time. That is looked at by hand, and is
-/// no test.
+/// Tells which long inputs take far more than their share of time. That is looked at by hand, and
+/// is no test.
 fn grow(chosen: &[&'static Target], seed: u64, length: Duration) -> ExitCode {
     let end = Instant::now() + length;
     let mut draw = Draw::new(seed);

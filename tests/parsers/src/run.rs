@@ -16,6 +16,9 @@ const POOL_MAX: usize = 3_000;
 /// Most bytes of an input that is kept: longer ones mostly repeat themselves.
 const POOL_BYTES_MAX: usize = 8 * 1024;
 
+/// Most characters of a text that a word quotes.
+const QUOTED_CHARACTERS_MAX: usize = 40;
+
 /// Most tries to shorten an input that failed.
 const SHRINK_TRIES_MAX: usize = 20_000;
 
@@ -131,16 +134,20 @@ pub(crate) fn checked(target: &Target, input: &[u8]) -> Result<String, String> {
     })
 }
 
-/// A word without its numbers and the values that it quotes, which are other ones each time.
+/// A word without its numbers, and with the beginnings alone of the texts that it quotes: the rest
+/// is another one each time.
 fn shape(word: &str) -> String {
     let mut shape = String::with_capacity(word.len());
-    let mut is_quoted = false;
+    let mut quoted = None;
     let mut last = ' ';
     for character in word.chars() {
-        let is_quote = character == '"' && last != '\\';
-        is_quoted ^= is_quote;
+        if character == '"' && last != '\\' {
+            quoted = quoted.is_none().then_some(0);
+        }
         last = character;
-        if !is_quoted && !is_quote && !character.is_ascii_digit() {
+        let is_shown = quoted.is_none_or(|characters| characters < QUOTED_CHARACTERS_MAX);
+        quoted = quoted.map(|characters| characters + 1);
+        if is_shown && !character.is_ascii_digit() {
             shape.push(character);
         }
     }

@@ -1,5 +1,5 @@
-//! Objects and messages that posthaste wrote, maybe another release of it, and that a disk or a user
-//! may have changed.
+//! Objects and messages that posthaste wrote, maybe another release of it, and that a disk or a
+//! user may have changed.
 
 use posthaste_core::api::AuditEntry;
 use posthaste_core::attempt::{RateState, SlotState};
