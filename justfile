@@ -68,6 +68,10 @@ torture-functions *args: programs
 campaign *args: programs
     {{ target }}/debug/posthaste-simulation-campaign "$@"
 
+# Bytes from outside into every reader of them: --minutes 30 --seed 1, --target NAME, or long ones with --growth
+fuzz *args: programs
+    {{ target }}/debug/posthaste-tests-parsers "$@"
+
 # The last release, built from its commit, beside this one on the emulator, there and back
 former: programs
     POSTHASTE_BIN={{ program }} tests/former/run

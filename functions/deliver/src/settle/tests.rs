@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_core::attempt::{DeadLetterReason, Outcome};
+use posthaste_core::lane::Lane;
 use posthaste_core::model::{LastAttempt, LetterPlace, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::resolved_message::parse_resolved;
@@ -144,6 +145,45 @@ async fn a_delivered_message_is_settled_though_the_queue_does_not_take_it() {
     assert!(!is_failed(&world, json!({}), &[EntryVerdict::Delivered]).await);
     // It is delivered again: at least once.
     assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
+}
+
+/// A subscription that is deleted when it is idle is in use as long as something is sent to it.
+#[tokio::test]
+async fn attempt_notes_the_activity_of_an_idle_subscription() {
+    let noted = async |settings: Value| {
+        let world = World::new();
+        let invocation = invocation(&world, 1, settings).await;
+        let attempts = vec![attempted(&invocation, &[EntryVerdict::Delivered])];
+        settle(&settler(&world), &invocation, attempts).await;
+        let delivery = &invocation.jobs[0].delivery;
+        let key = layout::subscription_activity(&delivery.topic, &delivery.subscription);
+        world.state.get(&key).await.unwrap().is_some()
+    };
+    assert!(noted(json!({ "autoDeleteOnIdle": "P1D" })).await);
+    assert!(!noted(json!({})).await);
+}
+
+/// What drains is measured by the messages that were tried, in the quick lane alone.
+#[tokio::test]
+async fn tried_message_of_the_quick_lane_counts_as_drained() {
+    let check = async |lane: Lane, verdict: EntryVerdict, expected: usize| {
+        let world = World::new();
+        let mut invocation = invocation(&world, 1, json!({})).await;
+        invocation.lane = lane;
+        let settler = settler(&world);
+        let attempts = vec![attempted(&invocation, &[verdict])];
+        settle(&settler, &invocation, attempts).await;
+        let meter = DrainMeter::default();
+        for _ in 0..expected {
+            meter.settled_of(&invocation.jobs[0].delivery);
+        }
+        let drained = format!("{:?}", settler.ender.drain);
+        assert_eq!(drained, format!("{meter:?}"), "{lane:?}, {verdict:?}");
+    };
+    check(Lane::Quick, EntryVerdict::Delivered, 1).await;
+    check(Lane::Quick, retry(START), 1).await;
+    check(Lane::Quick, EntryVerdict::NotStarted, 0).await;
+    check(Lane::Slow, EntryVerdict::Delivered, 0).await;
 }
 
 /// A message with an event made of each letter of an object, and the places of those that settling

@@ -210,6 +210,7 @@ impl Sorted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     fn record(id: &str) -> Value {
@@ -344,6 +345,51 @@ mod tests {
                 serde_json::from_str::<QueueOrSchedule>(event).is_err(),
                 "{event}"
             );
+        }
+    }
+
+    /// The documented event, with text in the place of a part of it.
+    fn damaged() -> impl Strategy<Value = String> {
+        const EVENT: &str = include_str!("fixtures/sqs-event.json");
+        const WORDS: [&str; 10] = [
+            "",
+            "\"",
+            "null",
+            "{}",
+            "[]",
+            "-1",
+            "1e400",
+            "18446744073709551616",
+            "\\ud800",
+            "\"a\":",
+        ];
+        let places = EVENT.char_indices().map(|(at, _)| at).collect::<Vec<_>>();
+        let place = prop::sample::select(places);
+        (place.clone(), place, prop::sample::select(WORDS.to_vec())).prop_map(
+            |(one, other, word)| {
+                let (start, end) = (one.min(other), one.max(other).min(one.min(other) + 40));
+                let end = (end..)
+                    .find(|at| EVENT.is_char_boundary(*at))
+                    .unwrap_or(EVENT.len());
+                [&EVENT[..start], word, &EVENT[end..]].concat()
+            },
+        )
+    }
+
+    proptest! {
+        /// Whatever Lambda hands over, each record is understood or refused, and none is forgotten:
+        /// a message that is not reported is deleted.
+        #[test]
+        fn every_record_of_a_damaged_event_is_reported(text in damaged()) {
+            let Ok(event) = serde_json::from_str::<SqsEvent>(&text) else {
+                return Ok(());
+            };
+            if let Ok(Sorted { batch, ids }) = event.sort() {
+                prop_assert_eq!(ids.all.len(), event.records.len());
+                prop_assert_eq!(batch.messages.len() + ids.refused.len(), ids.all.len());
+                let known: HashSet<_> = ids.all.iter().map(|id| &*id.0).collect();
+                event.first_received_at(&known);
+            }
         }
     }
 }

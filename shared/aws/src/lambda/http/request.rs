@@ -182,6 +182,7 @@ fn body(body: String, is_base64_encoded: bool) -> Result<Body, RequestError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn check(path: &str, query: &str, expected: &str) {
         let target = target(path, query).unwrap();
@@ -254,6 +255,33 @@ mod tests {
                 Err(RequestError::Header),
                 "{name}: {value}"
             );
+        }
+    }
+
+    proptest! {
+        /// A path is that of its request, and is not decoded on the way.
+        #[test]
+        fn any_path_and_query_are_a_target_or_refused(path in "\\PC{0,30}", query in ".{0,30}") {
+            let path = format!("/{path}");
+            let path = undecoded(&path);
+            let target = target(&path, &query).unwrap();
+            prop_assert_eq!(target.path(), encoded(&path, b"/"));
+            prop_assert_eq!(target.query().unwrap_or_default(), encoded(&query, b"/?"));
+        }
+
+        #[test]
+        fn any_headers_and_body_are_a_request_or_refused(
+            sent in prop::collection::btree_map(".{0,12}", ".{0,20}", 0..4),
+            cookies in prop::collection::vec(".{0,20}", 0..3),
+            text in ".{0,40}",
+            is_base64_encoded: bool,
+        ) {
+            let count = sent.len();
+            if let Ok(headers) = headers(sent, &cookies) {
+                prop_assert!(headers.len() <= count + 1);
+            }
+            let refused = body(text.clone(), is_base64_encoded).is_err();
+            prop_assert_eq!(refused, is_base64_encoded && BASE64_STANDARD.decode(text).is_err());
         }
     }
 }
