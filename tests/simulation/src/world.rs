@@ -109,14 +109,13 @@ impl World {
 
     /// A world over what another process left in a data folder. It goes on at this time.
     pub fn over(folder: TempDir, now: Timestamp) -> Self {
+        Self::over_with(folder, now, &Faults::none())
+    }
+
+    /// The same with faults.
+    pub fn over_with(folder: TempDir, now: Timestamp, faults: &Faults) -> Self {
         let (settings, options) = (DeliverSettings::default(), LocalOptions::default());
-        Self::wired_over(
-            (folder, now),
-            &Faults::none(),
-            Duration::ZERO,
-            settings,
-            options,
-        )
+        Self::wired_over((folder, now), faults, Duration::ZERO, settings, options)
     }
 
     /// Bytes of the file in which queues and state are.
