@@ -19,11 +19,8 @@ use scenario::{Recovery, Replay, Scenario, ThreeEnds};
 /// Draws the pairs of a run again: the number that it printed.
 const SEED_VARIABLE: &str = "POSTHASTE_SEED";
 
-/// Tries one of so many pairs, in their order, in place of those that are drawn: 1 for all.
-const ONE_IN_VARIABLE: &str = "POSTHASTE_PAIRS_ONE_IN";
-
-/// Pairs of one scenario that are drawn.
-const DRAWN: usize = 40;
+/// The number of pairs to draw of each scenario, or `all` to try every one.
+const PAIRS_VARIABLE: &str = "POSTHASTE_PAIRS";
 
 /// Draws for one pair at most: the second fault of a draw may be behind the end of its run.
 const DRAWS_PER_PAIR: usize = 4;
@@ -50,6 +47,8 @@ fn seconds() -> [Fault; 4] {
 /// The tries of one scenario.
 struct Tries {
     prepared: Prepared,
+    /// Effects of the run in which nothing fails.
+    effects: u64,
     pairs: usize,
     mistakes: Vec<String>,
 }
@@ -58,6 +57,7 @@ impl Tries {
     fn of<S: Scenario>() -> Self {
         Self {
             prepared: Prepared::of::<S>(),
+            effects: 0,
             pairs: 0,
             mistakes: Vec::new(),
         }
@@ -75,14 +75,15 @@ impl Tries {
         let has_both = played.faults == faults.len() as u64;
         self.pairs += usize::from(has_both && faults.len() > 1);
         if !played.mistakes.is_empty() {
-            let mistakes = played.mistakes.join("; ");
-            self.mistakes.push(format!("{faults:?}: {mistakes}"));
+            let [failed, mistakes] = [played.failed, played.mistakes].map(|it| it.join("; "));
+            self.mistakes
+                .push(format!("{faults:?}: {failed}: {mistakes}"));
         }
         (played.effects, has_both)
     }
 
-    /// Draws pairs by a seed.
-    fn draw<S: Scenario>(&mut self, seed: u64) {
+    /// Draws so many pairs by a seed.
+    fn draw<S: Scenario>(&mut self, seed: u64, pairs: usize) {
         let chance = SeededEntropy::new(seed);
         let below = |end: u64| {
             let mut bytes = [0; 8];
@@ -90,8 +91,9 @@ impl Tries {
             u64::from_le_bytes(bytes) % end.max(1)
         };
         let (effects, _) = self.play::<S>(&[]);
-        for _ in 0..DRAWN * DRAWS_PER_PAIR {
-            if self.pairs == DRAWN {
+        self.effects = effects;
+        for _ in 0..pairs * DRAWS_PER_PAIR {
+            if self.pairs == pairs {
                 return;
             }
             let first = below(effects);
@@ -104,20 +106,17 @@ impl Tries {
         }
     }
 
-    /// Plays one of so many pairs of all.
-    fn play_all<S: Scenario>(&mut self, one_in: u64) {
+    /// Plays every pair.
+    fn play_all<S: Scenario>(&mut self) {
         let (effects, _) = self.play::<S>(&[]);
-        let mut number = 0;
+        self.effects = effects;
         for fault in firsts() {
             for at in 0..effects {
                 let first = (at, fault.clone());
                 let (end, _) = self.play::<S>(std::slice::from_ref(&first));
                 for then in at + 1..end {
                     for second in seconds() {
-                        number += 1;
-                        if number % one_in == 0 {
-                            self.play::<S>(&[first.clone(), (then, second)]);
-                        }
+                        self.play::<S>(&[first.clone(), (then, second)]);
                     }
                 }
             }
@@ -130,22 +129,28 @@ impl Tries {
     reason = "it says what it tried, and how to try it again"
 )]
 fn try_pairs<S: Scenario>() {
-    let asked = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let asked = |name| std::env::var(name).ok();
+    let number = |name| asked(name)?.parse::<u64>().ok();
     let mut tries = Tries::of::<S>();
-    if let Some(one_in) = asked(ONE_IN_VARIABLE) {
-        tries.play_all::<S>(one_in.max(1));
+    if asked(PAIRS_VARIABLE).as_deref() == Some("all") {
+        tries.play_all::<S>();
     } else {
         let drawn = u64::from(SystemEntropy.uuid().as_fields().0);
-        let seed = asked(SEED_VARIABLE).unwrap_or(drawn);
+        let seed = number(SEED_VARIABLE).unwrap_or(drawn);
         println!("repeat this run with {SEED_VARIABLE}={seed}");
-        tries.draw::<S>(seed);
-        assert_eq!(tries.pairs, DRAWN, "{}", S::NAME);
+        let pairs = number(PAIRS_VARIABLE).and_then(|it| usize::try_from(it).ok());
+        let pairs = pairs.unwrap_or(S::PAIRS);
+        tries.draw::<S>(seed, pairs);
+        assert_eq!(tries.pairs, pairs, "{}", S::NAME);
     }
     let Tries {
-        pairs, mistakes, ..
+        effects,
+        pairs,
+        mistakes,
+        ..
     } = tries;
     println!(
-        "{}: {pairs} pairs, {} with mistakes",
+        "{}: {effects} effects, {pairs} pairs, {} with mistakes",
         S::NAME,
         mistakes.len()
     );

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 use posthaste_services::LeftWork;
-use posthaste_simulation::{Faults, World, data_folder};
-use posthaste_testkit::{Fault, Plan};
+use posthaste_simulation::{Faults, Start, World, data_folder};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -32,6 +33,8 @@ pub(crate) struct Played {
     pub(crate) effects: u64,
     /// Faults that happened, the kill included.
     pub(crate) faults: u64,
+    /// The calls that failed, in words.
+    pub(crate) failed: Vec<String>,
     /// What does not hold.
     pub(crate) mistakes: Vec<String>,
 }
@@ -90,9 +93,22 @@ impl Prepared {
 pub(crate) fn play<S: Scenario>(prepared: &Prepared, faults: &[(u64, Fault)]) -> Played {
     let is_kill = |fault: &Fault| matches!(fault, Fault::HangBefore | Fault::HangAfter);
     let is_killed = faults.last().is_some_and(|(_, fault)| is_kill(fault));
+    let failed = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&failed);
     let planned: BTreeMap<_, _> = faults.iter().cloned().collect();
     let mut running = Running {
-        plan: Plan::by(move |effect| planned.get(&effect.number).cloned()),
+        plan: Plan::by(move |effect| {
+            let fault = planned.get(&effect.number)?.clone();
+            let mut failed = noted.lock().expect("no panic");
+            let Effect {
+                number,
+                port,
+                operation,
+                key,
+            } = effect;
+            failed.push(format!("{fault:?} at {number}: {port} {operation:?} {key}"));
+            Some(fault)
+        }),
         killed_by: is_killed.then_some(faults.len() as u64),
         step: 0,
         rested: 0,
@@ -100,14 +116,19 @@ pub(crate) fn play<S: Scenario>(prepared: &Prepared, faults: &[(u64, Fault)]) ->
         mistakes: Vec::new(),
     };
     let (folder, now) = (prepared.copy(), prepared.now);
-    let first = Faults::everywhere(&running.plan);
-    if let Some((folder, now)) = running.live_and_die::<S>(folder, now, &first) {
-        let second = Faults::none();
-        running.live_and_die::<S>(folder, now, &second);
+    let failing = Faults::everywhere(&running.plan);
+    let first = Start {
+        folder,
+        now,
+        seed: 1,
+    };
+    if let Some(second) = running.live_and_die::<S>(first, &failing) {
+        running.live_and_die::<S>(second, &Faults::none());
     }
     Played {
         effects: running.plan.effects(),
         faults: running.plan.faults(),
+        failed: failed.lock().expect("no panic").clone(),
         mistakes: running.mistakes,
     }
 }
@@ -115,14 +136,10 @@ pub(crate) fn play<S: Scenario>(prepared: &Prepared, faults: &[(u64, Fault)]) ->
 impl Running {
     /// One process, from its start to the end of the scenario, or to its kill: then it gives what it
     /// leaves.
-    fn live_and_die<S: Scenario>(
-        &mut self,
-        folder: TempDir,
-        now: Timestamp,
-        faults: &Faults,
-    ) -> Option<(TempDir, Timestamp)> {
+    fn live_and_die<S: Scenario>(&mut self, start: Start, faults: &Faults) -> Option<Start> {
+        let (now, seed) = (start.now, start.seed + 1);
         let process = runtime();
-        let world = process.block_on(async { World::over_with(folder, now, faults) });
+        let world = process.block_on(async { World::over_with(start, faults) });
         let is_whole = process.block_on(self.live::<S>(&world, now));
         if is_whole {
             process.block_on(self.check::<S>(&world));
@@ -131,7 +148,7 @@ impl Running {
         drop(process);
         let now = world.clock.now();
         let folder = runtime().block_on(world.end());
-        (!is_whole).then_some((folder, now))
+        (!is_whole).then_some(Start { folder, now, seed })
     }
 
     /// Makes steps until all has come to rest. False if the process is killed before.

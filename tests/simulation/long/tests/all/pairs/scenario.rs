@@ -16,6 +16,9 @@ use crate::{faults, recovery_faults, replay_faults};
 pub(crate) trait Scenario {
     const NAME: &'static str;
 
+    /// Pairs of faults that `tests/run` draws.
+    const PAIRS: usize;
+
     /// Steps after which everything is at rest, whatever has failed.
     const STEPS_MAX: usize;
 
@@ -60,6 +63,7 @@ pub(crate) struct ThreeEnds;
 
 impl Scenario for ThreeEnds {
     const NAME: &'static str = "three ends";
+    const PAIRS: usize = 100;
     const STEPS_MAX: usize = 28;
 
     async fn begin() -> World {
@@ -101,6 +105,7 @@ pub(crate) struct Recovery;
 
 impl Scenario for Recovery {
     const NAME: &'static str = "recovery";
+    const PAIRS: usize = 50;
     const STEPS_MAX: usize = 120;
 
     async fn begin() -> World {
@@ -120,7 +125,19 @@ impl Scenario for Recovery {
         recovery_faults::working_marks(world).await.is_empty() && world.replaying().await.is_empty()
     }
 
-    async fn mistakes(_: &World, arrived: &BTreeSet<String>) -> Vec<String> {
+    async fn mistakes(world: &World, arrived: &BTreeSet<String>) -> Vec<String> {
+        if std::env::var("DEBUG_PAIR").is_ok() {
+            for key in world.keys("").await {
+                let object = world.local.state().get(&key).await.unwrap().unwrap();
+                println!("STATE {key} {}", String::from_utf8_lossy(&object.bytes));
+            }
+            for (key, bytes) in world.buried().await {
+                println!("LETTERS {key} {}", String::from_utf8_lossy(&bytes));
+            }
+            for (key, bytes) in world.resolved().await {
+                println!("RESOLVED {key} {}", String::from_utf8_lossy(&bytes));
+            }
+        }
         missing(
             arrived,
             (0..recovery_faults::EVENTS).map(|it| it.to_string()),
@@ -133,6 +150,7 @@ pub(crate) struct Replay;
 
 impl Scenario for Replay {
     const NAME: &'static str = "replay";
+    const PAIRS: usize = 50;
     const STEPS_MAX: usize = 40;
 
     async fn begin() -> World {
@@ -142,7 +160,10 @@ impl Scenario for Replay {
     }
 
     async fn step(world: &World, _: usize, left: LeftWork) -> Result<(), WakeError> {
-        replay_faults::step(world, left).await
+        let woken = replay_faults::step(world, left).await;
+        // What arrived resolves its letter.
+        world.bury().await;
+        woken
     }
 
     fn is_taken(_: usize, _: &Request) -> bool {
@@ -155,6 +176,12 @@ impl Scenario for Replay {
 
     async fn mistakes(world: &World, arrived: &BTreeSet<String>) -> Vec<String> {
         let mut mistakes = missing(arrived, replay_faults::IDS.map(str::to_owned));
+        let letters = world.unresolved().await;
+        mistakes.extend(
+            letters
+                .iter()
+                .map(|it| format!("{}: not resolved", id_of(it))),
+        );
         for key in world.keys(layout::REPLAYS).await {
             let object = world.local.state().get(&key).await.expect("a read");
             let record = ReplayRecord::parse(&object.expect("a replay").bytes).expect("a record");
