@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shuttle::future::{block_on, spawn, yield_now};
 
-use crate::Search;
-use crate::search::give_up;
+use crate::search::{Search, give_up};
 use code::PayloadBudget;
 
 pub(crate) const SEARCH: Search = Search::new("functions/deliver/src/payloads/budget.rs", run);

@@ -26,7 +26,7 @@ use posthaste_ports::QueueName;
 use shuttle::future::block_on;
 use shuttle::thread;
 
-use crate::Search;
+use crate::search::Search;
 use code::{Done, Inbox, NewMessage, Work};
 
 pub(crate) const SEARCH: Search = Search::new("shared/local/src/embedded/inbox.rs", run);

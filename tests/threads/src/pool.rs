@@ -12,8 +12,8 @@ use posthaste_core::model::{Link, Timestamp};
 use posthaste_ports::Clock;
 use shuttle::future::{block_on, spawn, yield_now};
 
-use crate::Search;
 use crate::connection::Connection;
+use crate::search::Search;
 use crate::settings::ClientSettings;
 use code::Pool;
 
