@@ -64,6 +64,10 @@ torture *args: programs
 torture-functions *args: programs
     POSTHASTE_BIN={{ program }} tests/aws/deployed/run torture "$@"
 
+# Two faults in one run of a scenario: so many pairs of each, drawn by POSTHASTE_SEED, or `all`, which takes days
+pairs number="1000": programs
+    POSTHASTE_PAIRS={{ number }} {{ nextest }} --profile pairs --success-output immediate -E 'test(/^pairs::/)'
+
 # Random histories with one checker, for as long as asked: --minutes 10 --from 1, or one: --seed 42 --shrink
 campaign *args: programs
     {{ target }}/debug/posthaste-simulation-campaign "$@"

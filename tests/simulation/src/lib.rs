@@ -24,4 +24,4 @@ pub use ports::{Faults, State};
 pub use waiting::Letter;
 pub use wiring::MISSED_BYTES_MAX;
 pub use worker::{VISIBILITY, Worker};
-pub use world::World;
+pub use world::{Start, World};

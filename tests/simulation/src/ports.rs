@@ -50,6 +50,16 @@ impl Faults {
         }
     }
 
+    /// Faults in all parts but the delivery log, whose effects are counted together.
+    pub fn everywhere(plan: &Plan) -> Self {
+        Self {
+            queues: plan.clone(),
+            state: plan.clone(),
+            bucket: plan.clone(),
+            log: Plan::none(),
+        }
+    }
+
     /// Faults in the state bucket.
     pub fn in_state(plan: &Plan) -> Self {
         Self {

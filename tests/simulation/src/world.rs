@@ -27,6 +27,20 @@ use crate::ports::{Bucket, Faults, Log, Queue, State};
 use crate::wiring::{WakeFunction, Wiring};
 use crate::{Api, Chance, ScriptedEndpoint, Worker};
 
+/// The chance of a world that is the first in its folder.
+const SEED: u64 = 7;
+
+/// What a process finds when it starts, and what it draws.
+#[derive(Debug)]
+pub struct Start {
+    /// The data folder, with what another process left.
+    pub folder: TempDir,
+    /// The time.
+    pub now: Timestamp,
+    /// The seed of its ids and of its jitter.
+    pub seed: u64,
+}
+
 /// The functions, wired up.
 pub struct World {
     /// The time.
@@ -109,14 +123,18 @@ impl World {
 
     /// A world over what another process left in a data folder. It goes on at this time.
     pub fn over(folder: TempDir, now: Timestamp) -> Self {
+        let start = Start {
+            folder,
+            now,
+            seed: SEED,
+        };
+        Self::over_with(start, &Faults::none())
+    }
+
+    /// The same with faults. A process that goes on draws other ids than the one before.
+    pub fn over_with(start: Start, faults: &Faults) -> Self {
         let (settings, options) = (DeliverSettings::default(), LocalOptions::default());
-        Self::wired_over(
-            (folder, now),
-            &Faults::none(),
-            Duration::ZERO,
-            settings,
-            options,
-        )
+        Self::wired_over(start, faults, Duration::ZERO, settings, options)
     }
 
     /// Bytes of the file in which queues and state are.
@@ -173,12 +191,16 @@ impl World {
         settings: DeliverSettings,
         options: LocalOptions,
     ) -> Self {
-        let folder = data_folder();
-        Self::wired_over((folder, start()), faults, topic_max_age, settings, options)
+        let first = Start {
+            folder: data_folder(),
+            now: start(),
+            seed: SEED,
+        };
+        Self::wired_over(first, faults, topic_max_age, settings, options)
     }
 
     fn wired_over(
-        (folder, now): (TempDir, Timestamp),
+        Start { folder, now, seed }: Start,
         faults: &Faults,
         topic_max_age: Duration,
         settings: DeliverSettings,
@@ -186,7 +208,7 @@ impl World {
     ) -> Self {
         let (clock, entropy, calls) = (
             ManualClock::new(now),
-            SeededEntropy::new(7),
+            SeededEntropy::new(seed),
             Calls::default(),
         );
         let local = Local::open(folder.path(), options, clock.clone(), entropy.clone())
@@ -205,7 +227,7 @@ impl World {
             endpoint: ScriptedEndpoint::new(clock.clone()),
             drain: DrainMeter::default(),
         };
-        let (links, chance) = (wiring.links(), Chance::new(7));
+        let (links, chance) = (wiring.links(), Chance::new(seed));
         Self {
             worker: wiring.worker(links.clone(), topic_max_age, chance.clone(), settings),
             dead_letters: wiring.dead_letters(QueueName::DeadLetters, topic_max_age),

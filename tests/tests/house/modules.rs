@@ -85,7 +85,9 @@ impl Modules {
                 None
             }
         });
-        for child in children.filter(|child| !is_test(&child.attrs)) {
+        // A file of another crate is read there.
+        let is_own = |child: &&ItemMod| !child.attrs.iter().any(|it| it.path().is_ident("path"));
+        for child in children.filter(|it| !is_test(&it.attrs)).filter(is_own) {
             let name = child.ident.to_string();
             let path = [path, std::slice::from_ref(&name)].concat();
             match &child.content {

@@ -135,13 +135,17 @@ impl World {
 
     /// The same over work that was left in this sense.
     pub async fn wake_over(&self, left: LeftWork) -> WakeReport {
-        let run = self.in_time(Box::pin(self.wake.run_over(left))).await;
-        run.expect("a run of wake")
+        self.try_wake_over(left).await.expect("a run of wake")
     }
 
     /// The same, which may fail.
+    pub async fn try_wake_over(&self, left: LeftWork) -> Result<WakeReport, WakeError> {
+        self.in_time(Box::pin(self.wake.run_over(left))).await
+    }
+
+    /// One run of wake in which time passes whenever it pauses, and which may fail.
     pub async fn try_wake(&self) -> Result<WakeReport, WakeError> {
-        self.in_time(Box::pin(self.wake.run())).await
+        self.try_wake_over(LeftWork::Old).await
     }
 
     /// Lets others do what can be done without time: they have had their turns since a call of a

@@ -16,6 +16,7 @@ mod log_replay;
 mod outage;
 mod outage_of_a_day;
 mod outage_of_days;
+mod pairs;
 mod pressure_notices;
 mod recovery;
 mod recovery_faults;

@@ -7,8 +7,10 @@ use std::time::Duration;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, QueueName};
+use posthaste_services::LeftWork;
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_wake::WakeError;
 use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -22,10 +24,13 @@ const RECOVERED_IN: Duration = Duration::from_mins(45);
 /// Effects of each port at which something fails, spread over all of them.
 const PLACES: u64 = 8;
 
-const EVENTS: usize = 12;
+pub(crate) const EVENTS: usize = 12;
+
+/// The step with which the endpoint is well again.
+pub(crate) const WELL_FROM: usize = 2;
 
 /// A world in which events wait to be written as dead letters of an outage.
-async fn world(faults: &Faults) -> World {
+pub(crate) async fn world(faults: &Faults) -> World {
     let world = World::with(faults);
     world.chance.hold(0.0);
     world
@@ -53,6 +58,35 @@ async fn world(faults: &Faults) -> World {
     world
 }
 
+/// One invocation of each function, and a minute that passes.
+pub(crate) async fn step(world: &World, number: usize, left: LeftWork) -> Result<(), WakeError> {
+    let answer = if number < WELL_FROM {
+        Answer::Failure(SendFailure::Socket)
+    } else {
+        Answer::Status(204)
+    };
+    // Messages that are handed back come again.
+    world.bury().await;
+    world.endpoint.answer([answer]);
+    world.clock.advance(MINUTE);
+    let woken = world.try_wake_over(left).await;
+    world.deliver_all().await;
+    woken.map(drop)
+}
+
+/// The marks of recoveries that have not come to rest.
+pub(crate) async fn working_marks(world: &World) -> Vec<RecoveryMark> {
+    let page = world.local.state().list(layout::RECOVERY, None, 10).await;
+    let mut working = Vec::new();
+    for mark in page.unwrap().objects {
+        let object = world.local.state().get(&mark.key).await.unwrap().unwrap();
+        let mark = RecoveryMark::parse(&object.bytes).unwrap();
+        let rests = mark.is_empty() && mark.job.is_none() || mark.ended_at.is_some();
+        working.extend((!rests).then_some(mark));
+    }
+    working
+}
+
 /// The effects of each port until now.
 fn effects(faults: &Faults) -> [u64; 3] {
     [
@@ -66,31 +100,20 @@ fn effects(faults: &Faults) -> [u64; 3] {
 async fn check(faults: &Faults, label: &str) {
     let world = world(faults).await;
     let (mut arrived, mut passed) = (BTreeSet::new(), Duration::ZERO);
-    let mut step = 0;
+    let mut number = 0;
     while passed < RECOVERED_IN {
-        // Messages that are handed back come again.
-        world.bury().await;
-        if step == 2 {
-            world.endpoint.answer([Answer::Status(204)]);
-        }
-        world.clock.advance(MINUTE);
-        drop(world.try_wake().await);
-        world.deliver_all().await;
-        for request in world.endpoint.take().into_iter().filter(|_| step >= 2) {
+        drop(step(&world, number, LeftWork::Old).await);
+        let requests = world.endpoint.take().into_iter();
+        for request in requests.filter(|_| number >= WELL_FROM) {
             let event: Value = serde_json::from_str(&request.body).unwrap();
             arrived.insert(event["id"].as_str().unwrap().to_owned());
         }
-        (step, passed) = (step + 1, passed + MINUTE);
+        (number, passed) = (number + 1, passed + MINUTE);
     }
     let expected: BTreeSet<_> = (0..EVENTS).map(|number| number.to_string()).collect();
     assert_eq!(arrived, expected, "{label}");
-    let marks = world.local.state().list(layout::RECOVERY, None, 10).await;
-    for mark in marks.unwrap().objects {
-        let object = world.local.state().get(&mark.key).await.unwrap().unwrap();
-        let mark = RecoveryMark::parse(&object.bytes).unwrap();
-        let rests = mark.is_empty() && mark.job.is_none();
-        assert!(rests || mark.ended_at.is_some(), "{label}: {mark:?}");
-    }
+    let working = working_marks(&world).await;
+    assert!(working.is_empty(), "{label}: {working:?}");
 }
 
 #[tokio::test]

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use posthaste_core::api::ReplayState;
 use posthaste_ports::{ErrorKind, QueueName};
+use posthaste_services::LeftWork;
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_wake::WakeError;
 use serde_json::{Value, json};
 
-const IDS: [&str; 12] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
+pub(crate) const IDS: [&str; 12] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
 
 /// A world in which wake's calls fail by this plan, with dead letters in three objects. Only what
 /// happens after `armed` counts: the plans see deliver and deadletter before.
-async fn world(faults: &Faults) -> World {
+pub(crate) async fn world(faults: &Faults) -> World {
     let world = World::with(faults);
     world
         .subscribe(json!({ "deadLetter": { "delay": "PT0S" } }))
@@ -36,17 +38,28 @@ async fn world(faults: &Faults) -> World {
     world
 }
 
+/// Asks for everything again at once, and returns the replay's id.
+pub(crate) async fn ask(world: &World) -> String {
+    world.replay(json!({ "ratePerSecond": 1000 })).await
+}
+
+/// One run of wake, and two minutes after it everything that it sent.
+pub(crate) async fn step(world: &World, left: LeftWork) -> Result<(), WakeError> {
+    world.endpoint.answer([Answer::Status(200)]);
+    let woken = world.try_wake_over(left).await;
+    world.clock.advance(Duration::from_mins(2));
+    world.deliver_all().await;
+    woken.map(drop)
+}
+
 /// Replays everything at this rate until it is done, and checks that every event arrived.
 async fn check(faults: &Faults, label: &str) {
     let world = world(faults).await;
-    let id = world.replay(json!({ "ratePerSecond": 1000 })).await;
-    world.endpoint.answer([Answer::Status(200)]);
+    let id = ask(&world).await;
     let mut arrived = BTreeSet::new();
     for _ in 0..10 {
         // A run that fails is the next one's to make good.
-        drop(world.try_wake().await);
-        world.clock.advance(Duration::from_mins(2));
-        world.deliver_all().await;
+        drop(step(&world, LeftWork::Old).await);
         for request in world.endpoint.take() {
             let event: Value = serde_json::from_str(&request.body).expect("an event");
             arrived.insert(event["id"].as_str().expect("an id").to_owned());

@@ -1,0 +1,44 @@
+//! In place of connections: what the pool asks of them.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::places::Place;
+
+/// A moment in the order in which a pool's connections became idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(pub(crate) u64);
+
+/// A connection that is open until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) address: IpAddr,
+    open: Arc<AtomicUsize>,
+    _place: Place,
+}
+
+impl Connection {
+    pub(crate) fn open(address: IpAddr, open: &Arc<AtomicUsize>, place: Place) -> Self {
+        open.fetch_add(1, Ordering::SeqCst);
+        Self {
+            address,
+            open: Arc::clone(open),
+            _place: place,
+        }
+    }
+
+    #[expect(
+        clippy::unused_self,
+        reason = "a connection of the product looks at itself"
+    )]
+    pub(crate) fn is_usable(&mut self) -> bool {
+        true
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}
