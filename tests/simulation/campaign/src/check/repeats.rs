@@ -6,12 +6,13 @@ use std::time::Duration;
 use crate::check::case::Case;
 use crate::check::excuse::{AGAIN, Excuse};
 use crate::check::rule::{Findings, Rule};
+use crate::endpoint::Seen;
 
 /// An event has one `webhook-id`.
 pub(super) fn has_one_id(case: &Case<'_>, findings: &mut Findings) {
     let is_batched = case.life.settings.batch > 0;
     let ids: BTreeSet<_> = case.seen.iter().map(|it| &it.webhook_id).collect();
-    if ids.len() > 1 && !is_batched && new_requests(case) == 0 {
+    if ids.len() > 1 + new_requests(case) && !is_batched {
         findings.fail(Rule::WebhookId, format!("{case} has several: {ids:?}"));
     }
 }
@@ -41,9 +42,12 @@ pub(super) fn is_not_repeated(case: &Case<'_>, findings: &mut Findings) {
     if let Some((place, first)) = first {
         // A batch and its halves may be answered in the same moment, one after the other.
         let later = case.seen.iter().skip(place + 1);
-        let again: Vec<_> = later.filter(|it| Some(it.at) >= first.ended_at).collect();
+        // Another request is another delivery, with an id and attempts of its own.
+        let is_same = |it: &&&Seen| new_requests(case) == 0 || it.webhook_id == first.webhook_id;
+        let again = later.filter(|it| Some(it.at) >= first.ended_at);
+        let again: Vec<_> = again.filter(is_same).collect();
         let last = again.iter().map(|it| it.at).max().unwrap_or_default();
-        if again.len() > mishaps_until(last) + new_requests(case) {
+        if again.len() > mishaps_until(last) {
             let text = format!("{case} had arrived by {first:?}, and was sent again: {again:?}");
             findings.fail(Rule::Repeated, text);
         }
