@@ -81,8 +81,20 @@ struct Shared {
     /// The chance of each trick, in thousandths of the calls that it may happen to.
     chances: [u64; TRICKS.len()],
     played: [AtomicU64; TRICKS.len()],
+    plays: Mutex<Vec<Play>>,
     entropy: SeededEntropy,
     is_off: AtomicBool,
+}
+
+/// A trick that was played.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Play {
+    /// The trick, which is not [`Trick::Yield`].
+    pub trick: Trick,
+    /// The label of the decorated port.
+    pub port: &'static str,
+    /// The object's key or the listing's prefix; empty for queues.
+    pub key: String,
 }
 
 impl Mood {
@@ -95,6 +107,7 @@ impl Mood {
         Self(Arc::new(Shared {
             chances,
             played: <[AtomicU64; TRICKS.len()]>::default(),
+            plays: Mutex::default(),
             entropy: SeededEntropy::new(seed),
             is_off: AtomicBool::new(false),
         }))
@@ -108,6 +121,11 @@ impl Mood {
     /// The number of times that a trick was played.
     pub fn played(&self, trick: Trick) -> u64 {
         self.0.played[trick as usize].load(Ordering::Relaxed)
+    }
+
+    /// What was played since the last time.
+    pub fn take_plays(&self) -> Vec<Play> {
+        std::mem::take(&mut self.0.plays.lock())
     }
 
     fn plays(&self, trick: Trick) -> bool {
@@ -132,22 +150,6 @@ impl Mood {
                 Turn(false).await;
             }
         }
-    }
-
-    /// Fails where the other side asks for less.
-    fn throttle(&self) -> Result<(), PortError> {
-        if self.plays(Trick::Throttle) {
-            return Err(played(ErrorKind::Throttled { retry_after: None }));
-        }
-        Ok(())
-    }
-
-    /// An answer, or that it was lost.
-    fn answer<T>(&self, answer: Result<T, PortError>) -> Result<T, PortError> {
-        if self.plays(Trick::LoseAnswer) {
-            return Err(played(ErrorKind::TimedOut));
-        }
-        answer
     }
 }
 
@@ -175,15 +177,17 @@ impl Future for Turn {
 #[derive(Debug, Clone)]
 pub struct Adversary<P> {
     port: P,
+    label: &'static str,
     mood: Mood,
     counts: Arc<Mutex<Option<QueueCounts>>>,
 }
 
 impl<P> Adversary<P> {
-    /// Decorates `port`.
-    pub fn new(port: P, mood: &Mood) -> Self {
+    /// Decorates `port`, which plays are told to be of by its label.
+    pub fn new(port: P, label: &'static str, mood: &Mood) -> Self {
         Self {
             port,
+            label,
             mood: mood.clone(),
             counts: Arc::default(),
         }
@@ -192,6 +196,34 @@ impl<P> Adversary<P> {
     /// The port without its moods.
     pub fn port(&self) -> &P {
         &self.port
+    }
+
+    fn plays(&self, trick: Trick, key: &str) -> bool {
+        let is_played = self.mood.plays(trick);
+        if is_played {
+            self.mood.0.plays.lock().push(Play {
+                trick,
+                port: self.label,
+                key: key.to_owned(),
+            });
+        }
+        is_played
+    }
+
+    /// Fails where the other side asks for less.
+    fn throttle(&self, key: &str) -> Result<(), PortError> {
+        if self.plays(Trick::Throttle, key) {
+            return Err(played(ErrorKind::Throttled { retry_after: None }));
+        }
+        Ok(())
+    }
+
+    /// An answer, or that it was lost.
+    fn answer<T>(&self, key: &str, answer: Result<T, PortError>) -> Result<T, PortError> {
+        if self.plays(Trick::LoseAnswer, key) {
+            return Err(played(ErrorKind::TimedOut));
+        }
+        answer
     }
 }
 
@@ -202,13 +234,13 @@ impl<P: QueueSender> QueueSender for Adversary<P> {
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle("")?;
         let again: Vec<_> = entries
             .iter()
-            .filter(|_| self.mood.plays(Trick::Duplicate))
+            .filter(|_| self.plays(Trick::Duplicate, ""))
             .cloned()
             .collect();
-        let answer = if self.mood.plays(Trick::PartialBatch) {
+        let answer = if self.plays(Trick::PartialBatch, "") {
             let faults: Vec<_> = (0..entries.len())
                 .filter(|_| self.mood.below(2) == 0)
                 .map(|index| EntryFault {
@@ -224,7 +256,7 @@ impl<P: QueueSender> QueueSender for Adversary<P> {
         if !again.is_empty() {
             self.port.send_batch(again).await?;
         }
-        self.mood.answer(answer)
+        self.answer("", answer)
     }
 
     fn sends_whole(&self) -> bool {
@@ -237,14 +269,13 @@ impl<P: QueueSender> QueueSender for Adversary<P> {
         beside: Vec<Successor>,
     ) -> Result<(), PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
-        self.mood
-            .answer(self.port.send_whole(entries, beside).await)
+        self.throttle("")?;
+        self.answer("", self.port.send_whole(entries, beside).await)
     }
 
     async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle("")?;
         self.port.withhold(entries).await
     }
 }
@@ -253,16 +284,16 @@ impl<P: QueueSender> QueueSender for Adversary<P> {
 impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle("")?;
         let mut messages = self.port.receive(request).await?;
-        if self.mood.plays(Trick::Reorder) {
+        if self.plays(Trick::Reorder, "") {
             for place in 1..messages.len() {
                 let other = self.mood.below(place as u64 + 1);
                 messages.swap(place, usize::try_from(other).unwrap());
             }
         }
         for message in &messages {
-            if self.mood.plays(Trick::ReturnEarly) {
+            if self.plays(Trick::ReturnEarly, "") {
                 let shown = self
                     .port
                     .change_visibility(&message.receipt, Duration::ZERO);
@@ -274,11 +305,11 @@ impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
 
     async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
-        if self.mood.plays(Trick::Resurrect) {
+        self.throttle("")?;
+        if self.plays(Trick::Resurrect, "") {
             return Ok(());
         }
-        self.mood.answer(self.port.acknowledge(receipt).await)
+        self.answer("", self.port.acknowledge(receipt).await)
     }
 
     async fn replace(
@@ -287,9 +318,8 @@ impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
-        self.mood
-            .answer(self.port.replace(receipt, successors).await)
+        self.throttle("")?;
+        self.answer("", self.port.replace(receipt, successors).await)
     }
 
     async fn change_visibility(
@@ -298,41 +328,41 @@ impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
         visibility: Duration,
     ) -> Result<(), PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle("")?;
         let changed = self.port.change_visibility(receipt, visibility).await;
-        self.mood.answer(changed)
+        self.answer("", changed)
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle("")?;
         let counts = self.port.counts().await?;
         let before = self.counts.lock().replace(counts);
-        let lags = self.mood.plays(Trick::LagCounts);
+        let lags = self.plays(Trick::LagCounts, "");
         Ok(before.filter(|_| lags).unwrap_or(counts))
     }
 
     async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle("")?;
         self.port.due_by_group().await
     }
 
     async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle("")?;
         self.port.due(groups).await
     }
 
     async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle("")?;
         self.port.waiting(groups).await
     }
 
     async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle("")?;
         self.port.waiting_by_group().await
     }
 }
@@ -345,19 +375,19 @@ impl<P: ObjectStore> ObjectStore for Adversary<P> {
 
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle(key)?;
         self.port.get(key).await
     }
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle(key)?;
         self.port.get_if_changed(key, known).await
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle(key)?;
         self.port.get_range(key, range).await
     }
 
@@ -368,22 +398,22 @@ impl<P: ObjectStore> ObjectStore for Adversary<P> {
         condition: PutCondition,
     ) -> Result<ETag, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle(key)?;
         let is_conditional = condition != PutCondition::Always;
-        if is_conditional && self.mood.plays(Trick::Conflict) {
+        if is_conditional && self.plays(Trick::Conflict, key) {
             return Err(played(ErrorKind::Other));
         }
         let answer = self.port.put(key, bytes, condition).await;
-        if is_conditional && answer.is_ok() && self.mood.plays(Trick::FalseConflict) {
+        if is_conditional && answer.is_ok() && self.plays(Trick::FalseConflict, key) {
             return Err(played(ErrorKind::PreconditionFailed));
         }
-        self.mood.answer(answer)
+        self.answer(key, answer)
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
-        self.mood.answer(self.port.delete(key).await)
+        self.throttle(key)?;
+        self.answer(key, self.port.delete(key).await)
     }
 
     async fn list(
@@ -393,7 +423,7 @@ impl<P: ObjectStore> ObjectStore for Adversary<P> {
         max: usize,
     ) -> Result<ListPage, PortError> {
         self.mood.let_others_run().await;
-        self.mood.throttle()?;
+        self.throttle(prefix)?;
         self.port.list(prefix, after, max).await
     }
 }

@@ -53,7 +53,7 @@ async fn message_that_returns_early_is_received_twice() {
         .unwrap()
         .remove(0)
         .unwrap();
-    let adversary = Adversary::new(queue.clone(), &mood(Trick::ReturnEarly));
+    let adversary = Adversary::new(queue.clone(), "", &mood(Trick::ReturnEarly));
     let first = received(&adversary).await;
     let second = received(&queue).await;
     assert_eq!((first.len(), second.len()), (1, 1));
@@ -69,7 +69,7 @@ async fn settled_message_comes_back_after_its_timeout() {
         .unwrap()
         .remove(0)
         .unwrap();
-    let adversary = Adversary::new(queue.clone(), &mood(Trick::Resurrect));
+    let adversary = Adversary::new(queue.clone(), "", &mood(Trick::Resurrect));
     let first = received(&adversary).await;
     adversary.acknowledge(&first[0].receipt).await.unwrap();
     assert_eq!(received(&queue).await.len(), 0);
@@ -80,7 +80,7 @@ async fn settled_message_comes_back_after_its_timeout() {
 #[tokio::test]
 async fn counts_lag_by_one_look() {
     let queue = MemoryQueue::default();
-    let adversary = Adversary::new(queue.clone(), &mood(Trick::LagCounts));
+    let adversary = Adversary::new(queue.clone(), "", &mood(Trick::LagCounts));
     let visible = async || adversary.counts().await.unwrap().visible;
     assert_eq!(visible().await, 0);
     queue
@@ -115,7 +115,7 @@ async fn each_trick_on_a_conditional_put_does_what_its_name_says() {
 #[tokio::test]
 async fn mood_that_is_switched_off_plays_nothing_and_counts_what_it_played() {
     let mood = mood(Trick::Throttle);
-    let store = Adversary::new(MemoryStore::default(), &mood);
+    let store = Adversary::new(MemoryStore::default(), "", &mood);
     assert!(store.get("k").await.is_err());
     mood.switch(false);
     assert!(store.get("k").await.is_ok());

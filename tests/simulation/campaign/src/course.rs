@@ -206,6 +206,8 @@ pub enum Behaviour {
     Refuses,
     /// With 400 where one of certain events is in the request.
     RefusesSome,
+    /// With 422 where one of certain events is in the request.
+    CannotReadSome,
     /// With 413 where there is more than one event in the request.
     TooLarge,
     /// With 401.
@@ -226,6 +228,8 @@ pub enum Behaviour {
     Flaps,
     /// With 301.
     Moved,
+    /// With 503 for fourteen minutes, then for six as it should, and so on.
+    ComesAndGoes,
 }
 
 /// What an operator does.
@@ -263,13 +267,6 @@ pub enum Action {
     DeleteTopic,
     /// Ends the replays of the topic.
     CancelReplays,
-}
-
-impl Behaviour {
-    /// Whether the endpoint takes every event, though it may take its time.
-    pub fn takes_events(self) -> bool {
-        matches!(self, Self::Well | Self::Slow)
-    }
 }
 
 impl Place {

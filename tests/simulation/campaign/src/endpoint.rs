@@ -28,6 +28,11 @@ const LATE: Duration = Duration::from_secs(20);
 /// The time of a slow connect.
 const CONNECT: Duration = Duration::from_millis(400);
 
+/// The period of an endpoint that comes and goes, and the time in it for which it is away. What is
+/// recovered after five minutes of health meets it away again, more often than not.
+const COMES_EVERY: Duration = Duration::from_mins(20);
+const AWAY: Duration = Duration::from_mins(14);
+
 /// One event in so many is one of those that some endpoints do not take.
 const BAD_EVENTS: u64 = 4;
 
@@ -56,6 +61,8 @@ pub(crate) struct Seen {
     pub(crate) attempt: u32,
     pub(crate) is_replayed: bool,
     pub(crate) end: End,
+    /// Whether its answer asked to be left alone for a while.
+    pub(crate) asks_to_wait: bool,
 }
 
 /// The end of a request.
@@ -150,7 +157,10 @@ impl Endpoints {
             _ => Behaviour::Well,
         };
         let ids = seen.ids.clone();
-        shared.seen.push(seen);
+        shared.seen.push(Seen {
+            asks_to_wait: behaviour == Behaviour::AsksToWait,
+            ..seen
+        });
         let under_way = UnderWay {
             shared: Arc::clone(&self.shared),
             clock: self.clock.clone(),
@@ -195,12 +205,12 @@ impl Endpoints {
             attempt: number("posthaste-attempt"),
             is_replayed: header("posthaste-replayed") == "true",
             end: End::Open,
+            asks_to_wait: false,
         }
     }
 
     fn is_bad(&self, ids: &[String]) -> bool {
-        ids.iter()
-            .any(|id| hash(self.seed, &[id]).is_multiple_of(BAD_EVENTS))
+        ids.iter().any(|id| is_bad(self.seed, id))
     }
 
     /// The answer that comes at once; `None` for one that takes time.
@@ -230,6 +240,12 @@ impl Endpoints {
             Behaviour::Breaks => status(500),
             Behaviour::Refuses => status(400),
             Behaviour::RefusesSome => status(if self.is_bad(ids) { 400 } else { 204 }),
+            Behaviour::CannotReadSome => status(if self.is_bad(ids) { 422 } else { 204 }),
+            Behaviour::ComesAndGoes => status(if is_away(self.clock.monotonic()) {
+                503
+            } else {
+                204
+            }),
             Behaviour::TooLarge => status(if ids.len() > 1 { 413 } else { 204 }),
             Behaviour::Unauthorized => status(401),
             Behaviour::Gone => status(410),
@@ -241,6 +257,16 @@ impl Endpoints {
             Behaviour::Moved => with(301, "location", "https://elsewhere.example.com/"),
         }
     }
+}
+
+/// Whether an event is one of those that some endpoints do not take.
+pub(crate) fn is_bad(seed: u64, id: &str) -> bool {
+    hash(seed, &[id]).is_multiple_of(BAD_EVENTS)
+}
+
+/// Whether an endpoint that comes and goes is away.
+fn is_away(at: Duration) -> bool {
+    at.as_secs() % COMES_EVERY.as_secs() < AWAY.as_secs()
 }
 
 struct Reply {

@@ -282,10 +282,12 @@ fn behaviour(features: &Features, draw: &mut Draw) -> Behaviour {
         Behaviour::Closes,
         Behaviour::Refused,
         Behaviour::Flaps,
+        Behaviour::ComesAndGoes,
     ];
     let refusals = [
         Behaviour::Refuses,
         Behaviour::RefusesSome,
+        Behaviour::CannotReadSome,
         Behaviour::TooLarge,
         Behaviour::Unauthorized,
         Behaviour::Gone,

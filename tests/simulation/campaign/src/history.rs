@@ -1,6 +1,5 @@
 //! What happened in a run, as those outside saw it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
@@ -25,19 +24,56 @@ pub(crate) struct History {
     /// The requests to send events again, in order: when, and to which subscription.
     pub(crate) sent_again: Vec<(Duration, u8)>,
     /// The requests to change subscriptions: the action as the audit trail has it, of which
-    /// subscription, and the status; `None` without an answer.
-    pub(crate) changes: Vec<(&'static str, u8, Option<u16>)>,
-    /// Requests that took dead letters out of the lists.
-    pub(crate) resolved: Vec<(Duration, u8)>,
-    pub(crate) kills: u64,
-    pub(crate) restarts: u64,
-    pub(crate) faults: u64,
-    pub(crate) set_backs: u64,
-    pub(crate) tricks: BTreeMap<Trick, u64>,
+    /// subscription, and whether it was done, by its answer or by what was there then.
+    pub(crate) changes: Vec<(&'static str, u8, bool)>,
+    /// The requests to have what waits tried at once, in order: when, and of which subscription.
+    pub(crate) forced: Vec<(Duration, u8)>,
+    /// The requests to delete dead letters, in order: when, and of which subscription.
+    pub(crate) deleted_letters: Vec<(Duration, u8)>,
+    /// What went wrong, in order.
+    pub(crate) mishaps: Vec<Mishap>,
     /// Requests that ended with a fault of ours, in words.
     pub(crate) refusals: Vec<String>,
     /// What else the trace tells.
     pub(crate) notes: Vec<String>,
+}
+
+/// Something that went wrong, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mishap {
+    pub(crate) at: Duration,
+    pub(crate) cause: Cause,
+    /// The label of the port; empty where it is the process or the clock.
+    pub(crate) port: &'static str,
+    /// The object's key or the listing's prefix, of a store.
+    pub(crate) key: String,
+}
+
+impl Mishap {
+    /// One that is of no port.
+    pub(crate) fn new(at: Duration, cause: Cause) -> Self {
+        Self {
+            at,
+            cause,
+            port: "",
+            key: String::new(),
+        }
+    }
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A process was killed.
+    Killed,
+    /// A process began to end in order, or had its rest cut.
+    Restarted,
+    /// The clock of the machine was set back.
+    SetBack,
+    /// A call did not happen, or its answer was lost.
+    Fault,
+    /// The queue or the store misbehaved.
+    Trick(Trick),
 }
 
 /// A request and its answer.
@@ -55,6 +91,8 @@ pub(crate) struct PublishedEvent {
     pub(crate) window: Window,
     /// The times of day of the request and its answer.
     pub(crate) days: (Timestamp, Timestamp),
+    /// The requests that had it: more than one where its request came again.
+    pub(crate) posts: usize,
     /// The status of the answer; `None` where the producer has gone.
     pub(crate) status: Option<u16>,
     /// The number of its type.
@@ -117,6 +155,12 @@ pub(crate) fn name(of: u8) -> String {
 }
 
 impl History {
+    /// Whether there is a subscription of this number now.
+    pub(crate) fn is_there(&self, of: u8) -> bool {
+        let mut lives = self.lives.iter();
+        lives.any(|life| life.of == of && life.deleted.is_none())
+    }
+
     /// The life that a request was made for.
     pub(crate) fn life_of(&self, seen: &Seen) -> Option<&Life> {
         let is_it = |life: &&Life| life.name() == seen.name && life.number == seen.life;

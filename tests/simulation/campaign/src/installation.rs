@@ -21,7 +21,7 @@ use posthaste_ports::{
     BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_services::LeftWork;
-use posthaste_simulation::{Api, start};
+use posthaste_simulation::start;
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{Adversary, ManualClock, Mood};
 use serde_json::Value;
@@ -30,9 +30,10 @@ use tokio::task::{spawn_blocking, unconstrained, yield_now};
 
 use crate::course::{Place, Setting, Wrong};
 use crate::endpoint::Endpoints;
+use crate::history::{Cause, Mishap};
 use crate::queue::SimulatedQueue;
 use crate::trouble::Trouble;
-use crate::wiring::{Functions, MONITOR_PERIOD, Shared};
+use crate::wiring::{Functions, MONITOR_PERIOD, Shared, label};
 
 /// The topic of all courses.
 pub(crate) const TOPIC: &str = "orders";
@@ -133,7 +134,8 @@ pub(crate) struct Installation {
     /// The times from which the queues are looked at again.
     rests: [(QueueName, Duration); 5],
     /// The processes that were killed.
-    pub(crate) kills: u64,
+    kills: u64,
+    mishaps: Vec<Mishap>,
     flag: Arc<Flag>,
     record_flag: Arc<Flag>,
     notes: Vec<String>,
@@ -173,6 +175,7 @@ impl Installation {
             look_at: Duration::ZERO,
             rests: QUEUES.map(|name| (name, Duration::ZERO)),
             kills: 0,
+            mishaps: Vec::new(),
             flag: Arc::default(),
             record_flag: Arc::default(),
             notes: Vec::new(),
@@ -193,14 +196,57 @@ impl Installation {
         &self.shared
     }
 
-    pub(crate) fn trouble(&self) -> &Trouble {
-        &self.trouble
-    }
-
     /// What went wrong, in words, since the last time.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
-        self.notes.extend(self.trouble.take_notes());
+        self.note_mishaps();
         std::mem::take(&mut self.notes)
+    }
+
+    /// What went wrong, since the last time.
+    pub(crate) fn take_mishaps(&mut self) -> Vec<Mishap> {
+        self.note_mishaps();
+        std::mem::take(&mut self.mishaps)
+    }
+
+    /// Notes what went wrong at this moment.
+    fn note_mishaps(&mut self) {
+        let at = self.monotonic();
+        for fault in self.trouble.take_happened() {
+            let (wrong, operation) = (fault.wrong, fault.operation);
+            let (port, key) = (fault.port, &fault.key);
+            let note = format!("{at:?} {wrong:?}: {operation:?} of {port} {key}");
+            self.notes.push(note);
+            self.mishaps.push(Mishap {
+                at,
+                cause: Cause::Fault,
+                port: fault.port,
+                key: fault.key,
+            });
+        }
+        let plays = self.shared.mood.take_plays();
+        self.mishaps.extend(plays.into_iter().map(|play| Mishap {
+            at,
+            cause: Cause::Trick(play.trick),
+            port: play.port,
+            key: play.key,
+        }));
+    }
+
+    fn note(&mut self, cause: Cause) {
+        self.note_mishaps();
+        self.mishaps.push(Mishap::new(self.monotonic(), cause));
+    }
+
+    /// The clock moves, and what went wrong before is noted with the time before.
+    fn advance(&mut self, length: Duration) {
+        self.note_mishaps();
+        self.shared.clock.advance(length);
+    }
+
+    /// The clock of the machine is set back.
+    pub(crate) fn set_back(&mut self, length: Duration) {
+        self.note(Cause::SetBack);
+        self.shared.clock.set_back(length);
     }
 
     /// A call goes wrong, so many calls from now.
@@ -264,17 +310,19 @@ impl Installation {
     /// The process dies, with what it has under way.
     pub(crate) fn kill(&mut self) {
         self.kills += 1;
+        self.note(Cause::Killed);
         self.shared.queue.kill();
         self.process = None;
     }
 
     /// Time passes in which nothing runs.
     pub(crate) fn pass_without_process(&mut self, length: Duration) {
-        self.shared.clock.advance(length);
+        self.advance(length);
     }
 
     /// The process ends in order, and another one begins.
     pub(crate) fn restart(&mut self) {
+        self.note(Cause::Restarted);
         let process = self.process();
         process.is_ending = true;
         for worker in &process.functions.workers {
@@ -288,6 +336,7 @@ impl Installation {
             self.work();
         }
         // What is not done by then is cut, as after a grace period.
+        self.note(Cause::Restarted);
         self.shared.queue.kill();
         self.process = None;
         self.start();
@@ -329,7 +378,7 @@ impl Installation {
             .chain([minute, end]);
         let later = all.filter(|time| *time > now);
         let next = later.min().unwrap_or(now + Duration::from_millis(1));
-        clock.advance(next.saturating_sub(now));
+        self.advance(next.saturating_sub(now));
     }
 
     fn has_room(&self, name: QueueName) -> bool {
@@ -494,7 +543,11 @@ impl Installation {
     }
 
     fn source(&self, name: QueueName) -> Adversary<SimulatedQueue> {
-        Adversary::new(self.shared.queue.named(name), &self.shared.mood)
+        Adversary::new(
+            self.shared.queue.named(name),
+            label(name),
+            &self.shared.mood,
+        )
     }
 
     fn receive(&mut self, name: QueueName) -> Vec<ReceivedMessage> {
@@ -602,11 +655,9 @@ impl Installation {
         body: &Value,
         gone: u8,
     ) -> Option<(u16, Value)> {
-        let manage = Arc::clone(&self.process().functions.manage);
+        let api = self.process().functions.api();
         let (path, body) = (path.to_owned(), body.clone());
-        self.in_client(gone, async move {
-            Api::over(manage).ask(method, &path, &body).await
-        })
+        self.in_client(gone, async move { api.ask(method, &path, &body).await })
     }
 
     /// Publishes, and answers the status.

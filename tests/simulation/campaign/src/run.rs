@@ -1,63 +1,22 @@
 //! Plays a course, lets everything become well, and has the checker look at the run.
 
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use axum::body::Body;
 use http::Request as HttpRequest;
-use posthaste_core::stored::{ResolvedLetters, layout};
-use posthaste_testkit::Trick;
-use posthaste_testkit::adversary::TRICKS;
 use serde_json::{Value, json};
 
-use crate::check::{Audited, Ends, Letter, Told, faults_of};
-use crate::course::{
-    Action, Behaviour, Course, Place, Publication, Schema, Step, Subscriber, TYPES,
-};
+use crate::check::faults_of;
+use crate::course::{Action, Behaviour, Course, Publication, Schema, Step};
 use crate::history::{History, Life, PublishedEvent, State, Window, name};
-use crate::installation::{Installation, TOPIC};
+use crate::installation::Installation;
+use crate::reading::Reader;
+use crate::request::{content_type, event, path, settings, state_of, version_of};
 
 /// How long all is well at the end, and in which parts the run looks whether nothing waits any
 /// more. What is scheduled is due within a day, and lives for a day.
 const WELL_PARTS: [u64; 12] = [1, 1, 2, 4, 8, 8, 12, 12, 24, 24, 24, 24];
-
-/// The days after which nothing is kept any more but what stays for ever, and changes of settings.
-const DAYS: u32 = 50;
-
-/// What stays: settings, and what is known of links, as objects of a bounded number. What a process says
-/// of refused letters is cleared by monitor, where it runs and letters wait.
-const STAYS: [&str; 16] = [
-    layout::REFUSED,
-    layout::TOPICS,
-    layout::LINKS,
-    layout::RATES,
-    layout::SLOTS,
-    layout::AUDIT,
-    layout::WAKE_LEASE,
-    layout::WAKE_SIGNAL,
-    layout::RECORD_LEASE,
-    layout::PRESSURE_KEY,
-    layout::LANES,
-    "health/",
-    "waiting/",
-    // By the lifecycle of the bucket, on AWS.
-    layout::DRAIN,
-    "console-key.json",
-    "serve-run.json",
-];
-
-/// What a lifecycle rule of the bucket deletes on AWS.
-const BY_LIFECYCLE: [&str; 8] = [
-    layout::CANCELLED,
-    layout::REPLAYS,
-    layout::CLAIMS,
-    layout::REFUSED,
-    layout::PAYLOADS,
-    layout::SCHEDULED_PAYLOADS,
-    layout::IDEMPOTENCY,
-    layout::LATE,
-];
 
 /// Events that are published at the end, and the time in which they have arrived.
 const LAST_EVENTS: usize = 4;
@@ -65,9 +24,6 @@ const LAST_TIME: Duration = Duration::from_mins(10);
 
 /// The time in which the log has everything.
 const LOG_TIME: Duration = Duration::from_mins(1);
-
-/// Events of a run that the log is asked for in any case.
-const SAMPLES: usize = 8;
 
 /// The time in which wake has disabled subscriptions whose endpoints are gone.
 const GONE_TIME: Duration = Duration::from_mins(10);
@@ -227,7 +183,6 @@ impl<'a> Run<'a> {
             Step::Resend { back, of } => self.resend(*back, *of),
             Step::Fault { calls, with } => self.installation.arm(*calls, *with),
             Step::Restart => {
-                self.history.restarts += 1;
                 self.installation.restart();
             }
             Step::Kill(seconds) => {
@@ -237,9 +192,8 @@ impl<'a> Run<'a> {
                 self.installation.start();
             }
             Step::SetBack(seconds) => {
-                self.history.set_backs += 1;
                 let length = Duration::from_secs((*seconds).into());
-                self.installation.shared().clock.set_back(length);
+                self.installation.set_back(length);
             }
         }
     }
@@ -294,6 +248,7 @@ impl<'a> Run<'a> {
                 id,
                 window,
                 days: (now, self.installation.now()),
+                posts: 1,
                 status,
                 kind: publication.kind,
                 not_before,
@@ -342,6 +297,7 @@ impl<'a> Run<'a> {
         for event in &mut self.history.events[request.events] {
             event.window.sure = sure;
             event.days.1 = day;
+            event.posts += 1;
             if status == Some(200) {
                 event.status = status;
             }
@@ -375,6 +331,10 @@ impl<'a> Run<'a> {
                 } else {
                     "rotate-secret"
                 };
+                if what == Action::Force {
+                    let asked = self.installation.monotonic();
+                    self.history.forced.push((asked, of));
+                }
                 let path = format!("{}/{action}", path(of));
                 self.ask("POST", &path, &Value::Null, gone);
             }
@@ -396,7 +356,9 @@ impl<'a> Run<'a> {
                     "delete"
                 };
                 let asked = self.installation.monotonic();
-                self.history.resolved.push((asked, of));
+                if what == Action::DeleteLetters {
+                    self.history.deleted_letters.push((asked, of));
+                }
                 let path = format!("{}/dead-letters/{action}", path(of));
                 self.ask("POST", &path, &json!({}), gone);
             }
@@ -426,9 +388,8 @@ impl<'a> Run<'a> {
         let status = answer.as_ref().map(|it| it.0);
         if status.is_none_or(|status| status >= 400) {
             let at = self.installation.monotonic();
-            self.history
-                .refusals
-                .push(format!("{at:?} {method} {path}: {status:?}"));
+            let refusal = format!("{at:?} {method} {path}: {status:?}");
+            self.history.refusals.push(refusal);
         }
         answer
     }
@@ -449,10 +410,10 @@ impl<'a> Run<'a> {
         let answer = self.ask("PUT", &path(of), &settings, gone);
         let status = answer.as_ref().map(|it| it.0);
         assert!(status != Some(400), "{answer:?}");
-        self.history.changes.push(("subscription.put", of, status));
         let is_done = self.is_done(&path(of), status, |shown| {
             version_of(shown) == Some(version)
         });
+        self.history.changes.push(("subscription.put", of, is_done));
         let window = self.window(asked);
         if is_done {
             self.history.lives.push(Life {
@@ -477,10 +438,10 @@ impl<'a> Run<'a> {
         let settings = self.settings(of, number, moves, version);
         let asked = self.installation.monotonic();
         let status = self.ask("PUT", &path(of), &settings, gone).map(|it| it.0);
-        self.history.changes.push(("subscription.put", of, status));
         let is_done = self.is_done(&path(of), status, |shown| {
             version_of(shown) == Some(version)
         });
+        self.history.changes.push(("subscription.put", of, is_done));
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
             life.moves = moves;
@@ -497,10 +458,10 @@ impl<'a> Run<'a> {
         let status = self
             .ask("DELETE", &path(of), &Value::Null, gone)
             .map(|it| it.0);
+        let is_done = self.is_done(&path(of), status, Value::is_null);
         self.history
             .changes
-            .push(("subscription.delete", of, status));
-        let is_done = self.is_done(&path(of), status, Value::is_null);
+            .push(("subscription.delete", of, is_done));
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
             life.deleted = Some(window);
@@ -517,8 +478,8 @@ impl<'a> Run<'a> {
         let asked = self.installation.monotonic();
         let action = format!("{}/{action}", path(of));
         let status = self.ask("POST", &action, &Value::Null, gone).map(|it| it.0);
-        self.history.changes.push((audited, of, status));
         let is_done = self.is_done(&path(of), status, |shown| state_of(shown) == Some(state));
+        self.history.changes.push((audited, of, is_done));
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
             life.states.push((state, window));
@@ -599,25 +560,20 @@ impl<'a> Run<'a> {
         let mut waits = Vec::new();
         for hours in WELL_PARTS {
             self.installation.pass(Duration::from_hours(hours));
-            waits = self.waits();
+            waits = self.reader().waits();
             if waits.is_empty() {
                 break;
             }
         }
         if waits.is_empty() {
             self.publish_last();
-            waits = self.waits();
+            waits = self.reader().waits();
         }
         self.installation.pass(LOG_TIME);
-        let mut ends = self.ends(waits);
-        ends.left = self.left();
+        let mut ends = self.reader().ends(waits);
+        ends.left = self.reader().left();
         self.history.seen = self.installation.shared().endpoints.seen();
-        self.history.kills = self.installation.kills;
-        self.history.faults = self.installation.trouble().happened();
-        let mood = &self.installation.shared().mood;
-        let played = TRICKS.into_iter().map(|trick| (trick, mood.played(trick)));
-        let played = played.filter(|(trick, times)| *times > 0 && *trick != Trick::Yield);
-        self.history.tricks = played.collect();
+        self.history.mishaps = self.installation.take_mishaps();
         let faults = faults_of(self.course, &self.history, &ends);
         let seen = self.history.seen.iter().map(|it| format!("{it:?}"));
         let told = ends.told.iter().map(|it| format!("{it:?}"));
@@ -626,6 +582,14 @@ impl<'a> Run<'a> {
         trace.extend(self.history.refusals.iter().cloned());
         trace.extend(seen.chain(told).chain(letters));
         Outcome { faults, trace }
+    }
+
+    fn reader(&mut self) -> Reader<'_> {
+        Reader {
+            course: self.course,
+            history: &self.history,
+            installation: &mut self.installation,
+        }
     }
 
     /// Publishes some events when all is well: these arrive soon, whatever there was.
@@ -644,251 +608,5 @@ impl<'a> Run<'a> {
             self.installation.pass(Duration::from_mins(1));
         }
         self.installation.pass(LAST_TIME);
-    }
-
-    /// What still waits, in words.
-    fn waits(&mut self) -> Vec<String> {
-        let mut waits = Vec::new();
-        let queued = self.installation.queued();
-        if queued > 0 {
-            waits.push(format!("{queued} messages"));
-        }
-        let state = &self.installation.shared().state;
-        for prefix in [
-            layout::PARKED,
-            layout::HELD,
-            layout::FORCING,
-            layout::REPLAYING,
-            layout::DISABLED,
-            layout::TELLING,
-            layout::LATE,
-            layout::ENDING,
-        ] {
-            waits.extend(state.keys(prefix));
-        }
-        waits
-    }
-
-    /// What is left in the state bucket after many days without events, and should not be.
-    fn left(&mut self) -> Vec<String> {
-        let tick = Duration::from_mins(2);
-        for _ in 0..DAYS {
-            self.installation
-                .pass_without_process(Duration::from_hours(24));
-            self.installation.pass(tick);
-        }
-        // Each kind is looked for in another minute of the hour.
-        self.installation.pass(Duration::from_mins(61));
-        let is_on_aws = self.course.world.place == Place::Aws;
-        let stays = |key: &String| {
-            STAYS.iter().any(|prefix| key.starts_with(prefix))
-                || (is_on_aws && BY_LIFECYCLE.iter().any(|prefix| key.starts_with(prefix)))
-        };
-        let keys = self.installation.shared().state.keys("");
-        keys.into_iter().filter(|key| !stays(key)).collect()
-    }
-
-    fn ends(&mut self, waits: Vec<String>) -> Ends {
-        let mut ends = Ends {
-            waits,
-            ..Ends::default()
-        };
-        ends.letters = self.letters();
-        for id in self.asked_for(&ends.letters) {
-            ends.asked.insert(id.clone());
-            let path = format!("/topics/orders/events/{id}");
-            let answer = self.ask("GET", &path, &Value::Null, 0);
-            let event = answer.map_or(Value::Null, |it| it.1);
-            for delivery in event["deliveries"].as_array().into_iter().flatten() {
-                let text = |member: &str| delivery[member].as_str().unwrap_or_default().to_owned();
-                ends.told.push(Told {
-                    id: id.clone(),
-                    name: text("subscription"),
-                    state: text("state"),
-                    reason: text("reason"),
-                    attempts: delivery["attempts"].as_array().map_or(0, Vec::len),
-                });
-            }
-        }
-        ends.audit = self.audit();
-        for of in 0..self.course.subscribers.len() {
-            let of = u8::try_from(of).unwrap_or_default();
-            if self.life(of).is_none() {
-                continue;
-            }
-            if let Some((200, shown)) = self.ask("GET", &path(of), &Value::Null, 0) {
-                ends.shown.push((of, shown));
-            }
-        }
-        ends
-    }
-
-    /// The events that the log is asked for: those whose end is not seen elsewhere, and some of the
-    /// others, since each question reads all of the log.
-    fn asked_for(&self, letters: &[Letter]) -> Vec<String> {
-        let seen = self.installation.shared().endpoints.seen();
-        let ended: BTreeSet<(&str, &str)> = seen
-            .iter()
-            .filter(|seen| seen.is_taken())
-            .flat_map(|seen| seen.ids.iter().map(|id| (id.as_str(), seen.name.as_str())))
-            .chain(letters.iter().map(|it| (it.id.as_str(), it.name.as_str())))
-            .collect();
-        let names: BTreeSet<_> = self.history.lives.iter().map(Life::name).collect();
-        let is_open = |id: &str| {
-            names
-                .iter()
-                .any(|name| !ended.contains(&(id, name.as_str())))
-        };
-        let events = &self.history.events;
-        let every = events.len().div_ceil(SAMPLES).max(1);
-        let asked = events.iter().enumerate();
-        let asked = asked.filter(|(place, event)| place % every == 0 || is_open(&event.id));
-        asked.map(|(_, event)| event.id.clone()).collect()
-    }
-
-    /// The audit trail of the topic.
-    fn audit(&mut self) -> Vec<Audited> {
-        let mut entries = Vec::new();
-        let mut cursor = String::new();
-        loop {
-            let path = format!("/audit?topic={TOPIC}&limit=1000{cursor}");
-            let Some((200, page)) = self.ask("GET", &path, &Value::Null, 0) else {
-                return entries;
-            };
-            for entry in page["entries"].as_array().into_iter().flatten() {
-                let text = |member: &str| entry[member].as_str().unwrap_or_default().to_owned();
-                entries.push(Audited {
-                    action: text("action"),
-                    name: text("subscription"),
-                    outcome: text("outcome"),
-                    actor: text("actor"),
-                });
-            }
-            match page["cursor"].as_str() {
-                Some(next) => cursor = format!("&cursor={next}"),
-                None => return entries,
-            }
-        }
-    }
-
-    /// All dead letters, read from their bucket.
-    fn letters(&self) -> Vec<Letter> {
-        let bucket = &self.installation.shared().bucket;
-        let mut letters = Vec::new();
-        for (key, bytes) in bucket.under("") {
-            if key.starts_with(layout::RESOLVED) {
-                continue;
-            }
-            let list = bucket.under(&layout::resolved(&key));
-            let list = list
-                .first()
-                .and_then(|(_, list)| ResolvedLetters::parse(list).ok());
-            let list = list.unwrap_or_default();
-            let all: Vec<Value> = serde_json::from_slice(&bytes).unwrap_or_default();
-            let name = key.split('/').nth(1).unwrap_or_default().to_lowercase();
-            for (place, letter) in all.iter().enumerate() {
-                let text = |members: [&str; 2]| {
-                    let found = members.iter().find_map(|member| letter[member].as_str());
-                    found.unwrap_or_default().to_owned()
-                };
-                let id = letter["id"].as_str().or(letter["data"]["id"].as_str());
-                letters.push(Letter {
-                    id: id.unwrap_or_default().to_owned(),
-                    name: name.clone(),
-                    reason: text(["deadletterreason", "deadLetterReason"]),
-                    is_resolved: list.has(place),
-                });
-            }
-        }
-        letters
-    }
-}
-
-fn path(of: u8) -> String {
-    format!("/topics/{TOPIC}/subscriptions/{}", name(of))
-}
-
-fn content_type(schema: Schema) -> &'static str {
-    match schema {
-        Schema::Cloud => "application/cloudevents-batch+json",
-        Schema::Grid | Schema::Custom => "application/json",
-    }
-}
-
-fn event(schema: Schema, id: &str, publication: &Publication, time: &str) -> Value {
-    let kind = TYPES[usize::from(publication.kind) % TYPES.len()];
-    let data = json!({ "text": "x".repeat(publication.bytes as usize) });
-    match schema {
-        Schema::Cloud => json!({
-            "specversion": "1.0", "id": id, "source": "/campaign", "type": kind, "data": data,
-        }),
-        Schema::Grid => json!({
-            "id": id, "eventType": kind, "subject": "campaign", "eventTime": time,
-            "dataVersion": "1", "data": data,
-        }),
-        Schema::Custom => json!({ "id": id, "kind": kind, "data": data }),
-    }
-}
-
-fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Value {
-    let host = subscriber.host;
-    let mut settings = json!({
-        "endpoint": { "url": format!("https://h{host}.example.com/{place}") },
-        "deliveryHeaders": [{ "name": crate::endpoint::VERSION, "value": version.to_string() }],
-        "deadLetter": {
-            "enabled": !subscriber.drops,
-            "onExpiry": !subscriber.drops_expired,
-        },
-    });
-    if subscriber.has_fallback {
-        let url = format!("https://spare{host}.example.com/{place}");
-        settings["endpoint"]["fallbackUrl"] = json!(url);
-    }
-    if subscriber.rate > 0 {
-        let rate = f64::from(subscriber.rate) / 60.0;
-        settings["endpoint"]["maxRequestsPerSecond"] = json!(rate);
-    }
-    if subscriber.at_once > 0 {
-        settings["endpoint"]["maxConcurrentRequests"] = json!(subscriber.at_once);
-    }
-    if subscriber.is_filtered {
-        settings["filter"] = json!({ "includedEventTypes": [TYPES[0]] });
-    }
-    if subscriber.batch > 0 {
-        settings["batching"] = json!({ "maxEventsPerBatch": subscriber.batch });
-    }
-    if subscriber.is_binary {
-        settings["contentMode"] = json!("binary");
-    }
-    if subscriber.buries_at_once {
-        settings["deadLetter"]["delay"] = json!("PT0S");
-    }
-    let mut retry = json!({});
-    if subscriber.attempts > 0 {
-        retry["maxDeliveryAttempts"] = json!(subscriber.attempts);
-    }
-    if subscriber.life > 0 {
-        retry["eventTimeToLiveInMinutes"] = json!(subscriber.life);
-    }
-    if subscriber.is_hasty {
-        retry["schedule"] = json!(["PT1S", "PT5S", "PT30S", "PT5M"]);
-        retry["waitFloors"] = json!({ "default": "PT1S" });
-    }
-    settings["retryPolicy"] = retry;
-    settings
-}
-
-/// The version of the settings that the API shows.
-fn version_of(shown: &Value) -> Option<u32> {
-    shown["deliveryHeaders"][0]["value"].as_str()?.parse().ok()
-}
-
-/// The state that the API shows.
-fn state_of(shown: &Value) -> Option<State> {
-    match shown["status"]["state"].as_str()? {
-        "Active" => Some(State::Active),
-        "Paused" => Some(State::Paused),
-        "Disabled" => Some(State::Disabled),
-        _ => None,
     }
 }

@@ -1,12 +1,13 @@
 //! Faults that a course plans, one at a time, over all ports of an installation.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use posthaste_ports::ErrorKind;
 use posthaste_testkit::Fault;
 use posthaste_testkit::faulty::Plan;
+use posthaste_testkit::recorded::Operation;
 
 use crate::course::Wrong;
 
@@ -19,11 +20,18 @@ struct Shared {
     /// The calls until the fault; below zero there is none.
     calls_left: AtomicI64,
     wrong: Mutex<Wrong>,
-    /// The faults that have happened.
-    happened: AtomicU64,
     /// Whether the process is to be killed now.
     kills: AtomicBool,
-    notes: Mutex<Vec<String>>,
+    happened: Mutex<Vec<PlannedFault>>,
+}
+
+/// A fault that has happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlannedFault {
+    pub(crate) wrong: Wrong,
+    pub(crate) port: &'static str,
+    pub(crate) operation: Operation,
+    pub(crate) key: String,
 }
 
 impl Trouble {
@@ -31,9 +39,8 @@ impl Trouble {
         Self(Arc::new(Shared {
             calls_left: AtomicI64::new(-1),
             wrong: Mutex::new(Wrong::Fails),
-            happened: AtomicU64::new(0),
             kills: AtomicBool::new(false),
-            notes: Mutex::default(),
+            happened: Mutex::default(),
         }))
     }
 
@@ -48,19 +55,14 @@ impl Trouble {
         self.0.calls_left.store(-1, Ordering::Relaxed);
     }
 
-    /// The faults that have happened.
-    pub(crate) fn happened(&self) -> u64 {
-        self.0.happened.load(Ordering::Relaxed)
-    }
-
     /// Whether the process is to be killed now; it is asked once.
     pub(crate) fn takes_kill(&self) -> bool {
         self.0.kills.swap(false, Ordering::Relaxed)
     }
 
-    /// The faults since the last time, in words.
-    pub(crate) fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.notes.lock())
+    /// The faults since the last time.
+    pub(crate) fn take_happened(&self) -> Vec<PlannedFault> {
+        std::mem::take(&mut self.0.happened.lock())
     }
 
     pub(crate) fn plan(&self) -> Plan {
@@ -70,11 +72,13 @@ impl Trouble {
             if left.load(Ordering::Relaxed) < 0 || left.fetch_sub(1, Ordering::Relaxed) > 0 {
                 return None;
             }
-            shared.happened.fetch_add(1, Ordering::Relaxed);
             let wrong = *shared.wrong.lock();
-            let (port, operation, key) = (effect.port, effect.operation, effect.key);
-            let note = format!("{wrong:?}: {operation:?} of {port} {key}");
-            shared.notes.lock().push(note);
+            shared.happened.lock().push(PlannedFault {
+                wrong,
+                port: effect.port,
+                operation: effect.operation,
+                key: effect.key.to_owned(),
+            });
             Some(match wrong {
                 Wrong::Fails => Fault::Before(ErrorKind::Other),
                 Wrong::AnswerLost => Fault::After(ErrorKind::TimedOut),

@@ -1,6 +1,7 @@
 //! The functions of one process, wired over what processes share: as `infra/posthaste` and
 //! `infra/lambda` wire them.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use posthaste_services::{
     Activity, Arrivals, DrainMeter, Lanes, LinkHealth, PressureReader, Registry, SlowLane,
     WaitingBook, WakeSignaller, WrongKeys,
 };
+use posthaste_simulation::Api;
 use posthaste_testkit::faulty::Plan;
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{Adversary, Faulty, ManualClock, Mood, SeededEntropy};
@@ -79,6 +81,9 @@ pub(crate) type MonitorFunction = Monitor<Adapters, NoMachine, DrainMeter>;
 pub(crate) struct Functions {
     pub(crate) publish: Arc<Publish<Adapters>>,
     pub(crate) manage: Arc<Manage<Adapters>>,
+    /// The API over `manage`, made when it is asked for: its routes and their description take as
+    /// long as a step or two of a course.
+    pub(crate) api: OnceCell<Api>,
     pub(crate) workers: Vec<Arc<Deliver<Adapters>>>,
     pub(crate) dead_letters: Arc<DeadLetters<Adapters>>,
     pub(crate) redrive: Arc<DeadLetters<Adapters>>,
@@ -119,6 +124,7 @@ impl Shared {
         Functions {
             publish: Arc::new(wiring.publish()),
             manage: Arc::new(wiring.manage()),
+            api: OnceCell::new(),
             workers: (0..workers)
                 .map(|it| Arc::new(wiring.deliver(it)))
                 .collect(),
@@ -139,7 +145,18 @@ impl Shared {
 }
 
 fn store(store: &MemoryStore, label: &'static str, mood: &Mood, plan: &Plan) -> Store {
-    Faulty::new(Adversary::new(store.clone(), mood), label, plan)
+    Faulty::new(Adversary::new(store.clone(), label, mood), label, plan)
+}
+
+/// The name of a queue in plans and plays.
+pub(crate) fn label(name: QueueName) -> &'static str {
+    match name {
+        QueueName::Deliveries => "deliveries",
+        QueueName::SlowDeliveries => "deliveries-slow",
+        QueueName::DeadLetters => "deadletters",
+        QueueName::Redrive => "redrive",
+        QueueName::Records => "records",
+    }
 }
 
 fn links(state: Store, clock: ManualClock, place: Place) -> LinkHealth<Store, ManualClock> {
@@ -147,6 +164,14 @@ fn links(state: Store, clock: ManualClock, place: Place) -> LinkHealth<Store, Ma
     match place {
         Place::Serve => links.counting_arrivals(),
         Place::Aws => links,
+    }
+}
+
+impl Functions {
+    /// The API of this process.
+    pub(crate) fn api(&self) -> Api {
+        let api = self.api.get_or_init(|| Api::over(Arc::clone(&self.manage)));
+        api.clone()
     }
 }
 
@@ -168,14 +193,8 @@ impl Wiring<'_> {
     }
 
     fn queue(&self, name: QueueName) -> Queue {
-        let label = match name {
-            QueueName::Deliveries => "deliveries",
-            QueueName::SlowDeliveries => "deliveries-slow",
-            QueueName::DeadLetters => "deadletters",
-            QueueName::Redrive => "redrive",
-            QueueName::Records => "records",
-        };
-        let adversary = Adversary::new(self.shared.queue.named(name), &self.shared.mood);
+        let label = label(name);
+        let adversary = Adversary::new(self.shared.queue.named(name), label, &self.shared.mood);
         Faulty::new(adversary, label, self.plan)
     }
 

@@ -13,11 +13,17 @@ use posthaste_simulation_campaign::{
 
 /// All of them.
 pub(crate) fn all() -> Vec<(&'static str, Course)> {
-    vec![(
-        "planted: a subscription was looked up once per invocation, so that a slow connect sent by \
-         settings that were changed",
-        looked_up_once(),
-    )]
+    vec![
+        (
+            "planted: a subscription was looked up once per invocation, so that a slow connect \
+             sent by settings that were changed",
+            looked_up_once(),
+        ),
+        (
+            "a large event that was taken back before its time had no id in its records",
+            large_event_taken_back(),
+        ),
+    ]
 }
 
 /// A subscription on this host, with the defaults.
@@ -76,5 +82,23 @@ fn looked_up_once() -> Course {
         },
         subscribers: vec![plain(0), plain(0), plain(0), plain(1)],
         steps: vec![ONE, act(3, Create)],
+    }
+}
+
+/// Seed 200333.
+fn large_event_taken_back() -> Course {
+    let later = Publish(Publication {
+        events: 1,
+        kind: 0,
+        bytes: 70_000,
+        later: 90,
+        life: 0,
+        has_key: false,
+        gone: 0,
+    });
+    Course {
+        world: calm(200_333, Serve, Cloud),
+        subscribers: vec![plain(0)],
+        steps: vec![later, Step::Cancel { back: 0 }],
     }
 }

@@ -1,0 +1,176 @@
+//! The end of an event: it arrives, or is a dead letter for a reason that its endpoint gave, or was
+//! dropped as asked.
+
+use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::RECOVERIES_MAX;
+
+use crate::check::case::Case;
+use crate::check::excuse::{AGAIN, Excuse};
+use crate::check::rule::{Findings, Rule};
+use crate::course::Behaviour;
+use crate::endpoint::{End, is_bad};
+use crate::ends::Letter;
+
+/// The attempts that a batch needs which is refused in a way that is tried again.
+const ATTEMPTS_TO_SPLIT: usize = 3;
+
+/// An accepted event arrives, or there is a dead letter, or it was dropped as asked.
+pub(super) fn has_end(case: &Case<'_>, findings: &mut Findings) {
+    let settings = &case.life.settings;
+    let may_be_dropped = settings.drops
+        || settings.drops_expired
+        || case.event.is_cancelled
+        || !case.evidence.disabled(case.life).is_empty();
+    let is_told = |state: &str| case.told().any(|it| it.state == state);
+    // The log never stops deliveries: the record of a drop may be lost.
+    let is_drop_known = is_told("dropped") || case.is_excused(&[Excuse::RecordsLost]);
+    // Who deletes dead letters has had them.
+    let is_deleted = case
+        .evidence
+        .history
+        .deleted_letters
+        .iter()
+        .any(|(at, of)| *of == case.life.of && *at >= case.event.window.asked);
+    let has_end = case.is_taken()
+        || (case.is_taken_somehow() && is_told("delivered"))
+        || case.letters().next().is_some()
+        || (may_be_dropped && is_drop_known)
+        || is_deleted;
+    if !has_end {
+        let told: Vec<_> = case.told().collect();
+        let text = format!("{case} is lost: told {told:?}, sent {:?}", case.seen);
+        findings.fail(Rule::End, text);
+    }
+}
+
+/// What has arrived is no dead letter too.
+pub(super) fn has_one_end(case: &Case<'_>, findings: &mut Findings) {
+    let open = case.letters().filter(|letter| !letter.is_resolved).count();
+    let is_unheard = case
+        .seen
+        .iter()
+        .any(|it| !it.is_taken() && it.is_taken_somehow());
+    if case.evidence.times_sent_again(case.life) > 0 || case.is_excused(&AGAIN) {
+        return;
+    }
+    // A late answer that was heard takes the event out of the dead letters, where they wait.
+    let is_heard = case
+        .seen
+        .iter()
+        .any(|it| matches!(it.end, End::AnsweredLate(200..=204)));
+    let waits = !case.life.settings.buries_at_once && !case.is_excused(&[Excuse::Restarted]);
+    if is_heard && waits && open > 0 {
+        let seen = &case.seen;
+        let text = format!("{case} arrived late, and is a dead letter: {seen:?}");
+        findings.fail(Rule::OneEnd, text);
+    }
+    if is_unheard {
+        return;
+    }
+    if case.is_taken() && open > 0 {
+        let text = format!("{case} has arrived, and is {open} dead letters");
+        findings.fail(Rule::OneEnd, text);
+    }
+    if open > 1 {
+        findings.fail(Rule::OneEnd, format!("{case} is {open} dead letters"));
+    }
+}
+
+/// A dead letter has a reason that fits what the endpoint did.
+pub(super) fn has_reasons(case: &Case<'_>, findings: &mut Findings) {
+    for letter in case.letters() {
+        if let Some(why) = wrong_reason(case, letter) {
+            let text = format!("{case} is {}: {why}: {:?}", letter.reason, case.seen);
+            findings.fail(Rule::Reason, text);
+        }
+    }
+}
+
+/// Why the reason of a dead letter cannot be.
+fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
+    let all = DeadLetterReason::ALL.into_iter();
+    let reason = all.into_iter().find(|it| it.as_str() == letter.reason);
+    let Some(reason) = reason else {
+        return Some("there is no such reason".to_owned());
+    };
+    let has_status = |is_it: fn(u16) -> bool| {
+        let mut ends = case.seen.iter().map(|it| it.end);
+        ends.any(|end| matches!(end, End::Answered(status) if is_it(status)))
+    };
+    match reason {
+        DeadLetterReason::MaxDeliveryAttemptsExceeded => {
+            let tried = case.seen.iter().map(|it| it.attempt).max().unwrap_or(0);
+            let most = case.attempts_max();
+            ((tried as usize) < most).then(|| format!("{tried} attempts, not {most}"))
+        }
+        DeadLetterReason::TimeToLiveExceeded => {
+            if case.is_excused(&[Excuse::SetBack]) {
+                return None;
+            }
+            let from = case.event.not_before.unwrap_or(case.event.days.0);
+            let from = from.max(case.event.days.0);
+            let end = from + case.lifetime();
+            (letter.hour_end < end).then(|| format!("it lived until {end}"))
+        }
+        DeadLetterReason::UndeliverableDueToClientError => {
+            (!has_status(|status| matches!(status, 300..=499 if status != 410)))
+                .then(|| "nothing refused it".to_owned())
+        }
+        DeadLetterReason::EndpointGone => (!has_status(|status| status == 410))
+            .then(|| "its endpoint did not say that it is gone".to_owned()),
+        DeadLetterReason::SubscriptionDeleted => case
+            .life
+            .deleted
+            .is_none()
+            .then(|| "its subscription is there".to_owned()),
+        DeadLetterReason::SubscriptionDisabled => case
+            .evidence
+            .disabled(case.life)
+            .is_empty()
+            .then(|| "its subscription was never disabled".to_owned()),
+        DeadLetterReason::MalformedMessage => Some("it is one of ours".to_owned()),
+        DeadLetterReason::HandlerFailed => {
+            (!case.is_excused(&[Excuse::Moved])).then(|| "nothing failed".to_owned())
+        }
+    }
+}
+
+/// Recovery ends: what fails again and again is given up for good.
+pub(super) fn recovery_ends(case: &Case<'_>, findings: &mut Findings) {
+    let letters = case.letters().count();
+    let courses = 1 + case.evidence.times_sent_again(case.life);
+    let copies = case.evidence.history.mishaps_in(&case.span(), &AGAIN);
+    let most = (1 + usize::from(RECOVERIES_MAX)) * courses * (1 + copies);
+    if letters > most {
+        let text = format!("{case} has become a dead letter {letters} times, not {most}");
+        findings.fail(Rule::Recovers, text);
+    }
+}
+
+/// An event that its endpoint takes, and none of its neighbours, is no dead letter: a batch that is
+/// refused is sent in halves.
+pub(super) fn is_not_buried_with_others(case: &Case<'_>, findings: &mut Findings) {
+    let (evidence, of) = (case.evidence, case.life.of);
+    let is_taken_alone = |like: Behaviour| {
+        matches!(
+            like,
+            Behaviour::Well | Behaviour::RefusesSome | Behaviour::CannotReadSome
+        )
+    };
+    let mut behaviours = evidence.history.behaviours.iter();
+    let is_always_well = behaviours.all(|it| it.1 != of || is_taken_alone(it.2));
+    let is_bad = is_bad(evidence.course.world.seed, &case.event.id);
+    // The first refusal of some kinds does not split a batch.
+    if !is_always_well || is_bad || case.attempts_max() < ATTEMPTS_TO_SPLIT {
+        return;
+    }
+    let is_by_attempts = |letter: &&Letter| {
+        letter.reason == DeadLetterReason::MaxDeliveryAttemptsExceeded.as_str()
+            || letter.reason == DeadLetterReason::UndeliverableDueToClientError.as_str()
+    };
+    if let Some(letter) = case.letters().find(is_by_attempts) {
+        let seen = &case.seen;
+        let text = format!("{case} is taken, and is {}: {seen:?}", letter.reason);
+        findings.fail(Rule::Neighbours, text);
+    }
+}

@@ -1,0 +1,131 @@
+//! When an event is sent: neither too early nor too late.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::check::case::{Case, RELEASED_WITHIN};
+use crate::check::excuse::{AGAIN, Excuse, Span};
+use crate::check::rule::{Findings, Rule};
+use crate::course::{Behaviour, Place};
+use crate::history::{State, Window};
+
+/// The longest time from the answer to a producer to the arrival at an endpoint that is well, where
+/// no other subscription of its host fails. On AWS an invocation lasts as long as its slowest
+/// request, and two late ones are needed before a target has a lane of its own.
+const PROMPT_SERVE: Duration = Duration::from_secs(15);
+const PROMPT_AWS: Duration = Duration::from_mins(5);
+
+/// The time before an event in which a mishap may still delay it: a lease of wake, or a message
+/// that is in flight.
+const DELAYS_FOR: Duration = Duration::from_mins(15);
+
+/// The longest time from the answer to a producer to the arrival when all is well again. A rate of
+/// two a minute needs some of it.
+const ALIVE: Duration = Duration::from_mins(3);
+
+/// Nothing is sent before its time or after its life.
+pub(super) fn is_in_time(case: &Case<'_>, findings: &mut Findings) {
+    if case.is_excused(&[Excuse::SetBack]) {
+        return;
+    }
+    let event = case.event;
+    let is_early = |time| event.not_before.is_some_and(|from| time < from);
+    if let Some(early) = case.seen.iter().find(|it| is_early(it.day)) {
+        let text = format!("{case} was sent before its time: {early:?}");
+        findings.fail(Rule::Early, text);
+    }
+    let end = match event.not_before {
+        Some(time) if time > event.days.1 => time + RELEASED_WITHIN + case.lifetime(),
+        _ => event.days.1 + case.lifetime(),
+    };
+    let late = case.seen.iter().find(|it| !it.is_replayed && it.day > end);
+    if let Some(late) = late {
+        let text = format!("{case} lived until {end}, and was sent: {late:?}");
+        findings.fail(Rule::Expired, text);
+    }
+}
+
+/// The first arrival at the endpoint.
+fn first_arrival(case: &Case<'_>) -> Option<Duration> {
+    let taken = case.seen.iter().filter(|it| it.is_taken());
+    taken.map(|it| it.at).min()
+}
+
+/// Whether an endpoint is well until then, and others of its host but one, which answers at once:
+/// its failures are its own, and say nothing of the link.
+fn is_well_beside_one(case: &Case<'_>, until: Duration) -> bool {
+    let (evidence, host) = (case.evidence, case.life.settings.host);
+    let of_host = |of: u8| evidence.course.subscribers[usize::from(of)].host == host;
+    let answers = |like: Behaviour| {
+        matches!(
+            like,
+            Behaviour::Busy
+                | Behaviour::Breaks
+                | Behaviour::Refuses
+                | Behaviour::RefusesSome
+                | Behaviour::CannotReadSome
+                | Behaviour::Unauthorized
+                | Behaviour::TooLarge
+                | Behaviour::Moved
+        )
+    };
+    let behaviours = evidence.history.behaviours.iter();
+    let unwell: Vec<_> = behaviours
+        .filter(|(at, of, like)| *at <= until && of_host(*of) && *like != Behaviour::Well)
+        .collect();
+    let others: BTreeSet<_> = unwell.iter().map(|it| it.1).collect();
+    let is_one = others.len() <= 1 && !others.contains(&case.life.of);
+    is_one && unwell.iter().all(|it| answers(it.2))
+}
+
+/// A subscription that is well is not delayed by others.
+pub(super) fn is_prompt(case: &Case<'_>, findings: &mut Findings) {
+    let evidence = case.evidence;
+    let settings = &case.life.settings;
+    let bound = match evidence.course.world.place {
+        Place::Serve => PROMPT_SERVE,
+        Place::Aws => PROMPT_AWS,
+    };
+    let sure = case.event.window.sure;
+    let limit = sure + bound;
+    let is_well = is_well_beside_one(case, limit);
+    let is_bounded = settings.rate > 0 || settings.at_once > 0;
+    let is_later = case.event.not_before.is_some() || case.event.life.is_some();
+    let span: Span = sure.saturating_sub(DELAYS_FOR)..=limit;
+    let is_excused = evidence.history.is_excused(&span, &AGAIN)
+        || evidence
+            .history
+            .is_excused(&span, &[Excuse::Restarted, Excuse::Unreadable]);
+    let is_pressed = evidence.course.world.has_pressure;
+    if is_bounded || is_later || !is_well || is_excused || is_pressed {
+        return;
+    }
+    let is_stop = |(state, window): &(State, Window)| {
+        *state != State::Active && (Duration::ZERO..=limit).contains(&window.asked)
+    };
+    let is_deleted = case.life.deleted.is_some_and(|it| it.asked <= limit);
+    if case.life.states.iter().any(is_stop) || is_deleted {
+        return;
+    }
+    let first = first_arrival(case);
+    if first.is_none_or(|first| first > limit) {
+        let text = format!("{case}, accepted at {sure:?}, arrived at {first:?}");
+        findings.fail(Rule::Prompt, text);
+    }
+}
+
+/// What is published when all is well again arrives soon.
+pub(super) fn is_alive(case: &Case<'_>, findings: &mut Findings) {
+    let history = case.evidence.history;
+    let last = history.events.get(history.last_from..);
+    let is_last = last.is_some_and(|last| last.iter().any(|it| it.id == case.event.id));
+    if !is_last || case.life.deleted.is_some() {
+        return;
+    }
+    let sure = case.event.window.sure;
+    let first = first_arrival(case);
+    if first.is_none_or(|first| first > sure + ALIVE) {
+        let text = format!("{case}, accepted at {sure:?}, arrived at {first:?}");
+        findings.fail(Rule::Alive, text);
+    }
+}

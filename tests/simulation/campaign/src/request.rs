@@ -1,0 +1,98 @@
+//! The requests of producers and operators, and what their answers say.
+
+use serde_json::{Value, json};
+
+use crate::course::{Publication, Schema, Subscriber, TYPES};
+use crate::endpoint::VERSION;
+use crate::history::{State, name};
+use crate::installation::TOPIC;
+
+/// The path of a subscription.
+pub(crate) fn path(of: u8) -> String {
+    format!("/topics/{TOPIC}/subscriptions/{}", name(of))
+}
+
+pub(crate) fn content_type(schema: Schema) -> &'static str {
+    match schema {
+        Schema::Cloud => "application/cloudevents-batch+json",
+        Schema::Grid | Schema::Custom => "application/json",
+    }
+}
+
+pub(crate) fn event(schema: Schema, id: &str, publication: &Publication, time: &str) -> Value {
+    let kind = TYPES[usize::from(publication.kind) % TYPES.len()];
+    let data = json!({ "text": "x".repeat(publication.bytes as usize) });
+    match schema {
+        Schema::Cloud => json!({
+            "specversion": "1.0", "id": id, "source": "/campaign", "type": kind, "data": data,
+        }),
+        Schema::Grid => json!({
+            "id": id, "eventType": kind, "subject": "campaign", "eventTime": time,
+            "dataVersion": "1", "data": data,
+        }),
+        Schema::Custom => json!({ "id": id, "kind": kind, "data": data }),
+    }
+}
+
+pub(crate) fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Value {
+    let host = subscriber.host;
+    let mut settings = json!({
+        "endpoint": { "url": format!("https://h{host}.example.com/{place}") },
+        "deliveryHeaders": [{ "name": VERSION, "value": version.to_string() }],
+        "deadLetter": {
+            "enabled": !subscriber.drops,
+            "onExpiry": !subscriber.drops_expired,
+        },
+    });
+    if subscriber.has_fallback {
+        let url = format!("https://spare{host}.example.com/{place}");
+        settings["endpoint"]["fallbackUrl"] = json!(url);
+    }
+    if subscriber.rate > 0 {
+        let rate = f64::from(subscriber.rate) / 60.0;
+        settings["endpoint"]["maxRequestsPerSecond"] = json!(rate);
+    }
+    if subscriber.at_once > 0 {
+        settings["endpoint"]["maxConcurrentRequests"] = json!(subscriber.at_once);
+    }
+    if subscriber.is_filtered {
+        settings["filter"] = json!({ "includedEventTypes": [TYPES[0]] });
+    }
+    if subscriber.batch > 0 {
+        settings["batching"] = json!({ "maxEventsPerBatch": subscriber.batch });
+    }
+    if subscriber.is_binary {
+        settings["contentMode"] = json!("binary");
+    }
+    if subscriber.buries_at_once {
+        settings["deadLetter"]["delay"] = json!("PT0S");
+    }
+    let mut retry = json!({});
+    if subscriber.attempts > 0 {
+        retry["maxDeliveryAttempts"] = json!(subscriber.attempts);
+    }
+    if subscriber.life > 0 {
+        retry["eventTimeToLiveInMinutes"] = json!(subscriber.life);
+    }
+    if subscriber.is_hasty {
+        retry["schedule"] = json!(["PT1S", "PT5S", "PT30S", "PT5M"]);
+        retry["waitFloors"] = json!({ "default": "PT1S" });
+    }
+    settings["retryPolicy"] = retry;
+    settings
+}
+
+/// The version of the settings that the API shows.
+pub(crate) fn version_of(shown: &Value) -> Option<u32> {
+    shown["deliveryHeaders"][0]["value"].as_str()?.parse().ok()
+}
+
+/// The state that the API shows.
+pub(crate) fn state_of(shown: &Value) -> Option<State> {
+    match shown["status"]["state"].as_str()? {
+        "Active" => Some(State::Active),
+        "Paused" => Some(State::Paused),
+        "Disabled" => Some(State::Disabled),
+        _ => None,
+    }
+}
