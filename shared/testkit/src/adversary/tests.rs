@@ -23,7 +23,7 @@ async fn received(queue: &impl QueueReceiver) -> Vec<ReceivedMessage> {
 /// The bodies that a plain receiver finds after a batch was sent under a mood.
 async fn sent(mood: &Mood) -> (Vec<bool>, usize) {
     let queue = MemoryQueue::default();
-    let adversary = Adversary::new(queue.clone(), mood);
+    let adversary = Adversary::new(queue.clone(), "queue", mood);
     let answer = adversary.send_batch(["a", "b", "c"].map(message).to_vec());
     let answers = answer.await.unwrap_or_default();
     let is_ok = answers.iter().map(Result::is_ok).collect();
@@ -95,7 +95,7 @@ async fn counts_lag_by_one_look() {
 /// The answer to a conditional put under a mood, and whether it happened.
 async fn put(mood: &Mood) -> (Option<ErrorKind>, bool) {
     let store = MemoryStore::default();
-    let adversary = Adversary::new(store.clone(), mood);
+    let adversary = Adversary::new(store.clone(), "store", mood);
     let put = adversary.put("k", Bytes::from("v"), PutCondition::IfAbsent);
     let kind = put.await.err().map(|error| error.kind);
     (kind, !store.keys("").is_empty())
