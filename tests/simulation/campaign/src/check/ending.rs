@@ -116,7 +116,11 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
             (!has_status(|status| matches!(status, 300..=499 if status != 410)))
                 .then(|| "nothing refused it".to_owned())
         }
-        DeadLetterReason::EndpointGone => (!has_status(|status| status == 410))
+        // What waits for an endpoint that has said so to another event is given up with it.
+        DeadLetterReason::EndpointGone => case
+            .evidence
+            .gone(case.life)
+            .is_empty()
             .then(|| "its endpoint did not say that it is gone".to_owned()),
         DeadLetterReason::SubscriptionDeleted => case
             .life
