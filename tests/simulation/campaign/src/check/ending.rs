@@ -139,12 +139,15 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
     }
 }
 
-/// Recovery ends: what fails again and again is given up for good.
+/// Recovery ends: what fails again and again is given up for good. A replay that an operator asked
+/// for sends each letter, and each of them has a recovery of its own.
 pub(super) fn recovery_ends(case: &Case<'_>, findings: &mut Findings) {
+    if case.evidence.times_sent_again(case.life) > 0 {
+        return;
+    }
     let letters = case.letters().count();
-    let courses = 1 + case.evidence.times_sent_again(case.life);
     let copies = case.evidence.history.mishaps_in(&case.span(), &AGAIN);
-    let most = (1 + usize::from(RECOVERIES_MAX)) * courses * (1 + copies);
+    let most = (1 + usize::from(RECOVERIES_MAX)) * (1 + copies);
     if letters > most {
         let text = format!("{case} has become a dead letter {letters} times, not {most}");
         findings.fail(Rule::Recovers, text);
