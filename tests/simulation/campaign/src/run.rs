@@ -475,11 +475,14 @@ impl<'a> Run<'a> {
             Action::Disable => ("disable", "subscription.disable", State::Disabled),
             _ => ("enable", "subscription.enable", State::Active),
         };
+        let is_news = self.life(of).is_some_and(|life| life.state() != state);
         let asked = self.installation.monotonic();
         let action = format!("{}/{action}", path(of));
         let status = self.ask("POST", &action, &Value::Null, gone).map(|it| it.0);
         let is_done = self.is_done(&path(of), status, |shown| state_of(shown) == Some(state));
-        self.history.changes.push((audited, of, is_done));
+        // What was so before says nothing of a request without an answer.
+        let is_surely_done = is_done && (is_news || status.is_some_and(|it| it < 300));
+        self.history.changes.push((audited, of, is_surely_done));
         let window = self.window(asked);
         if is_done && let Some(life) = self.life(of) {
             life.states.push((state, window));

@@ -116,7 +116,11 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
             (!has_status(|status| matches!(status, 300..=499 if status != 410)))
                 .then(|| "nothing refused it".to_owned())
         }
-        DeadLetterReason::EndpointGone => (!has_status(|status| status == 410))
+        // What waits for an endpoint that has said so to another event is given up with it.
+        DeadLetterReason::EndpointGone => case
+            .evidence
+            .gone(case.life)
+            .is_empty()
             .then(|| "its endpoint did not say that it is gone".to_owned()),
         DeadLetterReason::SubscriptionDeleted => case
             .life
@@ -135,12 +139,15 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
     }
 }
 
-/// Recovery ends: what fails again and again is given up for good.
+/// Recovery ends: what fails again and again is given up for good. A replay that an operator asked
+/// for sends each letter, and each of them has a recovery of its own.
 pub(super) fn recovery_ends(case: &Case<'_>, findings: &mut Findings) {
+    if case.evidence.times_sent_again(case.life) > 0 {
+        return;
+    }
     let letters = case.letters().count();
-    let courses = 1 + case.evidence.times_sent_again(case.life);
     let copies = case.evidence.history.mishaps_in(&case.span(), &AGAIN);
-    let most = (1 + usize::from(RECOVERIES_MAX)) * courses * (1 + copies);
+    let most = (1 + usize::from(RECOVERIES_MAX)) * (1 + copies);
     if letters > most {
         let text = format!("{case} has become a dead letter {letters} times, not {most}");
         findings.fail(Rule::Recovers, text);
