@@ -368,7 +368,7 @@ mod tests {
         (place.clone(), place, prop::sample::select(WORDS.to_vec())).prop_map(
             |(one, other, word)| {
                 let (start, end) = (one.min(other), one.max(other).min(one.min(other) + 40));
-                let end = (end..)
+                let end = (end..=EVENT.len())
                     .find(|at| EVENT.is_char_boundary(*at))
                     .unwrap_or(EVENT.len());
                 [&EVENT[..start], word, &EVENT[end..]].concat()
