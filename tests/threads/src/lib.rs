@@ -13,6 +13,7 @@ mod locks;
 mod places;
 mod pool;
 mod search;
+pub mod searches;
 pub mod settings;
 mod single_flight;
 mod subscription;
@@ -21,13 +22,3 @@ pub mod sync;
 pub use locks::{Condvar, Mutex};
 pub use search::Search;
 pub use sync::spawn;
-
-/// The searches, by name.
-pub const SEARCHES: [Search; 6] = [
-    fair::SEARCH,
-    subscription::SEARCH,
-    budget::SEARCH,
-    single_flight::SEARCH,
-    inbox::SEARCH,
-    pool::SEARCH,
-];

@@ -1,6 +1,6 @@
 //! Each part that threads share, in many orders of their steps.
 
-use posthaste_tests_threads::SEARCHES;
+use posthaste_tests_threads::searches::SEARCHES;
 
 /// Tries other orders: the number of a search.
 const SEED_VARIABLE: &str = "POSTHASTE_SEED";
