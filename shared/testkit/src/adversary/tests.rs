@@ -23,7 +23,7 @@ async fn received(queue: &impl QueueReceiver) -> Vec<ReceivedMessage> {
 /// The bodies that a plain receiver finds after a batch was sent under a mood.
 async fn sent(mood: &Mood) -> (Vec<bool>, usize) {
     let queue = MemoryQueue::default();
-    let adversary = Adversary::new(queue.clone(), mood);
+    let adversary = Adversary::new(queue.clone(), "", mood);
     let answer = adversary.send_batch(["a", "b", "c"].map(message).to_vec());
     let answers = answer.await.unwrap_or_default();
     let is_ok = answers.iter().map(Result::is_ok).collect();
@@ -95,7 +95,7 @@ async fn counts_lag_by_one_look() {
 /// The answer to a conditional put under a mood, and whether it happened.
 async fn put(mood: &Mood) -> (Option<ErrorKind>, bool) {
     let store = MemoryStore::default();
-    let adversary = Adversary::new(store.clone(), mood);
+    let adversary = Adversary::new(store.clone(), "", mood);
     let put = adversary.put("k", Bytes::from("v"), PutCondition::IfAbsent);
     let kind = put.await.err().map(|error| error.kind);
     (kind, !store.keys("").is_empty())
@@ -120,4 +120,18 @@ async fn mood_that_is_switched_off_plays_nothing_and_counts_what_it_played() {
     mood.switch(false);
     assert!(store.get("k").await.is_ok());
     assert_eq!(mood.played(Trick::Throttle), 1);
+}
+
+#[tokio::test]
+async fn plays_tell_their_port_and_their_key() {
+    let mood = mood(Trick::Throttle);
+    let store = Adversary::new(MemoryStore::default(), "state", &mood);
+    store.get("topics/orders").await.unwrap_err();
+    let play = Play {
+        trick: Trick::Throttle,
+        port: "state",
+        key: "topics/orders".to_owned(),
+    };
+    assert_eq!(mood.take_plays(), [play]);
+    assert_eq!(mood.take_plays(), []);
 }
