@@ -24,6 +24,10 @@ pub(crate) fn all() -> Vec<(&'static str, Course)> {
             large_event_taken_back(),
         ),
         (
+            "planted: a late answer to the last attempt was ignored",
+            late_answer_to_the_last_attempt(),
+        ),
+        (
             "planted: a stored pause was unknown to a worker that had just begun",
             pause_after_a_restart(),
         ),
@@ -200,6 +204,23 @@ fn killed_between_two_lanes() -> Course {
             Step::Pass(15),
             killed_before(5),
             events(2),
+            Step::Pass(70),
+        ],
+    }
+}
+
+/// Seed 2420.
+fn late_answer_to_the_last_attempt() -> Course {
+    Course {
+        world: calm(2420, Serve, Cloud),
+        subscribers: vec![Subscriber {
+            attempts: 2,
+            ..plain(0)
+        }],
+        steps: vec![
+            first_is(Behaviour::Breaks),
+            ONE,
+            first_is(Behaviour::Late),
             Step::Pass(70),
         ],
     }
