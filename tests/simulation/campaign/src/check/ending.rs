@@ -116,22 +116,18 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
             (!has_status(|status| matches!(status, 300..=499 if status != 410)))
                 .then(|| "nothing refused it".to_owned())
         }
-        // What waits for an endpoint that has said so to another event is given up with it.
-        DeadLetterReason::EndpointGone => case
+        // What waits when a subscription is disabled is given up too: an endpoint that is gone does
+        // so, or an operator.
+        DeadLetterReason::EndpointGone | DeadLetterReason::SubscriptionDisabled => case
             .evidence
-            .gone(case.life)
+            .disabled(case.life)
             .is_empty()
-            .then(|| "its endpoint did not say that it is gone".to_owned()),
+            .then(|| "its subscription was never disabled".to_owned()),
         DeadLetterReason::SubscriptionDeleted => case
             .life
             .deleted
             .is_none()
             .then(|| "its subscription is there".to_owned()),
-        DeadLetterReason::SubscriptionDisabled => case
-            .evidence
-            .disabled(case.life)
-            .is_empty()
-            .then(|| "its subscription was never disabled".to_owned()),
         DeadLetterReason::MalformedMessage => Some("it is one of ours".to_owned()),
         DeadLetterReason::HandlerFailed => {
             (!case.is_excused(&[Excuse::Moved])).then(|| "nothing failed".to_owned())

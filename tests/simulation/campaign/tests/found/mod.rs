@@ -2,13 +2,13 @@
 
 use posthaste_simulation_campaign::{
     Action::{self, Create},
-    Course,
+    Behaviour, Course,
     Place::{self, Serve},
     Publication,
     Schema::{self, Cloud},
     Setting,
     Step::{self, Act, Publish},
-    Subscriber,
+    Subscriber, Wrong,
 };
 
 /// All of them.
@@ -22,6 +22,26 @@ pub(crate) fn all() -> Vec<(&'static str, Course)> {
         (
             "a large event that was taken back before its time had no id in its records",
             large_event_taken_back(),
+        ),
+        (
+            "planted: a late answer to the last attempt was ignored",
+            late_answer_to_the_last_attempt(),
+        ),
+        (
+            "planted: a stored pause was unknown to a worker that had just begun",
+            pause_after_a_restart(),
+        ),
+        (
+            "planted: a batch was split on 400 and 413 only",
+            batch_of_which_some_cannot_be_read(),
+        ),
+        (
+            "planted: a message was settled before its successor was durable",
+            killed_while_a_message_is_replaced(),
+        ),
+        (
+            "planted: a crash between two lanes lost a message",
+            killed_between_two_lanes(),
         ),
     ]
 }
@@ -100,5 +120,108 @@ fn large_event_taken_back() -> Course {
         world: calm(200_333, Serve, Cloud),
         subscribers: vec![plain(0)],
         steps: vec![later, Step::Cancel { back: 0 }],
+    }
+}
+
+/// So many events, at once.
+const fn events(events: u8) -> Step {
+    Publish(Publication {
+        events,
+        kind: 0,
+        bytes: 0,
+        later: 0,
+        life: 0,
+        has_key: false,
+        gone: 0,
+    })
+}
+
+const fn first_is(like: Behaviour) -> Step {
+    Step::Behave { of: 0, like }
+}
+
+const fn killed_before(calls: u16) -> Step {
+    Step::Fault {
+        calls,
+        with: Wrong::KilledBefore,
+    }
+}
+
+fn pause_after_a_restart() -> Course {
+    Course {
+        world: calm(2, Place::Aws, Cloud),
+        subscribers: vec![plain(0)],
+        steps: vec![
+            first_is(Behaviour::AsksToWait),
+            ONE,
+            Step::Pass(2),
+            Step::Restart,
+            ONE,
+            Step::Pass(15),
+        ],
+    }
+}
+
+fn batch_of_which_some_cannot_be_read() -> Course {
+    Course {
+        world: calm(1, Serve, Cloud),
+        subscribers: vec![Subscriber {
+            batch: 10,
+            attempts: 3,
+            is_hasty: true,
+            ..plain(0)
+        }],
+        steps: vec![
+            first_is(Behaviour::CannotReadSome),
+            events(10),
+            Step::Pass(3600),
+        ],
+    }
+}
+
+fn killed_while_a_message_is_replaced() -> Course {
+    Course {
+        world: calm(7, Place::Aws, Cloud),
+        subscribers: vec![plain(0)],
+        steps: vec![
+            first_is(Behaviour::Busy),
+            killed_before(7),
+            ONE,
+            Step::Pass(70),
+        ],
+    }
+}
+
+fn killed_between_two_lanes() -> Course {
+    Course {
+        world: calm(6, Place::Aws, Cloud),
+        subscribers: vec![plain(0)],
+        steps: vec![
+            first_is(Behaviour::Slow),
+            events(3),
+            Step::Pass(15),
+            events(3),
+            Step::Pass(15),
+            killed_before(5),
+            events(2),
+            Step::Pass(70),
+        ],
+    }
+}
+
+/// Seed 2420.
+fn late_answer_to_the_last_attempt() -> Course {
+    Course {
+        world: calm(2420, Serve, Cloud),
+        subscribers: vec![Subscriber {
+            attempts: 2,
+            ..plain(0)
+        }],
+        steps: vec![
+            first_is(Behaviour::Breaks),
+            ONE,
+            first_is(Behaviour::Late),
+            Step::Pass(70),
+        ],
     }
 }
