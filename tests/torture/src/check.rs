@@ -197,8 +197,10 @@ impl Check<'_> {
             })
             .collect();
         format!(
-            "{event} again after {:.1} s ({})",
+            "{event} again after {:.1} s, as attempt {} after {} ({})",
             since(second.at),
+            second.attempt,
+            first.attempt,
             near.join(", ")
         )
     }

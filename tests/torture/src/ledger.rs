@@ -37,6 +37,8 @@ pub(crate) struct Arrival {
     pub(crate) at: Duration,
     /// What it was answered with; 0 where that was no answer.
     pub(crate) status: u16,
+    /// Which attempt it was, as its request says.
+    pub(crate) attempt: u16,
     /// Whether the answer came later than the subscription waits for it.
     pub(crate) was_late: bool,
     /// Whether it is the event that was published.

@@ -19,6 +19,9 @@ struct Options {
     /// The library that moves the clock: tests/torture/faketime prints its path.
     #[arg(long)]
     clock: PathBuf,
+    /// Only this trouble; may be given several times.
+    #[arg(long, value_enum)]
+    only: Vec<Trouble>,
     /// The program of a former release, which takes over for a while.
     #[arg(long)]
     former: Option<PathBuf>,
@@ -30,6 +33,9 @@ fn main() -> ExitCode {
     let mut troubles = Trouble::ALL.to_vec();
     if options.former.is_some() {
         troubles.push(Trouble::OtherRelease);
+    }
+    if !options.only.is_empty() {
+        troubles = options.only;
     }
     let report = run(Plan {
         length: Duration::from_secs(60 * options.minutes),

@@ -154,10 +154,13 @@ fn receive(ledger: &Ledger, subscription: &'static str, mood: Mood, request: &Re
         Mood::Babbling => (0, Answer::Garbage),
     };
     let id = request.header("webhook-id").filter(|_| events.len() == 1);
+    let attempt = request.header("posthaste-attempt");
+    let attempt = attempt.and_then(|text| text.parse().ok());
     let arrivals = events.iter().zip(&received).map(|(event, body)| Arrival {
         event: *event,
         at: request.at,
         status,
+        attempt: attempt.unwrap_or_default(),
         was_late: mood == Mood::Late,
         is_whole: is_whole(*event, body),
         id: id.map(hash),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Something that is done to the program, or to what it depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Trouble {
     /// `kill -9`, and a new process.
     Kill,
