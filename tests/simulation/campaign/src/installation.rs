@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Wake as Woken, Waker};
 use std::time::Duration;
 
@@ -759,6 +760,10 @@ async fn poll_record(recording: &mut Option<Task>, flag: &Arc<Flag>) -> bool {
     if !flag.0.swap(false, Ordering::Relaxed) {
         return false;
     }
+    // The other thread begins what it is left with only after the poll: whether it was quicker would
+    // decide how far record comes in one.
+    let (open, gate) = channel::<()>();
+    drop(spawn_blocking(move || gate.recv().is_ok()));
     let waker = Waker::from(Arc::clone(flag));
     let is_over = poll_fn(|_| {
         let mut context = Context::from_waker(&waker);
@@ -770,8 +775,13 @@ async fn poll_record(recording: &mut Option<Task>, flag: &Arc<Flag>) -> bool {
     if is_over.await {
         *recording = None;
     }
-    // The other thread does one thing after the other, so what was left to it is done then.
-    drop(spawn_blocking(|| ()).await);
+    drop(open);
+    // The other thread does one thing after the other, so what was left to it is done then. Nothing
+    // goes on here meanwhile: how far would depend on the time that the thread takes.
+    let (done, is_done) = channel();
+    drop(spawn_blocking(move || done.send(())));
+    // It is told, or the runtime ends.
+    let _ = is_done.recv();
     true
 }
 
