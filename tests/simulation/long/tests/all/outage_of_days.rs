@@ -40,6 +40,9 @@ const ELSEWHERE: &str = "well.example.com";
 /// brings it down.
 const RECOVERED_WITHIN: Duration = Duration::from_hours(12);
 
+/// Most events that may be on their way beside the one that brings the host down, three times each.
+const COMPANIONS_MAX: usize = 3;
+
 /// An event towards a path: the path, and the event's id.
 type Event = (String, String);
 
@@ -221,12 +224,14 @@ impl Days {
             .collect()
     }
 
-    /// Whether all has arrived but for the event that was recovered three times.
+    /// Whether all has arrived but for the event that was recovered three times, and what was on its
+    /// way beside it each time.
     async fn is_over(&self) -> bool {
         let recovered = |letter: &Value| letter["recoveries"] == 3;
+        let letters = self.unresolved().await;
         self.marks().await == 0
-            && self.missed().is_empty()
-            && self.unresolved().await.values().all(recovered)
+            && self.missed().len() + 1 == letters.len()
+            && letters.values().all(recovered)
     }
 
     /// The marks of outages that have letters.
@@ -290,20 +295,23 @@ async fn five_days_of_outage_recover_by_themselves() {
         days.pass(10 * SECOND, MINUTE / 2).await;
     }
     let letters = days.unresolved().await;
-    assert_eq!(
-        (days.missed(), days.marks().await),
-        (vec![], 0),
-        "{letters:?}"
-    );
-    let [poison] = &letters.values().collect::<Vec<_>>()[..] else {
-        panic!("one letter: {letters:?}")
-    };
-    assert_eq!(
-        (&poison["id"], &poison["recoveries"]),
-        (&json!("poison"), &json!(3))
-    );
-    assert!(poison["deadletterreason"].is_string(), "{poison}");
-    assert!(poison["outagesince"].is_string(), "{poison}");
+    assert_eq!(days.marks().await, 0, "{letters:?}");
+    // What was on its way whenever the host came down was recovered three times, too. Which events
+    // that are depends on the threads of the store.
+    let ends = letters.values().map(|letter| letter["id"].as_str());
+    let mut ends: Vec<_> = ends.map(Option::unwrap).collect();
+    ends.retain(|id| *id != "poison");
+    let mut missed: Vec<_> = days.missed().iter().map(|event| &*event.1).collect();
+    assert_eq!(letters.len(), ends.len() + 1, "{letters:?}");
+    assert!(ends.len() <= COMPANIONS_MAX, "{letters:?}");
+    ends.sort_unstable();
+    missed.sort_unstable();
+    assert_eq!(ends, missed);
+    for letter in letters.values() {
+        assert_eq!(letter["recoveries"], json!(3), "{letter}");
+        assert!(letter["deadletterreason"].is_string(), "{letter}");
+        assert!(letter["outagesince"].is_string(), "{letter}");
+    }
     let twice: Vec<_> = days
         .arrived
         .iter()
