@@ -51,7 +51,7 @@ impl Evidence<'_> {
         if is_filtered || is_before || is_after {
             return Wants::No;
         }
-        let is_new = life.created.sure + slack > asked;
+        let is_new = life.created.sure + slack >= asked;
         let is_going = life.deleted.is_some_and(|it| it.asked <= sure);
         let mut disabled = self.disabled(life).into_iter();
         let is_disabled = disabled.any(|(from, to)| from <= sure && asked <= to + slack);
