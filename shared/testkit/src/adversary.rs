@@ -183,7 +183,7 @@ pub struct Adversary<P> {
 }
 
 impl<P> Adversary<P> {
-    /// Decorates `port`, which plays are told to be of by its label.
+    /// Decorates `port`. What is played names it by this label.
     pub fn new(port: P, label: &'static str, mood: &Mood) -> Self {
         Self {
             port,
