@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{LetterPlace, Timestamp};
 use serde_json::Value;
 
 /// What the API tells of an event of a subscription.
@@ -18,6 +18,7 @@ pub(crate) struct Told {
 /// A dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Letter {
+    pub(crate) place: LetterPlace,
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) reason: String,

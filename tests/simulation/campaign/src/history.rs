@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{LetterPlace, Timestamp};
 use posthaste_testkit::Trick;
 
 use crate::course::{Behaviour, Subscriber};
@@ -30,6 +30,8 @@ pub(crate) struct History {
     pub(crate) forced: Vec<(Duration, u8)>,
     /// The requests to delete dead letters, in order: when, and of which subscription.
     pub(crate) deleted_letters: Vec<(Duration, u8)>,
+    /// The letters that were sent to find out whether their endpoint is well.
+    pub(crate) probes: Vec<LetterPlace>,
     /// What went wrong, in order.
     pub(crate) mishaps: Vec<Mishap>,
     /// Requests that ended with a fault of ours, in words.

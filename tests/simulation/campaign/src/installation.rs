@@ -17,7 +17,8 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http::Request as HttpRequest;
 use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
 use posthaste_core::lane::Lane;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{LetterPlace, Timestamp};
+use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{
     BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
@@ -137,6 +138,7 @@ pub(crate) struct Installation {
     /// The processes that were killed.
     kills: u64,
     mishaps: Vec<Mishap>,
+    probes: Vec<LetterPlace>,
     flag: Arc<Flag>,
     record_flag: Arc<Flag>,
     notes: Vec<String>,
@@ -177,6 +179,7 @@ impl Installation {
             rests: QUEUES.map(|name| (name, Duration::ZERO)),
             kills: 0,
             mishaps: Vec::new(),
+            probes: Vec::new(),
             flag: Arc::default(),
             record_flag: Arc::default(),
             notes: Vec::new(),
@@ -207,6 +210,23 @@ impl Installation {
     pub(crate) fn take_mishaps(&mut self) -> Vec<Mishap> {
         self.note_mishaps();
         std::mem::take(&mut self.mishaps)
+    }
+
+    /// The letters that were sent to find out whether their endpoint is well.
+    pub(crate) fn probes(&self) -> &[LetterPlace] {
+        &self.probes
+    }
+
+    /// Notes the letters that wake has sent as probes. Their mark knows them for a day and a half.
+    fn note_probes(&mut self) {
+        for (_, bytes) in self.shared.state.under(layout::RECOVERY) {
+            let probes = RecoveryMark::parse(&bytes).map(|mark| mark.probes);
+            for probe in probes.into_iter().flatten() {
+                if !self.probes.contains(&probe.letter) {
+                    self.probes.push(probe.letter);
+                }
+            }
+        }
     }
 
     /// Notes what went wrong at this moment.
@@ -477,6 +497,7 @@ impl Installation {
         let mut has_begun = false;
         if minute > self.minute {
             self.minute = minute;
+            self.note_probes();
             self.begin_wake(LeftWork::Old);
             if self.shared.setting.place == Place::Serve {
                 self.begin_finish(LeftWork::Old);

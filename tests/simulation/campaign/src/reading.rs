@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{LetterPlace, Timestamp};
 use posthaste_core::stored::{ResolvedLetters, layout};
 use serde_json::Value;
 
@@ -207,18 +207,22 @@ impl Reader<'_> {
             let all = serde_json::from_slice::<Vec<Value>>(&bytes);
             let all = all.unwrap_or_else(|_| vec![Value::Null]);
             let name = key.split('/').nth(1).unwrap_or_default().to_lowercase();
-            for (place, letter) in all.iter().enumerate() {
+            for (index, letter) in all.iter().enumerate() {
                 let text = |members: [&str; 2]| {
                     let found = members.iter().find_map(|member| letter[member].as_str());
                     found.unwrap_or_default().to_owned()
                 };
                 let id = letter["id"].as_str().or(letter["data"]["id"].as_str());
                 letters.push(Letter {
+                    place: LetterPlace {
+                        object: key.clone(),
+                        index,
+                    },
                     id: id.unwrap_or_default().to_owned(),
                     name: name.clone(),
                     reason: text(["deadletterreason", "deadLetterReason"]),
                     hour_end: hour_end(&key),
-                    is_resolved: list.has(place),
+                    is_resolved: list.has(index),
                 });
             }
         }

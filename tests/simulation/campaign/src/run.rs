@@ -577,6 +577,7 @@ impl<'a> Run<'a> {
         ends.left = self.reader().left();
         self.history.seen = self.installation.shared().endpoints.seen();
         self.history.mishaps = self.installation.take_mishaps();
+        self.history.probes = self.installation.probes().to_vec();
         let faults = faults_of(self.course, &self.history, &ends);
         let seen = self.history.seen.iter().map(|it| format!("{it:?}"));
         let told = ends.told.iter().map(|it| format!("{it:?}"));

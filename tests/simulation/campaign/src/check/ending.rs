@@ -135,15 +135,19 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
     }
 }
 
-/// Recovery ends: what fails again and again is given up for good. A replay that an operator asked
-/// for sends each letter, and each of them has a recovery of its own.
+/// Recovery ends: what fails again and again is given up for good. A letter that was sent as a probe
+/// does not count. A replay that an operator asked for sends each letter, and each of them has a
+/// recovery of its own.
 pub(super) fn recovery_ends(case: &Case<'_>, findings: &mut Findings) {
     if case.evidence.times_sent_again(case.life) > 0 {
         return;
     }
+    let history = case.evidence.history;
     let letters = case.letters().count();
-    let copies = case.evidence.history.mishaps_in(&case.span(), &AGAIN);
-    let most = (1 + usize::from(RECOVERIES_MAX)) * (1 + copies);
+    let is_probe = |letter: &&Letter| history.probes.contains(&letter.place);
+    let probes = case.letters().filter(is_probe).count();
+    let copies = history.mishaps_in(&case.span(), &AGAIN);
+    let most = (1 + usize::from(RECOVERIES_MAX)) * (1 + copies) + probes;
     if letters > most {
         let text = format!("{case} has become a dead letter {letters} times, not {most}");
         findings.fail(Rule::Recovers, text);
