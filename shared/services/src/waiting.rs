@@ -187,8 +187,8 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         Ok(all)
     }
 
-    /// What is parked and held of every subscription, as it is listed. `None` if there was no time
-    /// for all of it, or an object does not say what it carries.
+    /// What is parked and held of every subscription, as it is listed, without what was published for
+    /// later. `None` if there was no time for all of it, or an object does not say what it carries.
     pub(crate) async fn listed(&self) -> Result<Option<BTreeMap<String, u64>>, PortError> {
         let until = self.clock.monotonic() + LISTING_TIME;
         let mut by_folder = ByFolder::default();
@@ -200,7 +200,9 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         }
         let counts = by_folder.0.into_iter();
         Ok(Some(
-            counts.map(|(key, count)| (key, count.total())).collect(),
+            counts
+                .map(|(key, count)| (key, count.recorded_in_objects()))
+                .collect(),
         ))
     }
 
@@ -299,7 +301,12 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
 fn add_parked(counts: &mut impl Counts, key: &str) -> Option<()> {
     let count = counts.of(layout::parked_folder(key)?)?;
     let due = layout::parked_due_minute(key).map(layout::start_of_minute);
-    count.add_parked(layout::carried_of_key(key), due);
+    let carried = layout::carried_of_key(key);
+    if layout::is_scheduled(key) {
+        count.add_scheduled(carried, due);
+    } else {
+        count.add_parked(carried, due);
+    }
     Some(())
 }
 

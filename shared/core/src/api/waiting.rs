@@ -88,6 +88,9 @@ pub struct WaitingCount {
     pub recorded_until: Option<Timestamp>,
     /// Events in parked objects.
     pub parked: u64,
+    /// Those of them that were published for later, where objects are listed: they were never tried,
+    /// so that no record counts them.
+    pub scheduled: u64,
     /// Events in held objects.
     pub held: u64,
     /// The acceptance of the oldest of them, as far as it is known.
@@ -116,11 +119,17 @@ impl WaitingCount {
             .fold(0, u64::saturating_add)
     }
 
+    /// The events in objects that records count as well.
+    pub fn recorded_in_objects(&self) -> u64 {
+        self.parked
+            .saturating_add(self.held)
+            .saturating_sub(self.scheduled)
+    }
+
     /// Takes over what records say of all places together. Objects were counted just now, and
     /// records some minutes ago.
     pub fn set_recorded(&mut self, waiting: u64, until: Option<Timestamp>) {
-        let in_objects = self.parked.saturating_add(self.held);
-        self.recorded = Some(waiting.saturating_sub(in_objects));
+        self.recorded = Some(waiting.saturating_sub(self.recorded_in_objects()));
         self.recorded_until = until;
     }
 
@@ -140,6 +149,13 @@ impl WaitingCount {
         self.next_due = earliest(self.next_due, due);
     }
 
+    /// Adds a parked object with events that were published for later.
+    pub fn add_scheduled(&mut self, carried: Option<Carried>, due: Option<Timestamp>) {
+        self.add_parked(carried, due);
+        let events = carried.map_or(1, |it| u64::from(it.events));
+        self.scheduled = self.scheduled.saturating_add(events);
+    }
+
     /// Adds a held object.
     pub fn add_held(&mut self, carried: Option<Carried>) {
         self.held = self.held.saturating_add(self.events(carried));
@@ -152,6 +168,7 @@ impl WaitingCount {
             (&mut self.delayed, other.delayed),
             (&mut self.under_way, other.under_way),
             (&mut self.parked, other.parked),
+            (&mut self.scheduled, other.scheduled),
             (&mut self.held, other.held),
         ] {
             *sum = sum.saturating_add(more);
@@ -267,6 +284,23 @@ mod tests {
         sum.forget_recorded();
         let view = sum.view(None);
         assert_eq!((view.count, view.queued, view.at_least), (18, None, true));
+    }
+
+    #[test]
+    fn what_was_published_for_later_is_in_no_record() {
+        let mut count = WaitingCount {
+            is_without_queue: true,
+            ..WaitingCount::default()
+        };
+        count.add_parked(Some(Carried::new(4, at(8))), None);
+        count.add_scheduled(Some(Carried::without_age(50)), Some(at(60)));
+        assert_eq!(count.recorded_in_objects(), 4);
+        let mut sum = count;
+        count.set_recorded(12, Some(at(20)));
+        let view = count.view(None);
+        assert_eq!((view.count, view.queued, view.parked), (62, Some(8), 54));
+        sum.add(&count);
+        assert_eq!(sum.recorded_in_objects(), 8);
     }
 
     #[test]

@@ -57,6 +57,10 @@ const OTHERS_BATCH: usize = 1000;
 /// The time between two batches of records: each becomes a file.
 const RECORDS_WINDOW: Duration = Duration::from_secs(5);
 
+/// The time between two runs of record that merge files of the log and look whether the numbers of
+/// what waits are right.
+const MERGE_PERIOD: Duration = Duration::from_mins(10);
+
 /// The rest after a receive that brought nothing although something was visible.
 const RECEIVE_REST: Duration = Duration::from_secs(1);
 
@@ -107,8 +111,8 @@ struct Process {
     delivering: Vec<usize>,
     dead_letters_run: bool,
     redrive_runs: bool,
-    /// The invocation of record. It leaves work to another thread, so it is polled by itself, when
-    /// nothing else moves.
+    /// The invocation of record, with records or by its schedule. It leaves work to another thread, so
+    /// it is polled by itself, when nothing else moves.
     recording: Option<Task>,
     wake_runs: bool,
     is_ending: bool,
@@ -133,6 +137,8 @@ pub(crate) struct Installation {
     minute: u64,
     /// The time at which monitor looks next.
     look_at: Duration,
+    /// The time from which record merges next.
+    merge_at: Duration,
     /// The times from which the queues are looked at again.
     rests: [(QueueName, Duration); 5],
     /// The processes that were killed.
@@ -176,6 +182,7 @@ impl Installation {
             processes: 0,
             minute: 0,
             look_at: Duration::ZERO,
+            merge_at: MERGE_PERIOD,
             rests: QUEUES.map(|name| (name, Duration::ZERO)),
             kills: 0,
             mishaps: Vec::new(),
@@ -392,11 +399,12 @@ impl Installation {
             Some(visible?.max(rest))
         });
         let look = self.shared.setting.has_pressure.then_some(self.look_at);
+        let merge = self.merge_at;
         let all = sleeper
             .into_iter()
             .chain(queues)
             .chain(look)
-            .chain([minute, end]);
+            .chain([minute, merge, end]);
         let later = all.filter(|time| *time > now);
         let next = later.min().unwrap_or(now + Duration::from_millis(1));
         self.advance(next.saturating_sub(now));
@@ -509,6 +517,11 @@ impl Installation {
             self.begin_look();
             has_begun = true;
         }
+        if self.monotonic() >= self.merge_at && self.process().recording.is_none() {
+            self.merge_at = self.monotonic() + MERGE_PERIOD;
+            self.begin_merge();
+            has_begun = true;
+        }
         for place in 0..self.rests.len() {
             let (name, rest) = self.rests[place];
             let is_due = self.monotonic() >= rest && self.has_room(name);
@@ -552,6 +565,17 @@ impl Installation {
             // A look that fails is followed by the next one.
             drop(monitor.lock().await.sample().await);
             Done::Other
+        }));
+    }
+
+    fn begin_merge(&mut self) {
+        let process = self.process();
+        let record = Arc::clone(&process.functions.record);
+        self.record_flag.0.store(true, Ordering::Relaxed);
+        self.process().recording = Some(Box::pin(async move {
+            // A run that fails is made again ten minutes later.
+            drop(record.merge().await);
+            Done::Record
         }));
     }
 

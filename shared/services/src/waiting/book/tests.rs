@@ -261,6 +261,27 @@ async fn numbers_are_set_right_when_everything_is_at_rest() {
     assert_eq!(world.shown("b").await, (0, false));
 }
 
+/// No record counts them before their first attempt, nor after it.
+#[tokio::test]
+async fn what_was_published_for_later_is_not_set_right() {
+    let world = World::new();
+    world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
+    world.book.write().await.unwrap();
+    world.hold("a", "x.5.1700000000");
+    let (topic, name) = (topic_name("orders"), subscription_name("a"));
+    let later = world.clock.now() + Duration::from_hours(2);
+    let key = layout::scheduled(later, (&topic, &name), "r", &[Bytes::from_static(b"{}")]);
+    world.store.write(&key, "");
+    world.clock.advance(QUIET);
+    world.come_to_rest().await;
+    assert_eq!(world.shown("a").await, (6, false));
+    // They go into the queue, and are delivered at once.
+    world.state.delete(&key).await.unwrap();
+    world.gather("m-2", "a", &[Wait::None]);
+    world.book.write().await.unwrap();
+    assert_eq!(world.shown("a").await, (5, false));
+}
+
 /// The first look comes just when an object was released, and its message is in no queue's count.
 #[tokio::test]
 async fn what_moves_between_two_looks_is_not_overlooked() {
