@@ -123,11 +123,12 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
             .disabled(case.life)
             .is_empty()
             .then(|| "its subscription was never disabled".to_owned()),
-        DeadLetterReason::SubscriptionDeleted => case
-            .life
-            .deleted
-            .is_none()
-            .then(|| "its subscription is there".to_owned()),
+        // A letter has the name of its subscription, and not which of that name it was.
+        DeadLetterReason::SubscriptionDeleted => {
+            let mut lives = case.evidence.history.lives.iter();
+            let is_deleted = lives.any(|it| it.of == case.life.of && it.deleted.is_some());
+            (!is_deleted).then(|| "its subscription is there".to_owned())
+        }
         DeadLetterReason::MalformedMessage => Some("it is one of ours".to_owned()),
         DeadLetterReason::HandlerFailed => {
             (!case.is_excused(&[Excuse::Moved])).then(|| "nothing failed".to_owned())

@@ -75,7 +75,10 @@ fn stops(evidence: Evidence<'_>, life: &Life) -> Vec<(Duration, Duration, String
             .versions
             .iter()
             .any(|it| it.1.sure > gone && it.1.asked < gone);
-        if !is_written {
+        // By a clock that was set back since the last write, the endpoint said so before it.
+        let span = life.created.asked..=gone + DISABLED_WITHIN;
+        let is_set_back = evidence.history.is_excused(&span, &[Excuse::SetBack]);
+        if !is_written && !is_set_back {
             let to = next.unwrap_or(Duration::MAX);
             stops.push((gone + DISABLED_WITHIN, to, "Gone".to_owned()));
         }
