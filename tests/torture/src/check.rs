@@ -1,15 +1,15 @@
 //! What must hold of a run, whatever happened in it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use posthaste_tests::api::Api;
 use posthaste_tests::home::Home;
 use posthaste_tests::seed::Seed;
 
+use crate::again::{around, reason};
 use crate::ledger::{Arrival, Fate, Known, is_refused, number};
 use crate::machine::TOPIC;
-use crate::moods::{TIMEOUT, subscriptions};
+use crate::moods::subscriptions;
 use crate::report::Counts;
 use crate::trouble::Trouble;
 
@@ -18,13 +18,6 @@ const TOLD_MAX: usize = 5;
 
 /// Events that the delivery log is asked for.
 pub(crate) const ASKED_OF_THE_LOG: usize = 200;
-
-/// The time after which an arrival is written down, also where the answer is awaited for as long as a
-/// subscription waits, and the machine is busy.
-const WRITTEN_DOWN_AFTER: Duration = TIMEOUT.saturating_add(Duration::from_secs(10));
-
-/// The report of an unexplained arrival names what ended up to so long before it.
-const AROUND: Duration = Duration::from_secs(30);
 
 /// At most one of so many deliveries comes again without a reason that is known: on a busy machine an
 /// answer may be lost or late without one.
@@ -119,9 +112,11 @@ impl Check<'_> {
     fn subscription(&mut self, name: &'static str, letters: &BTreeMap<u32, u32>) {
         let known = self.known;
         let mut successes: BTreeMap<u32, Vec<&Arrival>> = BTreeMap::new();
+        let mut all: BTreeMap<u32, Vec<&Arrival>> = BTreeMap::new();
         let mut altered = Vec::new();
         for arrival in known.arrivals.get(name).into_iter().flatten() {
             self.counts.requests_of_events += 1;
+            all.entry(arrival.event).or_default().push(arrival);
             if !arrival.is_whole {
                 altered.push(arrival.event);
             }
@@ -151,9 +146,9 @@ impl Check<'_> {
         for (event, arrivals) in &mut successes {
             arrivals.sort_unstable_by_key(|it| it.at);
             for two in arrivals.windows(2) {
-                match self.explanation(two[0], two[1]) {
+                match reason(known, &all[event], (two[0], two[1])) {
                     Some(why) => *self.counts.again.entry(why).or_default() += 1,
-                    None => unexplained.push(self.around(*event, two[0], two[1])),
+                    None => unexplained.push(around(known, (two[0], two[1]))),
                 }
             }
         }
@@ -164,45 +159,6 @@ impl Check<'_> {
                 unexplained.into_iter(),
             );
         }
-    }
-
-    /// Why an event arrived a second time.
-    fn explanation(&self, first: &Arrival, second: &Arrival) -> Option<String> {
-        if first.was_late {
-            return Some("late answer".to_owned());
-        }
-        // Until then its arrival was written down, if nothing kept the program from it.
-        let end = second.at.min(first.at + WRITTEN_DOWN_AFTER);
-        let times = self.known.times.iter();
-        let mut between = times.filter(|time| time.from <= end && first.at <= time.to);
-        let trouble = between.find(|time| time.trouble.explains_a_second_arrival());
-        trouble.map(|time| time.trouble.to_string())
-    }
-
-    /// A second arrival without a reason, with what was done to the program around it: the seconds are
-    /// counted from the first arrival.
-    fn around(&self, event: u32, first: &Arrival, second: &Arrival) -> String {
-        let since = |at: Duration| at.as_secs_f64() - first.at.as_secs_f64();
-        let times = self.known.times.iter();
-        let near = times
-            .filter(|time| time.from <= second.at && first.at <= time.to.saturating_add(AROUND));
-        let near: Vec<_> = near
-            .map(|it| {
-                format!(
-                    "{} {:.1} to {:.1}",
-                    it.trouble,
-                    since(it.from),
-                    since(it.to)
-                )
-            })
-            .collect();
-        format!(
-            "{event} again after {:.1} s, as attempt {} after {} ({})",
-            since(second.at),
-            second.attempt,
-            first.attempt,
-            near.join(", ")
-        )
     }
 
     /// The same event has the same `webhook-id` on every path to every subscription, alone.

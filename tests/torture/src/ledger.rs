@@ -63,6 +63,8 @@ pub(crate) struct Ledger(Mutex<Known>);
 pub(crate) struct Known {
     /// By the number of the event.
     pub(crate) fates: Vec<Fate>,
+    /// When the request of each began, by its number.
+    pub(crate) begun: Vec<Duration>,
     /// By subscription.
     pub(crate) arrivals: BTreeMap<&'static str, Vec<Arrival>>,
     pub(crate) times: Vec<Time>,
@@ -90,6 +92,7 @@ impl Ledger {
         let mut known = self.lock();
         let first = known.fates.len();
         known.fates.resize(first + events, Fate::UnderWay);
+        known.begun.resize(first + events, now());
         let number = |at| u32::try_from(at).expect("a run has fewer events");
         (first..first + events).map(number).collect()
     }

@@ -2,6 +2,7 @@
 //! mood, and one trouble after the other. A ledger knows what was accepted and what arrived, and has
 //! to balance when everything is well again.
 
+mod again;
 mod check;
 mod crowd;
 mod ledger;
