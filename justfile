@@ -69,8 +69,8 @@ pairs number="1000": programs
     POSTHASTE_PAIRS={{ number }} {{ nextest }} --profile pairs --success-output immediate -E 'test(/^pairs::/)'
 
 # Random histories with one checker, for as long as asked: --minutes 10 --from 1, or one: --seed 42 --shrink
-campaign *args: programs
-    {{ target }}/debug/posthaste-simulation-campaign "$@"
+campaign *args: kit
+    cargo run --quiet --profile campaign --package posthaste-simulation-campaign --locked -- "$@"
 
 # Bytes from outside into every reader of them: --minutes 30 --seed 1, --target NAME, or long ones with --growth
 fuzz *args: programs
