@@ -65,7 +65,8 @@ impl Reader<'_> {
         self.installation.ask("GET", path, &Value::Null, 0)
     }
 
-    /// What still waits, in words.
+    /// What still waits, in words. A note of a late answer that could not be deleted is left until it
+    /// is old.
     pub(crate) fn waits(&mut self) -> Vec<String> {
         let mut waits = Vec::new();
         let queued = self.installation.queued();
@@ -80,7 +81,6 @@ impl Reader<'_> {
             layout::REPLAYING,
             layout::DISABLED,
             layout::TELLING,
-            layout::LATE,
             layout::ENDING,
         ] {
             waits.extend(state.keys(prefix));
