@@ -73,6 +73,7 @@ fn check_event(case: &Case<'_>, findings: &mut Findings) {
         ending::has_end(case, findings);
         log::is_told(case, findings);
         timing::is_prompt(case, findings);
+        timing::is_steady(case, findings);
         timing::is_alive(case, findings);
     }
     ending::has_one_end(case, findings);

@@ -230,6 +230,10 @@ pub enum Behaviour {
     Moved,
     /// With 503 for fourteen minutes, then for six as it should, and so on.
     ComesAndGoes,
+    /// With 503 where one of certain events is in the request.
+    BusyForSome,
+    /// With 503, from the moment on at which one of a few events is in a request, for ten minutes.
+    FallsOver,
 }
 
 /// What an operator does.

@@ -33,8 +33,14 @@ const CONNECT: Duration = Duration::from_millis(400);
 const COMES_EVERY: Duration = Duration::from_mins(20);
 const AWAY: Duration = Duration::from_mins(14);
 
+/// The time for which an endpoint that fell over lies.
+const LIES: Duration = Duration::from_mins(10);
+
 /// One event in so many is one of those that some endpoints do not take.
 const BAD_EVENTS: u64 = 4;
+
+/// One event in so many brings an endpoint down that falls over.
+const WORST_EVENTS: u64 = 400;
 
 /// The header by which a request says of which settings it was made.
 pub(crate) const VERSION: &str = "x-version";
@@ -102,6 +108,8 @@ pub(crate) struct Endpoints {
 #[derive(Debug, Default)]
 struct Shared {
     behaviours: BTreeMap<String, Behaviour>,
+    /// The times until which endpoints lie that have fallen over.
+    lies_until: BTreeMap<String, Duration>,
     seen: Vec<Seen>,
     asked: u64,
 }
@@ -149,14 +157,14 @@ impl Endpoints {
         self.shared.lock().seen.clone()
     }
 
-    fn note(&self, request: &WebhookRequest) -> (UnderWay, Behaviour, Vec<String>) {
+    fn note(&self, request: &WebhookRequest) -> (UnderWay, Behaviour, String, Vec<String>) {
         let seen = self.read(request);
         let mut shared = self.shared.lock();
         let behaviour = match shared.behaviours.get(&seen.name) {
             Some(behaviour) if !seen.is_fallback => *behaviour,
             _ => Behaviour::Well,
         };
-        let ids = seen.ids.clone();
+        let (name, ids) = (seen.name.clone(), seen.ids.clone());
         shared.seen.push(Seen {
             asks_to_wait: behaviour == Behaviour::AsksToWait,
             ..seen
@@ -166,7 +174,7 @@ impl Endpoints {
             clock: self.clock.clone(),
             place: shared.seen.len() - 1,
         };
-        (under_way, behaviour, ids)
+        (under_way, behaviour, name, ids)
     }
 
     fn read(&self, request: &WebhookRequest) -> Seen {
@@ -213,8 +221,26 @@ impl Endpoints {
         ids.iter().any(|id| is_bad(self.seed, id))
     }
 
+    /// Whether an endpoint lies that falls over where one of certain events is in a request.
+    fn lies(&self, name: &str, ids: &[String]) -> bool {
+        let now = self.clock.monotonic();
+        let lies_until = &mut self.shared.lock().lies_until;
+        let lies = lies_until.get(name).is_some_and(|until| now < *until);
+        let is_worst = |id: &String| hash(self.seed, &["worst", id]).is_multiple_of(WORST_EVENTS);
+        if !lies && ids.iter().any(is_worst) {
+            lies_until.insert(name.to_owned(), now + LIES);
+            return true;
+        }
+        lies
+    }
+
     /// The answer that comes at once; `None` for one that takes time.
-    fn answer(&self, behaviour: Behaviour, ids: &[String]) -> Result<Reply, SendFailure> {
+    fn answer(
+        &self,
+        name: &str,
+        behaviour: Behaviour,
+        ids: &[String],
+    ) -> Result<Reply, SendFailure> {
         let asked = {
             let mut shared = self.shared.lock();
             shared.asked += 1;
@@ -246,6 +272,8 @@ impl Endpoints {
             } else {
                 204
             }),
+            Behaviour::BusyForSome => status(if self.is_bad(ids) { 503 } else { 204 }),
+            Behaviour::FallsOver => status(if self.lies(name, ids) { 503 } else { 204 }),
             Behaviour::TooLarge => status(if ids.len() > 1 { 413 } else { 204 }),
             Behaviour::Unauthorized => status(401),
             Behaviour::Gone => status(410),
@@ -285,7 +313,7 @@ impl WebhookClient for Endpoints {
         if !look.may_begin().await {
             return of_result(Err(SendFailure::Withdrawn), took());
         }
-        let (under_way, behaviour, ids) = self.note(&request);
+        let (under_way, behaviour, name, ids) = self.note(&request);
         let left = request.timeout.saturating_sub(took());
         match behaviour {
             Behaviour::Slow => self.clock.sleep(SLOW.min(left)).await,
@@ -299,7 +327,7 @@ impl WebhookClient for Endpoints {
                 ..of_result(Err(SendFailure::TimedOut), took())
             };
         }
-        let answer = self.answer(behaviour, &ids);
+        let answer = self.answer(&name, behaviour, &ids);
         under_way.end(match &answer {
             Ok(reply) => End::Answered(reply.status),
             Err(_) => End::None,

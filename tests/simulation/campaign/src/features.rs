@@ -7,7 +7,7 @@ use posthaste_testkit::adversary::TRICKS;
 use crate::course::{
     Action, Behaviour, Course, Place, Publication, Schema, Setting, Step, Subscriber, Wrong,
 };
-use crate::draw::Draw;
+use crate::draw::{Draw, hash};
 
 /// Steps of a course.
 const STEPS_MIN: u64 = 6;
@@ -99,11 +99,27 @@ impl Course {
         let count = STEPS_MIN + draw.below(STEPS_MAX - STEPS_MIN);
         let mut steps = vec![Step::Publish(publication(&features, &mut draw))];
         steps.extend((0..count).map(|_| step(&features, subscribers.len(), &mut draw)));
+        for (place, step) in steps.iter_mut().enumerate() {
+            if hash(seed, &["for some", &place.to_string()]).is_multiple_of(2) {
+                fail_for_some(step);
+            }
+        }
         Self {
             world,
             subscribers,
             steps,
         }
+    }
+}
+
+/// What an endpoint does by itself it does for certain events instead.
+fn fail_for_some(step: &mut Step) {
+    if let Step::Behave { like, .. } = step {
+        *like = match *like {
+            Behaviour::Flaps => Behaviour::BusyForSome,
+            Behaviour::ComesAndGoes => Behaviour::FallsOver,
+            other => other,
+        };
     }
 }
 

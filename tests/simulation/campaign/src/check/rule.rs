@@ -45,6 +45,8 @@ pub(super) enum Rule {
     AtOnce,
     /// Who is well is not delayed by others.
     Prompt,
+    /// An endpoint that takes events all the time is not held back for those that it does not take.
+    Steady,
     /// When all is well again, what is published arrives soon.
     Alive,
     /// At the end the API shows that all is well.

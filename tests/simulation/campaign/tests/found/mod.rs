@@ -43,6 +43,14 @@ pub(crate) fn all() -> Vec<(&'static str, Course)> {
             "planted: a crash between two lanes lost a message",
             killed_between_two_lanes(),
         ),
+        (
+            "planted: what was recovered three times was recovered again",
+            event_that_brings_its_endpoint_down(),
+        ),
+        (
+            "planted: an invocation in which all failed held back an endpoint that took others",
+            some_fail_while_others_arrive(),
+        ),
     ]
 }
 
@@ -223,5 +231,34 @@ fn late_answer_to_the_last_attempt() -> Course {
             first_is(Behaviour::Late),
             Step::Pass(70),
         ],
+    }
+}
+
+/// By hand: each recovery of certain events makes an outage of its own.
+fn event_that_brings_its_endpoint_down() -> Course {
+    let mut steps = vec![first_is(Behaviour::FallsOver)];
+    for _ in 0..600 {
+        steps.extend([events(2), Step::Pass(30)]);
+    }
+    Course {
+        world: calm(1444, Serve, Cloud),
+        subscribers: vec![Subscriber {
+            attempts: 4,
+            ..plain(0)
+        }],
+        steps,
+    }
+}
+
+/// By hand: what fails comes again together, and others arrive all the time.
+fn some_fail_while_others_arrive() -> Course {
+    let mut steps = vec![first_is(Behaviour::BusyForSome)];
+    for _ in 0..60 {
+        steps.extend([events(4), Step::Pass(15)]);
+    }
+    Course {
+        world: calm(4, Serve, Cloud),
+        subscribers: vec![plain(0)],
+        steps,
     }
 }
