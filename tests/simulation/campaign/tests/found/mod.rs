@@ -44,6 +44,10 @@ pub(crate) fn all() -> Vec<(&'static str, Course)> {
             killed_between_two_lanes(),
         ),
         (
+            "planted: a request that changes something ended with its client",
+            clients_that_leave_in_the_middle(),
+        ),
+        (
             "planted: what was recovered three times was recovered again",
             event_that_brings_its_endpoint_down(),
         ),
@@ -260,5 +264,22 @@ fn some_fail_while_others_arrive() -> Course {
         world: calm(4, Serve, Cloud),
         subscribers: vec![plain(0)],
         steps,
+    }
+}
+
+/// Seed 600315.
+fn clients_that_leave_in_the_middle() -> Course {
+    let mut world = calm(600_315, Place::Aws, Cloud);
+    // Others run before nine of ten calls, so that a request has several turns.
+    world.tricks[10] = 900;
+    let leaves = |what, gone| Act { of: 0, what, gone };
+    Course {
+        world,
+        subscribers: vec![plain(1)],
+        steps: vec![
+            Step::Pass(8 * 3600),
+            leaves(Action::Disable, 3),
+            leaves(Action::Pause, 9),
+        ],
     }
 }
