@@ -72,7 +72,6 @@ fn check(seed: u64) {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "which seeds were played is to be seen")]
 fn all_promises_hold_whatever_happens() {
     let end = Instant::now() + TIME;
     let (seeds, why) = seeds();

@@ -155,7 +155,7 @@ fn is_steady_before(case: &Case<'_>, at: Duration) -> bool {
     let mut times: Vec<_> = times.filter(|time| (from..=at).contains(time)).collect();
     times.extend([from, at]);
     times.sort_unstable();
-    at >= STEADY_FOR && times.windows(2).all(|two| two[1] - two[0] <= STEADY_GAP)
+    at >= STEADY_FOR && times.windows(2).all(|two| two[1] <= two[0] + STEADY_GAP)
 }
 
 /// An endpoint that takes events all the time is not held back for those that it does not take.
