@@ -35,13 +35,23 @@ pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<
     for life in &history.lives {
         let of_life = |seen: &&Seen| seen.name == life.name() && seen.life == life.number;
         let seen: Vec<_> = history.seen.iter().filter(of_life).collect();
+        let of_named: Vec<_> = seen.iter().map(|it| it.of_named()).collect();
         for event in &history.events {
-            let has_it = |it: &&&Seen| it.ids.contains(&event.id);
+            let has_it = |it: &(&&Seen, &Seen)| it.0.ids.contains(&event.id);
+            let of_event = seen.iter().zip(&of_named).filter(has_it);
+            // An event that an answer named as failed was not taken with its neighbours.
+            let of_event = of_event.map(|(seen, of_named)| {
+                if seen.named.contains(&event.id) {
+                    of_named
+                } else {
+                    *seen
+                }
+            });
             let case = Case {
                 evidence,
                 life,
                 event,
-                seen: seen.iter().filter(has_it).copied().collect(),
+                seen: of_event.collect(),
             };
             check_event(&case, &mut findings);
         }

@@ -78,6 +78,8 @@ pub struct Subscriber {
     pub is_filtered: bool,
     /// Most events of a batch.
     pub batch: u16,
+    /// Whether an answer of it may name the events of a batch that failed.
+    pub reports: bool,
     /// Most requests a minute.
     pub rate: u32,
     /// Most requests at once.
@@ -228,6 +230,12 @@ pub enum Behaviour {
     Flaps,
     /// With 301.
     Moved,
+    /// With 200, and names certain events of the request as failed.
+    NamesSome,
+    /// The same, twenty seconds after the request was given up.
+    NamesSomeLate,
+    /// With 200, and names an event that was not in the request as failed.
+    NamesOther,
     /// With 503 for fourteen minutes, then for six as it should, and so on.
     ComesAndGoes,
 }

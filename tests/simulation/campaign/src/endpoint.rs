@@ -1,7 +1,7 @@
 //! The endpoints of all subscriptions: they behave as a course says, and remember each request
 //! from its beginning to its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use posthaste_ports::{
     Clock, LastLook, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };
 use posthaste_testkit::ManualClock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::course::Behaviour;
 use crate::draw::hash;
@@ -57,6 +57,8 @@ pub(crate) struct Seen {
     /// The version of the settings that it was made by.
     pub(crate) version: u32,
     pub(crate) ids: Vec<String>,
+    /// The events that its answer named as failed, where its subscription lets it.
+    pub(crate) named: Vec<String>,
     pub(crate) webhook_id: String,
     pub(crate) attempt: u32,
     pub(crate) is_replayed: bool,
@@ -74,6 +76,8 @@ pub(crate) enum End {
     Answered(u16),
     /// The endpoint answered with this status after the sender had given up.
     AnsweredLate(u16),
+    /// Of an event: the answer was a success, and named it as failed.
+    Named,
     /// There was no answer.
     None,
 }
@@ -87,6 +91,20 @@ impl Seen {
     /// Whether the endpoint has taken its events, whatever its sender knows.
     pub(crate) fn is_taken_somehow(&self) -> bool {
         self.is_taken() || matches!(self.end, End::AnsweredLate(200..=204))
+    }
+
+    /// The events that the endpoint has taken, as its sender has heard in time.
+    pub(crate) fn taken_ids(&self) -> impl Iterator<Item = &str> {
+        let ids = self.ids.iter().filter(|id| !self.named.contains(id));
+        ids.filter(|_| self.is_taken()).map(String::as_str)
+    }
+
+    /// The request as those of its events saw it that its answer named as failed.
+    pub(crate) fn of_named(&self) -> Self {
+        Self {
+            end: End::Named,
+            ..self.clone()
+        }
     }
 }
 
@@ -102,6 +120,8 @@ pub(crate) struct Endpoints {
 #[derive(Debug, Default)]
 struct Shared {
     behaviours: BTreeMap<String, Behaviour>,
+    /// Those whose subscriptions read which events an answer names.
+    reporting: BTreeSet<String>,
     seen: Vec<Seen>,
     asked: u64,
 }
@@ -118,6 +138,22 @@ impl UnderWay {
         let seen = &mut self.shared.lock().seen[self.place];
         seen.ended_at.get_or_insert(self.clock.monotonic());
         seen.end = end;
+    }
+
+    /// Notes the events that the answer names, if its subscription reads them.
+    fn note_report(&self, report: &Report) {
+        let mut shared = self.shared.lock();
+        let Shared {
+            seen, reporting, ..
+        } = &mut *shared;
+        let seen = &mut seen[self.place];
+        if reporting.contains(&seen.name) {
+            seen.named = match report {
+                Report::Failed(ids) => ids.clone(),
+                // What names an event that was not asked about takes none.
+                Report::OfAnother => seen.ids.clone(),
+            };
+        }
     }
 }
 
@@ -142,6 +178,11 @@ impl Endpoints {
     pub(crate) fn behave(&self, name: &str, behaviour: Behaviour) {
         let behaviours = &mut self.shared.lock().behaviours;
         behaviours.insert(name.to_owned(), behaviour);
+    }
+
+    /// The subscription of this name reads which events an answer names as failed.
+    pub(crate) fn read_reports_of(&self, name: &str) {
+        self.shared.lock().reporting.insert(name.to_owned());
     }
 
     /// All requests so far.
@@ -201,12 +242,19 @@ impl Endpoints {
             is_fallback: host.starts_with("spare"),
             version: number(VERSION),
             ids,
+            named: Vec::new(),
             webhook_id: header("webhook-id"),
             attempt: number("posthaste-attempt"),
             is_replayed: header("posthaste-replayed") == "true",
             end: End::Open,
             asks_to_wait: false,
         }
+    }
+
+    /// The report that certain events of these have failed.
+    fn report(&self, ids: &[String]) -> Report {
+        let bad = ids.iter().filter(|id| is_bad(self.seed, id));
+        Report::Failed(bad.cloned().collect())
     }
 
     fn is_bad(&self, ids: &[String]) -> bool {
@@ -220,16 +268,11 @@ impl Endpoints {
             shared.asked += 1;
             shared.asked
         };
-        let status = |status| {
-            Ok(Reply {
-                status,
-                header: None,
-            })
-        };
+        let status = |status| Ok(Reply::of(status));
         let with = |status, name, value| {
             Ok(Reply {
-                status,
                 header: Some((name, value)),
+                ..Reply::of(status)
             })
         };
         match behaviour {
@@ -254,6 +297,8 @@ impl Endpoints {
             Behaviour::Closes | Behaviour::ClosesForSome => Err(SendFailure::Closed),
             Behaviour::Refused => Err(SendFailure::Refused),
             Behaviour::Flaps => status(if asked.is_multiple_of(2) { 204 } else { 503 }),
+            Behaviour::NamesSome | Behaviour::NamesSomeLate => Ok(Reply::with(self.report(ids))),
+            Behaviour::NamesOther => Ok(Reply::with(Report::OfAnother)),
             Behaviour::Moved => with(301, "location", "https://elsewhere.example.com/"),
         }
     }
@@ -272,6 +317,43 @@ fn is_away(at: Duration) -> bool {
 struct Reply {
     status: u16,
     header: Option<(&'static str, &'static str)>,
+    report: Option<Report>,
+}
+
+impl Reply {
+    fn of(status: u16) -> Self {
+        Self {
+            status,
+            header: None,
+            report: None,
+        }
+    }
+
+    fn with(report: Report) -> Self {
+        Self {
+            report: Some(report),
+            ..Self::of(200)
+        }
+    }
+}
+
+/// What an answer says of the events of a batch.
+enum Report {
+    /// These have failed.
+    Failed(Vec<String>),
+    /// One has failed that was not in the request.
+    OfAnother,
+}
+
+impl Report {
+    fn body(&self) -> Bytes {
+        let failure = |id: &str| json!({ "itemIdentifier": id });
+        let failures: Vec<_> = match self {
+            Self::Failed(ids) => ids.iter().map(|id| failure(id)).collect(),
+            Self::OfAnother => vec![failure("of another request")],
+        };
+        json!({ "batchItemFailures": failures }).to_string().into()
+    }
 }
 
 impl WebhookClient for Endpoints {
@@ -289,17 +371,27 @@ impl WebhookClient for Endpoints {
         let left = request.timeout.saturating_sub(took());
         match behaviour {
             Behaviour::Slow => self.clock.sleep(SLOW.min(left)).await,
-            Behaviour::Silent | Behaviour::Late => self.clock.sleep(left).await,
+            Behaviour::Silent | Behaviour::Late | Behaviour::NamesSomeLate => {
+                self.clock.sleep(left).await;
+            }
             _ => {}
         }
-        if behaviour == Behaviour::Late {
-            let late = self.late(under_way);
+        if matches!(behaviour, Behaviour::Late | Behaviour::NamesSomeLate) {
+            let report = (behaviour == Behaviour::NamesSomeLate).then(|| self.report(&ids));
+            let late = self.late(under_way, report);
             return WebhookAnswer {
                 late: Some(late),
                 ..of_result(Err(SendFailure::TimedOut), took())
             };
         }
         let answer = self.answer(behaviour, &ids);
+        if let Ok(Reply {
+            report: Some(report),
+            ..
+        }) = &answer
+        {
+            under_way.note_report(report);
+        }
         under_way.end(match &answer {
             Ok(reply) => End::Answered(reply.status),
             Err(_) => End::None,
@@ -312,17 +404,17 @@ impl WebhookClient for Endpoints {
 
 impl Endpoints {
     /// The rest of a request that had no answer in time. Its time runs from now.
-    fn late(&self, under_way: UnderWay) -> LateAnswer {
+    fn late(&self, under_way: UnderWay, report: Option<Report>) -> LateAnswer {
         under_way.end(End::None);
         let clock = self.clock.clone();
         let due = clock.monotonic() + LATE;
         LateAnswer::new(async move {
             clock.sleep(due.saturating_sub(clock.monotonic())).await;
-            under_way.end(End::AnsweredLate(204));
-            let reply = Reply {
-                status: 204,
-                header: None,
-            };
+            let reply = report.map_or_else(|| Reply::of(204), Reply::with);
+            if let Some(report) = &reply.report {
+                under_way.note_report(report);
+            }
+            under_way.end(End::AnsweredLate(reply.status));
             Ok(response(&reply))
         })
     }
@@ -348,7 +440,7 @@ fn response(reply: &Reply) -> WebhookResponse {
     WebhookResponse {
         status: StatusCode::from_u16(reply.status).unwrap_or_default(),
         headers,
-        body: Bytes::new(),
+        body: reply.report.as_ref().map(Report::body).unwrap_or_default(),
         body_is_whole: true,
     }
 }

@@ -4,6 +4,7 @@
 use posthaste_testkit::Trick;
 use posthaste_testkit::adversary::TRICKS;
 
+use crate::additions;
 use crate::course::{
     Action, Behaviour, Course, Place, Publication, Schema, Setting, Step, Subscriber, Wrong,
 };
@@ -99,11 +100,13 @@ impl Course {
         let count = STEPS_MIN + draw.below(STEPS_MAX - STEPS_MIN);
         let mut steps = vec![Step::Publish(publication(&features, &mut draw))];
         steps.extend((0..count).map(|_| step(&features, subscribers.len(), &mut draw)));
-        Self {
+        let mut course = Self {
             world,
             subscribers,
             steps,
-        }
+        };
+        additions::add(&mut course);
+        course
     }
 }
 
@@ -147,6 +150,7 @@ fn subscriber(world: Setting, features: &Features, draw: &mut Draw) -> Subscribe
     Subscriber {
         is_filtered: is(features.filters, 2),
         batch,
+        reports: false,
         rate,
         at_once,
         attempts,

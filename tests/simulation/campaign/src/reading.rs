@@ -148,8 +148,7 @@ impl Reader<'_> {
         let seen = self.installation.shared().endpoints.seen();
         let ended: BTreeSet<(&str, &str)> = seen
             .iter()
-            .filter(|seen| seen.is_taken())
-            .flat_map(|seen| seen.ids.iter().map(|id| (id.as_str(), seen.name.as_str())))
+            .flat_map(|seen| seen.taken_ids().map(|id| (id, seen.name.as_str())))
             .chain(letters.iter().map(|it| (it.id.as_str(), it.name.as_str())))
             .collect();
         let names: BTreeSet<_> = self.history.lives.iter().map(Life::name).collect();

@@ -60,6 +60,9 @@ pub(crate) fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Va
     }
     if subscriber.batch > 0 {
         settings["batching"] = json!({ "maxEventsPerBatch": subscriber.batch });
+        if subscriber.reports {
+            settings["batching"]["partialAcknowledgement"] = json!(true);
+        }
     }
     if subscriber.is_binary {
         settings["contentMode"] = json!("binary");

@@ -106,8 +106,12 @@ impl<'a> Run<'a> {
         mood.switch(false);
         self.create_topic();
         assert!(self.has_topic, "nothing goes wrong yet");
-        for of in 0..self.course.subscribers.len() {
-            self.create(u8::try_from(of).unwrap_or_default(), 0);
+        for (of, subscriber) in (0..).zip(&self.course.subscribers) {
+            if subscriber.reports {
+                let endpoints = &self.installation.shared().endpoints;
+                endpoints.read_reports_of(&name(of));
+            }
+            self.create(of, 0);
         }
         assert_eq!(self.history.lives.len(), self.course.subscribers.len());
         mood.switch(true);

@@ -94,9 +94,13 @@ fn with_plainer_parts(mut least: Course, fails: &dyn Fn(&Course) -> bool) -> Cou
     least
 }
 
-const PLAINER: [fn(&mut Subscriber); 12] = [
+const PLAINER: [fn(&mut Subscriber); 13] = [
+    |it| it.reports = false,
     |it| it.is_filtered = false,
-    |it| it.batch = 0,
+    |it| {
+        it.batch = 0;
+        it.reports = false;
+    },
     |it| it.rate = 0,
     |it| it.at_once = 0,
     |it| it.attempts = 0,

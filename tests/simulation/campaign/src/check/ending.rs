@@ -162,7 +162,10 @@ pub(super) fn is_not_buried_with_others(case: &Case<'_>, findings: &mut Findings
     let is_taken_alone = |like: Behaviour| {
         matches!(
             like,
-            Behaviour::Well | Behaviour::RefusesSome | Behaviour::CannotReadSome
+            Behaviour::Well
+                | Behaviour::RefusesSome
+                | Behaviour::CannotReadSome
+                | Behaviour::NamesSome
         )
     };
     let mut behaviours = evidence.history.behaviours.iter();

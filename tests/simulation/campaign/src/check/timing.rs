@@ -67,6 +67,8 @@ fn is_well_beside_one(case: &Case<'_>, until: Duration) -> bool {
                 | Behaviour::Unauthorized
                 | Behaviour::TooLarge
                 | Behaviour::Moved
+                | Behaviour::NamesSome
+                | Behaviour::NamesOther
         )
     };
     let behaviours = evidence.history.behaviours.iter();

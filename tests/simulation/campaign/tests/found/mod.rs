@@ -52,6 +52,7 @@ const fn plain(host: u8) -> Subscriber {
         host,
         is_filtered: false,
         batch: 0,
+        reports: false,
         rate: 0,
         at_once: 0,
         attempts: 0,
