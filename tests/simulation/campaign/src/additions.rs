@@ -1,7 +1,7 @@
 //! Features that were added to courses later. Each draws its chance from a sequence of its own, so
 //! that the rest of a course is as it was before there were any.
 
-use crate::course::{Behaviour, Course, Step};
+use crate::course::{Action, Behaviour, Consent, Course, Question, Step};
 use crate::draw::{Draw, hash};
 
 /// A seed in so many has each of these features.
@@ -14,6 +14,9 @@ const BATCH: u16 = 5;
 pub(crate) fn add(course: &mut Course) {
     if let Some(draw) = chance_of(course, "reports") {
         add_reports(course, draw);
+    }
+    if let Some(draw) = chance_of(course, "consent") {
+        add_consent(course, draw);
     }
 }
 
@@ -48,5 +51,47 @@ fn add_reports(course: &mut Course, mut draw: Draw) {
         let of = draw.one_of(&batched);
         let place = draw.index(course.steps.len());
         course.steps.insert(place, Step::Behave { of, like });
+    }
+}
+
+/// Endpoints are asked whether they want events, and do not all consent at once.
+fn add_consent(course: &mut Course, mut draw: Draw) {
+    let questions = [Question::Options, Question::Event];
+    for subscriber in &mut course.subscribers {
+        if draw.is_one_in(2) {
+            subscriber.question = draw.one_of(&questions);
+            subscriber.is_reluctant = draw.is_one_in(2);
+        }
+    }
+    if course
+        .subscribers
+        .iter()
+        .all(|it| it.question == Question::None)
+    {
+        let place = draw.index(course.subscribers.len());
+        course.subscribers[place].question = draw.one_of(&questions);
+        course.subscribers[place].is_reluctant = true;
+    }
+    let asked: Vec<u8> = (0..)
+        .zip(&course.subscribers)
+        .filter(|(_, it)| it.question != Question::None)
+        .map(|(of, _)| of)
+        .collect();
+    for _ in 0..=draw.below(6) {
+        let of = draw.one_of(&asked);
+        let like = draw.one_of(&[Consent::Given, Consent::Open, Consent::Refused]);
+        let what = draw.one_of(&[
+            Action::Validate,
+            Action::Validate,
+            Action::Move,
+            Action::Enable,
+        ]);
+        let step = match draw.below(6) {
+            0 | 1 => Step::Consent { of, like },
+            2 | 3 => Step::CallBack { of },
+            _ => Step::Act { of, what, gone: 0 },
+        };
+        let place = draw.index(course.steps.len());
+        course.steps.insert(place, step);
     }
 }

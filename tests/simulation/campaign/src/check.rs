@@ -4,6 +4,7 @@
 //! which it counts.
 
 mod case;
+mod consent;
 mod ending;
 mod excuse;
 mod log;
@@ -57,6 +58,7 @@ pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<
         }
         subscription::is_up_to_date(evidence, life, &seen, &mut findings);
         subscription::is_stopped(evidence, life, &seen, &mut findings);
+        consent::is_given(evidence, life, &seen, &mut findings);
         subscription::keeps_pauses(evidence, life, &seen, &mut findings);
         subscription::keeps_rate(evidence, life, &seen, &mut findings);
         subscription::keeps_bound(evidence, life, &seen, &mut findings);

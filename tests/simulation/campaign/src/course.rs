@@ -100,6 +100,32 @@ pub struct Subscriber {
     pub is_binary: bool,
     /// Whether dead letters are written at once.
     pub buries_at_once: bool,
+    /// How its endpoint is asked whether it wants events.
+    pub question: Question,
+    /// Whether its endpoint does not consent at first.
+    pub is_reluctant: bool,
+}
+
+/// How an endpoint is asked whether it wants events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// It is not.
+    None,
+    /// As by the web hook specification of CloudEvents.
+    Options,
+    /// By an event, as Event Grid does.
+    Event,
+}
+
+/// What an endpoint says to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// It wants them.
+    Given,
+    /// It says nothing to it, and may call back.
+    Open,
+    /// It does not want them.
+    Refused,
 }
 
 /// One step. `of` is the number of a subscription.
@@ -118,6 +144,18 @@ pub enum Step {
         of: u8,
         /// Its answers.
         like: Behaviour,
+    },
+    /// An endpoint answers the question whether it wants events like that from now on.
+    Consent {
+        /// The subscription.
+        of: u8,
+        /// Its answer.
+        like: Consent,
+    },
+    /// An endpoint consents by the URL that it was given with the last question.
+    CallBack {
+        /// The subscription.
+        of: u8,
     },
     /// So many seconds pass.
     Pass(u32),
@@ -263,6 +301,8 @@ pub enum Action {
     DeleteLetters,
     /// Writes its settings again, with another header.
     Edit,
+    /// Has its endpoint asked again whether it wants events.
+    Validate,
     /// Gives it another URL.
     Move,
     /// Gives it a new secret.

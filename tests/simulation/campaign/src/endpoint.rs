@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{Link, Timestamp};
@@ -16,7 +16,7 @@ use posthaste_ports::{
 use posthaste_testkit::ManualClock;
 use serde_json::{Value, json};
 
-use crate::course::Behaviour;
+use crate::course::{Behaviour, Consent};
 use crate::draw::hash;
 
 /// The time of a slow answer: longer than what makes a target slow.
@@ -52,6 +52,8 @@ pub(crate) struct Seen {
     pub(crate) name: String,
     /// The second part of the path: which subscription of that name it is.
     pub(crate) life: u32,
+    /// The third part of the path: the number of URLs before.
+    pub(crate) moves: u32,
     /// Whether it was the second endpoint that got it.
     pub(crate) is_fallback: bool,
     /// The version of the settings that it was made by.
@@ -65,6 +67,16 @@ pub(crate) struct Seen {
     pub(crate) end: End,
     /// Whether its answer asked to be left alone for a while.
     pub(crate) asks_to_wait: bool,
+}
+
+/// A consent, as its endpoint gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// When.
+    pub(crate) at: Duration,
+    /// The path of its URL: the name of the subscription, which of that name it is, and the number of
+    /// URLs that it had before.
+    pub(crate) place: (String, u32, u32),
 }
 
 /// The end of a request.
@@ -122,6 +134,11 @@ struct Shared {
     behaviours: BTreeMap<String, Behaviour>,
     /// Those whose subscriptions read which events an answer names.
     reporting: BTreeSet<String>,
+    /// The answers to the question whether events are wanted; consents where there is none.
+    answers: BTreeMap<String, Consent>,
+    /// The URLs that endpoints got with their last questions, below the API's.
+    callbacks: BTreeMap<String, ((String, u32, u32), String)>,
+    consents: Vec<Given>,
     seen: Vec<Seen>,
     asked: u64,
 }
@@ -185,6 +202,55 @@ impl Endpoints {
         self.shared.lock().reporting.insert(name.to_owned());
     }
 
+    /// The endpoint of this name answers so whether it wants events, from now on.
+    pub(crate) fn consent(&self, name: &str, answer: Consent) {
+        self.shared.lock().answers.insert(name.to_owned(), answer);
+    }
+
+    /// The path by which the endpoint of this name calls back, if it was asked. It is a consent.
+    pub(crate) fn call_back(&self, name: &str) -> Option<String> {
+        let at = self.clock.monotonic();
+        let mut shared = self.shared.lock();
+        let (place, path) = shared.callbacks.get(name).cloned()?;
+        shared.consents.push(Given { at, place });
+        Some(path)
+    }
+
+    /// All consents so far.
+    pub(crate) fn consents(&self) -> Vec<Given> {
+        self.shared.lock().consents.clone()
+    }
+
+    /// Answers the question whether events are wanted.
+    fn answer_question(&self, question: &Question, url: &str) -> WebhookResponse {
+        let at = self.clock.monotonic();
+        let place = place(url);
+        let mut shared = self.shared.lock();
+        let answer = shared.answers.get(&place.0).copied();
+        let answer = answer.unwrap_or(Consent::Given);
+        let callback = (place.clone(), question.callback.clone());
+        shared.callbacks.insert(place.0.clone(), callback);
+        if answer == Consent::Given {
+            shared.consents.push(Given { at, place });
+        }
+        let origin = |origin| Reply {
+            header: Some(("webhook-allowed-origin", origin)),
+            ..Reply::of(200)
+        };
+        let reply = match (answer, &question.code) {
+            (Consent::Given, None) => origin("posthaste.example"),
+            (Consent::Refused, None) => origin("other.example"),
+            (Consent::Refused, Some(_)) => Reply::of(400),
+            (Consent::Given | Consent::Open, _) => Reply::of(200),
+        };
+        let mut response = response(&reply);
+        if let (Consent::Given, Some(code)) = (answer, &question.code) {
+            let body = json!({ "validationResponse": code });
+            response.body = body.to_string().into();
+        }
+        response
+    }
+
     /// All requests so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.shared.lock().seen.clone()
@@ -212,10 +278,8 @@ impl Endpoints {
 
     fn read(&self, request: &WebhookRequest) -> Seen {
         let url = request.url.as_str();
-        let mut parts = url.split('/').skip(2);
-        let host = parts.next().unwrap_or_default();
-        let name = parts.next().unwrap_or_default().to_owned();
-        let life = parts.next().and_then(|life| life.parse().ok());
+        let host = url.split('/').nth(2).unwrap_or_default();
+        let (name, life, moves) = place(url);
         let header = |name: &str| {
             let value = request.headers.get(name);
             let value = value.and_then(|value| value.to_str().ok());
@@ -238,7 +302,8 @@ impl Endpoints {
             at: self.clock.monotonic(),
             ended_at: None,
             name,
-            life: life.unwrap_or_default(),
+            life,
+            moves,
             is_fallback: host.starts_with("spare"),
             version: number(VERSION),
             ids,
@@ -309,9 +374,57 @@ pub(crate) fn is_bad(seed: u64, id: &str) -> bool {
     hash(seed, &[id]).is_multiple_of(BAD_EVENTS)
 }
 
+/// What the path of a URL says: the name of a subscription, which of that name it is, and the number of
+/// URLs that it had before.
+fn place(url: &str) -> (String, u32, u32) {
+    let mut parts = url.split('/').skip(3);
+    let name = parts.next().unwrap_or_default().to_owned();
+    let mut number = || parts.next().and_then(|part| part.parse().ok());
+    let life = number().unwrap_or_default();
+    let moves = number().unwrap_or_default();
+    (name, life, moves)
+}
+
 /// Whether an endpoint that comes and goes is away.
 fn is_away(at: Duration) -> bool {
     at.as_secs() % COMES_EVERY.as_secs() < AWAY.as_secs()
+}
+
+/// A question whether events are wanted.
+struct Question {
+    /// The code that an event of Event Grid wants back.
+    code: Option<String>,
+    /// The path by which the endpoint may consent later.
+    callback: String,
+}
+
+impl Question {
+    /// The question that a request is, if it is one.
+    fn of(request: &WebhookRequest) -> Option<Self> {
+        let header = |name: &str| request.headers.get(name)?.to_str().ok();
+        if request.method == Method::OPTIONS {
+            let callback = header("webhook-request-callback")?;
+            return Some(Self {
+                code: None,
+                callback: path_of(callback),
+            });
+        }
+        if header("aeg-event-type") != Some("SubscriptionValidation") {
+            return None;
+        }
+        let body: Value = serde_json::from_slice(&request.body.concat()).ok()?;
+        let data = &body[0]["data"];
+        Some(Self {
+            code: data["validationCode"].as_str().map(str::to_owned),
+            callback: path_of(data["validationUrl"].as_str()?),
+        })
+    }
+}
+
+/// The path of a URL.
+fn path_of(url: &str) -> String {
+    let parts: Vec<_> = url.splitn(4, '/').collect();
+    format!("/{}", parts.get(3).unwrap_or(&""))
 }
 
 struct Reply {
@@ -366,6 +479,10 @@ impl WebhookClient for Endpoints {
         }
         if !look.may_begin().await {
             return of_result(Err(SendFailure::Withdrawn), took());
+        }
+        if let Some(question) = Question::of(&request) {
+            let response = self.answer_question(&question, request.url.as_str());
+            return of_result(Ok(response), took());
         }
         let (under_way, behaviour, ids) = self.note(&request);
         let left = request.timeout.saturating_sub(took());

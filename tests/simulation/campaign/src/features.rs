@@ -6,7 +6,8 @@ use posthaste_testkit::adversary::TRICKS;
 
 use crate::additions;
 use crate::course::{
-    Action, Behaviour, Course, Place, Publication, Schema, Setting, Step, Subscriber, Wrong,
+    Action, Behaviour, Course, Place, Publication, Question, Schema, Setting, Step, Subscriber,
+    Wrong,
 };
 use crate::draw::Draw;
 
@@ -161,6 +162,8 @@ fn subscriber(world: Setting, features: &Features, draw: &mut Draw) -> Subscribe
         drops_expired: is(true, 10),
         is_binary: is(world.schema == Schema::Cloud && batch == 0, 5),
         buries_at_once: is(true, 3),
+        question: Question::None,
+        is_reluctant: false,
         host: u8::try_from(draw.below(2)).unwrap_or_default(),
     }
 }

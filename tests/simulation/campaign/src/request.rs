@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::course::{Publication, Schema, Subscriber, TYPES};
+use crate::course::{Publication, Question, Schema, Subscriber, TYPES};
 use crate::endpoint::VERSION;
-use crate::history::{State, name};
+use crate::history::{Found, State, name};
 use crate::installation::TOPIC;
 
 /// The path of a subscription.
@@ -47,6 +47,11 @@ pub(crate) fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Va
     if subscriber.has_fallback {
         let url = format!("https://spare{host}.example.com/{place}");
         settings["endpoint"]["fallbackUrl"] = json!(url);
+    }
+    match subscriber.question {
+        Question::None => {}
+        Question::Options => settings["endpoint"]["validation"] = json!("CloudEvents"),
+        Question::Event => settings["endpoint"]["validation"] = json!("EventGrid"),
     }
     if subscriber.rate > 0 {
         let rate = f64::from(subscriber.rate) / 60.0;
@@ -93,9 +98,21 @@ pub(crate) fn version_of(shown: &Value) -> Option<u32> {
 /// The state that the API shows.
 pub(crate) fn state_of(shown: &Value) -> Option<State> {
     match shown["status"]["state"].as_str()? {
-        "Active" => Some(State::Active),
+        // Whether its endpoint has consented is looked at by itself.
+        "Active" | "Pending" | "Failed" => Some(State::Active),
         "Paused" => Some(State::Paused),
         "Disabled" => Some(State::Disabled),
         _ => None,
+    }
+}
+
+/// What the API shows of the consent of an endpoint.
+pub(crate) fn consent_of(shown: &Value) -> Found {
+    let status = &shown["status"];
+    match status["state"].as_str() {
+        Some("Active") => Found::Active,
+        Some("Pending") if status["handshake"]["askedAt"].is_string() => Found::Asked,
+        Some("Pending" | "Failed") => Found::Without,
+        _ => Found::Unclear,
     }
 }

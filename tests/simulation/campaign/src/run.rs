@@ -8,11 +8,11 @@ use http::Request as HttpRequest;
 use serde_json::{Value, json};
 
 use crate::check::faults_of;
-use crate::course::{Action, Behaviour, Course, Publication, Schema, Step};
-use crate::history::{History, Life, PublishedEvent, State, Window, name};
+use crate::course::{Action, Behaviour, Consent, Course, Publication, Question, Schema, Step};
+use crate::history::{Found, History, Life, PublishedEvent, State, Window, name};
 use crate::installation::Installation;
 use crate::reading::Reader;
-use crate::request::{content_type, event, path, settings, state_of, version_of};
+use crate::request::{consent_of, content_type, event, path, settings, state_of, version_of};
 
 /// How long all is well at the end, and in which parts the run looks whether nothing waits any
 /// more. What is scheduled is due within a day, and lives for a day.
@@ -111,6 +111,9 @@ impl<'a> Run<'a> {
                 let endpoints = &self.installation.shared().endpoints;
                 endpoints.read_reports_of(&name(of));
             }
+            if subscriber.is_reluctant {
+                self.consent(of, Consent::Open);
+            }
             self.create(of, 0);
         }
         assert_eq!(self.history.lives.len(), self.course.subscribers.len());
@@ -179,6 +182,8 @@ impl<'a> Run<'a> {
             Step::Publish(publication) => self.publish(publication),
             Step::PublishAgain { back } => self.publish_again(*back),
             Step::Behave { of, like } => self.behave(*of, *like),
+            Step::Consent { of, like } => self.consent(*of, *like),
+            Step::CallBack { of } => self.call_back(*of),
             Step::Pass(seconds) => self
                 .installation
                 .pass(Duration::from_secs((*seconds).into())),
@@ -206,6 +211,41 @@ impl<'a> Run<'a> {
         let at = self.installation.monotonic();
         self.history.behaviours.push((at, of, like));
         self.installation.shared().endpoints.behave(&name(of), like);
+    }
+
+    fn consent(&self, of: u8, like: Consent) {
+        let endpoints = &self.installation.shared().endpoints;
+        endpoints.consent(&name(of), like);
+    }
+
+    /// An endpoint consents by the URL that it was given.
+    fn call_back(&mut self, of: u8) {
+        let asked = self.installation.monotonic();
+        let path = self.installation.shared().endpoints.call_back(&name(of));
+        if let Some(path) = path {
+            let status = self.ask("GET", &path, &Value::Null, 0).map(|it| it.0);
+            self.look(of, asked, status);
+        }
+    }
+
+    /// Looks whether the endpoint of a subscription has consented, after a change.
+    fn look(&mut self, of: u8, asked: Duration, status: Option<u16>) {
+        let is_asked = self
+            .life(of)
+            .is_some_and(|it| it.settings.question != Question::None);
+        if !is_asked {
+            return;
+        }
+        let shown = self.ask("GET", &path(of), &Value::Null, 0);
+        let found = match (status, shown) {
+            // What has no answer may still be under way.
+            (Some(200..=499), Some((200, shown))) => consent_of(&shown),
+            _ => Found::Unclear,
+        };
+        let window = self.window(asked);
+        if let Some(life) = self.life(of) {
+            life.looks.push((found, window));
+        }
     }
 
     fn publish(&mut self, publication: &Publication) {
@@ -329,6 +369,7 @@ impl<'a> Run<'a> {
             Action::Pause | Action::Resume | Action::Disable | Action::Enable => {
                 self.change_state(of, what, gone);
             }
+            Action::Validate => self.validate(of, gone),
             Action::Force | Action::RotateSecret => {
                 let action = if what == Action::Force {
                     "force"
@@ -368,6 +409,14 @@ impl<'a> Run<'a> {
             }
             Action::CancelReplays => self.cancel_replays(),
         }
+    }
+
+    /// Has an endpoint asked again whether it wants events.
+    fn validate(&mut self, of: u8, gone: u8) {
+        let asked = self.installation.monotonic();
+        let path = format!("{}/validate", path(of));
+        let status = self.ask("POST", &path, &Value::Null, gone).map(|it| it.0);
+        self.look(of, asked, status);
     }
 
     fn cancel_replays(&mut self) {
@@ -429,7 +478,9 @@ impl<'a> Run<'a> {
                 versions: vec![(version, window)],
                 moves: 0,
                 states: Vec::new(),
+                looks: Vec::new(),
             });
+            self.look(of, asked, status);
         }
     }
 
@@ -455,6 +506,7 @@ impl<'a> Run<'a> {
                 life.states.push((State::Active, window));
             }
         }
+        self.look(of, asked, status);
     }
 
     fn delete(&mut self, of: u8, gone: u8) {
@@ -491,6 +543,7 @@ impl<'a> Run<'a> {
         if is_done && let Some(life) = self.life(of) {
             life.states.push((state, window));
         }
+        self.look(of, asked, status);
     }
 
     fn window(&self, asked: Duration) -> Window {
@@ -555,6 +608,7 @@ impl<'a> Run<'a> {
         let all = (0..self.course.subscribers.len()).map(|of| u8::try_from(of).unwrap_or_default());
         for of in all.clone() {
             self.behave(of, Behaviour::Well);
+            self.consent(of, Consent::Given);
         }
         // On AWS what an endpoint's 410 disables is disabled some minutes later.
         self.installation.pass(GONE_TIME);
@@ -562,6 +616,7 @@ impl<'a> Run<'a> {
             if self.life(of).is_some() {
                 self.change_state(of, Action::Enable, 0);
                 self.change_state(of, Action::Resume, 0);
+                self.ask_without_consent(of);
             }
         }
         let mut waits = Vec::new();
@@ -580,6 +635,7 @@ impl<'a> Run<'a> {
         let mut ends = self.reader().ends(waits);
         ends.left = self.reader().left();
         self.history.seen = self.installation.shared().endpoints.seen();
+        self.history.consents = self.installation.shared().endpoints.consents();
         self.history.mishaps = self.installation.take_mishaps();
         self.history.probes = self.installation.probes().to_vec();
         let faults = faults_of(self.course, &self.history, &ends);
@@ -590,6 +646,16 @@ impl<'a> Run<'a> {
         trace.extend(self.history.refusals.iter().cloned());
         trace.extend(seen.chain(told).chain(letters));
         Outcome { faults, trace }
+    }
+
+    /// Asks an endpoint again that has not consented.
+    fn ask_without_consent(&mut self, of: u8) {
+        let asked = self.installation.monotonic();
+        self.look(of, asked, Some(200));
+        let looks = self.life(of).map(|it| it.looks.last().copied());
+        if let Some(Some((Found::Asked | Found::Without, _))) = looks {
+            self.validate(of, 0);
+        }
     }
 
     fn reader(&mut self) -> Reader<'_> {

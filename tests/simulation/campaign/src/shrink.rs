@@ -1,7 +1,7 @@
 //! Leaves out of a course that fails what it fails without.
 
 use crate::check::rules;
-use crate::course::{Course, Setting, Step, Subscriber};
+use crate::course::{Course, Question, Setting, Step, Subscriber};
 use crate::run::{Outcome, run};
 
 /// The same course with as little as it still fails with, by one of the same rules. It is played
@@ -94,7 +94,9 @@ fn with_plainer_parts(mut least: Course, fails: &dyn Fn(&Course) -> bool) -> Cou
     least
 }
 
-const PLAINER: [fn(&mut Subscriber); 13] = [
+const PLAINER: [fn(&mut Subscriber); 15] = [
+    |it| it.question = Question::None,
+    |it| it.is_reluctant = false,
     |it| it.reports = false,
     |it| it.is_filtered = false,
     |it| {
@@ -142,7 +144,11 @@ const PLAINER_STEPS: [fn(&mut Step); 4] = [
 fn is_whole(course: &Course) -> bool {
     let is_there = |of: &u8| usize::from(*of) < course.subscribers.len();
     course.steps.iter().all(|step| match step {
-        Step::Behave { of, .. } | Step::Act { of, .. } | Step::Resend { of, .. } => is_there(of),
+        Step::Behave { of, .. }
+        | Step::Consent { of, .. }
+        | Step::CallBack { of }
+        | Step::Act { of, .. }
+        | Step::Resend { of, .. } => is_there(of),
         _ => true,
     })
 }

@@ -76,6 +76,7 @@ impl Evidence<'_> {
         asked
             .chain(gone)
             .map(|from| (from, ends_after(from)))
+            .chain(life.times_without_consent())
             .collect()
     }
 

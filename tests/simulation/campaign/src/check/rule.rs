@@ -39,6 +39,8 @@ pub(super) enum Rule {
     Changed,
     /// No request begins for a subscription that was stopped.
     Stopped,
+    /// No request begins before its endpoint has consented, where it is asked.
+    Consent,
     /// No subscription gets requests faster than its rate.
     Rate,
     /// No subscription has more requests open than it allows.

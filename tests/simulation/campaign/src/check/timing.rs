@@ -106,7 +106,8 @@ pub(super) fn is_prompt(case: &Case<'_>, findings: &mut Findings) {
         *state != State::Active && (Duration::ZERO..=limit).contains(&window.asked)
     };
     let is_deleted = case.life.deleted.is_some_and(|it| it.asked <= limit);
-    if case.life.states.iter().any(is_stop) || is_deleted {
+    let is_without_consent = case.life.is_without_consent_until(limit);
+    if case.life.states.iter().any(is_stop) || is_deleted || is_without_consent {
         return;
     }
     let first = first_arrival(case);

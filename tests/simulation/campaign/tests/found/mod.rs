@@ -4,7 +4,7 @@ use posthaste_simulation_campaign::{
     Action::{self, Create},
     Behaviour, Course,
     Place::{self, Serve},
-    Publication,
+    Publication, Question,
     Schema::{self, Cloud},
     Setting,
     Step::{self, Act, Publish},
@@ -63,6 +63,8 @@ const fn plain(host: u8) -> Subscriber {
         drops_expired: false,
         is_binary: false,
         buries_at_once: false,
+        question: Question::None,
+        is_reluctant: false,
     }
 }
 
