@@ -18,6 +18,9 @@ pub(crate) fn add(course: &mut Course) {
     if let Some(draw) = chance_of(course, "consent") {
         add_consent(course, draw);
     }
+    if let Some(draw) = chance_of(course, "topics") {
+        add_topic(course, draw);
+    }
 }
 
 /// The chance of a feature, if the seed of a course switches it on.
@@ -93,5 +96,23 @@ fn add_consent(course: &mut Course, mut draw: Draw) {
         };
         let place = draw.index(course.steps.len());
         course.steps.insert(place, step);
+    }
+}
+
+/// Some subscriptions and some events are of another topic.
+fn add_topic(course: &mut Course, mut draw: Draw) {
+    if course.subscribers.len() == 1 {
+        course.subscribers.push(course.subscribers[0]);
+    }
+    for subscriber in &mut course.subscribers {
+        subscriber.topic = u8::from(draw.is_one_in(2));
+    }
+    // There is one of each at least.
+    course.subscribers[0].topic = 0;
+    course.subscribers[1].topic = 1;
+    for step in &mut course.steps {
+        if let Step::Publish(publication) = step {
+            publication.topic = u8::from(draw.is_one_in(2));
+        }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! All of it is plain numbers and words, so that a course can be printed as Rust and kept.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -15,12 +16,15 @@ const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
 /// The types of events, by which filters choose.
 pub(crate) const TYPES: [&str; 2] = ["paid", "sent"];
 
+/// The names of topics. Courses that do not say otherwise have the first one only.
+pub(crate) const TOPICS: [&str; 2] = ["orders", "returns"];
+
 /// What happens in one run, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Course {
     /// The world in which it happens.
     pub world: Setting,
-    /// The subscriptions of the topic. Those are made at first that a step does not make.
+    /// The subscriptions. Those are made at first that a step does not make.
     pub subscribers: Vec<Subscriber>,
     /// What happens.
     pub steps: Vec<Step>,
@@ -35,7 +39,7 @@ pub struct Setting {
     pub place: Place,
     /// Workers of deliver.
     pub workers: u8,
-    /// The schema of the topic.
+    /// The schema of the topics.
     pub schema: Schema,
     /// The chance of each trick of queues and stores, in thousandths.
     pub tricks: [u16; TRICKS.len()],
@@ -65,13 +69,15 @@ pub enum Schema {
     Custom,
 }
 
-/// A subscription of the topic. A number of 0 is the default.
+/// A subscription. A number of 0 is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a setting that a seed turns on or off"
 )]
 pub struct Subscriber {
+    /// The number of its topic.
+    pub topic: u8,
     /// The number of its host: those of one host share a link.
     pub host: u8,
     /// Whether it takes events of the first type only.
@@ -211,6 +217,8 @@ pub enum Wrong {
 /// Events that are published in one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publication {
+    /// The number of the topic.
+    pub topic: u8,
     /// The number of events.
     pub events: u8,
     /// The number of the type of all of them.
@@ -311,9 +319,9 @@ pub enum Action {
     Delete,
     /// Makes it, if it is not there, and its topic.
     Create,
-    /// Deletes the topic, with all subscriptions.
+    /// Deletes the topic of the subscription, with all that it has.
     DeleteTopic,
-    /// Ends the replays of the topic.
+    /// Ends the replays of all topics.
     CancelReplays,
 }
 
@@ -324,6 +332,14 @@ impl Place {
             Self::Serve => Duration::ZERO,
             Self::Aws => TOPIC_MAX_AGE,
         }
+    }
+}
+
+impl Course {
+    /// The topics that it has, by their numbers.
+    pub(crate) fn topics(&self) -> BTreeSet<u8> {
+        let topics = self.subscribers.iter().map(|it| it.topic);
+        topics.chain([0]).collect()
     }
 }
 

@@ -149,6 +149,7 @@ fn subscriber(world: Setting, features: &Features, draw: &mut Draw) -> Subscribe
     let attempts = u8::try_from(chosen(true, &[1, 2, 3, 6, 12])).unwrap_or_default();
     let mut is = |is_on: bool, times: u64| is_on && draw.is_one_in(times);
     Subscriber {
+        topic: 0,
         is_filtered: is(features.filters, 2),
         batch,
         reports: false,
@@ -176,6 +177,7 @@ fn publication(features: &Features, draw: &mut Draw) -> Publication {
     let life = draw.one_of(&[30, 600]);
     let gone = draw.below(20);
     Publication {
+        topic: 0,
         events: u8::try_from(events).unwrap_or(1),
         kind: u8::try_from(draw.below(2)).unwrap_or_default(),
         bytes: if is_large { LARGE_BYTES } else { 0 },

@@ -92,6 +92,8 @@ pub(crate) struct Window {
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedEvent {
     pub(crate) id: String,
+    /// The number of its topic.
+    pub(crate) topic: u8,
     pub(crate) window: Window,
     /// The times of day of the request and its answer.
     pub(crate) days: (Timestamp, Timestamp),

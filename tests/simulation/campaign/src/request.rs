@@ -2,14 +2,23 @@
 
 use serde_json::{Value, json};
 
-use crate::course::{Publication, Question, Schema, Subscriber, TYPES};
+use crate::course::{Publication, Question, Schema, Subscriber, TOPICS, TYPES};
 use crate::endpoint::VERSION;
 use crate::history::{Found, State, name};
-use crate::installation::TOPIC;
 
-/// The path of a subscription.
-pub(crate) fn path(of: u8) -> String {
-    format!("/topics/{TOPIC}/subscriptions/{}", name(of))
+/// The name of a topic by its number.
+pub(crate) fn topic_name(topic: u8) -> &'static str {
+    TOPICS[usize::from(topic) % TOPICS.len()]
+}
+
+/// The path of a topic.
+pub(crate) fn topic_path(topic: u8) -> String {
+    format!("/topics/{}", topic_name(topic))
+}
+
+/// The path of a subscription of a topic.
+pub(crate) fn path(topic: u8, of: u8) -> String {
+    format!("{}/subscriptions/{}", topic_path(topic), name(of))
 }
 
 pub(crate) fn content_type(schema: Schema) -> &'static str {

@@ -1,5 +1,6 @@
 //! Plays a course, lets everything become well, and has the checker look at the run.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -12,7 +13,9 @@ use crate::course::{Action, Behaviour, Consent, Course, Publication, Question, S
 use crate::history::{Found, History, Life, PublishedEvent, State, Window, name};
 use crate::installation::Installation;
 use crate::reading::Reader;
-use crate::request::{consent_of, content_type, event, path, settings, state_of, version_of};
+use crate::request::{
+    consent_of, content_type, event, path, settings, state_of, topic_name, topic_path, version_of,
+};
 
 /// How long all is well at the end, and in which parts the run looks whether nothing waits any
 /// more. What is scheduled is due within a day, and lives for a day.
@@ -60,6 +63,8 @@ pub fn run(course: &Course) -> Outcome {
 /// A request of a producer, as it may come again.
 #[derive(Debug, Clone)]
 struct KeyedRequest {
+    /// The number of its topic.
+    topic: u8,
     key: String,
     headers: Vec<(&'static str, String)>,
     body: String,
@@ -71,9 +76,8 @@ struct Run<'a> {
     course: &'a Course,
     installation: Installation,
     history: History,
-    publish_key: String,
-    /// Whether there is the topic.
-    has_topic: bool,
+    /// The keys of the topics that there are, by their numbers.
+    publish_keys: BTreeMap<u8, String>,
     keyed: Vec<KeyedRequest>,
     version: u32,
 }
@@ -87,8 +91,7 @@ impl<'a> Run<'a> {
                 last_from: usize::MAX,
                 ..History::default()
             },
-            publish_key: String::new(),
-            has_topic: false,
+            publish_keys: BTreeMap::new(),
             keyed: Vec::new(),
             version: 0,
         };
@@ -104,8 +107,12 @@ impl<'a> Run<'a> {
     fn set_up(&mut self) {
         let mood = self.installation.shared().mood.clone();
         mood.switch(false);
-        self.create_topic();
-        assert!(self.has_topic, "nothing goes wrong yet");
+        let topics = self.course.topics();
+        for topic in &topics {
+            self.create_topic(*topic);
+        }
+        let made = self.publish_keys.len();
+        assert_eq!(made, topics.len(), "nothing goes wrong yet");
         for (of, subscriber) in (0..).zip(&self.course.subscribers) {
             if subscriber.reports {
                 let endpoints = &self.installation.shared().endpoints;
@@ -120,9 +127,10 @@ impl<'a> Run<'a> {
         mood.switch(true);
     }
 
-    /// Makes the topic, and learns its key. If that fails, there is none.
-    fn create_topic(&mut self) {
-        let topic = match self.schema() {
+    /// Makes a topic, and learns its key. If that fails, there is none.
+    fn create_topic(&mut self, topic: u8) {
+        let path = topic_path(topic);
+        let settings = match self.schema() {
             Schema::Cloud => json!({}),
             Schema::Grid => json!({ "inputSchema": "EventGrid" }),
             Schema::Custom => json!({
@@ -133,13 +141,13 @@ impl<'a> Run<'a> {
                 },
             }),
         };
-        self.ask("PUT", "/topics/orders", &topic, 0);
+        self.ask("PUT", &path, &settings, 0);
+        let keys_path = format!("{path}/keys");
         for _ in 0..LOOKS_MAX {
-            match self.ask("GET", "/topics/orders/keys", &Value::Null, 0) {
+            match self.ask("GET", &keys_path, &Value::Null, 0) {
                 Some((200, keys)) => {
                     let key = keys["key1"].as_str().unwrap_or_default();
-                    key.clone_into(&mut self.publish_key);
-                    self.has_topic = true;
+                    self.publish_keys.insert(topic, key.to_owned());
                     return;
                 }
                 Some((404, _)) => return,
@@ -149,18 +157,18 @@ impl<'a> Run<'a> {
         panic!("what is there cannot be read");
     }
 
-    fn delete_topic(&mut self, gone: u8) {
+    fn delete_topic(&mut self, topic: u8, gone: u8) {
+        let path = topic_path(topic);
         let asked = self.installation.monotonic();
-        let status = self
-            .ask("DELETE", "/topics/orders", &Value::Null, gone)
-            .map(|it| it.0);
-        let is_done = self.is_done("/topics/orders", status, Value::is_null);
+        let status = self.ask("DELETE", &path, &Value::Null, gone).map(|it| it.0);
+        let is_done = self.is_done(&path, status, Value::is_null);
         if !is_done {
             return;
         }
         let window = self.window(asked);
-        self.has_topic = false;
+        self.publish_keys.remove(&topic);
         let lives = self.history.lives.iter_mut();
+        let lives = lives.filter(|life| life.settings.topic == topic);
         for life in lives.filter(|life| life.deleted.is_none()) {
             life.deleted = Some(window);
         }
@@ -236,7 +244,7 @@ impl<'a> Run<'a> {
         if !is_asked {
             return;
         }
-        let shown = self.ask("GET", &path(of), &Value::Null, 0);
+        let shown = self.ask("GET", &self.path(of), &Value::Null, 0);
         let found = match (status, shown) {
             // What has no answer may still be under way.
             (Some(200..=499), Some((200, shown))) => consent_of(&shown),
@@ -270,6 +278,7 @@ impl<'a> Run<'a> {
             .map(|id| event(self.schema(), id, publication, &now.to_string()))
             .collect();
         let mut request = KeyedRequest {
+            topic: publication.topic,
             key: String::new(),
             headers,
             body: json!(events).to_string(),
@@ -290,6 +299,7 @@ impl<'a> Run<'a> {
         for id in ids {
             self.history.events.push(PublishedEvent {
                 id,
+                topic: publication.topic,
                 window,
                 days: (now, self.installation.now()),
                 posts: 1,
@@ -306,14 +316,18 @@ impl<'a> Run<'a> {
     }
 
     fn post(&mut self, request: &KeyedRequest, gone: u8) -> Option<u16> {
-        let mut builder = HttpRequest::post("/").header("aeg-sas-key", &self.publish_key);
+        let key = self.publish_keys.get(&request.topic);
+        let key = key.map(String::as_str).unwrap_or_default();
+        let mut builder = HttpRequest::post("/").header("aeg-sas-key", key);
         for (name, value) in &request.headers {
             builder = builder.header(*name, value);
         }
         let body = Body::from(request.body.clone());
-        let status = self
-            .installation
-            .publish(builder.body(body).expect("a request"), gone);
+        let status = self.installation.publish(
+            topic_name(request.topic),
+            builder.body(body).expect("a request"),
+            gone,
+        );
         if status != Some(200) {
             let at = self.installation.monotonic();
             self.history
@@ -355,12 +369,13 @@ impl<'a> Run<'a> {
 
     fn act(&mut self, of: u8, what: Action, gone: u8) {
         let is_there = self.life(of).is_some();
-        if what == Action::Create && !self.has_topic {
-            self.create_topic();
+        let topic = self.course.subscribers[usize::from(of)].topic;
+        if what == Action::Create && !self.publish_keys.contains_key(&topic) {
+            self.create_topic(topic);
         }
         match what {
-            _ if !self.has_topic => {}
-            Action::DeleteTopic => self.delete_topic(gone),
+            _ if !self.publish_keys.contains_key(&topic) => {}
+            Action::DeleteTopic => self.delete_topic(topic, gone),
             Action::Create if is_there => self.write(of, Action::Edit, gone),
             Action::Create => self.create(of, gone),
             _ if !is_there => {}
@@ -380,7 +395,7 @@ impl<'a> Run<'a> {
                     let asked = self.installation.monotonic();
                     self.history.forced.push((asked, of));
                 }
-                let path = format!("{}/{action}", path(of));
+                let path = format!("{}/{action}", self.path(of));
                 self.ask("POST", &path, &Value::Null, gone);
             }
             Action::Replay | Action::ReplayLog => {
@@ -391,7 +406,7 @@ impl<'a> Run<'a> {
                 };
                 let asked = self.installation.monotonic();
                 self.history.sent_again.push((asked, of));
-                let path = format!("{}/dead-letters/replay", path(of));
+                let path = format!("{}/dead-letters/replay", self.path(of));
                 self.ask("POST", &path, &request, gone);
             }
             Action::Resolve | Action::DeleteLetters => {
@@ -404,7 +419,7 @@ impl<'a> Run<'a> {
                 if what == Action::DeleteLetters {
                     self.history.deleted_letters.push((asked, of));
                 }
-                let path = format!("{}/dead-letters/{action}", path(of));
+                let path = format!("{}/dead-letters/{action}", self.path(of));
                 self.ask("POST", &path, &json!({}), gone);
             }
             Action::CancelReplays => self.cancel_replays(),
@@ -414,19 +429,21 @@ impl<'a> Run<'a> {
     /// Has an endpoint asked again whether it wants events.
     fn validate(&mut self, of: u8, gone: u8) {
         let asked = self.installation.monotonic();
-        let path = format!("{}/validate", path(of));
+        let path = format!("{}/validate", self.path(of));
         let status = self.ask("POST", &path, &Value::Null, gone).map(|it| it.0);
         self.look(of, asked, status);
     }
 
     fn cancel_replays(&mut self) {
-        let path = "/replays?topic=orders&active=true";
-        let Some((200, page)) = self.ask("GET", path, &Value::Null, 0) else {
-            return;
-        };
-        for replay in page["replays"].as_array().into_iter().flatten() {
-            let id = replay["id"].as_str().unwrap_or_default();
-            self.ask("DELETE", &format!("/replays/{id}"), &Value::Null, 0);
+        for topic in self.course.topics() {
+            let path = format!("/replays?topic={}&active=true", topic_name(topic));
+            let Some((200, page)) = self.ask("GET", &path, &Value::Null, 0) else {
+                continue;
+            };
+            for replay in page["replays"].as_array().into_iter().flatten() {
+                let id = replay["id"].as_str().unwrap_or_default();
+                self.ask("DELETE", &format!("/replays/{id}"), &Value::Null, 0);
+            }
         }
     }
 
@@ -447,6 +464,10 @@ impl<'a> Run<'a> {
         answer
     }
 
+    fn path(&self, of: u8) -> String {
+        path(self.course.subscribers[usize::from(of)].topic, of)
+    }
+
     fn settings(&self, of: u8, life: u32, moves: u32, version: u32) -> Value {
         let subscriber = &self.course.subscribers[usize::from(of)];
         let place = format!("{}/{life}/{moves}/", name(of));
@@ -460,10 +481,10 @@ impl<'a> Run<'a> {
         let version = self.version;
         let settings = self.settings(of, number, 0, version);
         let asked = self.installation.monotonic();
-        let answer = self.ask("PUT", &path(of), &settings, gone);
+        let answer = self.ask("PUT", &self.path(of), &settings, gone);
         let status = answer.as_ref().map(|it| it.0);
         assert!(status != Some(400), "{answer:?}");
-        let is_done = self.is_done(&path(of), status, |shown| {
+        let is_done = self.is_done(&self.path(of), status, |shown| {
             version_of(shown) == Some(version)
         });
         self.history.changes.push(("subscription.put", of, is_done));
@@ -492,8 +513,10 @@ impl<'a> Run<'a> {
         let version = self.version;
         let settings = self.settings(of, number, moves, version);
         let asked = self.installation.monotonic();
-        let status = self.ask("PUT", &path(of), &settings, gone).map(|it| it.0);
-        let is_done = self.is_done(&path(of), status, |shown| {
+        let status = self
+            .ask("PUT", &self.path(of), &settings, gone)
+            .map(|it| it.0);
+        let is_done = self.is_done(&self.path(of), status, |shown| {
             version_of(shown) == Some(version)
         });
         self.history.changes.push(("subscription.put", of, is_done));
@@ -512,9 +535,9 @@ impl<'a> Run<'a> {
     fn delete(&mut self, of: u8, gone: u8) {
         let asked = self.installation.monotonic();
         let status = self
-            .ask("DELETE", &path(of), &Value::Null, gone)
+            .ask("DELETE", &self.path(of), &Value::Null, gone)
             .map(|it| it.0);
-        let is_done = self.is_done(&path(of), status, Value::is_null);
+        let is_done = self.is_done(&self.path(of), status, Value::is_null);
         self.history
             .changes
             .push(("subscription.delete", of, is_done));
@@ -533,9 +556,11 @@ impl<'a> Run<'a> {
         };
         let is_news = self.life(of).is_some_and(|life| life.state() != state);
         let asked = self.installation.monotonic();
-        let action = format!("{}/{action}", path(of));
+        let action = format!("{}/{action}", self.path(of));
         let status = self.ask("POST", &action, &Value::Null, gone).map(|it| it.0);
-        let is_done = self.is_done(&path(of), status, |shown| state_of(shown) == Some(state));
+        let is_done = self.is_done(&self.path(of), status, |shown| {
+            state_of(shown) == Some(state)
+        });
         // What was so before says nothing of a request without an answer.
         let is_surely_done = is_done && (is_news || status.is_some_and(|it| it < 300));
         self.history.changes.push((audited, of, is_surely_done));
@@ -581,7 +606,8 @@ impl<'a> Run<'a> {
         let Some(place) = self.event(back) else {
             return;
         };
-        let path = format!("/topics/orders/events/{}", self.history.events[place].id);
+        let event = &self.history.events[place];
+        let path = format!("{}/events/{}", topic_path(event.topic), event.id);
         let status = self.ask("DELETE", &path, &Value::Null, 0).map(|it| it.0);
         let event = &mut self.history.events[place];
         let may_be_done = status.is_none_or(|status| !(400..500).contains(&status));
@@ -596,7 +622,7 @@ impl<'a> Run<'a> {
             return;
         }
         let id = self.history.events[place].id.clone();
-        let path = format!("{}/events/{id}/resend", path(of));
+        let path = format!("{}/events/{id}/resend", self.path(of));
         let asked = self.installation.monotonic();
         self.history.sent_again.push((asked, of));
         self.ask("POST", &path, &json!({}), 0);
@@ -670,15 +696,18 @@ impl<'a> Run<'a> {
     fn publish_last(&mut self) {
         self.history.last_from = self.history.events.len();
         for _ in 0..LAST_EVENTS {
-            self.publish(&Publication {
-                events: 1,
-                kind: 0,
-                bytes: 0,
-                later: 0,
-                life: 0,
-                has_key: false,
-                gone: 0,
-            });
+            for topic in self.course.topics() {
+                self.publish(&Publication {
+                    topic,
+                    events: 1,
+                    kind: 0,
+                    bytes: 0,
+                    later: 0,
+                    life: 0,
+                    has_key: false,
+                    gone: 0,
+                });
+            }
             self.installation.pass(Duration::from_mins(1));
         }
         self.installation.pass(LAST_TIME);

@@ -59,6 +59,7 @@ fn with_plainer_parts(mut least: Course, fails: &dyn Fn(&Course) -> bool) -> Cou
         plainer.push(Box::new(move |it| it.world.tricks[trick] = 0));
     }
     plainer.push(Box::new(|it| it.world.slow_connects = 0));
+    plainer.push(Box::new(in_one_topic));
     plainer.push(Box::new(|it| it.world.has_pressure = false));
     plainer.push(Box::new(|it| it.world.workers = 1));
     plainer.push(Box::new(|it| {
@@ -139,6 +140,18 @@ const PLAINER_STEPS: [fn(&mut Step); 4] = [
         _ => {}
     },
 ];
+
+/// Puts everything into one topic.
+fn in_one_topic(course: &mut Course) {
+    for subscriber in &mut course.subscribers {
+        subscriber.topic = 0;
+    }
+    for step in &mut course.steps {
+        if let Step::Publish(publication) = step {
+            publication.topic = 0;
+        }
+    }
+}
 
 /// Whether each step names a subscription that there is.
 fn is_whole(course: &Course) -> bool {

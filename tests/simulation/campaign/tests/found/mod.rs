@@ -49,6 +49,7 @@ pub(crate) fn all() -> Vec<(&'static str, Course)> {
 /// A subscription on this host, with the defaults.
 const fn plain(host: u8) -> Subscriber {
     Subscriber {
+        topic: 0,
         host,
         is_filtered: false,
         batch: 0,
@@ -70,6 +71,7 @@ const fn plain(host: u8) -> Subscriber {
 
 /// One event, at once.
 const ONE: Step = Publish(Publication {
+    topic: 0,
     events: 1,
     kind: 0,
     bytes: 0,
