@@ -199,6 +199,8 @@ pub enum Step {
     },
     /// The clock of the machine is set back by so many seconds.
     SetBack(u32),
+    /// The client of endpoints panics, so many requests from now.
+    Panic(u8),
 }
 
 /// What goes wrong with a call.

@@ -2,6 +2,7 @@
 //! from its beginning to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,6 +142,10 @@ struct Shared {
     consents: Vec<Given>,
     seen: Vec<Seen>,
     asked: u64,
+    /// The requests until the client panics; `None` if it does not.
+    panics_in: Option<u8>,
+    /// The panics since the last time.
+    panics: usize,
 }
 
 /// A request under way. One that is dropped has its end noted too.
@@ -214,6 +219,29 @@ impl Endpoints {
         let (place, path) = shared.callbacks.get(name).cloned()?;
         shared.consents.push(Given { at, place });
         Some(path)
+    }
+
+    /// The client panics, so many requests from now; never for `None`.
+    pub(crate) fn panic_in(&self, requests: Option<u8>) {
+        self.shared.lock().panics_in = requests;
+    }
+
+    /// The panics since the last time.
+    pub(crate) fn take_panics(&self) -> usize {
+        std::mem::take(&mut self.shared.lock().panics)
+    }
+
+    /// Panics if it is time to. The endpoint has seen the request.
+    fn panic_if_planned(&self) {
+        let mut shared = self.shared.lock();
+        let Some(left) = shared.panics_in else { return };
+        shared.panics_in = left.checked_sub(1);
+        if left == 0 {
+            shared.panics += 1;
+            drop(shared);
+            // Nothing is printed of it.
+            resume_unwind(Box::new("the client panics as planned"));
+        }
     }
 
     /// All consents so far.
@@ -485,6 +513,7 @@ impl WebhookClient for Endpoints {
             return of_result(Ok(response), took());
         }
         let (under_way, behaviour, ids) = self.note(&request);
+        self.panic_if_planned();
         let left = request.timeout.saturating_sub(took());
         match behaviour {
             Behaviour::Slow => self.clock.sleep(SLOW.min(left)).await,

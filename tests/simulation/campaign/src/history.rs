@@ -74,6 +74,8 @@ pub(crate) enum Cause {
     Restarted,
     /// The clock of the machine was set back.
     SetBack,
+    /// The client of endpoints panicked.
+    Panicked,
     /// A call did not happen, or its answer was lost.
     Fault,
     /// The queue or the store misbehaved.

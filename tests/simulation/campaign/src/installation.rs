@@ -248,6 +248,9 @@ impl Installation {
                 key: fault.key,
             });
         }
+        for _ in 0..self.shared.endpoints.take_panics() {
+            self.mishaps.push(Mishap::new(at, Cause::Panicked));
+        }
         let plays = self.shared.mood.take_plays();
         self.mishaps.extend(plays.into_iter().map(|play| Mishap {
             at,
@@ -281,6 +284,7 @@ impl Installation {
 
     /// Nothing goes wrong of itself any more.
     pub(crate) fn calm(&self) {
+        self.shared.endpoints.panic_in(None);
         self.trouble.disarm();
         self.shared.mood.switch(false);
     }

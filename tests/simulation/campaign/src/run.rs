@@ -208,6 +208,10 @@ impl<'a> Run<'a> {
                 self.installation.pass_without_process(length);
                 self.installation.start();
             }
+            Step::Panic(requests) => {
+                let endpoints = &self.installation.shared().endpoints;
+                endpoints.panic_in(Some(*requests));
+            }
             Step::SetBack(seconds) => {
                 let length = Duration::from_secs((*seconds).into());
                 self.installation.set_back(length);
