@@ -24,6 +24,7 @@ pub(crate) fn add(course: &mut Course) {
     if let Some(draw) = chance_of(course, "panics") {
         add_panics(course, draw);
     }
+    course.world.has_notices = chance_of(course, "notices").is_some();
 }
 
 /// The chance of a feature, if the seed of a course switches it on.

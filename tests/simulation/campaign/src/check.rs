@@ -8,6 +8,7 @@ mod consent;
 mod ending;
 mod excuse;
 mod log;
+mod notices;
 mod repeats;
 mod rule;
 mod subscription;
@@ -65,6 +66,8 @@ pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<
     }
     whole::is_shown_well(evidence, &mut findings);
     whole::is_audited(evidence, &mut findings);
+    notices::are_true(evidence, &mut findings);
+    notices::are_sent(evidence, &mut findings);
     findings.into_texts()
 }
 

@@ -16,6 +16,10 @@ const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
 /// The types of events, by which filters choose.
 pub(crate) const TYPES: [&str; 2] = ["paid", "sent"];
 
+/// The topic of notices, and its subscription.
+pub(crate) const NOTICES_TOPIC: &str = "ops";
+pub(crate) const PAGER: &str = "pager";
+
 /// The names of topics. Courses that do not say otherwise have the first one only.
 pub(crate) const TOPICS: [&str; 2] = ["orders", "returns"];
 
@@ -47,6 +51,8 @@ pub struct Setting {
     pub slow_connects: u16,
     /// Whether few messages in the queue are pressure.
     pub has_pressure: bool,
+    /// Whether notices are sent to a topic of their own, which has one subscription.
+    pub has_notices: bool,
 }
 
 /// The adapters that a world is like.

@@ -17,7 +17,7 @@ use posthaste_ports::{
 use posthaste_testkit::ManualClock;
 use serde_json::{Value, json};
 
-use crate::course::{Behaviour, Consent};
+use crate::course::{Behaviour, Consent, PAGER};
 use crate::draw::hash;
 
 /// The time of a slow answer: longer than what makes a target slow.
@@ -36,6 +36,9 @@ const AWAY: Duration = Duration::from_mins(14);
 
 /// One event in so many is one of those that some endpoints do not take.
 const BAD_EVENTS: u64 = 4;
+
+/// The beginning of the types of notices.
+const NOTICE_TYPES: &str = "dev.posthaste.";
 
 /// The header by which a request says of which settings it was made.
 pub(crate) const VERSION: &str = "x-version";
@@ -78,6 +81,22 @@ pub(crate) struct Given {
     /// The path of its URL: the name of the subscription, which of that name it is, and the number of
     /// URLs that it had before.
     pub(crate) place: (String, u32, u32),
+}
+
+/// A notice, as its subscriber got it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) at: Duration,
+    /// Its type, without what all of them have.
+    pub(crate) kind: String,
+    /// The subscription that it is about; empty for a link.
+    pub(crate) name: String,
+    /// The event that was given up.
+    pub(crate) event: String,
+    /// Why.
+    pub(crate) reason: String,
+    /// The object of its dead letter; `None` where it was dropped.
+    pub(crate) object: Option<String>,
 }
 
 /// The end of a request.
@@ -140,6 +159,7 @@ struct Shared {
     /// The URLs that endpoints got with their last questions, below the API's.
     callbacks: BTreeMap<String, ((String, u32, u32), String)>,
     consents: Vec<Given>,
+    notices: Vec<Notice>,
     seen: Vec<Seen>,
     asked: u64,
     /// The requests until the client panics; `None` if it does not.
@@ -242,6 +262,25 @@ impl Endpoints {
             // Nothing is printed of it.
             resume_unwind(Box::new("the client panics as planned"));
         }
+    }
+
+    /// All notices so far.
+    pub(crate) fn notices(&self) -> Vec<Notice> {
+        self.shared.lock().notices.clone()
+    }
+
+    fn note_notice(&self, request: &WebhookRequest) {
+        let notice: Value = serde_json::from_slice(&request.body.concat()).unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (kind, data) = (text(&notice["type"]), &notice["data"]);
+        self.shared.lock().notices.push(Notice {
+            at: self.clock.monotonic(),
+            kind: kind.trim_start_matches(NOTICE_TYPES).to_owned(),
+            name: text(&data["subscription"]),
+            event: text(&data["id"]),
+            reason: text(&data["deadLetterReason"]),
+            object: data["deadLetterObject"].as_str().map(str::to_owned),
+        });
     }
 
     /// All consents so far.
@@ -511,6 +550,10 @@ impl WebhookClient for Endpoints {
         if let Some(question) = Question::of(&request) {
             let response = self.answer_question(&question, request.url.as_str());
             return of_result(Ok(response), took());
+        }
+        if place(request.url.as_str()).0 == PAGER {
+            self.note_notice(&request);
+            return of_result(Ok(response(&Reply::of(204))), took());
         }
         let (under_way, behaviour, ids) = self.note(&request);
         self.panic_if_planned();

@@ -134,6 +134,7 @@ fn world(seed: u64, features: &Features, draw: &mut Draw) -> Setting {
         tricks,
         slow_connects: draw.one_of(&[0, 0, 300]),
         has_pressure: draw.is_one_in(6),
+        has_notices: false,
     }
 }
 

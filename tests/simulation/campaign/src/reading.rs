@@ -7,7 +7,7 @@ use posthaste_core::model::{LetterPlace, Timestamp};
 use posthaste_core::stored::{ResolvedLetters, layout};
 use serde_json::Value;
 
-use crate::course::{Course, Place};
+use crate::course::{Course, NOTICES_TOPIC, Place};
 use crate::ends::{Audited, Ends, Letter, Told};
 use crate::history::{History, Life, PublishedEvent};
 use crate::installation::Installation;
@@ -197,7 +197,9 @@ impl Reader<'_> {
         let bucket = &self.installation.shared().bucket;
         let mut letters = Vec::new();
         for (key, bytes) in bucket.under("") {
-            if key.starts_with(layout::RESOLVED) {
+            // What becomes of notices is looked at by themselves.
+            let is_of_notices = key.to_lowercase().starts_with(NOTICES_TOPIC);
+            if key.starts_with(layout::RESOLVED) || is_of_notices {
                 continue;
             }
             let list = bucket.under(&layout::resolved(&key));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::course::{Publication, Question, Schema, Subscriber, TOPICS, TYPES};
+use crate::course::{PAGER, Publication, Question, Schema, Subscriber, TOPICS, TYPES};
 use crate::endpoint::VERSION;
 use crate::history::{Found, State, name};
 
@@ -97,6 +97,11 @@ pub(crate) fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Va
     }
     settings["retryPolicy"] = retry;
     settings
+}
+
+/// The settings of the subscription to notices.
+pub(crate) fn pager() -> Value {
+    json!({ "endpoint": { "url": format!("https://{PAGER}.example.com/{PAGER}/1/0/") } })
 }
 
 /// The version of the settings that the API shows.

@@ -9,12 +9,15 @@ use http::Request as HttpRequest;
 use serde_json::{Value, json};
 
 use crate::check::faults_of;
-use crate::course::{Action, Behaviour, Consent, Course, Publication, Question, Schema, Step};
+use crate::course::{
+    Action, Behaviour, Consent, Course, NOTICES_TOPIC, PAGER, Publication, Question, Schema, Step,
+};
 use crate::history::{Found, History, Life, PublishedEvent, State, Window, name};
 use crate::installation::Installation;
 use crate::reading::Reader;
 use crate::request::{
-    consent_of, content_type, event, path, settings, state_of, topic_name, topic_path, version_of,
+    consent_of, content_type, event, pager, path, settings, state_of, topic_name, topic_path,
+    version_of,
 };
 
 /// How long all is well at the end, and in which parts the run looks whether nothing waits any
@@ -107,6 +110,9 @@ impl<'a> Run<'a> {
     fn set_up(&mut self) {
         let mood = self.installation.shared().mood.clone();
         mood.switch(false);
+        if self.course.world.has_notices {
+            self.create_pager();
+        }
         let topics = self.course.topics();
         for topic in &topics {
             self.create_topic(*topic);
@@ -127,10 +133,19 @@ impl<'a> Run<'a> {
         mood.switch(true);
     }
 
+    /// Makes the topic of notices, and its subscription.
+    fn create_pager(&mut self) {
+        let topic = format!("/topics/{NOTICES_TOPIC}");
+        let pager_path = format!("{topic}/subscriptions/{PAGER}");
+        self.ask("PUT", &topic, &json!({}), 0);
+        self.ask("PUT", &pager_path, &pager(), 0);
+        assert_eq!(self.history.refusals, Vec::<String>::new());
+    }
+
     /// Makes a topic, and learns its key. If that fails, there is none.
     fn create_topic(&mut self, topic: u8) {
         let path = topic_path(topic);
-        let settings = match self.schema() {
+        let mut settings = match self.schema() {
             Schema::Cloud => json!({}),
             Schema::Grid => json!({ "inputSchema": "EventGrid" }),
             Schema::Custom => json!({
@@ -141,6 +156,10 @@ impl<'a> Run<'a> {
                 },
             }),
         };
+        if self.course.world.has_notices {
+            settings["noticesTopic"] = json!(NOTICES_TOPIC);
+            settings["deliveryFailedNotices"] = json!(true);
+        }
         self.ask("PUT", &path, &settings, 0);
         let keys_path = format!("{path}/keys");
         for _ in 0..LOOKS_MAX {
@@ -665,16 +684,18 @@ impl<'a> Run<'a> {
         let mut ends = self.reader().ends(waits);
         ends.left = self.reader().left();
         self.history.seen = self.installation.shared().endpoints.seen();
+        self.history.notices = self.installation.shared().endpoints.notices();
         self.history.consents = self.installation.shared().endpoints.consents();
         self.history.mishaps = self.installation.take_mishaps();
         self.history.probes = self.installation.probes().to_vec();
         let faults = faults_of(self.course, &self.history, &ends);
         let seen = self.history.seen.iter().map(|it| format!("{it:?}"));
         let told = ends.told.iter().map(|it| format!("{it:?}"));
+        let notices = self.history.notices.iter().map(|it| format!("{it:?}"));
         let letters = ends.letters.iter().map(|it| format!("{it:?}"));
         let mut trace = self.history.notes.clone();
         trace.extend(self.history.refusals.iter().cloned());
-        trace.extend(seen.chain(told).chain(letters));
+        trace.extend(seen.chain(told).chain(letters).chain(notices));
         Outcome { faults, trace }
     }
 

@@ -61,6 +61,7 @@ fn with_plainer_parts(mut least: Course, fails: &dyn Fn(&Course) -> bool) -> Cou
     plainer.push(Box::new(|it| it.world.slow_connects = 0));
     plainer.push(Box::new(in_one_topic));
     plainer.push(Box::new(|it| it.world.has_pressure = false));
+    plainer.push(Box::new(|it| it.world.has_notices = false));
     plainer.push(Box::new(|it| it.world.workers = 1));
     plainer.push(Box::new(|it| {
         it.world = Setting {

@@ -51,6 +51,8 @@ pub(super) enum Rule {
     Alive,
     /// At the end the API shows that all is well.
     Shown,
+    /// Notices tell what happened, and of each event that was given up.
+    Notices,
     /// The audit trail has each change, and no other.
     Audit,
     /// Nothing is kept for ever.

@@ -91,6 +91,7 @@ const fn calm(seed: u64, place: Place, schema: Schema) -> Setting {
         tricks: [0; 11],
         slow_connects: 0,
         has_pressure: false,
+        has_notices: false,
     }
 }
 
