@@ -24,6 +24,9 @@ pub(crate) fn add(course: &mut Course) {
     if let Some(draw) = chance_of(course, "panics") {
         add_panics(course, draw);
     }
+    if let Some(draw) = chance_of(course, "idle") {
+        add_idle_times(course, draw);
+    }
     course.world.has_notices = chance_of(course, "notices").is_some();
 }
 
@@ -127,5 +130,12 @@ fn add_panics(course: &mut Course, mut draw: Draw) {
         let requests = draw.one_of(&[0, 1, 3, 10]);
         let place = draw.index(course.steps.len());
         course.steps.insert(place, Step::Panic(requests));
+    }
+}
+
+/// Some subscriptions go by themselves when nobody uses them.
+fn add_idle_times(course: &mut Course, mut draw: Draw) {
+    for subscriber in &mut course.subscribers {
+        subscriber.idle = draw.one_of(&[0, 5, 60]);
     }
 }

@@ -34,6 +34,7 @@ pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<
     let mut findings = Findings::default();
     whole::rests(evidence, &mut findings);
     whole::is_known(evidence, &mut findings);
+    whole::has_nothing_idle(evidence, &mut findings);
     for life in &history.lives {
         let of_life = |seen: &&Seen| seen.name == life.name() && seen.life == life.number;
         let seen: Vec<_> = history.seen.iter().filter(of_life).collect();
@@ -61,6 +62,7 @@ pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<
         subscription::is_stopped(evidence, life, &seen, &mut findings);
         consent::is_given(evidence, life, &seen, &mut findings);
         subscription::keeps_pauses(evidence, life, &seen, &mut findings);
+        subscription::goes_when_idle(evidence, life, &seen, &mut findings);
         subscription::keeps_rate(evidence, life, &seen, &mut findings);
         subscription::keeps_bound(evidence, life, &seen, &mut findings);
     }

@@ -116,6 +116,8 @@ pub struct Subscriber {
     pub question: Question,
     /// Whether its endpoint does not consent at first.
     pub is_reluctant: bool,
+    /// The minutes without use after which it goes by itself; 0 for never.
+    pub idle: u16,
 }
 
 /// How an endpoint is asked whether it wants events.

@@ -166,6 +166,7 @@ fn subscriber(world: Setting, features: &Features, draw: &mut Draw) -> Subscribe
         buries_at_once: is(true, 3),
         question: Question::None,
         is_reluctant: false,
+        idle: 0,
         host: u8::try_from(draw.below(2)).unwrap_or_default(),
     }
 }

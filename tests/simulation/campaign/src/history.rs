@@ -132,6 +132,10 @@ pub(crate) struct Life {
     pub(crate) settings: Subscriber,
     pub(crate) created: Window,
     pub(crate) deleted: Option<Window>,
+    /// Whether it went by itself.
+    pub(crate) went_idle: bool,
+    /// The last time at which it was seen, where it may go by itself.
+    pub(crate) seen_at: Duration,
     /// The versions of its settings, in order: the number, and the write.
     pub(crate) versions: Vec<(u32, Window)>,
     /// The number of URLs that it has had before.

@@ -62,6 +62,9 @@ pub(crate) fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Va
         Question::Options => settings["endpoint"]["validation"] = json!("CloudEvents"),
         Question::Event => settings["endpoint"]["validation"] = json!("EventGrid"),
     }
+    if subscriber.idle > 0 {
+        settings["autoDeleteOnIdle"] = json!(format!("PT{}M", subscriber.idle));
+    }
     if subscriber.rate > 0 {
         let rate = f64::from(subscriber.rate) / 60.0;
         settings["endpoint"]["maxRequestsPerSecond"] = json!(rate);

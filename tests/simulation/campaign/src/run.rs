@@ -197,7 +197,9 @@ impl<'a> Run<'a> {
         for step in &self.course.steps {
             let at = self.installation.monotonic();
             self.history.notes.push(format!("{at:?} {step:?}"));
+            self.look_for_idle();
             self.step(step);
+            self.look_for_idle();
             let notes = self.installation.take_notes();
             self.history.notes.extend(notes);
         }
@@ -244,6 +246,30 @@ impl<'a> Run<'a> {
         self.installation.shared().endpoints.behave(&name(of), like);
     }
 
+    /// Looks which subscriptions have gone by themselves.
+    fn look_for_idle(&mut self) {
+        for place in 0..self.history.lives.len() {
+            let life = &self.history.lives[place];
+            if life.settings.idle == 0 || life.deleted.is_some() {
+                continue;
+            }
+            let path = self.path(life.of);
+            let asked = self.installation.monotonic();
+            let status = self.ask("GET", &path, &Value::Null, 0).map(|it| it.0);
+            let sure = self.installation.monotonic();
+            let life = &mut self.history.lives[place];
+            match status {
+                Some(200) => life.seen_at = asked,
+                Some(404) => {
+                    life.went_idle = true;
+                    let asked = life.seen_at;
+                    life.deleted = Some(Window { asked, sure });
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn consent(&self, of: u8, like: Consent) {
         let endpoints = &self.installation.shared().endpoints;
         endpoints.consent(&name(of), like);
@@ -282,6 +308,7 @@ impl<'a> Run<'a> {
     fn publish(&mut self, publication: &Publication) {
         // Requests of one millisecond may have the same keys.
         self.installation.pass(Duration::from_millis(1));
+        self.look_for_idle();
         let first = self.history.events.len();
         let ids: Vec<_> = (first..first + usize::from(publication.events))
             .map(|number| format!("e{number}"))
@@ -519,6 +546,8 @@ impl<'a> Run<'a> {
                 settings: self.course.subscribers[usize::from(of)],
                 created: window,
                 deleted: None,
+                went_idle: false,
+                seen_at: asked,
                 versions: vec![(version, window)],
                 moves: 0,
                 states: Vec::new(),
@@ -661,6 +690,7 @@ impl<'a> Run<'a> {
         }
         // On AWS what an endpoint's 410 disables is disabled some minutes later.
         self.installation.pass(GONE_TIME);
+        self.look_for_idle();
         for of in all {
             if self.life(of).is_some() {
                 self.change_state(of, Action::Enable, 0);
@@ -681,8 +711,10 @@ impl<'a> Run<'a> {
             waits = self.reader().waits();
         }
         self.installation.pass(LOG_TIME);
+        self.look_for_idle();
         let mut ends = self.reader().ends(waits);
         ends.left = self.reader().left();
+        ends.idle = self.idle_left();
         self.history.seen = self.installation.shared().endpoints.seen();
         self.history.notices = self.installation.shared().endpoints.notices();
         self.history.consents = self.installation.shared().endpoints.consents();
@@ -707,6 +739,26 @@ impl<'a> Run<'a> {
         if let Some(Some((Found::Asked | Found::Without, _))) = looks {
             self.validate(of, 0);
         }
+    }
+
+    /// The subscriptions that are there many days after their last use, and should have gone.
+    fn idle_left(&mut self) -> Vec<String> {
+        let ends = self.history.lives.iter().map(|it| it.deleted.is_some());
+        let ended: Vec<_> = ends.collect();
+        self.look_for_idle();
+        let lives = &mut self.history.lives;
+        let idle = lives
+            .iter()
+            .filter(|it| it.settings.idle > 0 && it.deleted.is_none());
+        let names = idle.map(Life::name).collect();
+        // What goes after the end of the course has had no part in it.
+        for (life, has_ended) in lives.iter_mut().zip(ended) {
+            if !has_ended {
+                life.deleted = None;
+                life.went_idle = false;
+            }
+        }
+        names
     }
 
     fn reader(&mut self) -> Reader<'_> {

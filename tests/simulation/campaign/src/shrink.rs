@@ -96,7 +96,8 @@ fn with_plainer_parts(mut least: Course, fails: &dyn Fn(&Course) -> bool) -> Cou
     least
 }
 
-const PLAINER: [fn(&mut Subscriber); 15] = [
+const PLAINER: [fn(&mut Subscriber); 16] = [
+    |it| it.idle = 0,
     |it| it.question = Question::None,
     |it| it.is_reluctant = false,
     |it| it.reports = false,

@@ -53,6 +53,8 @@ pub(super) enum Rule {
     Shown,
     /// Notices tell what happened, and of each event that was given up.
     Notices,
+    /// What is idle goes by itself, and nothing that is used, or for which something waits.
+    Idle,
     /// The audit trail has each change, and no other.
     Audit,
     /// Nothing is kept for ever.

@@ -66,6 +66,7 @@ const fn plain(host: u8) -> Subscriber {
         buries_at_once: false,
         question: Question::None,
         is_reluctant: false,
+        idle: 0,
     }
 }
 
