@@ -4,9 +4,11 @@
 //! which it counts.
 
 mod case;
+mod consent;
 mod ending;
 mod excuse;
 mod log;
+mod notices;
 mod repeats;
 mod rule;
 mod subscription;
@@ -32,27 +34,42 @@ pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<
     let mut findings = Findings::default();
     whole::rests(evidence, &mut findings);
     whole::is_known(evidence, &mut findings);
+    whole::has_nothing_idle(evidence, &mut findings);
     for life in &history.lives {
         let of_life = |seen: &&Seen| seen.name == life.name() && seen.life == life.number;
         let seen: Vec<_> = history.seen.iter().filter(of_life).collect();
+        let of_named: Vec<_> = seen.iter().map(|it| it.of_named()).collect();
         for event in &history.events {
-            let has_it = |it: &&&Seen| it.ids.contains(&event.id);
+            let has_it = |it: &(&&Seen, &Seen)| it.0.ids.contains(&event.id);
+            let of_event = seen.iter().zip(&of_named).filter(has_it);
+            // An event that an answer named as failed was not taken with its neighbours.
+            let of_event = of_event.map(|(seen, of_named)| {
+                if seen.named.contains(&event.id) {
+                    of_named
+                } else {
+                    *seen
+                }
+            });
             let case = Case {
                 evidence,
                 life,
                 event,
-                seen: seen.iter().filter(has_it).copied().collect(),
+                seen: of_event.collect(),
             };
             check_event(&case, &mut findings);
         }
         subscription::is_up_to_date(evidence, life, &seen, &mut findings);
         subscription::is_stopped(evidence, life, &seen, &mut findings);
+        consent::is_given(evidence, life, &seen, &mut findings);
         subscription::keeps_pauses(evidence, life, &seen, &mut findings);
+        subscription::goes_when_idle(evidence, life, &seen, &mut findings);
         subscription::keeps_rate(evidence, life, &seen, &mut findings);
         subscription::keeps_bound(evidence, life, &seen, &mut findings);
     }
     whole::is_shown_well(evidence, &mut findings);
     whole::is_audited(evidence, &mut findings);
+    notices::are_true(evidence, &mut findings);
+    notices::are_sent(evidence, &mut findings);
     findings.into_texts()
 }
 

@@ -3,6 +3,7 @@
 //!
 //! All of it is plain numbers and words, so that a course can be printed as Rust and kept.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -15,12 +16,19 @@ const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
 /// The types of events, by which filters choose.
 pub(crate) const TYPES: [&str; 2] = ["paid", "sent"];
 
+/// The topic of notices, and its subscription.
+pub(crate) const NOTICES_TOPIC: &str = "ops";
+pub(crate) const PAGER: &str = "pager";
+
+/// The names of topics. Courses that do not say otherwise have the first one only.
+pub(crate) const TOPICS: [&str; 2] = ["orders", "returns"];
+
 /// What happens in one run, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Course {
     /// The world in which it happens.
     pub world: Setting,
-    /// The subscriptions of the topic. Those are made at first that a step does not make.
+    /// The subscriptions. Those are made at first that a step does not make.
     pub subscribers: Vec<Subscriber>,
     /// What happens.
     pub steps: Vec<Step>,
@@ -35,7 +43,7 @@ pub struct Setting {
     pub place: Place,
     /// Workers of deliver.
     pub workers: u8,
-    /// The schema of the topic.
+    /// The schema of the topics.
     pub schema: Schema,
     /// The chance of each trick of queues and stores, in thousandths.
     pub tricks: [u16; TRICKS.len()],
@@ -43,6 +51,8 @@ pub struct Setting {
     pub slow_connects: u16,
     /// Whether few messages in the queue are pressure.
     pub has_pressure: bool,
+    /// Whether notices are sent to a topic of their own, which has one subscription.
+    pub has_notices: bool,
 }
 
 /// The adapters that a world is like.
@@ -65,19 +75,23 @@ pub enum Schema {
     Custom,
 }
 
-/// A subscription of the topic. A number of 0 is the default.
+/// A subscription. A number of 0 is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a setting that a seed turns on or off"
 )]
 pub struct Subscriber {
+    /// The number of its topic.
+    pub topic: u8,
     /// The number of its host: those of one host share a link.
     pub host: u8,
     /// Whether it takes events of the first type only.
     pub is_filtered: bool,
     /// Most events of a batch.
     pub batch: u16,
+    /// Whether an answer of it may name the events of a batch that failed.
+    pub reports: bool,
     /// Most requests a minute.
     pub rate: u32,
     /// Most requests at once.
@@ -98,6 +112,34 @@ pub struct Subscriber {
     pub is_binary: bool,
     /// Whether dead letters are written at once.
     pub buries_at_once: bool,
+    /// How its endpoint is asked whether it wants events.
+    pub question: Question,
+    /// Whether its endpoint does not consent at first.
+    pub is_reluctant: bool,
+    /// The minutes without use after which it goes by itself; 0 for never.
+    pub idle: u16,
+}
+
+/// How an endpoint is asked whether it wants events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// It is not.
+    None,
+    /// As by the web hook specification of CloudEvents.
+    Options,
+    /// By an event, as Event Grid does.
+    Event,
+}
+
+/// What an endpoint says to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// It wants them.
+    Given,
+    /// It says nothing to it, and may call back.
+    Open,
+    /// It does not want them.
+    Refused,
 }
 
 /// One step. `of` is the number of a subscription.
@@ -116,6 +158,18 @@ pub enum Step {
         of: u8,
         /// Its answers.
         like: Behaviour,
+    },
+    /// An endpoint answers the question whether it wants events like that from now on.
+    Consent {
+        /// The subscription.
+        of: u8,
+        /// Its answer.
+        like: Consent,
+    },
+    /// An endpoint consents by the URL that it was given with the last question.
+    CallBack {
+        /// The subscription.
+        of: u8,
     },
     /// So many seconds pass.
     Pass(u32),
@@ -153,6 +207,8 @@ pub enum Step {
     },
     /// The clock of the machine is set back by so many seconds.
     SetBack(u32),
+    /// The client of endpoints panics, so many requests from now.
+    Panic(u8),
 }
 
 /// What goes wrong with a call.
@@ -171,6 +227,8 @@ pub enum Wrong {
 /// Events that are published in one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publication {
+    /// The number of the topic.
+    pub topic: u8,
     /// The number of events.
     pub events: u8,
     /// The number of the type of all of them.
@@ -228,6 +286,12 @@ pub enum Behaviour {
     Flaps,
     /// With 301.
     Moved,
+    /// With 200, and names certain events of the request as failed.
+    NamesSome,
+    /// The same, twenty seconds after the request was given up.
+    NamesSomeLate,
+    /// With 200, and names an event that was not in the request as failed.
+    NamesOther,
     /// With 503 for fourteen minutes, then for six as it should, and so on.
     ComesAndGoes,
     /// With 503 where one of certain events is in the request.
@@ -259,6 +323,8 @@ pub enum Action {
     DeleteLetters,
     /// Writes its settings again, with another header.
     Edit,
+    /// Has its endpoint asked again whether it wants events.
+    Validate,
     /// Gives it another URL.
     Move,
     /// Gives it a new secret.
@@ -267,9 +333,9 @@ pub enum Action {
     Delete,
     /// Makes it, if it is not there, and its topic.
     Create,
-    /// Deletes the topic, with all subscriptions.
+    /// Deletes the topic of the subscription, with all that it has.
     DeleteTopic,
-    /// Ends the replays of the topic.
+    /// Ends the replays of all topics.
     CancelReplays,
 }
 
@@ -280,6 +346,14 @@ impl Place {
             Self::Serve => Duration::ZERO,
             Self::Aws => TOPIC_MAX_AGE,
         }
+    }
+}
+
+impl Course {
+    /// The topics that it has, by their numbers.
+    pub(crate) fn topics(&self) -> BTreeSet<u8> {
+        let topics = self.subscribers.iter().map(|it| it.topic);
+        topics.chain([0]).collect()
     }
 }
 

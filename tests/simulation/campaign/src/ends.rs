@@ -48,6 +48,8 @@ pub(crate) struct Ends {
     /// The subscriptions by their numbers, as the API shows them.
     pub(crate) shown: Vec<(u8, Value)>,
     pub(crate) audit: Vec<Audited>,
+    /// Subscriptions that should have gone by themselves many days later.
+    pub(crate) idle: Vec<String>,
     /// Objects that are there many days later, and should not be.
     pub(crate) left: Vec<String>,
 }

@@ -4,8 +4,10 @@
 use posthaste_testkit::Trick;
 use posthaste_testkit::adversary::TRICKS;
 
+use crate::additions;
 use crate::course::{
-    Action, Behaviour, Course, Place, Publication, Schema, Setting, Step, Subscriber, Wrong,
+    Action, Behaviour, Course, Place, Publication, Question, Schema, Setting, Step, Subscriber,
+    Wrong,
 };
 use crate::draw::{Draw, hash};
 
@@ -104,11 +106,13 @@ impl Course {
                 fail_for_some(step);
             }
         }
-        Self {
+        let mut course = Self {
             world,
             subscribers,
             steps,
-        }
+        };
+        additions::add(&mut course);
+        course
     }
 }
 
@@ -146,6 +150,7 @@ fn world(seed: u64, features: &Features, draw: &mut Draw) -> Setting {
         tricks,
         slow_connects: draw.one_of(&[0, 0, 300]),
         has_pressure: draw.is_one_in(6),
+        has_notices: false,
     }
 }
 
@@ -161,8 +166,10 @@ fn subscriber(world: Setting, features: &Features, draw: &mut Draw) -> Subscribe
     let attempts = u8::try_from(chosen(true, &[1, 2, 3, 6, 12])).unwrap_or_default();
     let mut is = |is_on: bool, times: u64| is_on && draw.is_one_in(times);
     Subscriber {
+        topic: 0,
         is_filtered: is(features.filters, 2),
         batch,
+        reports: false,
         rate,
         at_once,
         attempts,
@@ -173,6 +180,9 @@ fn subscriber(world: Setting, features: &Features, draw: &mut Draw) -> Subscribe
         drops_expired: is(true, 10),
         is_binary: is(world.schema == Schema::Cloud && batch == 0, 5),
         buries_at_once: is(true, 3),
+        question: Question::None,
+        is_reluctant: false,
+        idle: 0,
         host: u8::try_from(draw.below(2)).unwrap_or_default(),
     }
 }
@@ -185,6 +195,7 @@ fn publication(features: &Features, draw: &mut Draw) -> Publication {
     let life = draw.one_of(&[30, 600]);
     let gone = draw.below(20);
     Publication {
+        topic: 0,
         events: u8::try_from(events).unwrap_or(1),
         kind: u8::try_from(draw.below(2)).unwrap_or_default(),
         bytes: if is_large { LARGE_BYTES } else { 0 },

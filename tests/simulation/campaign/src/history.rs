@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::{LetterPlace, Timestamp};
+use posthaste_core::model::{HANDSHAKE_WINDOW, LetterPlace, Timestamp};
 use posthaste_testkit::Trick;
 
 use crate::course::{Behaviour, Subscriber};
-use crate::endpoint::Seen;
+use crate::endpoint::{Given, Notice, Seen};
 
 /// The history of one run. Times without a date are those of the clock's `monotonic`.
 #[derive(Debug, Default)]
@@ -32,6 +32,10 @@ pub(crate) struct History {
     pub(crate) deleted_letters: Vec<(Duration, u8)>,
     /// The letters that were sent to find out whether their endpoint is well.
     pub(crate) probes: Vec<LetterPlace>,
+    /// The notices that were sent, in order.
+    pub(crate) notices: Vec<Notice>,
+    /// The consents that endpoints gave, in order.
+    pub(crate) consents: Vec<Given>,
     /// What went wrong, in order.
     pub(crate) mishaps: Vec<Mishap>,
     /// Requests that ended with a fault of ours, in words.
@@ -72,6 +76,8 @@ pub(crate) enum Cause {
     Restarted,
     /// The clock of the machine was set back.
     SetBack,
+    /// The client of endpoints panicked.
+    Panicked,
     /// A call did not happen, or its answer was lost.
     Fault,
     /// The queue or the store misbehaved.
@@ -90,6 +96,8 @@ pub(crate) struct Window {
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedEvent {
     pub(crate) id: String,
+    /// The number of its topic.
+    pub(crate) topic: u8,
     pub(crate) window: Window,
     /// The times of day of the request and its answer.
     pub(crate) days: (Timestamp, Timestamp),
@@ -124,12 +132,31 @@ pub(crate) struct Life {
     pub(crate) settings: Subscriber,
     pub(crate) created: Window,
     pub(crate) deleted: Option<Window>,
+    /// Whether it went by itself.
+    pub(crate) went_idle: bool,
+    /// The last time at which it was seen, where it may go by itself.
+    pub(crate) seen_at: Duration,
     /// The versions of its settings, in order: the number, and the write.
     pub(crate) versions: Vec<(u32, Window)>,
     /// The number of URLs that it has had before.
     pub(crate) moves: u32,
     /// The changes of its state, in order.
     pub(crate) states: Vec<(State, Window)>,
+    /// What was found of its endpoint's consent after each change, in order, where it is asked.
+    pub(crate) looks: Vec<(Found, Window)>,
+}
+
+/// What was found of an endpoint's consent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Its subscription is active.
+    Active,
+    /// It was asked, and may consent for ten minutes.
+    Asked,
+    /// It was not asked to the end, or has not consented.
+    Without,
+    /// Something else, or nothing.
+    Unclear,
 }
 
 /// The state of a subscription, as far as it was asked for.
@@ -143,6 +170,32 @@ pub(crate) enum State {
 impl Life {
     pub(crate) fn name(&self) -> String {
         name(self.of)
+    }
+
+    /// The times in which its endpoint may not have consented, so that new events pass by. While it
+    /// may still consent, they wait.
+    pub(crate) fn times_without_consent(&self) -> Vec<(Duration, Duration)> {
+        let mut times = Vec::new();
+        for (place, (found, window)) in self.looks.iter().enumerate() {
+            let from = match found {
+                Found::Active => continue,
+                Found::Asked => window.asked + HANDSHAKE_WINDOW,
+                Found::Without | Found::Unclear => window.asked,
+            };
+            let mut later = self.looks[place + 1..].iter();
+            let active = later.find(|it| it.0 == Found::Active);
+            let to = active.map_or(Duration::MAX / 2, |it| it.1.sure);
+            if from <= to {
+                times.push((from, to));
+            }
+        }
+        times
+    }
+
+    /// Whether its endpoint may not have consented at some time until then.
+    pub(crate) fn is_without_consent_until(&self, until: Duration) -> bool {
+        let mut looks = self.looks.iter();
+        looks.any(|(found, window)| *found != Found::Active && window.asked <= until)
     }
 
     /// The state that the last change left.

@@ -37,9 +37,6 @@ use crate::queue::SimulatedQueue;
 use crate::trouble::Trouble;
 use crate::wiring::{Functions, MONITOR_PERIOD, Shared, label};
 
-/// The topic of all courses.
-pub(crate) const TOPIC: &str = "orders";
-
 /// The time of an invocation, as in template.yaml.
 const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 const OTHERS_TIMEOUT: Duration = Duration::from_mins(1);
@@ -251,6 +248,9 @@ impl Installation {
                 key: fault.key,
             });
         }
+        for _ in 0..self.shared.endpoints.take_panics() {
+            self.mishaps.push(Mishap::new(at, Cause::Panicked));
+        }
         let plays = self.shared.mood.take_plays();
         self.mishaps.extend(plays.into_iter().map(|play| Mishap {
             at,
@@ -284,6 +284,7 @@ impl Installation {
 
     /// Nothing goes wrong of itself any more.
     pub(crate) fn calm(&self) {
+        self.shared.endpoints.panic_in(None);
         self.trouble.disarm();
         self.shared.mood.switch(false);
     }
@@ -706,11 +707,16 @@ impl Installation {
         self.in_client(gone, async move { api.ask(method, &path, &body).await })
     }
 
-    /// Publishes, and answers the status.
-    pub(crate) fn publish(&mut self, request: HttpRequest<Body>, gone: u8) -> Option<u16> {
+    /// Publishes to a topic, and answers the status.
+    pub(crate) fn publish(
+        &mut self,
+        topic: &'static str,
+        request: HttpRequest<Body>,
+        gone: u8,
+    ) -> Option<u16> {
         let publish = Arc::clone(&self.process().functions.publish);
         self.in_client(gone, async move {
-            match publish.publish(TOPIC, request).await {
+            match publish.publish(topic, request).await {
                 Ok(_) => 200,
                 Err(error) => error.problem().status.as_u16(),
             }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod additions;
 mod check;
 mod course;
 mod draw;
@@ -18,7 +19,8 @@ mod wiring;
 
 pub use check::rules;
 pub use course::{
-    Action, Behaviour, Course, Place, Publication, Schema, Setting, Step, Subscriber, Wrong,
+    Action, Behaviour, Consent, Course, Place, Publication, Question, Schema, Setting, Step,
+    Subscriber, Wrong,
 };
 pub use run::{Outcome, run};
 pub use shrink::{shrunk, shrunk_by};

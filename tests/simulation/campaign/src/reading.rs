@@ -7,11 +7,11 @@ use posthaste_core::model::{LetterPlace, Timestamp};
 use posthaste_core::stored::{ResolvedLetters, layout};
 use serde_json::Value;
 
-use crate::course::{Course, Place};
+use crate::course::{Course, NOTICES_TOPIC, Place};
 use crate::ends::{Audited, Ends, Letter, Told};
-use crate::history::{History, Life};
-use crate::installation::{Installation, TOPIC};
-use crate::request::path;
+use crate::history::{History, Life, PublishedEvent};
+use crate::installation::Installation;
+use crate::request::{path, topic_name, topic_path};
 
 /// The days after which nothing is kept any more but what stays for ever, and changes of settings.
 const DAYS: u32 = 50;
@@ -113,9 +113,9 @@ impl Reader<'_> {
             ..Ends::default()
         };
         ends.letters = self.letters();
-        for id in self.asked_for(&ends.letters) {
+        for (topic, id) in self.asked_for(&ends.letters) {
             ends.asked.insert(id.clone());
-            let path = format!("/topics/orders/events/{id}");
+            let path = format!("{}/events/{id}", topic_path(topic));
             let answer = self.ask(&path);
             let event = answer.map_or(Value::Null, |it| it.1);
             for delivery in event["deliveries"].as_array().into_iter().flatten() {
@@ -129,13 +129,14 @@ impl Reader<'_> {
                 });
             }
         }
-        ends.audit = self.audit();
-        for of in 0..self.course.subscribers.len() {
-            let of = u8::try_from(of).unwrap_or_default();
+        for topic in self.course.topics() {
+            ends.audit.extend(self.audit(topic));
+        }
+        for (of, subscriber) in (0..).zip(&self.course.subscribers) {
             if !self.history.is_there(of) {
                 continue;
             }
-            if let Some((200, shown)) = self.ask(&path(of)) {
+            if let Some((200, shown)) = self.ask(&path(subscriber.topic, of)) {
                 ends.shown.push((of, shown));
             }
         }
@@ -144,33 +145,34 @@ impl Reader<'_> {
 
     /// The events that the log is asked for: those whose end is not seen elsewhere, and some of the
     /// others, since each question reads all of the log.
-    fn asked_for(&self, letters: &[Letter]) -> Vec<String> {
+    fn asked_for(&self, letters: &[Letter]) -> Vec<(u8, String)> {
         let seen = self.installation.shared().endpoints.seen();
         let ended: BTreeSet<(&str, &str)> = seen
             .iter()
-            .filter(|seen| seen.is_taken())
-            .flat_map(|seen| seen.ids.iter().map(|id| (id.as_str(), seen.name.as_str())))
+            .flat_map(|seen| seen.taken_ids().map(|id| (id, seen.name.as_str())))
             .chain(letters.iter().map(|it| (it.id.as_str(), it.name.as_str())))
             .collect();
-        let names: BTreeSet<_> = self.history.lives.iter().map(Life::name).collect();
-        let is_open = |id: &str| {
-            names
-                .iter()
-                .any(|name| !ended.contains(&(id, name.as_str())))
+        let topic_and_name = |life: &Life| (life.settings.topic, life.name());
+        let names: BTreeSet<_> = self.history.lives.iter().map(topic_and_name).collect();
+        let is_open = |event: &PublishedEvent| {
+            let mut names = names.iter().filter(|it| it.0 == event.topic);
+            names.any(|it| !ended.contains(&(event.id.as_str(), it.1.as_str())))
         };
         let events = &self.history.events;
         let every = events.len().div_ceil(SAMPLES).max(1);
         let asked = events.iter().enumerate();
-        let asked = asked.filter(|(place, event)| place % every == 0 || is_open(&event.id));
-        asked.map(|(_, event)| event.id.clone()).collect()
+        let asked = asked.filter(|(place, event)| place % every == 0 || is_open(event));
+        asked
+            .map(|(_, event)| (event.topic, event.id.clone()))
+            .collect()
     }
 
-    /// The audit trail of the topic.
-    fn audit(&mut self) -> Vec<Audited> {
+    /// The audit trail of a topic.
+    fn audit(&mut self, topic: u8) -> Vec<Audited> {
         let mut entries = Vec::new();
         let mut cursor = String::new();
         loop {
-            let path = format!("/audit?topic={TOPIC}&limit=1000{cursor}");
+            let path = format!("/audit?topic={}&limit=1000{cursor}", topic_name(topic));
             let Some((200, page)) = self.ask(&path) else {
                 return entries;
             };
@@ -195,7 +197,9 @@ impl Reader<'_> {
         let bucket = &self.installation.shared().bucket;
         let mut letters = Vec::new();
         for (key, bytes) in bucket.under("") {
-            if key.starts_with(layout::RESOLVED) {
+            // What becomes of notices is looked at by themselves.
+            let is_of_notices = key.to_lowercase().starts_with(NOTICES_TOPIC);
+            if key.starts_with(layout::RESOLVED) || is_of_notices {
                 continue;
             }
             let list = bucket.under(&layout::resolved(&key));

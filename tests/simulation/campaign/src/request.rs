@@ -2,14 +2,23 @@
 
 use serde_json::{Value, json};
 
-use crate::course::{Publication, Schema, Subscriber, TYPES};
+use crate::course::{PAGER, Publication, Question, Schema, Subscriber, TOPICS, TYPES};
 use crate::endpoint::VERSION;
-use crate::history::{State, name};
-use crate::installation::TOPIC;
+use crate::history::{Found, State, name};
 
-/// The path of a subscription.
-pub(crate) fn path(of: u8) -> String {
-    format!("/topics/{TOPIC}/subscriptions/{}", name(of))
+/// The name of a topic by its number.
+pub(crate) fn topic_name(topic: u8) -> &'static str {
+    TOPICS[usize::from(topic) % TOPICS.len()]
+}
+
+/// The path of a topic.
+pub(crate) fn topic_path(topic: u8) -> String {
+    format!("/topics/{}", topic_name(topic))
+}
+
+/// The path of a subscription of a topic.
+pub(crate) fn path(topic: u8, of: u8) -> String {
+    format!("{}/subscriptions/{}", topic_path(topic), name(of))
 }
 
 pub(crate) fn content_type(schema: Schema) -> &'static str {
@@ -48,6 +57,14 @@ pub(crate) fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Va
         let url = format!("https://spare{host}.example.com/{place}");
         settings["endpoint"]["fallbackUrl"] = json!(url);
     }
+    match subscriber.question {
+        Question::None => {}
+        Question::Options => settings["endpoint"]["validation"] = json!("CloudEvents"),
+        Question::Event => settings["endpoint"]["validation"] = json!("EventGrid"),
+    }
+    if subscriber.idle > 0 {
+        settings["autoDeleteOnIdle"] = json!(format!("PT{}M", subscriber.idle));
+    }
     if subscriber.rate > 0 {
         let rate = f64::from(subscriber.rate) / 60.0;
         settings["endpoint"]["maxRequestsPerSecond"] = json!(rate);
@@ -60,6 +77,9 @@ pub(crate) fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Va
     }
     if subscriber.batch > 0 {
         settings["batching"] = json!({ "maxEventsPerBatch": subscriber.batch });
+        if subscriber.reports {
+            settings["batching"]["partialAcknowledgement"] = json!(true);
+        }
     }
     if subscriber.is_binary {
         settings["contentMode"] = json!("binary");
@@ -82,6 +102,11 @@ pub(crate) fn settings(subscriber: &Subscriber, place: &str, version: u32) -> Va
     settings
 }
 
+/// The settings of the subscription to notices.
+pub(crate) fn pager() -> Value {
+    json!({ "endpoint": { "url": format!("https://{PAGER}.example.com/{PAGER}/1/0/") } })
+}
+
 /// The version of the settings that the API shows.
 pub(crate) fn version_of(shown: &Value) -> Option<u32> {
     shown["deliveryHeaders"][0]["value"].as_str()?.parse().ok()
@@ -90,9 +115,21 @@ pub(crate) fn version_of(shown: &Value) -> Option<u32> {
 /// The state that the API shows.
 pub(crate) fn state_of(shown: &Value) -> Option<State> {
     match shown["status"]["state"].as_str()? {
-        "Active" => Some(State::Active),
+        // Whether its endpoint has consented is looked at by itself.
+        "Active" | "Pending" | "Failed" => Some(State::Active),
         "Paused" => Some(State::Paused),
         "Disabled" => Some(State::Disabled),
         _ => None,
+    }
+}
+
+/// What the API shows of the consent of an endpoint.
+pub(crate) fn consent_of(shown: &Value) -> Found {
+    let status = &shown["status"];
+    match status["state"].as_str() {
+        Some("Active") => Found::Active,
+        Some("Pending") if status["handshake"]["askedAt"].is_string() => Found::Asked,
+        Some("Pending" | "Failed") => Found::Without,
+        _ => Found::Unclear,
     }
 }

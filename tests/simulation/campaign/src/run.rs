@@ -1,5 +1,6 @@
 //! Plays a course, lets everything become well, and has the checker look at the run.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -8,11 +9,16 @@ use http::Request as HttpRequest;
 use serde_json::{Value, json};
 
 use crate::check::faults_of;
-use crate::course::{Action, Behaviour, Course, Publication, Schema, Step};
-use crate::history::{History, Life, PublishedEvent, State, Window, name};
+use crate::course::{
+    Action, Behaviour, Consent, Course, NOTICES_TOPIC, PAGER, Publication, Question, Schema, Step,
+};
+use crate::history::{Found, History, Life, PublishedEvent, State, Window, name};
 use crate::installation::Installation;
 use crate::reading::Reader;
-use crate::request::{content_type, event, path, settings, state_of, version_of};
+use crate::request::{
+    consent_of, content_type, event, pager, path, settings, state_of, topic_name, topic_path,
+    version_of,
+};
 
 /// How long all is well at the end, and in which parts the run looks whether nothing waits any
 /// more. What is scheduled is due within a day, and lives for a day.
@@ -60,6 +66,8 @@ pub fn run(course: &Course) -> Outcome {
 /// A request of a producer, as it may come again.
 #[derive(Debug, Clone)]
 struct KeyedRequest {
+    /// The number of its topic.
+    topic: u8,
     key: String,
     headers: Vec<(&'static str, String)>,
     body: String,
@@ -71,9 +79,8 @@ struct Run<'a> {
     course: &'a Course,
     installation: Installation,
     history: History,
-    publish_key: String,
-    /// Whether there is the topic.
-    has_topic: bool,
+    /// The keys of the topics that there are, by their numbers.
+    publish_keys: BTreeMap<u8, String>,
     keyed: Vec<KeyedRequest>,
     version: u32,
 }
@@ -87,8 +94,7 @@ impl<'a> Run<'a> {
                 last_from: usize::MAX,
                 ..History::default()
             },
-            publish_key: String::new(),
-            has_topic: false,
+            publish_keys: BTreeMap::new(),
             keyed: Vec::new(),
             version: 0,
         };
@@ -104,18 +110,42 @@ impl<'a> Run<'a> {
     fn set_up(&mut self) {
         let mood = self.installation.shared().mood.clone();
         mood.switch(false);
-        self.create_topic();
-        assert!(self.has_topic, "nothing goes wrong yet");
-        for of in 0..self.course.subscribers.len() {
-            self.create(u8::try_from(of).unwrap_or_default(), 0);
+        if self.course.world.has_notices {
+            self.create_pager();
+        }
+        let topics = self.course.topics();
+        for topic in &topics {
+            self.create_topic(*topic);
+        }
+        let made = self.publish_keys.len();
+        assert_eq!(made, topics.len(), "nothing goes wrong yet");
+        for (of, subscriber) in (0..).zip(&self.course.subscribers) {
+            if subscriber.reports {
+                let endpoints = &self.installation.shared().endpoints;
+                endpoints.read_reports_of(&name(of));
+            }
+            if subscriber.is_reluctant {
+                self.consent(of, Consent::Open);
+            }
+            self.create(of, 0);
         }
         assert_eq!(self.history.lives.len(), self.course.subscribers.len());
         mood.switch(true);
     }
 
-    /// Makes the topic, and learns its key. If that fails, there is none.
-    fn create_topic(&mut self) {
-        let topic = match self.schema() {
+    /// Makes the topic of notices, and its subscription.
+    fn create_pager(&mut self) {
+        let topic = format!("/topics/{NOTICES_TOPIC}");
+        let pager_path = format!("{topic}/subscriptions/{PAGER}");
+        self.ask("PUT", &topic, &json!({}), 0);
+        self.ask("PUT", &pager_path, &pager(), 0);
+        assert_eq!(self.history.refusals, Vec::<String>::new());
+    }
+
+    /// Makes a topic, and learns its key. If that fails, there is none.
+    fn create_topic(&mut self, topic: u8) {
+        let path = topic_path(topic);
+        let mut settings = match self.schema() {
             Schema::Cloud => json!({}),
             Schema::Grid => json!({ "inputSchema": "EventGrid" }),
             Schema::Custom => json!({
@@ -126,13 +156,17 @@ impl<'a> Run<'a> {
                 },
             }),
         };
-        self.ask("PUT", "/topics/orders", &topic, 0);
+        if self.course.world.has_notices {
+            settings["noticesTopic"] = json!(NOTICES_TOPIC);
+            settings["deliveryFailedNotices"] = json!(true);
+        }
+        self.ask("PUT", &path, &settings, 0);
+        let keys_path = format!("{path}/keys");
         for _ in 0..LOOKS_MAX {
-            match self.ask("GET", "/topics/orders/keys", &Value::Null, 0) {
+            match self.ask("GET", &keys_path, &Value::Null, 0) {
                 Some((200, keys)) => {
                     let key = keys["key1"].as_str().unwrap_or_default();
-                    key.clone_into(&mut self.publish_key);
-                    self.has_topic = true;
+                    self.publish_keys.insert(topic, key.to_owned());
                     return;
                 }
                 Some((404, _)) => return,
@@ -142,18 +176,18 @@ impl<'a> Run<'a> {
         panic!("what is there cannot be read");
     }
 
-    fn delete_topic(&mut self, gone: u8) {
+    fn delete_topic(&mut self, topic: u8, gone: u8) {
+        let path = topic_path(topic);
         let asked = self.installation.monotonic();
-        let status = self
-            .ask("DELETE", "/topics/orders", &Value::Null, gone)
-            .map(|it| it.0);
-        let is_done = self.is_done("/topics/orders", status, Value::is_null);
+        let status = self.ask("DELETE", &path, &Value::Null, gone).map(|it| it.0);
+        let is_done = self.is_done(&path, status, Value::is_null);
         if !is_done {
             return;
         }
         let window = self.window(asked);
-        self.has_topic = false;
+        self.publish_keys.remove(&topic);
         let lives = self.history.lives.iter_mut();
+        let lives = lives.filter(|life| life.settings.topic == topic);
         for life in lives.filter(|life| life.deleted.is_none()) {
             life.deleted = Some(window);
         }
@@ -163,7 +197,9 @@ impl<'a> Run<'a> {
         for step in &self.course.steps {
             let at = self.installation.monotonic();
             self.history.notes.push(format!("{at:?} {step:?}"));
+            self.look_for_idle();
             self.step(step);
+            self.look_for_idle();
             let notes = self.installation.take_notes();
             self.history.notes.extend(notes);
         }
@@ -175,6 +211,8 @@ impl<'a> Run<'a> {
             Step::Publish(publication) => self.publish(publication),
             Step::PublishAgain { back } => self.publish_again(*back),
             Step::Behave { of, like } => self.behave(*of, *like),
+            Step::Consent { of, like } => self.consent(*of, *like),
+            Step::CallBack { of } => self.call_back(*of),
             Step::Pass(seconds) => self
                 .installation
                 .pass(Duration::from_secs((*seconds).into())),
@@ -191,6 +229,10 @@ impl<'a> Run<'a> {
                 self.installation.pass_without_process(length);
                 self.installation.start();
             }
+            Step::Panic(requests) => {
+                let endpoints = &self.installation.shared().endpoints;
+                endpoints.panic_in(Some(*requests));
+            }
             Step::SetBack(seconds) => {
                 let length = Duration::from_secs((*seconds).into());
                 self.installation.set_back(length);
@@ -204,9 +246,69 @@ impl<'a> Run<'a> {
         self.installation.shared().endpoints.behave(&name(of), like);
     }
 
+    /// Looks which subscriptions have gone by themselves.
+    fn look_for_idle(&mut self) {
+        for place in 0..self.history.lives.len() {
+            let life = &self.history.lives[place];
+            if life.settings.idle == 0 || life.deleted.is_some() {
+                continue;
+            }
+            let path = self.path(life.of);
+            let asked = self.installation.monotonic();
+            let status = self.ask("GET", &path, &Value::Null, 0).map(|it| it.0);
+            let sure = self.installation.monotonic();
+            let life = &mut self.history.lives[place];
+            match status {
+                Some(200) => life.seen_at = asked,
+                Some(404) => {
+                    life.went_idle = true;
+                    let asked = life.seen_at;
+                    life.deleted = Some(Window { asked, sure });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn consent(&self, of: u8, like: Consent) {
+        let endpoints = &self.installation.shared().endpoints;
+        endpoints.consent(&name(of), like);
+    }
+
+    /// An endpoint consents by the URL that it was given.
+    fn call_back(&mut self, of: u8) {
+        let asked = self.installation.monotonic();
+        let path = self.installation.shared().endpoints.call_back(&name(of));
+        if let Some(path) = path {
+            let status = self.ask("GET", &path, &Value::Null, 0).map(|it| it.0);
+            self.look(of, asked, status);
+        }
+    }
+
+    /// Looks whether the endpoint of a subscription has consented, after a change.
+    fn look(&mut self, of: u8, asked: Duration, status: Option<u16>) {
+        let is_asked = self
+            .life(of)
+            .is_some_and(|it| it.settings.question != Question::None);
+        if !is_asked {
+            return;
+        }
+        let shown = self.ask("GET", &self.path(of), &Value::Null, 0);
+        let found = match (status, shown) {
+            // What has no answer may still be under way.
+            (Some(200..=499), Some((200, shown))) => consent_of(&shown),
+            _ => Found::Unclear,
+        };
+        let window = self.window(asked);
+        if let Some(life) = self.life(of) {
+            life.looks.push((found, window));
+        }
+    }
+
     fn publish(&mut self, publication: &Publication) {
         // Requests of one millisecond may have the same keys.
         self.installation.pass(Duration::from_millis(1));
+        self.look_for_idle();
         let first = self.history.events.len();
         let ids: Vec<_> = (first..first + usize::from(publication.events))
             .map(|number| format!("e{number}"))
@@ -226,6 +328,7 @@ impl<'a> Run<'a> {
             .map(|id| event(self.schema(), id, publication, &now.to_string()))
             .collect();
         let mut request = KeyedRequest {
+            topic: publication.topic,
             key: String::new(),
             headers,
             body: json!(events).to_string(),
@@ -246,6 +349,7 @@ impl<'a> Run<'a> {
         for id in ids {
             self.history.events.push(PublishedEvent {
                 id,
+                topic: publication.topic,
                 window,
                 days: (now, self.installation.now()),
                 posts: 1,
@@ -262,14 +366,18 @@ impl<'a> Run<'a> {
     }
 
     fn post(&mut self, request: &KeyedRequest, gone: u8) -> Option<u16> {
-        let mut builder = HttpRequest::post("/").header("aeg-sas-key", &self.publish_key);
+        let key = self.publish_keys.get(&request.topic);
+        let key = key.map(String::as_str).unwrap_or_default();
+        let mut builder = HttpRequest::post("/").header("aeg-sas-key", key);
         for (name, value) in &request.headers {
             builder = builder.header(*name, value);
         }
         let body = Body::from(request.body.clone());
-        let status = self
-            .installation
-            .publish(builder.body(body).expect("a request"), gone);
+        let status = self.installation.publish(
+            topic_name(request.topic),
+            builder.body(body).expect("a request"),
+            gone,
+        );
         if status != Some(200) {
             let at = self.installation.monotonic();
             self.history
@@ -311,12 +419,13 @@ impl<'a> Run<'a> {
 
     fn act(&mut self, of: u8, what: Action, gone: u8) {
         let is_there = self.life(of).is_some();
-        if what == Action::Create && !self.has_topic {
-            self.create_topic();
+        let topic = self.course.subscribers[usize::from(of)].topic;
+        if what == Action::Create && !self.publish_keys.contains_key(&topic) {
+            self.create_topic(topic);
         }
         match what {
-            _ if !self.has_topic => {}
-            Action::DeleteTopic => self.delete_topic(gone),
+            _ if !self.publish_keys.contains_key(&topic) => {}
+            Action::DeleteTopic => self.delete_topic(topic, gone),
             Action::Create if is_there => self.write(of, Action::Edit, gone),
             Action::Create => self.create(of, gone),
             _ if !is_there => {}
@@ -325,6 +434,7 @@ impl<'a> Run<'a> {
             Action::Pause | Action::Resume | Action::Disable | Action::Enable => {
                 self.change_state(of, what, gone);
             }
+            Action::Validate => self.validate(of, gone),
             Action::Force | Action::RotateSecret => {
                 let action = if what == Action::Force {
                     "force"
@@ -335,7 +445,7 @@ impl<'a> Run<'a> {
                     let asked = self.installation.monotonic();
                     self.history.forced.push((asked, of));
                 }
-                let path = format!("{}/{action}", path(of));
+                let path = format!("{}/{action}", self.path(of));
                 self.ask("POST", &path, &Value::Null, gone);
             }
             Action::Replay | Action::ReplayLog => {
@@ -346,7 +456,7 @@ impl<'a> Run<'a> {
                 };
                 let asked = self.installation.monotonic();
                 self.history.sent_again.push((asked, of));
-                let path = format!("{}/dead-letters/replay", path(of));
+                let path = format!("{}/dead-letters/replay", self.path(of));
                 self.ask("POST", &path, &request, gone);
             }
             Action::Resolve | Action::DeleteLetters => {
@@ -359,21 +469,31 @@ impl<'a> Run<'a> {
                 if what == Action::DeleteLetters {
                     self.history.deleted_letters.push((asked, of));
                 }
-                let path = format!("{}/dead-letters/{action}", path(of));
+                let path = format!("{}/dead-letters/{action}", self.path(of));
                 self.ask("POST", &path, &json!({}), gone);
             }
             Action::CancelReplays => self.cancel_replays(),
         }
     }
 
+    /// Has an endpoint asked again whether it wants events.
+    fn validate(&mut self, of: u8, gone: u8) {
+        let asked = self.installation.monotonic();
+        let path = format!("{}/validate", self.path(of));
+        let status = self.ask("POST", &path, &Value::Null, gone).map(|it| it.0);
+        self.look(of, asked, status);
+    }
+
     fn cancel_replays(&mut self) {
-        let path = "/replays?topic=orders&active=true";
-        let Some((200, page)) = self.ask("GET", path, &Value::Null, 0) else {
-            return;
-        };
-        for replay in page["replays"].as_array().into_iter().flatten() {
-            let id = replay["id"].as_str().unwrap_or_default();
-            self.ask("DELETE", &format!("/replays/{id}"), &Value::Null, 0);
+        for topic in self.course.topics() {
+            let path = format!("/replays?topic={}&active=true", topic_name(topic));
+            let Some((200, page)) = self.ask("GET", &path, &Value::Null, 0) else {
+                continue;
+            };
+            for replay in page["replays"].as_array().into_iter().flatten() {
+                let id = replay["id"].as_str().unwrap_or_default();
+                self.ask("DELETE", &format!("/replays/{id}"), &Value::Null, 0);
+            }
         }
     }
 
@@ -394,6 +514,10 @@ impl<'a> Run<'a> {
         answer
     }
 
+    fn path(&self, of: u8) -> String {
+        path(self.course.subscribers[usize::from(of)].topic, of)
+    }
+
     fn settings(&self, of: u8, life: u32, moves: u32, version: u32) -> Value {
         let subscriber = &self.course.subscribers[usize::from(of)];
         let place = format!("{}/{life}/{moves}/", name(of));
@@ -407,10 +531,10 @@ impl<'a> Run<'a> {
         let version = self.version;
         let settings = self.settings(of, number, 0, version);
         let asked = self.installation.monotonic();
-        let answer = self.ask("PUT", &path(of), &settings, gone);
+        let answer = self.ask("PUT", &self.path(of), &settings, gone);
         let status = answer.as_ref().map(|it| it.0);
         assert!(status != Some(400), "{answer:?}");
-        let is_done = self.is_done(&path(of), status, |shown| {
+        let is_done = self.is_done(&self.path(of), status, |shown| {
             version_of(shown) == Some(version)
         });
         self.history.changes.push(("subscription.put", of, is_done));
@@ -422,10 +546,14 @@ impl<'a> Run<'a> {
                 settings: self.course.subscribers[usize::from(of)],
                 created: window,
                 deleted: None,
+                went_idle: false,
+                seen_at: asked,
                 versions: vec![(version, window)],
                 moves: 0,
                 states: Vec::new(),
+                looks: Vec::new(),
             });
+            self.look(of, asked, status);
         }
     }
 
@@ -437,8 +565,10 @@ impl<'a> Run<'a> {
         let version = self.version;
         let settings = self.settings(of, number, moves, version);
         let asked = self.installation.monotonic();
-        let status = self.ask("PUT", &path(of), &settings, gone).map(|it| it.0);
-        let is_done = self.is_done(&path(of), status, |shown| {
+        let status = self
+            .ask("PUT", &self.path(of), &settings, gone)
+            .map(|it| it.0);
+        let is_done = self.is_done(&self.path(of), status, |shown| {
             version_of(shown) == Some(version)
         });
         self.history.changes.push(("subscription.put", of, is_done));
@@ -451,14 +581,15 @@ impl<'a> Run<'a> {
                 life.states.push((State::Active, window));
             }
         }
+        self.look(of, asked, status);
     }
 
     fn delete(&mut self, of: u8, gone: u8) {
         let asked = self.installation.monotonic();
         let status = self
-            .ask("DELETE", &path(of), &Value::Null, gone)
+            .ask("DELETE", &self.path(of), &Value::Null, gone)
             .map(|it| it.0);
-        let is_done = self.is_done(&path(of), status, Value::is_null);
+        let is_done = self.is_done(&self.path(of), status, Value::is_null);
         self.history
             .changes
             .push(("subscription.delete", of, is_done));
@@ -477,9 +608,11 @@ impl<'a> Run<'a> {
         };
         let is_news = self.life(of).is_some_and(|life| life.state() != state);
         let asked = self.installation.monotonic();
-        let action = format!("{}/{action}", path(of));
+        let action = format!("{}/{action}", self.path(of));
         let status = self.ask("POST", &action, &Value::Null, gone).map(|it| it.0);
-        let is_done = self.is_done(&path(of), status, |shown| state_of(shown) == Some(state));
+        let is_done = self.is_done(&self.path(of), status, |shown| {
+            state_of(shown) == Some(state)
+        });
         // What was so before says nothing of a request without an answer.
         let is_surely_done = is_done && (is_news || status.is_some_and(|it| it < 300));
         self.history.changes.push((audited, of, is_surely_done));
@@ -487,6 +620,7 @@ impl<'a> Run<'a> {
         if is_done && let Some(life) = self.life(of) {
             life.states.push((state, window));
         }
+        self.look(of, asked, status);
     }
 
     fn window(&self, asked: Duration) -> Window {
@@ -524,7 +658,8 @@ impl<'a> Run<'a> {
         let Some(place) = self.event(back) else {
             return;
         };
-        let path = format!("/topics/orders/events/{}", self.history.events[place].id);
+        let event = &self.history.events[place];
+        let path = format!("{}/events/{}", topic_path(event.topic), event.id);
         let status = self.ask("DELETE", &path, &Value::Null, 0).map(|it| it.0);
         let event = &mut self.history.events[place];
         let may_be_done = status.is_none_or(|status| !(400..500).contains(&status));
@@ -539,7 +674,7 @@ impl<'a> Run<'a> {
             return;
         }
         let id = self.history.events[place].id.clone();
-        let path = format!("{}/events/{id}/resend", path(of));
+        let path = format!("{}/events/{id}/resend", self.path(of));
         let asked = self.installation.monotonic();
         self.history.sent_again.push((asked, of));
         self.ask("POST", &path, &json!({}), 0);
@@ -551,13 +686,16 @@ impl<'a> Run<'a> {
         let all = (0..self.course.subscribers.len()).map(|of| u8::try_from(of).unwrap_or_default());
         for of in all.clone() {
             self.behave(of, Behaviour::Well);
+            self.consent(of, Consent::Given);
         }
         // On AWS what an endpoint's 410 disables is disabled some minutes later.
         self.installation.pass(GONE_TIME);
+        self.look_for_idle();
         for of in all {
             if self.life(of).is_some() {
                 self.change_state(of, Action::Enable, 0);
                 self.change_state(of, Action::Resume, 0);
+                self.ask_without_consent(of);
             }
         }
         let mut waits = Vec::new();
@@ -573,19 +711,54 @@ impl<'a> Run<'a> {
             waits = self.reader().waits();
         }
         self.installation.pass(LOG_TIME);
+        self.look_for_idle();
         let mut ends = self.reader().ends(waits);
         ends.left = self.reader().left();
+        ends.idle = self.idle_left();
         self.history.seen = self.installation.shared().endpoints.seen();
+        self.history.notices = self.installation.shared().endpoints.notices();
+        self.history.consents = self.installation.shared().endpoints.consents();
         self.history.mishaps = self.installation.take_mishaps();
         self.history.probes = self.installation.probes().to_vec();
         let faults = faults_of(self.course, &self.history, &ends);
         let seen = self.history.seen.iter().map(|it| format!("{it:?}"));
         let told = ends.told.iter().map(|it| format!("{it:?}"));
+        let notices = self.history.notices.iter().map(|it| format!("{it:?}"));
         let letters = ends.letters.iter().map(|it| format!("{it:?}"));
         let mut trace = self.history.notes.clone();
         trace.extend(self.history.refusals.iter().cloned());
-        trace.extend(seen.chain(told).chain(letters));
+        trace.extend(seen.chain(told).chain(letters).chain(notices));
         Outcome { faults, trace }
+    }
+
+    /// Asks an endpoint again that has not consented.
+    fn ask_without_consent(&mut self, of: u8) {
+        let asked = self.installation.monotonic();
+        self.look(of, asked, Some(200));
+        let looks = self.life(of).map(|it| it.looks.last().copied());
+        if let Some(Some((Found::Asked | Found::Without, _))) = looks {
+            self.validate(of, 0);
+        }
+    }
+
+    /// The subscriptions that are there many days after their last use, and should have gone.
+    fn idle_left(&mut self) -> Vec<String> {
+        let ends = self.history.lives.iter().map(|it| it.deleted.is_some());
+        let ended: Vec<_> = ends.collect();
+        self.look_for_idle();
+        let lives = &mut self.history.lives;
+        let idle = lives
+            .iter()
+            .filter(|it| it.settings.idle > 0 && it.deleted.is_none());
+        let names = idle.map(Life::name).collect();
+        // What goes after the end of the course has had no part in it.
+        for (life, has_ended) in lives.iter_mut().zip(ended) {
+            if !has_ended {
+                life.deleted = None;
+                life.went_idle = false;
+            }
+        }
+        names
     }
 
     fn reader(&mut self) -> Reader<'_> {
@@ -600,15 +773,18 @@ impl<'a> Run<'a> {
     fn publish_last(&mut self) {
         self.history.last_from = self.history.events.len();
         for _ in 0..LAST_EVENTS {
-            self.publish(&Publication {
-                events: 1,
-                kind: 0,
-                bytes: 0,
-                later: 0,
-                life: 0,
-                has_key: false,
-                gone: 0,
-            });
+            for topic in self.course.topics() {
+                self.publish(&Publication {
+                    topic,
+                    events: 1,
+                    kind: 0,
+                    bytes: 0,
+                    later: 0,
+                    life: 0,
+                    has_key: false,
+                    gone: 0,
+                });
+            }
             self.installation.pass(Duration::from_mins(1));
         }
         self.installation.pass(LAST_TIME);

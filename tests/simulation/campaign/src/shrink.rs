@@ -1,7 +1,7 @@
 //! Leaves out of a course that fails what it fails without.
 
 use crate::check::rules;
-use crate::course::{Course, Setting, Step, Subscriber};
+use crate::course::{Course, Question, Setting, Step, Subscriber};
 use crate::run::{Outcome, run};
 
 /// The same course with as little as it still fails with, by one of the same rules. It is played
@@ -59,7 +59,9 @@ fn with_plainer_parts(mut least: Course, fails: &dyn Fn(&Course) -> bool) -> Cou
         plainer.push(Box::new(move |it| it.world.tricks[trick] = 0));
     }
     plainer.push(Box::new(|it| it.world.slow_connects = 0));
+    plainer.push(Box::new(in_one_topic));
     plainer.push(Box::new(|it| it.world.has_pressure = false));
+    plainer.push(Box::new(|it| it.world.has_notices = false));
     plainer.push(Box::new(|it| it.world.workers = 1));
     plainer.push(Box::new(|it| {
         it.world = Setting {
@@ -94,9 +96,16 @@ fn with_plainer_parts(mut least: Course, fails: &dyn Fn(&Course) -> bool) -> Cou
     least
 }
 
-const PLAINER: [fn(&mut Subscriber); 12] = [
+const PLAINER: [fn(&mut Subscriber); 16] = [
+    |it| it.idle = 0,
+    |it| it.question = Question::None,
+    |it| it.is_reluctant = false,
+    |it| it.reports = false,
     |it| it.is_filtered = false,
-    |it| it.batch = 0,
+    |it| {
+        it.batch = 0;
+        it.reports = false;
+    },
     |it| it.rate = 0,
     |it| it.at_once = 0,
     |it| it.attempts = 0,
@@ -134,11 +143,27 @@ const PLAINER_STEPS: [fn(&mut Step); 4] = [
     },
 ];
 
+/// Puts everything into one topic.
+fn in_one_topic(course: &mut Course) {
+    for subscriber in &mut course.subscribers {
+        subscriber.topic = 0;
+    }
+    for step in &mut course.steps {
+        if let Step::Publish(publication) = step {
+            publication.topic = 0;
+        }
+    }
+}
+
 /// Whether each step names a subscription that there is.
 fn is_whole(course: &Course) -> bool {
     let is_there = |of: &u8| usize::from(*of) < course.subscribers.len();
     course.steps.iter().all(|step| match step {
-        Step::Behave { of, .. } | Step::Act { of, .. } | Step::Resend { of, .. } => is_there(of),
+        Step::Behave { of, .. }
+        | Step::Consent { of, .. }
+        | Step::CallBack { of }
+        | Step::Act { of, .. }
+        | Step::Resend { of, .. } => is_there(of),
         _ => true,
     })
 }

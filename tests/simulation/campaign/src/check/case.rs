@@ -48,7 +48,8 @@ impl Evidence<'_> {
         let is_filtered = life.settings.is_filtered && event.kind != 0;
         let is_before = life.created.asked > sure;
         let is_after = life.deleted.is_some_and(|it| it.sure + slack < asked);
-        if is_filtered || is_before || is_after {
+        let is_elsewhere = life.settings.topic != event.topic;
+        if is_elsewhere || is_filtered || is_before || is_after {
             return Wants::No;
         }
         let is_new = life.created.sure + slack >= asked;
@@ -76,6 +77,7 @@ impl Evidence<'_> {
         asked
             .chain(gone)
             .map(|from| (from, ends_after(from)))
+            .chain(life.times_without_consent())
             .collect()
     }
 

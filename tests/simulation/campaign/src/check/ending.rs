@@ -10,6 +10,7 @@ use crate::check::rule::{Findings, Rule};
 use crate::course::Behaviour;
 use crate::endpoint::{End, is_bad};
 use crate::ends::Letter;
+use crate::history::Life;
 
 /// The attempts that a batch needs which is refused in a way that is tried again.
 const ATTEMPTS_TO_SPLIT: usize = 3;
@@ -126,7 +127,12 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
         // A letter has the name of its subscription, and not which of that name it was.
         DeadLetterReason::SubscriptionDeleted => {
             let mut lives = case.evidence.history.lives.iter();
-            let is_deleted = lives.any(|it| it.of == case.life.of && it.deleted.is_some());
+            // One for which something waits does not go by itself.
+            let is_gone = |it: &Life| {
+                let deleted = it.deleted.map(|deleted| deleted.asked);
+                deleted.is_some_and(|from| !it.went_idle || from <= case.event.window.sure)
+            };
+            let is_deleted = lives.any(|it| it.of == case.life.of && is_gone(it));
             (!is_deleted).then(|| "its subscription is there".to_owned())
         }
         DeadLetterReason::MalformedMessage => Some("it is one of ours".to_owned()),
@@ -162,7 +168,10 @@ pub(super) fn is_not_buried_with_others(case: &Case<'_>, findings: &mut Findings
     let is_taken_alone = |like: Behaviour| {
         matches!(
             like,
-            Behaviour::Well | Behaviour::RefusesSome | Behaviour::CannotReadSome
+            Behaviour::Well
+                | Behaviour::RefusesSome
+                | Behaviour::CannotReadSome
+                | Behaviour::NamesSome
         )
     };
     let mut behaviours = evidence.history.behaviours.iter();

@@ -21,6 +21,8 @@ pub(super) enum Excuse {
     Restarted,
     /// The clock of the machine was set back: times of day before and after cannot be compared.
     SetBack,
+    /// The client of endpoints panicked: the messages of its request come again.
+    Panicked,
     /// A call by which events move on failed, or its answer was lost, or a queue misbehaved.
     Moved,
     /// Records of the delivery log could not be sent: it never stops deliveries, and counts what it
@@ -42,7 +44,12 @@ pub(super) enum Excuse {
 const HARMLESS: [Trick; 2] = [Trick::Reorder, Trick::LagCounts];
 
 /// What makes a request come again.
-pub(super) const AGAIN: [Excuse; 3] = [Excuse::Killed, Excuse::Moved, Excuse::SetBack];
+pub(super) const AGAIN: [Excuse; 4] = [
+    Excuse::Killed,
+    Excuse::Panicked,
+    Excuse::Moved,
+    Excuse::SetBack,
+];
 
 /// What lies beside the way of events: without it they move on.
 const BESIDE: [&str; 7] = [
@@ -63,7 +70,7 @@ impl Excuse {
         let is_call = match mishap.cause {
             Cause::Fault => true,
             Cause::Trick(trick) => !HARMLESS.contains(&trick),
-            Cause::Killed | Cause::Restarted | Cause::SetBack => false,
+            Cause::Killed | Cause::Restarted | Cause::SetBack | Cause::Panicked => false,
         };
         let is_under = |prefixes: &[&str]| {
             let mut prefixes = prefixes.iter();
@@ -71,6 +78,7 @@ impl Excuse {
         };
         match self {
             Self::Killed => mishap.cause == Cause::Killed,
+            Self::Panicked => mishap.cause == Cause::Panicked,
             Self::Restarted => mishap.cause == Cause::Restarted,
             Self::SetBack => mishap.cause == Cause::SetBack,
             Self::Moved => is_call && mishap.port != "log" && !is_under(&BESIDE),

@@ -39,6 +39,8 @@ pub(super) enum Rule {
     Changed,
     /// No request begins for a subscription that was stopped.
     Stopped,
+    /// No request begins before its endpoint has consented, where it is asked.
+    Consent,
     /// No subscription gets requests faster than its rate.
     Rate,
     /// No subscription has more requests open than it allows.
@@ -51,6 +53,10 @@ pub(super) enum Rule {
     Alive,
     /// At the end the API shows that all is well.
     Shown,
+    /// Notices tell what happened, and of each event that was given up.
+    Notices,
+    /// What is idle goes by itself, and nothing that is used, or for which something waits.
+    Idle,
     /// The audit trail has each change, and no other.
     Audit,
     /// Nothing is kept for ever.

@@ -143,6 +143,31 @@ pub(super) fn keeps_pauses(
     }
 }
 
+/// What went by itself had no use for as long as its settings say.
+pub(super) fn goes_when_idle(
+    evidence: Evidence<'_>,
+    life: &Life,
+    seen: &[&Seen],
+    findings: &mut Findings,
+) {
+    let Some(went) = life.deleted.filter(|_| life.went_idle) else {
+        return;
+    };
+    let idle = Duration::from_mins(life.settings.idle.into());
+    let taken = seen.iter().filter(|it| it.is_taken());
+    let written = life.versions.iter().map(|it| it.1.asked);
+    let uses = taken.filter_map(|it| it.ended_at).chain(written);
+    let last = uses.filter(|at| *at <= went.asked).max();
+    let span = life.created.asked..=went.sure;
+    if evidence.history.is_excused(&span, &[Excuse::SetBack]) {
+        return;
+    }
+    if last.is_some_and(|last| went.sure < last + idle) {
+        let text = format!("{} was used at {last:?}, and gone at {went:?}", life.name());
+        findings.fail(Rule::Idle, text);
+    }
+}
+
 /// Whether the limits of a subscription may not have held at a time.
 fn are_limits_lost(evidence: Evidence<'_>, at: Duration) -> bool {
     let span = at.saturating_sub(LIMITS_LOST_FOR)..=at + Duration::from_mins(1);

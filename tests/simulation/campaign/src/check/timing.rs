@@ -72,6 +72,8 @@ fn is_well_beside_one(case: &Case<'_>, until: Duration) -> bool {
                 | Behaviour::Unauthorized
                 | Behaviour::TooLarge
                 | Behaviour::Moved
+                | Behaviour::NamesSome
+                | Behaviour::NamesOther
         )
     };
     let behaviours = evidence.history.behaviours.iter();
@@ -104,6 +106,7 @@ fn may_be_kept_back(case: &Case<'_>, limit: Duration) -> bool {
         || is_pressed
         || case.life.states.iter().any(is_stop)
         || is_deleted
+        || case.life.is_without_consent_until(limit)
 }
 
 /// A subscription that is well is not delayed by others.

@@ -24,6 +24,14 @@ pub(super) fn rests(evidence: Evidence<'_>, findings: &mut Findings) {
     }
 }
 
+/// What nobody uses for days has gone by itself.
+pub(super) fn has_nothing_idle(evidence: Evidence<'_>, findings: &mut Findings) {
+    let idle = &evidence.ends.idle;
+    if !idle.is_empty() {
+        findings.fail(Rule::Idle, format!("unused for days, and there: {idle:?}"));
+    }
+}
+
 /// Endpoints get nothing that nobody published, and for no subscription that there never was. No
 /// dead letter is of anything else either.
 pub(super) fn is_known(evidence: Evidence<'_>, findings: &mut Findings) {

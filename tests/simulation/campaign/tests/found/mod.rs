@@ -4,7 +4,7 @@ use posthaste_simulation_campaign::{
     Action::{self, Create},
     Behaviour, Course,
     Place::{self, Serve},
-    Publication,
+    Publication, Question,
     Schema::{self, Cloud},
     Setting,
     Step::{self, Act, Publish},
@@ -61,9 +61,11 @@ pub(crate) fn all() -> Vec<(&'static str, Course)> {
 /// A subscription on this host, with the defaults.
 const fn plain(host: u8) -> Subscriber {
     Subscriber {
+        topic: 0,
         host,
         is_filtered: false,
         batch: 0,
+        reports: false,
         rate: 0,
         at_once: 0,
         attempts: 0,
@@ -74,11 +76,15 @@ const fn plain(host: u8) -> Subscriber {
         drops_expired: false,
         is_binary: false,
         buries_at_once: false,
+        question: Question::None,
+        is_reluctant: false,
+        idle: 0,
     }
 }
 
 /// One event, at once.
 const ONE: Step = Publish(Publication {
+    topic: 0,
     events: 1,
     kind: 0,
     bytes: 0,
@@ -98,6 +104,7 @@ const fn calm(seed: u64, place: Place, schema: Schema) -> Setting {
         tricks: [0; 11],
         slow_connects: 0,
         has_pressure: false,
+        has_notices: false,
     }
 }
 
