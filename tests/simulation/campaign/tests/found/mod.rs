@@ -92,6 +92,7 @@ const ONE: Step = Publish(Publication {
     life: 0,
     has_key: false,
     gone: 0,
+    topic: 0,
 });
 
 /// A world in which nothing goes wrong.
@@ -134,6 +135,7 @@ fn large_event_taken_back() -> Course {
         life: 0,
         has_key: false,
         gone: 0,
+        topic: 0,
     });
     Course {
         world: calm(200_333, Serve, Cloud),
@@ -152,6 +154,7 @@ const fn events(events: u8) -> Step {
         life: 0,
         has_key: false,
         gone: 0,
+        topic: 0,
     })
 }
 
