@@ -4,14 +4,18 @@
 use crate::course::{Action, Behaviour, Consent, Course, Question, Step};
 use crate::draw::{Draw, hash};
 
-/// A seed in so many has each of these features.
-const ONE_IN: u64 = 4;
+/// A seed in so many may have these features, so that most seeds have the course that they had
+/// before.
+const ONE_IN: u64 = 3;
 
 /// Events of a batch where a course had none.
 const BATCH: u16 = 5;
 
 /// Adds what the seed of a course switches on.
 pub(crate) fn add(course: &mut Course) {
+    if !Draw::new(hash(course.world.seed, &["additions"])).is_one_in(ONE_IN) {
+        return;
+    }
     if let Some(draw) = chance_of(course, "reports") {
         add_reports(course, draw);
     }
@@ -30,10 +34,10 @@ pub(crate) fn add(course: &mut Course) {
     course.world.has_notices = chance_of(course, "notices").is_some();
 }
 
-/// The chance of a feature, if the seed of a course switches it on.
+/// The chance of a feature, if the seed of a course switches it on: every other one does.
 fn chance_of(course: &Course, feature: &str) -> Option<Draw> {
     let mut draw = Draw::new(hash(course.world.seed, &[feature]));
-    draw.is_one_in(ONE_IN).then_some(draw)
+    draw.is_one_in(2).then_some(draw)
 }
 
 /// Endpoints name the events of a batch that failed, some where nobody reads it.
