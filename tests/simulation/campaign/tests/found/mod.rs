@@ -92,7 +92,6 @@ const ONE: Step = Publish(Publication {
     life: 0,
     has_key: false,
     gone: 0,
-    topic: 0,
 });
 
 /// A world in which nothing goes wrong.
