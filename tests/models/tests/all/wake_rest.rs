@@ -136,7 +136,7 @@ async fn calls_of_workers_and_wake_are_steps_of_the_model() {
         .iter()
         .filter(|made| made.call == Call::Put(Key::Signal));
     assert_eq!(signals.count(), 2, "{run:#?}");
-    assert_eq!(run.calls().len(), 61, "{run:#?}");
+    assert_eq!(run.calls().len(), 66, "{run:#?}");
     let model = WakeRest::of_the_code([0, 0], 0);
     let ends = follow("wake_rest", &model, &run, (1, 3));
     assert!(ends.iter().any(|end| end.waits.is_empty()));
