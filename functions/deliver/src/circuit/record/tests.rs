@@ -78,6 +78,18 @@ async fn a_streak_of_failures_is_reported_once_and_drops_the_link() {
     assert!(!circuit.counts.is_failing(&own()));
 }
 
+/// The invocation that reported it ends later.
+#[tokio::test]
+async fn reported_streak_is_not_reported_again_at_the_end() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    record(&circuit, &invocation, [UNREACHABLE; 10], false).await;
+    let (reported, calls) = (circuit.links.condition(&link()), world.calls.all().len());
+    circuit.end_invocation(&invocation).await;
+    assert_eq!(circuit.links.condition(&link()), reported);
+    assert_eq!(world.calls.all().len(), calls);
+}
+
 #[tokio::test]
 async fn a_success_ends_a_streak() {
     let world = World::new();
