@@ -542,11 +542,7 @@ mod tests {
     #[tokio::test]
     async fn notes_of_late_answers_are_looked_up_only_after_a_timeout() {
         let world = World::new();
-        let key = posthaste_core::stored::layout::late(
-            &delivery(1).topic,
-            &delivery(1).subscription,
-            "k-0",
-        );
+        let key = layout::late(&delivery(1).topic, &delivery(1).subscription, "k-0");
         world
             .memory
             .put(&key, Bytes::new(), PutCondition::Always)

@@ -330,7 +330,7 @@ async fn answers_after_half_of_the_time_keep_their_target_slow() {
     for (millis, is_kept) in [(1000, false), (1001, true)] {
         let world = World::new();
         world.make_slow();
-        world.clock.advance(SLOW_FOR - secs(60));
+        world.clock.advance(SLOW_FOR.saturating_sub(secs(60)));
         world.takes(Duration::from_millis(millis));
         world.publish(0..2).await;
         let deliver = world.deliver();
