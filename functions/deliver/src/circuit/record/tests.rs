@@ -249,6 +249,21 @@ async fn a_brief_pause_stays_here_and_a_longer_one_is_shared() {
     assert_eq!(world.calls.count(Operation::Put), 2);
 }
 
+/// The other subscriptions of the host go on.
+#[tokio::test]
+async fn pause_that_one_subscription_asked_for_leaves_its_link() {
+    for (retry_after, is_shared) in [(2, false), (300, true)] {
+        let world = World::new();
+        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+        let asked = answered(503, Some(retry_after));
+        record(&circuit, &invocation, [asked], false).await;
+        assert_eq!(circuit.links.condition(&own()).is_some(), is_shared);
+        assert_eq!(circuit.links.condition(&link()), None);
+        let of_link = circuit.counts.pauses.decide(&link(), START);
+        assert_eq!(of_link, CircuitDecision::Open);
+    }
+}
+
 #[tokio::test]
 async fn a_pause_that_cannot_be_shared_is_kept_here_for_a_moment() {
     let world = World::new();
