@@ -273,6 +273,31 @@ mod tests {
         assert_eq!(world.calls.all().len(), 0);
     }
 
+    /// It does not wait here for longer than it may.
+    #[tokio::test]
+    async fn request_whose_turn_is_far_is_postponed_at_once() {
+        let url = "https://billing.example.com/hooks";
+        let own = subscription(json!({ "endpoint": { "url": url, "maxRequestsPerSecond": 0.1 } }));
+        let world = World::new();
+        let limiter = limiter(&world);
+        let first = limiter.permit(&own, LAST_START, secs(0)).await;
+        assert!(first.is_ok());
+        let time = async {
+            loop {
+                tokio::task::yield_now().await;
+                world.clock.advance_to_next();
+            }
+        };
+        let second = tokio::select! {
+            biased;
+            second = limiter.permit(&own, LAST_START, secs(1)) => second,
+            () = time => unreachable!("time goes on"),
+        };
+        let not_before = START + secs(10);
+        assert_eq!(second.err(), Some(EntryVerdict::Postponed { not_before }));
+        assert_eq!(world.clock.now(), START);
+    }
+
     #[tokio::test]
     async fn where_the_rate_is_not_known_events_are_postponed() {
         let world = World::with(

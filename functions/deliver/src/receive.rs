@@ -333,13 +333,17 @@ fn unsent_verdict(
 
 #[cfg(test)]
 mod tests {
+    use posthaste_core::model::{CREATION_ID_BYTES, Creation, CreationId, Creations, Identity};
     use posthaste_core::stored::delivery::render_delivery;
+    use posthaste_core::stored::{TopicRecord, layout};
     use posthaste_ports::{ObjectStore, PutCondition};
     use posthaste_testkit::Operation;
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{START, TestPorts, World, delivery, job, secs, subscription};
+    use crate::testing::{
+        START, TestPorts, World, delivery, job, secs, subscription, topic_record, topic_settings,
+    };
 
     #[test]
     fn the_status_of_the_subscription_comes_before_the_end_of_the_event() {
@@ -501,14 +505,44 @@ mod tests {
         );
     }
 
+    /// The name is in use again, by an active subscription.
+    #[tokio::test]
+    async fn event_of_a_former_subscription_has_none() {
+        let creation = |byte, at| Creation {
+            id: CreationId::new([byte; CREATION_ID_BYTES]),
+            at: Some(at),
+        };
+        let topic = creation(1, START);
+        let (former, own) = (creation(2, START), creation(3, START + secs(1)));
+        let world = World::new();
+        let subscriptions = [(delivery(1).subscription, own)].into();
+        let record = TopicRecord {
+            creations: Creations {
+                topic: Some(topic),
+                subscriptions,
+            },
+            ..topic_record(topic_settings(&json!({})))
+        };
+        world
+            .memory
+            .write(&layout::topic(&record.name), record.render());
+        for (accepted_for, has_one) in [(own, true), (former, false)] {
+            let delivery = Delivery {
+                identity: Some(Identity {
+                    topic: topic.id,
+                    subscription: accepted_for.id,
+                }),
+                ..delivery(1)
+            };
+            let (jobs, _) = received(&world, vec![render_delivery(&delivery)]).await;
+            assert_eq!(jobs[0].subscription.is_some(), has_one);
+        }
+    }
+
     #[tokio::test]
     async fn notes_of_late_answers_are_looked_up_only_after_a_timeout() {
         let world = World::new();
-        let key = posthaste_core::stored::layout::late(
-            &delivery(1).topic,
-            &delivery(1).subscription,
-            "k-0",
-        );
+        let key = layout::late(&delivery(1).topic, &delivery(1).subscription, "k-0");
         world
             .memory
             .put(&key, Bytes::new(), PutCondition::Always)

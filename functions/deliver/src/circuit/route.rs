@@ -415,6 +415,21 @@ mod tests {
         }
     }
 
+    /// It would probe with each of its attempts, as its waits are longer than the holds.
+    #[tokio::test]
+    async fn delivery_that_was_tried_often_leaves_the_probe_to_others() {
+        for (attempts_before, is_fallback) in [(1, false), (2, true)] {
+            let (world, mut plan) = (World::new(), plan(with_fallback()));
+            plan.kind.attempts_before = attempts_before;
+            let circuit = world.circuit();
+            fail(&world, &circuit, &plan, 4).await;
+            let down = circuit.links.condition(&target(&plan.subscription));
+            world.clock.advance_to(down.expect("a hold").until);
+            let route = circuit.route(&plan).await.expect("a route");
+            assert_eq!(route.is_fallback, is_fallback, "{attempts_before}");
+        }
+    }
+
     #[tokio::test]
     async fn a_target_that_fails_while_a_request_waits_holds_the_request() {
         for (settings, expected) in [

@@ -324,6 +324,25 @@ async fn slow_target_is_delivered_quickly_once_its_time_is_over() {
     );
 }
 
+/// Its requests end in time.
+#[tokio::test]
+async fn answers_after_half_of_the_time_keep_their_target_slow() {
+    for (millis, is_kept) in [(1000, false), (1001, true)] {
+        let world = World::new();
+        world.make_slow();
+        world.clock.advance(SLOW_FOR.saturating_sub(secs(60)));
+        world.takes(Duration::from_millis(millis));
+        world.publish(0..2).await;
+        let deliver = world.deliver();
+        world.invoke(&deliver, Lane::Quick).await;
+        world.invoke(&deliver, Lane::Slow).await;
+        assert_eq!(world.taken(0..2), [1, 1]);
+        let targets = world.slow_targets().await;
+        let is_slow = targets.is_slow(&billing(), START + SLOW_FOR);
+        assert_eq!(is_slow, is_kept, "{millis} ms");
+    }
+}
+
 /// What is in the slow queue then is delivered from there, and retried there.
 #[tokio::test]
 async fn nothing_goes_from_the_slow_lane_to_the_quick_one() {

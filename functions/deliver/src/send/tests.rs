@@ -12,8 +12,8 @@ use crate::late_answers::LateAnswers;
 use crate::limits::{DeliverSettings, Disabling};
 use crate::plan::plan;
 use crate::testing::{
-    Answer, START, TestPorts, World, delivery, event, job, secs, subscription_named, topic_record,
-    topic_settings,
+    Answer, START, TestPorts, World, delivery, event, job, secs, subscription_named, target,
+    topic_record, topic_settings,
 };
 use bytes::Bytes;
 use posthaste_core::attempt::Jitter;
@@ -523,6 +523,30 @@ async fn changed_subscription_sends_connecting_requests_back() {
     let attempted = sent(&world, vec![job(delivery(1), &own)]).await;
     assert_eq!(attempted[0].verdicts[0].1, EntryVerdict::NotStarted);
     assert_eq!(world.endpoint.bodies().len(), 0);
+}
+
+/// Their keys tell them apart.
+#[tokio::test]
+async fn refusals_of_ten_events_hold_their_subscription() {
+    for (is_one_event, is_held) in [(false, true), (true, false)] {
+        let world = World::new();
+        let own = world.subscribe(json!({})).await;
+        let answers = (0..10).map(|_| Answer::Status(401));
+        world.endpoint.answer(answers);
+        let refused = |number: usize| {
+            let mut delivery = delivery(1);
+            if !is_one_event {
+                delivery.events[0].key = format!("k-{number}");
+            }
+            job(delivery, &own)
+        };
+        let (sender, kept) = (sender(&world), Kept::default());
+        let invocation = world.invocation((0..10).map(refused).collect());
+        let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+        sender.send_all(&invocation, requests, &kept).await;
+        let condition = sender.circuit.links.condition(&target(&own));
+        assert_eq!(condition.is_some_and(|it| it.refused), is_held);
+    }
 }
 
 #[tokio::test]

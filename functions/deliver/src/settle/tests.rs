@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_core::attempt::{DeadLetterReason, Outcome};
+use posthaste_core::circuit::HealthSettings;
 use posthaste_core::lane::Lane;
 use posthaste_core::model::{LastAttempt, LetterPlace, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
-use posthaste_services::{Activity, DrainMeter};
+use posthaste_services::{Activity, DrainMeter, LinkHealth};
 use posthaste_testkit::{Fault, Operation, Plan};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::circuit::Circuit;
 use crate::invocation::{EntryRef, Job, MessageHandle};
 use crate::limits::{DeliverSettings, RecordsSettings};
 use crate::notify::DroppedNotices;
@@ -161,6 +163,29 @@ async fn attempt_notes_the_activity_of_an_idle_subscription() {
     };
     assert!(noted(json!({ "autoDeleteOnIdle": "P1D" })).await);
     assert!(!noted(json!({})).await);
+}
+
+/// The book of the subscriptions that fail begins with it.
+#[tokio::test]
+async fn failed_attempt_is_noted_as_a_try() {
+    let world = World::new();
+    let settings = HealthSettings::default();
+    let links = LinkHealth::new(world.store("links"), world.clock.clone(), settings);
+    let circuit = Arc::new(Circuit {
+        links: links.counting_arrivals(),
+        ..world.circuit()
+    });
+    let settler = Settler {
+        circuit: Arc::clone(&circuit),
+        ..settler(&world)
+    };
+    let invocation = invocation(&world, 1, json!({})).await;
+    let attempts = vec![attempted(&invocation, &[retry(START)])];
+    settle(&settler, &invocation, attempts).await;
+    let book = circuit.links.arrivals().book().await.unwrap();
+    let delivery = &invocation.jobs[0].delivery;
+    let key = book_key(&delivery.topic, &delivery.subscription);
+    assert!(book.subscription(&key).is_some());
 }
 
 /// What drains is measured by the messages that were tried, in the quick lane alone.

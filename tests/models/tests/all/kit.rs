@@ -72,6 +72,12 @@ impl Kit {
             queue: MemoryQueue::like_sqs(),
             endpoint: MemoryEndpoint::default(),
         };
+        kit.subscribe(settings);
+        kit
+    }
+
+    /// Writes the topic with these settings of `billing` besides.
+    pub(crate) fn subscribe(&self, settings: &Value) {
         let mut subscription = json!({
             "endpoint": { "url": "https://billing.example.com/" },
             "status": { "state": "Active", "since": "1970-01-01T00:00:00Z" },
@@ -81,8 +87,7 @@ impl Kit {
         let settings = json!({ "subscriptions": { "billing": subscription } });
         let record = topic_record(topic_name("orders"), topic_settings(settings), START);
         let key = layout::topic(&topic_name("orders"));
-        kit.state.write(&key, record.render());
-        kit
+        self.state.write(&key, record.render());
     }
 
     fn store(&self, actor: Actor) -> Store {

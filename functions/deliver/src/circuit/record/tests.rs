@@ -78,6 +78,18 @@ async fn a_streak_of_failures_is_reported_once_and_drops_the_link() {
     assert!(!circuit.counts.is_failing(&own()));
 }
 
+/// The invocation that reported it ends later.
+#[tokio::test]
+async fn reported_streak_is_not_reported_again_at_the_end() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    record(&circuit, &invocation, [UNREACHABLE; 10], false).await;
+    let (reported, calls) = (circuit.links.condition(&link()), world.calls.all().len());
+    circuit.end_invocation(&invocation).await;
+    assert_eq!(circuit.links.condition(&link()), reported);
+    assert_eq!(world.calls.all().len(), calls);
+}
+
 #[tokio::test]
 async fn a_success_ends_a_streak() {
     let world = World::new();
@@ -235,6 +247,21 @@ async fn a_brief_pause_stays_here_and_a_longer_one_is_shared() {
         Some(START + secs(300))
     );
     assert_eq!(world.calls.count(Operation::Put), 2);
+}
+
+/// The other subscriptions of the host go on.
+#[tokio::test]
+async fn pause_that_one_subscription_asked_for_leaves_its_link() {
+    for (retry_after, is_shared) in [(2, false), (300, true)] {
+        let world = World::new();
+        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+        let asked = answered(503, Some(retry_after));
+        record(&circuit, &invocation, [asked], false).await;
+        assert_eq!(circuit.links.condition(&own()).is_some(), is_shared);
+        assert_eq!(circuit.links.condition(&link()), None);
+        let of_link = circuit.counts.pauses.decide(&link(), START);
+        assert_eq!(of_link, CircuitDecision::Open);
+    }
 }
 
 #[tokio::test]
