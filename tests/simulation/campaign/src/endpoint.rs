@@ -16,8 +16,9 @@ use posthaste_ports::{
 use posthaste_testkit::ManualClock;
 use serde_json::Value;
 
-use crate::course::Behaviour;
+use crate::course::{Behaviour, Setting};
 use crate::draw::hash;
+use crate::trouble::Trouble;
 
 /// The time of a slow answer: longer than what makes a target slow.
 const SLOW: Duration = Duration::from_secs(3);
@@ -96,6 +97,7 @@ pub(crate) struct Endpoints {
     clock: ManualClock,
     seed: u64,
     slow_connects: u64,
+    trouble: Trouble,
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -129,11 +131,12 @@ impl Drop for UnderWay {
 }
 
 impl Endpoints {
-    pub(crate) fn new(clock: ManualClock, seed: u64, slow_connects: u16) -> Self {
+    pub(crate) fn new(clock: ManualClock, setting: &Setting, trouble: &Trouble) -> Self {
         Self {
             clock,
-            seed,
-            slow_connects: u64::from(slow_connects),
+            seed: setting.seed,
+            slow_connects: u64::from(setting.slow_connects),
+            trouble: trouble.clone(),
             shared: Arc::default(),
         }
     }
@@ -286,6 +289,7 @@ impl WebhookClient for Endpoints {
             return of_result(Err(SendFailure::Withdrawn), took());
         }
         let (under_way, behaviour, ids) = self.note(&request);
+        self.trouble.panic_in_client();
         let left = request.timeout.saturating_sub(took());
         match behaviour {
             Behaviour::Slow => self.clock.sleep(SLOW.min(left)).await,

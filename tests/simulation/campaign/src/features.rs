@@ -8,6 +8,7 @@ use crate::course::{
     Action, Behaviour, Course, Place, Publication, Schema, Setting, Step, Subscriber, Wrong,
 };
 use crate::draw::Draw;
+use crate::insertions;
 
 /// Steps of a course.
 const STEPS_MIN: u64 = 6;
@@ -99,11 +100,13 @@ impl Course {
         let count = STEPS_MIN + draw.below(STEPS_MAX - STEPS_MIN);
         let mut steps = vec![Step::Publish(publication(&features, &mut draw))];
         steps.extend((0..count).map(|_| step(&features, subscribers.len(), &mut draw)));
-        Self {
+        let mut course = Self {
             world,
             subscribers,
             steps,
-        }
+        };
+        insertions::insert(&mut course);
+        course
     }
 }
 

@@ -74,6 +74,8 @@ pub(crate) enum Cause {
     SetBack,
     /// A call did not happen, or its answer was lost.
     Fault,
+    /// The function that made a call panicked.
+    Panicked,
     /// The queue or the store misbehaved.
     Trick(Trick),
 }

@@ -195,6 +195,8 @@ impl<'a> Run<'a> {
                 let length = Duration::from_secs((*seconds).into());
                 self.installation.set_back(length);
             }
+            Step::Downgrade => self.installation.become_former(true),
+            Step::Upgrade => self.installation.become_former(false),
         }
     }
 
@@ -548,6 +550,7 @@ impl<'a> Run<'a> {
     /// Everything becomes well, and time passes until nothing waits any more.
     fn end(mut self) -> Outcome {
         self.installation.calm();
+        self.installation.become_former(false);
         let all = (0..self.course.subscribers.len()).map(|of| u8::try_from(of).unwrap_or_default());
         for of in all.clone() {
             self.behave(of, Behaviour::Well);

@@ -15,7 +15,7 @@ pub(super) type Span = RangeInclusive<Duration>;
 /// A reason for which a rule may not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Excuse {
-    /// A process was killed: what it had under way is done again, by another one.
+    /// A process was killed, or a function panicked: what it had under way is done again.
     Killed,
     /// A process ended in order: it may have waited for open requests, and had its rest cut.
     Restarted,
@@ -61,7 +61,7 @@ const WAITING: &str = "waiting/";
 impl Excuse {
     fn covers(self, mishap: &Mishap) -> bool {
         let is_call = match mishap.cause {
-            Cause::Fault => true,
+            Cause::Fault | Cause::Panicked => true,
             Cause::Trick(trick) => !HARMLESS.contains(&trick),
             Cause::Killed | Cause::Restarted | Cause::SetBack => false,
         };
@@ -70,7 +70,7 @@ impl Excuse {
             mishap.port == "state" && prefixes.any(|prefix| mishap.key.starts_with(prefix))
         };
         match self {
-            Self::Killed => mishap.cause == Cause::Killed,
+            Self::Killed => matches!(mishap.cause, Cause::Killed | Cause::Panicked),
             Self::Restarted => mishap.cause == Cause::Restarted,
             Self::SetBack => mishap.cause == Cause::SetBack,
             Self::Moved => is_call && mishap.port != "log" && !is_under(&BESIDE),
