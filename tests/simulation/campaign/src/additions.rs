@@ -25,9 +25,6 @@ pub(crate) fn add(course: &mut Course) {
     if let Some(draw) = chance_of(course, "topics") {
         add_topic(course, draw);
     }
-    if let Some(draw) = chance_of(course, "panics") {
-        add_panics(course, draw);
-    }
     if let Some(draw) = chance_of(course, "idle") {
         add_idle_times(course, draw);
     }
@@ -125,15 +122,6 @@ fn add_topic(course: &mut Course, mut draw: Draw) {
         if let Step::Publish(publication) = step {
             publication.topic = u8::from(draw.is_one_in(2));
         }
-    }
-}
-
-/// The client of endpoints panics.
-fn add_panics(course: &mut Course, mut draw: Draw) {
-    for _ in 0..=draw.below(2) {
-        let requests = draw.one_of(&[0, 1, 3, 10]);
-        let place = draw.index(course.steps.len());
-        course.steps.insert(place, Step::Panic(requests));
     }
 }
 

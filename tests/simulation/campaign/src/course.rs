@@ -207,8 +207,10 @@ pub enum Step {
     },
     /// The clock of the machine is set back by so many seconds.
     SetBack(u32),
-    /// The client of endpoints panics, so many requests from now.
-    Panic(u8),
+    /// The program is replaced by a former one: what waits is of versions that it does not know.
+    Downgrade,
+    /// The program that knows these versions is there again.
+    Upgrade,
 }
 
 /// What goes wrong with a call.
@@ -222,6 +224,10 @@ pub enum Wrong {
     KilledBefore,
     /// The process is killed after it has happened.
     KilledAfter,
+    /// The function that makes it panics.
+    Panics,
+    /// The client of endpoints panics in a request, of which only these calls are counted.
+    ClientPanics,
 }
 
 /// Events that are published in one request.

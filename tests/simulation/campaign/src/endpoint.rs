@@ -2,7 +2,6 @@
 //! from its beginning to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +16,9 @@ use posthaste_ports::{
 use posthaste_testkit::ManualClock;
 use serde_json::{Value, json};
 
-use crate::course::{Behaviour, Consent, PAGER};
+use crate::course::{Behaviour, Consent, PAGER, Setting};
 use crate::draw::hash;
+use crate::trouble::Trouble;
 
 /// The time of a slow answer: longer than what makes a target slow.
 const SLOW: Duration = Duration::from_secs(3);
@@ -152,6 +152,7 @@ pub(crate) struct Endpoints {
     clock: ManualClock,
     seed: u64,
     slow_connects: u64,
+    trouble: Trouble,
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -170,10 +171,6 @@ struct Shared {
     notices: Vec<Notice>,
     seen: Vec<Seen>,
     asked: u64,
-    /// The requests until the client panics; `None` if it does not.
-    panics_in: Option<u8>,
-    /// The panics since the last time.
-    panics: usize,
 }
 
 /// A request under way. One that is dropped has its end noted too.
@@ -215,11 +212,12 @@ impl Drop for UnderWay {
 }
 
 impl Endpoints {
-    pub(crate) fn new(clock: ManualClock, seed: u64, slow_connects: u16) -> Self {
+    pub(crate) fn new(clock: ManualClock, setting: &Setting, trouble: &Trouble) -> Self {
         Self {
             clock,
-            seed,
-            slow_connects: u64::from(slow_connects),
+            seed: setting.seed,
+            slow_connects: u64::from(setting.slow_connects),
+            trouble: trouble.clone(),
             shared: Arc::default(),
         }
     }
@@ -247,29 +245,6 @@ impl Endpoints {
         let (place, path) = shared.callbacks.get(name).cloned()?;
         shared.consents.push(Given { at, place });
         Some(path)
-    }
-
-    /// The client panics, so many requests from now; never for `None`.
-    pub(crate) fn panic_in(&self, requests: Option<u8>) {
-        self.shared.lock().panics_in = requests;
-    }
-
-    /// The panics since the last time.
-    pub(crate) fn take_panics(&self) -> usize {
-        std::mem::take(&mut self.shared.lock().panics)
-    }
-
-    /// Panics if it is time to. The endpoint has seen the request.
-    fn panic_if_planned(&self) {
-        let mut shared = self.shared.lock();
-        let Some(left) = shared.panics_in else { return };
-        shared.panics_in = left.checked_sub(1);
-        if left == 0 {
-            shared.panics += 1;
-            drop(shared);
-            // Nothing is printed of it.
-            resume_unwind(Box::new("the client panics as planned"));
-        }
     }
 
     /// All notices so far.
@@ -584,7 +559,7 @@ impl WebhookClient for Endpoints {
             return of_result(Ok(response(&Reply::of(204))), took());
         }
         let (under_way, behaviour, name, ids) = self.note(&request);
-        self.panic_if_planned();
+        self.trouble.panic_in_client();
         let left = request.timeout.saturating_sub(took());
         match behaviour {
             Behaviour::Slow => self.clock.sleep(SLOW.min(left)).await,

@@ -10,6 +10,7 @@ use crate::course::{
     Wrong,
 };
 use crate::draw::{Draw, hash};
+use crate::insertions;
 
 /// Steps of a course.
 const STEPS_MIN: u64 = 6;
@@ -112,6 +113,7 @@ impl Course {
             steps,
         };
         additions::add(&mut course);
+        insertions::insert(&mut course);
         course
     }
 }

@@ -76,10 +76,10 @@ pub(crate) enum Cause {
     Restarted,
     /// The clock of the machine was set back.
     SetBack,
-    /// The client of endpoints panicked.
-    Panicked,
     /// A call did not happen, or its answer was lost.
     Fault,
+    /// The function that made a call panicked.
+    Panicked,
     /// The queue or the store misbehaved.
     Trick(Trick),
 }

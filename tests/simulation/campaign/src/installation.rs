@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Wake as Woken, Waker};
 use std::time::Duration;
 
 use axum::body::Body;
+use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http::Request as HttpRequest;
@@ -23,6 +24,7 @@ use posthaste_ports::{
     BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_services::LeftWork;
+use posthaste_services::catch_panic::{Panicked, catch_panic};
 use posthaste_simulation::start;
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{Adversary, ManualClock, Mood};
@@ -69,6 +71,10 @@ const CLIENT_PATIENCE: Duration = Duration::from_mins(3);
 
 /// Turns of work that was left by those who waited for it.
 const TURNS: usize = 40;
+
+/// The beginning of what has a version, and what is put before a version to make a newer one of it.
+const VERSION: &[u8] = br#"{"v":"#;
+const NEWER: &[u8] = b"90";
 
 /// Steps of one pass, after which something counts as stuck: a day of minutes has a few thousand.
 const STEPS_MAX: u32 = 2_000_000;
@@ -130,6 +136,8 @@ pub(crate) struct Installation {
     process: Option<Process>,
     /// The number of processes so far.
     processes: u64,
+    /// Whether what waits is of versions that the processes do not know.
+    is_former: bool,
     /// The minute in which wake ran last, by the clock's `monotonic`.
     minute: u64,
     /// The time at which monitor looks next.
@@ -162,9 +170,10 @@ impl Installation {
     pub(crate) fn new(setting: Setting) -> Self {
         let clock = ManualClock::new(start());
         let store = || MemoryStore::on(clock.clone());
+        let trouble = Trouble::new();
         let shared = Shared {
             setting,
-            endpoints: Endpoints::new(clock.clone(), setting.seed, setting.slow_connects),
+            endpoints: Endpoints::new(clock.clone(), &setting, &trouble),
             queue: SimulatedQueue::new(setting.place, clock.clone()),
             state: store(),
             bucket: store(),
@@ -174,9 +183,10 @@ impl Installation {
         };
         let mut installation = Self {
             shared,
-            trouble: Trouble::new(),
+            trouble,
             process: None,
             processes: 0,
+            is_former: false,
             minute: 0,
             look_at: Duration::ZERO,
             merge_at: MERGE_PERIOD,
@@ -243,13 +253,13 @@ impl Installation {
             self.notes.push(note);
             self.mishaps.push(Mishap {
                 at,
-                cause: Cause::Fault,
+                cause: match wrong {
+                    Wrong::Panics | Wrong::ClientPanics => Cause::Panicked,
+                    _ => Cause::Fault,
+                },
                 port: fault.port,
                 key: fault.key,
             });
-        }
-        for _ in 0..self.shared.endpoints.take_panics() {
-            self.mishaps.push(Mishap::new(at, Cause::Panicked));
         }
         let plays = self.shared.mood.take_plays();
         self.mishaps.extend(plays.into_iter().map(|play| Mishap {
@@ -284,7 +294,6 @@ impl Installation {
 
     /// Nothing goes wrong of itself any more.
     pub(crate) fn calm(&self) {
-        self.shared.endpoints.panic_in(None);
         self.trouble.disarm();
         self.shared.mood.switch(false);
     }
@@ -351,6 +360,40 @@ impl Installation {
 
     /// The process ends in order, and another one begins.
     pub(crate) fn restart(&mut self) {
+        self.end();
+        self.start();
+    }
+
+    /// The program is replaced, in order: by a former one, which does not know the versions of what
+    /// waits, or by the one that does.
+    pub(crate) fn become_former(&mut self, is_former: bool) {
+        if self.is_former == is_former {
+            return;
+        }
+        self.is_former = is_former;
+        self.end();
+        let changed = if is_former { newer } else { known };
+        for name in [
+            QueueName::Deliveries,
+            QueueName::SlowDeliveries,
+            QueueName::DeadLetters,
+            QueueName::Redrive,
+        ] {
+            self.shared.queue.named(name).change_bodies(changed);
+        }
+        let state = &self.shared.state;
+        for prefix in [layout::PARKED, layout::HELD, layout::REPLAYS] {
+            for (key, bytes) in state.under(prefix) {
+                if let Some(bytes) = changed(&bytes) {
+                    state.write_at(&key, bytes, self.shared.clock.now());
+                }
+            }
+        }
+        self.start();
+    }
+
+    /// The process ends in order.
+    fn end(&mut self) {
         self.note(Cause::Restarted);
         let process = self.process();
         process.is_ending = true;
@@ -368,7 +411,6 @@ impl Installation {
         self.note(Cause::Restarted);
         self.shared.queue.kill();
         self.process = None;
-        self.start();
     }
 
     /// Time passes, and everything runs that is due.
@@ -551,8 +593,8 @@ impl Installation {
         process.wake_runs = true;
         let wake = Arc::clone(&process.functions.wake);
         process.tasks.push(Box::pin(async move {
-            // A run that fails is made again in the next minute.
-            drop(wake.run_over(left).await);
+            // A run that fails or panics is made again in the next minute.
+            drop(catch_panic(wake.run_over(left)).await);
             Done::Wake
         }));
     }
@@ -563,8 +605,9 @@ impl Installation {
             return;
         };
         process.tasks.push(Box::pin(async move {
-            // A look that fails is followed by the next one.
-            drop(monitor.lock().await.sample().await);
+            // A look that fails or panics is followed by the next one.
+            let mut monitor = monitor.lock().await;
+            drop(catch_panic(monitor.sample()).await);
             Done::Other
         }));
     }
@@ -574,8 +617,8 @@ impl Installation {
         let record = Arc::clone(&process.functions.record);
         self.record_flag.0.store(true, Ordering::Relaxed);
         self.process().recording = Some(Box::pin(async move {
-            // A run that fails is made again ten minutes later.
-            drop(record.merge().await);
+            // A run that fails or panics is made again ten minutes later.
+            drop(catch_panic(record.merge()).await);
             Done::Record
         }));
     }
@@ -584,7 +627,8 @@ impl Installation {
         let process = self.process();
         let manage = Arc::clone(&process.functions.manage);
         process.tasks.push(Box::pin(async move {
-            manage.finish_left(left).await;
+            // A run that panics is made again.
+            let _ = catch_panic(manage.finish_left(left)).await;
             Done::Other
         }));
     }
@@ -642,8 +686,11 @@ impl Installation {
             .collect::<Vec<_>>();
         let process = self.process();
         let functions = &process.functions;
-        let settle = async move |response: BatchResponse| {
-            settle(&source, received, response, timeout(name)).await;
+        // A batch of which a function panics is left to its visibility timeout.
+        let settle = async move |response: Result<BatchResponse, Panicked>| {
+            if let Ok(response) = response {
+                settle(&source, received, response, timeout(name)).await;
+            }
         };
         let task: Task = match name {
             QueueName::Deliveries | QueueName::SlowDeliveries => {
@@ -651,7 +698,7 @@ impl Installation {
                 process.delivering[worker] += 1;
                 let deliver = Arc::clone(&functions.workers[worker]);
                 Box::pin(async move {
-                    let work = Box::pin(deliver.handle_in(lane, batch, deadline));
+                    let work = Box::pin(catch_panic(deliver.handle_in(lane, batch, deadline)));
                     let response = match place {
                         Place::Serve => work.await,
                         Place::Aws => {
@@ -669,7 +716,7 @@ impl Installation {
                 process.dead_letters_run = true;
                 let function = Arc::clone(&functions.dead_letters);
                 Box::pin(async move {
-                    settle(function.handle(batch, deadline).await).await;
+                    settle(catch_panic(function.handle(batch, deadline)).await).await;
                     Done::DeadLetters
                 })
             }
@@ -677,7 +724,7 @@ impl Installation {
                 process.redrive_runs = true;
                 let function = Arc::clone(&functions.redrive);
                 Box::pin(async move {
-                    settle(function.handle(batch, deadline).await).await;
+                    settle(catch_panic(function.handle(batch, deadline)).await).await;
                     Done::Redrive
                 })
             }
@@ -685,7 +732,7 @@ impl Installation {
                 let function = Arc::clone(&functions.record);
                 self.record_flag.0.store(true, Ordering::Relaxed);
                 self.process().recording = Some(Box::pin(async move {
-                    settle(function.handle(batch, deadline).await).await;
+                    settle(catch_panic(function.handle(batch, deadline)).await).await;
                     Done::Record
                 }));
                 return;
@@ -731,7 +778,8 @@ impl Installation {
     ) -> Option<T> {
         let slot = Rc::new(RefCell::new(Waiting::Waits));
         let answer = Rc::clone(&slot);
-        let mut work = Some(Box::pin(work));
+        // The connection of a request that panics is closed.
+        let mut work = Some(Box::pin(catch_panic(work)));
         let mut turns = u32::from(gone);
         let client = poll_fn(move |context: &mut Context<'_>| {
             let Some(under_way) = &mut work else {
@@ -740,7 +788,8 @@ impl Installation {
             let polled = under_way.as_mut().poll(context);
             turns = turns.saturating_sub(1);
             let end = match polled {
-                Poll::Ready(output) => Waiting::Answered(output),
+                Poll::Ready(Ok(output)) => Waiting::Answered(output),
+                Poll::Ready(Err(Panicked)) => Waiting::Gone,
                 Poll::Pending if gone > 0 && turns == 0 => Waiting::Gone,
                 Poll::Pending => return Poll::Pending,
             };
@@ -834,6 +883,18 @@ async fn poll_record(recording: &mut Option<Task>, flag: &Arc<Flag>) -> bool {
     // It is told, or the runtime ends.
     let _ = is_done.recv();
     true
+}
+
+/// A message or object that waits, as of a version that is not known yet. `None` if it has none.
+fn newer(bytes: &Bytes) -> Option<Bytes> {
+    let version = bytes.strip_prefix(VERSION)?;
+    Some([VERSION, NEWER, version].concat().into())
+}
+
+/// The reverse of that.
+fn known(bytes: &Bytes) -> Option<Bytes> {
+    let version = bytes.strip_prefix(VERSION)?.strip_prefix(NEWER)?;
+    Some([VERSION, version].concat().into())
 }
 
 /// Settles a batch as a poller does.

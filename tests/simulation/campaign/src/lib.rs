@@ -8,6 +8,7 @@ mod endpoint;
 mod ends;
 mod features;
 mod history;
+mod insertions;
 mod installation;
 mod queue;
 mod reading;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use posthaste_core::model::{Carried, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
@@ -87,6 +88,16 @@ impl SimulatedQueue {
     /// All messages, also those in flight.
     pub(crate) fn length(&self) -> usize {
         self.shared.lock().of(self.name).count()
+    }
+
+    /// Changes the bodies of messages for which `change` has another one.
+    pub(crate) fn change_bodies(&self, change: impl Fn(&Bytes) -> Option<Bytes>) {
+        let messages = &mut self.shared.lock().messages;
+        for (_, stored) in messages.iter_mut().filter(|it| it.0.0 == self.name) {
+            if let Some(body) = change(&stored.message.body) {
+                stored.message.body = body;
+            }
+        }
     }
 
     /// The process is killed: what drops with it tells the queue nothing.

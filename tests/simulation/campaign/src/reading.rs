@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use bytes::Bytes;
 use posthaste_core::model::{LetterPlace, Timestamp};
-use posthaste_core::stored::{ResolvedLetters, layout};
+use posthaste_core::stored::{ReplayRecord, ResolvedLetters, layout};
 use serde_json::Value;
 
 use crate::course::{Course, NOTICES_TOPIC, Place};
@@ -85,6 +86,9 @@ impl Reader<'_> {
         ] {
             waits.extend(state.keys(prefix));
         }
+        let is_open = |bytes: &Bytes| ReplayRecord::parse(bytes).is_ok_and(|it| !it.has_ended());
+        let replays = state.under(layout::REPLAYS).into_iter();
+        waits.extend(replays.filter(|it| is_open(&it.1)).map(|it| it.0));
         waits
     }
 

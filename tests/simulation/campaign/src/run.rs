@@ -229,14 +229,12 @@ impl<'a> Run<'a> {
                 self.installation.pass_without_process(length);
                 self.installation.start();
             }
-            Step::Panic(requests) => {
-                let endpoints = &self.installation.shared().endpoints;
-                endpoints.panic_in(Some(*requests));
-            }
             Step::SetBack(seconds) => {
                 let length = Duration::from_secs((*seconds).into());
                 self.installation.set_back(length);
             }
+            Step::Downgrade => self.installation.become_former(true),
+            Step::Upgrade => self.installation.become_former(false),
         }
     }
 
@@ -683,6 +681,7 @@ impl<'a> Run<'a> {
     /// Everything becomes well, and time passes until nothing waits any more.
     fn end(mut self) -> Outcome {
         self.installation.calm();
+        self.installation.become_former(false);
         let all = (0..self.course.subscribers.len()).map(|of| u8::try_from(of).unwrap_or_default());
         for of in all.clone() {
             self.behave(of, Behaviour::Well);

@@ -1,5 +1,6 @@
 //! Faults that a course plans, one at a time, over all ports of an installation.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -10,6 +11,9 @@ use posthaste_testkit::faulty::Plan;
 use posthaste_testkit::recorded::Operation;
 
 use crate::course::Wrong;
+
+/// The label of the client of endpoints.
+const CLIENT: &str = "webhooks";
 
 /// A fault that is to come. Clones share it, also over the processes of an installation.
 #[derive(Debug, Clone)]
@@ -50,6 +54,27 @@ impl Trouble {
         self.0.calls_left.store(i64::from(calls), Ordering::Relaxed);
     }
 
+    /// Panics if a request to an endpoint is to panic now.
+    pub(crate) fn panic_in_client(&self) {
+        let shared = &self.0;
+        let is_meant = *shared.wrong.lock() == Wrong::ClientPanics;
+        if is_meant && self.counts_down() {
+            shared.happened.lock().push(PlannedFault {
+                wrong: Wrong::ClientPanics,
+                port: CLIENT,
+                operation: Operation::Post,
+                key: String::new(),
+            });
+            resume_unwind(Box::new("as planned"));
+        }
+    }
+
+    /// Counts a call. True if it is the one that goes wrong.
+    fn counts_down(&self) -> bool {
+        let left = &self.0.calls_left;
+        left.load(Ordering::Relaxed) >= 0 && left.fetch_sub(1, Ordering::Relaxed) == 0
+    }
+
     /// No armed fault happens any more.
     pub(crate) fn disarm(&self) {
         self.0.calls_left.store(-1, Ordering::Relaxed);
@@ -66,13 +91,13 @@ impl Trouble {
     }
 
     pub(crate) fn plan(&self) -> Plan {
-        let shared = Arc::clone(&self.0);
+        let trouble = self.clone();
         Plan::by(move |effect| {
-            let left = &shared.calls_left;
-            if left.load(Ordering::Relaxed) < 0 || left.fetch_sub(1, Ordering::Relaxed) > 0 {
+            let shared = &trouble.0;
+            let wrong = *shared.wrong.lock();
+            if wrong == Wrong::ClientPanics || !trouble.counts_down() {
                 return None;
             }
-            let wrong = *shared.wrong.lock();
             shared.happened.lock().push(PlannedFault {
                 wrong,
                 port: effect.port,
@@ -82,6 +107,7 @@ impl Trouble {
             Some(match wrong {
                 Wrong::Fails => Fault::Before(ErrorKind::Other),
                 Wrong::AnswerLost => Fault::After(ErrorKind::TimedOut),
+                Wrong::Panics | Wrong::ClientPanics => resume_unwind(Box::new("as planned")),
                 Wrong::KilledBefore => {
                     shared.kills.store(true, Ordering::Relaxed);
                     Fault::HangBefore

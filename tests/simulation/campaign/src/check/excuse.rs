@@ -15,14 +15,12 @@ pub(super) type Span = RangeInclusive<Duration>;
 /// A reason for which a rule may not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Excuse {
-    /// A process was killed: what it had under way is done again, by another one.
+    /// A process was killed, or a function panicked: what it had under way is done again.
     Killed,
     /// A process ended in order: it may have waited for open requests, and had its rest cut.
     Restarted,
     /// The clock of the machine was set back: times of day before and after cannot be compared.
     SetBack,
-    /// The client of endpoints panicked: the messages of its request come again.
-    Panicked,
     /// A call by which events move on failed, or its answer was lost, or a queue misbehaved.
     Moved,
     /// Records of the delivery log could not be sent: it never stops deliveries, and counts what it
@@ -44,12 +42,7 @@ pub(super) enum Excuse {
 const HARMLESS: [Trick; 2] = [Trick::Reorder, Trick::LagCounts];
 
 /// What makes a request come again.
-pub(super) const AGAIN: [Excuse; 4] = [
-    Excuse::Killed,
-    Excuse::Panicked,
-    Excuse::Moved,
-    Excuse::SetBack,
-];
+pub(super) const AGAIN: [Excuse; 3] = [Excuse::Killed, Excuse::Moved, Excuse::SetBack];
 
 /// What lies beside the way of events: without it they move on.
 const BESIDE: [&str; 7] = [
@@ -68,17 +61,16 @@ const WAITING: &str = "waiting/";
 impl Excuse {
     fn covers(self, mishap: &Mishap) -> bool {
         let is_call = match mishap.cause {
-            Cause::Fault => true,
+            Cause::Fault | Cause::Panicked => true,
             Cause::Trick(trick) => !HARMLESS.contains(&trick),
-            Cause::Killed | Cause::Restarted | Cause::SetBack | Cause::Panicked => false,
+            Cause::Killed | Cause::Restarted | Cause::SetBack => false,
         };
         let is_under = |prefixes: &[&str]| {
             let mut prefixes = prefixes.iter();
             mishap.port == "state" && prefixes.any(|prefix| mishap.key.starts_with(prefix))
         };
         match self {
-            Self::Killed => mishap.cause == Cause::Killed,
-            Self::Panicked => mishap.cause == Cause::Panicked,
+            Self::Killed => matches!(mishap.cause, Cause::Killed | Cause::Panicked),
             Self::Restarted => mishap.cause == Cause::Restarted,
             Self::SetBack => mishap.cause == Cause::SetBack,
             Self::Moved => is_call && mishap.port != "log" && !is_under(&BESIDE),

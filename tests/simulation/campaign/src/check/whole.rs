@@ -65,6 +65,12 @@ pub(super) fn is_audited(evidence: Evidence<'_>, findings: &mut Findings) {
         Excuse::SetBack,
     ];
     let may_say_begun = evidence.history.is_excused(&WHOLE, &again);
+    // What was begun goes on to its end, also when whoever asked for it has gone away.
+    let mut begun = evidence.ends.audit.iter();
+    let begun = begun.find(|it| it.outcome == "begun" && !may_say_begun);
+    if let Some(begun) = begun {
+        findings.fail(Rule::Audit, format!("never ended: {begun:?}"));
+    }
     for (action, of) in asked {
         let name = name(of);
         let of_it = changes.iter().filter(|it| (it.0, it.1) == (action, of));
