@@ -83,6 +83,10 @@ fn add_consent(course: &mut Course, mut draw: Draw) {
         course.subscribers[place].question = draw.one_of(&questions);
         course.subscribers[place].is_reluctant = true;
     }
+    // A second endpoint on another host is refused where the first one is asked.
+    for subscriber in &mut course.subscribers {
+        subscriber.has_fallback &= subscriber.question == Question::None;
+    }
     let asked: Vec<u8> = (0..)
         .zip(&course.subscribers)
         .filter(|(_, it)| it.question != Question::None)
@@ -128,6 +132,6 @@ fn add_topic(course: &mut Course, mut draw: Draw) {
 /// Some subscriptions go by themselves when nobody uses them.
 fn add_idle_times(course: &mut Course, mut draw: Draw) {
     for subscriber in &mut course.subscribers {
-        subscriber.idle = draw.one_of(&[0, 5, 60]);
+        subscriber.idle = draw.one_of(&[0, 5, 20]);
     }
 }

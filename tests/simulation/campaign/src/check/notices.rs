@@ -62,7 +62,10 @@ fn why_not_given_up(evidence: Evidence<'_>, notice: &Notice) -> Option<&'static 
 /// Why a subscription cannot fail as a notice says.
 fn why_not_failing(evidence: Evidence<'_>, notice: &Notice) -> Option<&'static str> {
     let mut seen = evidence.history.seen.iter();
-    let has_failed = seen.any(|it| it.name == notice.name && it.at <= notice.at && !it.is_taken());
+    let has_failed = seen.any(|it| {
+        let is_whole = it.is_taken() && it.named.is_empty();
+        it.name == notice.name && it.at <= notice.at && !is_whole
+    });
     (!has_failed).then_some("each request has arrived")
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::check::case::Evidence;
-use crate::check::excuse::Excuse;
+use crate::check::excuse::{AGAIN, Excuse};
 use crate::check::rule::{Findings, Rule};
 use crate::endpoint::{End, Seen};
 use crate::history::{Cause, Life, State};
@@ -159,7 +159,8 @@ pub(super) fn goes_when_idle(
     let uses = taken.filter_map(|it| it.ended_at).chain(written);
     let last = uses.filter(|at| *at <= went.asked).max();
     let span = life.created.asked..=went.sure;
-    if evidence.history.is_excused(&span, &[Excuse::SetBack]) {
+    // Its use is noted beside deliveries, and that may fail.
+    if evidence.history.is_excused(&span, &AGAIN) {
         return;
     }
     if last.is_some_and(|last| went.sure < last + idle) {
