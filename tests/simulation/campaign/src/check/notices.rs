@@ -102,7 +102,10 @@ pub(super) fn are_sent(evidence: Evidence<'_>, findings: &mut Findings) {
     for letter in &evidence.ends.letters {
         let object = if is_killed { "" } else { &*letter.place.object };
         let has_notice = notices.contains(&(object, &*letter.name, &*letter.id));
-        if !has_notice && !without.contains(&&*letter.reason) {
+        // With its topic goes who is told.
+        let mut lives = history.lives.iter();
+        let is_gone = lives.any(|it| it.name() == letter.name && it.deleted.is_some());
+        if !has_notice && !is_gone && !without.contains(&&*letter.reason) {
             findings.fail(Rule::Notices, format!("there is none of {letter:?}"));
         }
     }
