@@ -257,11 +257,13 @@ mod tests {
     fn an_id_is_looked_for_as_the_log_keeps_it() {
         let query = EventQuery {
             from: Some(Timestamp::EPOCH.into()),
+            to: Some(now().into()),
             ..EventQuery::default()
         };
         let look_up = query.look_up(&orders(), &"ü".repeat(2_000), now());
         assert_eq!(look_up.topic, Some("orders".into()));
         assert_eq!(look_up.event_id.unwrap().chars().count(), 1_024);
-        assert_eq!((look_up.from, look_up.to), (Some(Timestamp::EPOCH), None));
+        let period = (Some(Timestamp::EPOCH), Some(now()));
+        assert_eq!((look_up.from, look_up.to), period);
     }
 }

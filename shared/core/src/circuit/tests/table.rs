@@ -250,6 +250,22 @@ fn a_link_is_told_down_and_up_after_a_while_and_once() {
     check(&answered, mins(12), Some(StateChange::Up));
 }
 
+/// Nothing succeeded since an operator ended the hold.
+#[test]
+fn failure_after_a_forced_end_is_of_the_same_spell() {
+    let settings = HealthSettings::default();
+    let later = NOW + mins(1);
+    for (forced, began) in [(true, NOW), (false, later)] {
+        let before = Condition {
+            forced,
+            ..condition(Phase::Recovering, 1, NOW)
+        };
+        let seen = failing_since(later);
+        let again = observe(Some(&before), &seen, later, &settings).unwrap();
+        assert_eq!(again.failing_since, began, "{forced}");
+    }
+}
+
 #[test]
 fn nothing_is_kept_of_what_is_over() {
     let settings = HealthSettings::default();

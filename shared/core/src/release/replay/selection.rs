@@ -463,6 +463,12 @@ mod tests {
         );
     }
 
+    #[test]
+    fn hundred_types_are_taken() {
+        let request = json!({ "types": vec!["t"; REPLAY_TYPES_MAX] });
+        assert!(selection(request).is_ok());
+    }
+
     /// A replay that an older program stored goes on past a key that no object can have.
     #[test]
     fn stored_replay_with_a_bad_key_is_read() {
