@@ -127,6 +127,7 @@ fn looked_up_once() -> Course {
 /// Seed 200333.
 fn large_event_taken_back() -> Course {
     let later = Publish(Publication {
+        topic: 0,
         events: 1,
         kind: 0,
         bytes: 70_000,
@@ -146,6 +147,7 @@ fn large_event_taken_back() -> Course {
 /// So many events, at once.
 const fn events(events: u8) -> Step {
     Publish(Publication {
+        topic: 0,
         events,
         kind: 0,
         bytes: 0,
