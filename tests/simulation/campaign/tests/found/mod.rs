@@ -135,7 +135,6 @@ fn large_event_taken_back() -> Course {
         life: 0,
         has_key: false,
         gone: 0,
-        topic: 0,
     });
     Course {
         world: calm(200_333, Serve, Cloud),
@@ -155,7 +154,6 @@ const fn events(events: u8) -> Step {
         life: 0,
         has_key: false,
         gone: 0,
-        topic: 0,
     })
 }
 
