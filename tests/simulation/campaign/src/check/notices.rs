@@ -66,7 +66,15 @@ fn why_not_failing(evidence: Evidence<'_>, notice: &Notice) -> Option<&'static s
         let is_whole = it.is_taken() && it.named.is_empty();
         it.name == notice.name && it.at <= notice.at && !is_whole
     });
-    (!has_failed).then_some("each request has arrived")
+    // Health counts an event that expires as one that did not arrive, though nobody asked.
+    let is_expiry = |name: &str, reason: &str| {
+        name == notice.name && reason == DeadLetterReason::TimeToLiveExceeded.as_str()
+    };
+    let mut letters = evidence.ends.letters.iter();
+    let mut notices = evidence.history.notices.iter();
+    let has_expired = letters.any(|it| is_expiry(&it.name, &it.reason))
+        || notices.any(|it| is_expiry(&it.name, &it.reason));
+    (!has_failed && !has_expired).then_some("each request has arrived")
 }
 
 /// Why a subscription cannot be disabled as a notice says.
