@@ -7,7 +7,7 @@ use posthaste_core::model::RECOVERIES_MAX;
 use crate::check::case::Case;
 use crate::check::excuse::{AGAIN, Excuse};
 use crate::check::rule::{Findings, Rule};
-use crate::course::Behaviour;
+use crate::course::{Behaviour, Step};
 use crate::endpoint::{End, is_bad};
 use crate::ends::Letter;
 use crate::history::Life;
@@ -127,10 +127,15 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
         // A letter has the name of its subscription, and not which of that name it was.
         DeadLetterReason::SubscriptionDeleted => {
             let mut lives = case.evidence.history.lives.iter();
-            // One for which something waits does not go by itself.
+            // One for which something waits does not go by itself, unless a program is there that
+            // cannot read what waits. A message that comes back minutes later waits for longer than
+            // some may be idle, and SQS does not say whose it is.
+            let has_former =
+                case.evidence.course.steps.contains(&Step::Downgrade) || case.is_excused(&AGAIN);
             let is_gone = |it: &Life| {
+                let may_go = !it.went_idle || has_former;
                 let deleted = it.deleted.map(|deleted| deleted.asked);
-                deleted.is_some_and(|from| !it.went_idle || from <= case.event.window.sure)
+                deleted.is_some_and(|from| may_go || from <= case.event.window.sure)
             };
             let is_deleted = lives.any(|it| it.of == case.life.of && is_gone(it));
             (!is_deleted).then(|| "its subscription is there".to_owned())

@@ -41,9 +41,12 @@ fn why_not_given_up(evidence: Evidence<'_>, notice: &Notice) -> Option<&'static 
         return Some("nobody published it");
     };
     let lives = lives(evidence, notice);
-    if lives
-        .iter()
-        .all(|it| evidence.wants(it, event) == Wants::No)
+    // Where topics could not be read, it was accepted by a copy of before.
+    let is_unread = evidence.history.is_excused(&WHOLE, &[Excuse::Unreadable]);
+    if !is_unread
+        && lives
+            .iter()
+            .all(|it| evidence.wants(it, event) == Wants::No)
     {
         return Some("its subscription does not get it");
     }
