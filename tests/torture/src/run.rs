@@ -34,6 +34,10 @@ const DISK_BYTES_PER_MINUTE: u64 = 32 * 1024 * 1024;
 /// longer: a name that did not exist is asked for after five minutes.
 const STILL_MAX: Duration = Duration::from_mins(6);
 
+/// The same where a former release has taken over for a while: it puts off for 15 minutes what it
+/// cannot read.
+const STILL_AFTER_FORMER_MAX: Duration = Duration::from_mins(16);
+
 /// How often the program is asked whether anything waits, and the ledger what has no end yet: for the
 /// second it reads all dead letters.
 const ASKED_EACH: Duration = Duration::from_secs(1);
@@ -78,6 +82,7 @@ impl Drop for Stopping<'_> {
 pub fn run(plan: Plan) -> Report {
     let mut seed = Seed::new(plan.seed);
     let minutes = plan.length.as_secs() / 60;
+    let has_former = plan.former.is_some();
     let parts = Parts {
         clock: plan.clock,
         former: plan.former,
@@ -112,7 +117,12 @@ pub fn run(plan: Plan) -> Report {
     receivers.recover();
     // A batch that a caught panic left is hidden for twelve minutes, and from a new process for none.
     machine.suffer(Trouble::Restart, &mut seed);
-    let rested_after = come_to_rest(&machine, &ledger);
+    let still_max = if has_former {
+        STILL_AFTER_FORMER_MAX
+    } else {
+        STILL_MAX
+    };
+    let rested_after = come_to_rest(&machine, &ledger, still_max);
     // In this order: what gets its end meanwhile is missing in the second.
     let still = waiting(machine.api());
     let letters = letters(machine.home());
@@ -180,7 +190,7 @@ fn torture(
 }
 
 /// Waits until everything has its end, and answers how long that took.
-fn come_to_rest(machine: &Machine, ledger: &Ledger) -> Duration {
+fn come_to_rest(machine: &Machine, ledger: &Ledger, still_max: Duration) -> Duration {
     let began = now();
     let mut forced = Every::new(FORCE_EACH);
     let mut looked = Every::new(LOOKED_EACH);
@@ -200,7 +210,7 @@ fn come_to_rest(machine: &Machine, ledger: &Ledger) -> Duration {
             if open < least_open {
                 (least_open, ended_at) = (open, elapsed);
             }
-            let is_still = elapsed >= ended_at + STILL_MAX;
+            let is_still = elapsed >= ended_at + still_max;
             if (open == 0 && !waits) || is_still {
                 return elapsed;
             }
