@@ -130,10 +130,10 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
             // One for which something waits does not go by itself, unless a program is there that
             // cannot read what waits. A message that comes back minutes later waits for longer than
             // some may be idle, and SQS does not say whose it is.
-            let has_former =
+            let waits_unseen =
                 case.evidence.course.steps.contains(&Step::Downgrade) || case.is_excused(&AGAIN);
             let is_gone = |it: &Life| {
-                let may_go = !it.went_idle || has_former;
+                let may_go = !it.went_idle || waits_unseen;
                 let deleted = it.deleted.map(|deleted| deleted.asked);
                 deleted.is_some_and(|from| may_go || from <= case.event.window.sure)
             };
