@@ -1,5 +1,6 @@
 //! Chance that repeats itself, for tests and simulations.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,6 +30,33 @@ impl SeededEntropy {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
+}
+
+/// Digits of a commit's hash that are a seed: as many as fit.
+const DIGITS: usize = 16;
+
+/// A seed that every run of a commit has, so that what passed before it was handed in passes for the
+/// next person, and why it is this one. Another commit has another one. A variable of the environment
+/// chooses it by hand.
+pub fn seed_of_run(variable: &str) -> (u64, String) {
+    let asked = std::env::var(variable).ok();
+    if let Some(seed) = asked.and_then(|seed| seed.parse().ok()) {
+        return (seed, format!("by {variable}"));
+    }
+    match commit() {
+        Some(hash) => (
+            u64::from_str_radix(&hash[..DIGITS], 16).unwrap(),
+            format!("by commit {hash}"),
+        ),
+        None => (0, "without a commit".to_owned()),
+    }
+}
+
+/// The hash of the commit under test. `None` outside of a checkout.
+fn commit() -> Option<String> {
+    let asked = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let hash = String::from_utf8(asked.ok()?.stdout).ok()?;
+    (hash.len() > DIGITS).then(|| hash.trim().to_owned())
 }
 
 impl Entropy for SeededEntropy {

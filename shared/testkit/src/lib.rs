@@ -20,7 +20,7 @@ use memory_store::MemoryStore;
 pub use adversary::{Adversary, Mood, Trick};
 pub use clock::ManualClock;
 pub use endpoint::MemoryEndpoint;
-pub use entropy::SeededEntropy;
+pub use entropy::{SeededEntropy, seed_of_run};
 pub use faulty::{Fault, Faulty, Plan};
 pub use recorded::{Calls, Operation, Recorded};
 

@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
     use crate::place::Place;
-    use crate::text::parse;
+    use crate::text::{LEVELS_MAX, parse};
 
     fn check(text: &str, expected: &[(u64, &str)]) {
         let found = read_subscription(text.as_bytes(), &|_| Ok(())).unwrap_err();
@@ -231,6 +231,50 @@ mod tests {
                 assert!(
                     !FOREIGN.iter().any(|word| fault.contains(word)),
                     "{text:?}: {fault}"
+                );
+            }
+        }
+    }
+
+    /// A value in so many lists and objects, in each way that YAML writes them.
+    fn nested(levels: usize) -> [(&'static str, String); 5] {
+        let flow = |open: &str, close: &str| {
+            let text = open.repeat(levels) + "1" + &close.repeat(levels);
+            text + "\n"
+        };
+        let indented = |level: usize| format!("{}x:\n", " ".repeat(level));
+        let alias = |level: usize| format!("a{level}: &a{level} {{ x: *a{} }}\n", level - 1);
+        // The file itself is a level.
+        let aliases: String = (1..levels - 1).map(alias).collect();
+        [
+            ("lists in brackets", flow("[", "]")),
+            ("objects in brackets", flow("{x: ", "}")),
+            ("lists by indentation", "- ".repeat(levels) + "1\n"),
+            (
+                "objects by indentation",
+                (0..levels).map(indented).collect(),
+            ),
+            ("objects by aliases", format!("a0: &a0 [1]\n{aliases}")),
+        ]
+    }
+
+    #[test]
+    fn text_is_as_deep_as_the_stack_allows() {
+        let faults = |text: &str| {
+            let read = read::<serde_json::Value>(text.as_bytes(), &|_| Ok(()));
+            let found = read.err().unwrap_or_default().into_iter();
+            found.map(|mistake| mistake.text).collect::<Vec<_>>()
+        };
+        for (how, text) in nested(LEVELS_MAX) {
+            assert_eq!(faults(&text), [""; 0], "{how}");
+        }
+        for levels in [LEVELS_MAX + 1, 100, 2_000] {
+            for (how, text) in nested(levels).into_iter().take(4) {
+                let found = faults(&text);
+                let said = "aliases or nesting make this larger than a file of settings may be";
+                assert!(
+                    found.len() == 1 && found[0].starts_with(said),
+                    "{how}, {levels} levels: {found:?}"
                 );
             }
         }

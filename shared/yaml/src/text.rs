@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use posthaste_core::api::Written;
 use serde::de::DeserializeOwned;
+use serde_saphyr::granit_parser::ErrorKind;
+use serde_saphyr::localizer::ExternalMessageSource;
 use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{
-    DefaultMessageFormatter, Error, Localizer, Location, Options, from_slice_with_options,
+    DefaultMessageFormatter, Error, Localizer, Location, Options, budget, from_slice_with_options,
     with_deserializer_from_slice_with_options,
 };
 
@@ -15,6 +17,10 @@ use crate::text_mistake::TextMistake;
 
 /// The mark with which some editors begin a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Levels of lists and objects in each other. A file of topics has ten. A level takes 32 KiB of the
+/// stack where nothing is optimized, and a thread has 2 MiB.
+pub(crate) const LEVELS_MAX: usize = 32;
 
 /// The fault of a text that uses what only programs make.
 const TOO_MUCH: &str =
@@ -50,6 +56,7 @@ fn options() -> Options {
     // No snippets in errors: the line at fault may hold a secret.
     serde_saphyr::options! {
         with_snippet: false,
+        budget: budget! { max_depth: LEVELS_MAX },
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
     }
 }
@@ -115,12 +122,21 @@ fn in_our_words(error: &Error) -> Cow<'static, str> {
             "the indentation is wrong"
         }
         Error::QuotingRequired { .. } => "this text needs quotes",
+        Error::ExternalMessage { source, .. } if is_too_deep(source) => TOO_MUCH,
         other => {
             let formatter = DefaultMessageFormatter.with_localizer(&Placeless);
             return format!("is no YAML: {}", other.render_with_formatter(&formatter)).into();
         }
     };
     text.into()
+}
+
+/// Whether the scanner ran out of levels before it counted [`LEVELS_MAX`].
+fn is_too_deep(source: &ExternalMessageSource) -> bool {
+    let ExternalMessageSource::Parser(error) = source else {
+        return false;
+    };
+    matches!(error.kind(), ErrorKind::RecursionLimitExceeded)
 }
 
 impl Localizer for Placeless {

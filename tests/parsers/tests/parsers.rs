@@ -1,29 +1,19 @@
-//! Each target holds for its known inputs, for those that once failed, and for some that are drawn.
+//! Each target holds for its known inputs, for those that once failed, and for some that the
+//! commit under test draws.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
+use posthaste_testkit::seed_of_run;
 use posthaste_tests_parsers::{ROOMS, Run, Target};
 
-/// Repeats a run: the number of a run that failed, as it printed it.
+/// Gives the inputs of another run: the number that it printed.
 const SEED_VARIABLE: &str = "POSTHASTE_SEED";
 
 /// Inputs that a plain target is given.
 const INPUTS: usize = 1_500;
 
-/// The seed that is asked for, or another one each time.
-#[expect(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "every run tries others, and says which"
-)]
+#[expect(clippy::print_stdout, reason = "it says how to repeat a run")]
 fn seed() -> u64 {
-    let asked = std::env::var(SEED_VARIABLE).ok();
-    let asked = asked.and_then(|seed| seed.parse().ok());
-    let seed = asked.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        u64::from(now.unwrap_or_default().subsec_nanos())
-    });
-    println!("repeat this run with {SEED_VARIABLE}={seed}");
+    let (seed, why) = seed_of_run(SEED_VARIABLE);
+    println!("{SEED_VARIABLE}={seed}, {why}");
     seed
 }
 

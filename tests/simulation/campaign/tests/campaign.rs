@@ -10,10 +10,10 @@
 mod found;
 
 use std::ops::Range;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use posthaste_simulation_campaign::{Behaviour, Course, Outcome, Step, run, shrunk, shrunk_by};
+use posthaste_testkit::seed_of_run;
 
 /// Time for seeds, and the least number of them, however slow the machine is.
 const TIME: Duration = Duration::from_mins(1);
@@ -25,33 +25,16 @@ const PASSED: [Range<u64>; 3] = [400_000..401_379, 402_500..403_791, 404_000..40
 /// Plays others, from this seed on.
 const SEED_VARIABLE: &str = "POSTHASTE_CAMPAIGN_SEED";
 
-/// Digits of a commit's hash that choose a seed.
-const DIGITS: usize = 12;
-
 /// The seeds to play, in order, and why these.
 fn seeds() -> (Box<dyn Iterator<Item = u64>>, String) {
-    let asked = std::env::var(SEED_VARIABLE).ok();
-    if let Some(first) = asked.and_then(|seed| seed.parse::<u64>().ok()) {
-        return (Box::new(first..), format!("by {SEED_VARIABLE}"));
+    let (chosen, why) = seed_of_run(SEED_VARIABLE);
+    if std::env::var_os(SEED_VARIABLE).is_some() {
+        return (Box::new(chosen..), why);
     }
-    let (chosen, why) = match commit() {
-        Some(hash) => (
-            u64::from_str_radix(&hash[..DIGITS], 16).expect("a hash has hexadecimal digits"),
-            format!("by commit {hash}"),
-        ),
-        None => (0, "without a commit".to_owned()),
-    };
     let all: Vec<u64> = PASSED.into_iter().flatten().collect();
     let first = usize::try_from(chosen % all.len() as u64).expect("a place among them");
     let (before, from) = all.split_at(first);
     (Box::new([from, before].concat().into_iter()), why)
-}
-
-/// The hash of the commit under test. `None` outside of a checkout.
-fn commit() -> Option<String> {
-    let asked = Command::new("git").args(["rev-parse", "HEAD"]).output();
-    let hash = String::from_utf8(asked.ok()?.stdout).ok()?;
-    (hash.len() > DIGITS).then(|| hash.trim().to_owned())
 }
 
 /// Fails with the least course that fails as this one does.

@@ -7,7 +7,7 @@ use posthaste_core::model::RECOVERIES_MAX;
 use crate::check::case::Case;
 use crate::check::excuse::{AGAIN, Excuse};
 use crate::check::rule::{Findings, Rule};
-use crate::course::{Behaviour, Step};
+use crate::course::{Behaviour, Place, Step};
 use crate::endpoint::{End, is_bad};
 use crate::ends::Letter;
 use crate::history::Life;
@@ -128,10 +128,11 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
         DeadLetterReason::SubscriptionDeleted => {
             let mut lives = case.evidence.history.lives.iter();
             // One for which something waits does not go by itself, unless a program is there that
-            // cannot read what waits. A message that comes back minutes later waits for longer than
-            // some may be idle, and SQS does not say whose it is.
-            let waits_unseen =
-                case.evidence.course.steps.contains(&Step::Downgrade) || case.is_excused(&AGAIN);
+            // cannot read what waits. On AWS a message that comes back minutes later waits for
+            // longer than some may be idle, and SQS does not say whose it is.
+            let course = case.evidence.course;
+            let is_hidden = course.world.place == Place::Aws && case.is_excused(&AGAIN);
+            let waits_unseen = course.steps.contains(&Step::Downgrade) || is_hidden;
             let is_gone = |it: &Life| {
                 let may_go = !it.went_idle || waits_unseen;
                 let deleted = it.deleted.map(|deleted| deleted.asked);

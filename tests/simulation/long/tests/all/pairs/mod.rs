@@ -10,8 +10,7 @@ mod scenario;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use posthaste_ports::{Entropy, ErrorKind};
-use posthaste_system::SystemEntropy;
-use posthaste_testkit::{Fault, SeededEntropy};
+use posthaste_testkit::{Fault, SeededEntropy, seed_of_run};
 
 use play::{Prepared, play};
 use scenario::{Recovery, Replay, Scenario, ThreeEnds};
@@ -135,9 +134,8 @@ fn try_pairs<S: Scenario>() {
     if asked(PAIRS_VARIABLE).as_deref() == Some("all") {
         tries.play_all::<S>();
     } else {
-        let drawn = u64::from(SystemEntropy.uuid().as_fields().0);
-        let seed = number(SEED_VARIABLE).unwrap_or(drawn);
-        println!("repeat this run with {SEED_VARIABLE}={seed}");
+        let (seed, why) = seed_of_run(SEED_VARIABLE);
+        println!("{SEED_VARIABLE}={seed}, {why}");
         let pairs = number(PAIRS_VARIABLE).and_then(|it| usize::try_from(it).ok());
         let pairs = pairs.unwrap_or(S::PAIRS);
         tries.draw::<S>(seed, pairs);
