@@ -49,6 +49,10 @@ test-slow *args: programs
 ci:
     tests/run
 
+# What a release consists of, into target/release-files: packages, images, Lambda's programs, checksums (20 minutes)
+dist *args: kit
+    packaging/dist "$@"
+
 # Repeat tests, each time in a process of its own: a part of a name, or -E 'binary(kill_nine)'; without, all
 stress *args: programs
     tests/counts/strace

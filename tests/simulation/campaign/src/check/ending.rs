@@ -128,11 +128,9 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
         DeadLetterReason::SubscriptionDeleted => {
             let mut lives = case.evidence.history.lives.iter();
             // One for which something waits does not go by itself, unless a program is there that
-            // cannot read what waits. On AWS a message that comes back minutes later waits for
-            // longer than some may be idle, and SQS does not say whose it is.
-            let course = case.evidence.course;
-            let is_hidden = course.world.place == Place::Aws && case.is_excused(&AGAIN);
-            let waits_unseen = course.steps.contains(&Step::Downgrade) || is_hidden;
+            // cannot read what waits, or SQS has it, which does not say whose it is.
+            let (course, place) = (case.evidence.course, case.evidence.course.world.place);
+            let waits_unseen = place == Place::Aws || course.steps.contains(&Step::Downgrade);
             let is_gone = |it: &Life| {
                 let may_go = !it.went_idle || waits_unseen;
                 let deleted = it.deleted.map(|deleted| deleted.asked);
