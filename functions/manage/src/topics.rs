@@ -1,7 +1,10 @@
 //! Topics. Their publish keys are in [`crate::keys`].
 
+use std::pin::pin;
+
 use axum::extract::State;
 use axum::http::StatusCode;
+use futures_util::{StreamExt, stream};
 use posthaste_core::api::problem::Problem;
 use posthaste_core::api::{
     AuditAction, IsoTimestamp, TopicPage, TopicSettings, TopicSummary, UnreadableTopic,
@@ -21,6 +24,13 @@ use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, Managed, below};
 use crate::paging::{Page, after_in, cursor, folded_prefix};
 
+/// Topics of a list that are read side by side.
+const TOPICS_AT_ONCE: usize = 16;
+
+/// Bytes of settings at which a page ends: Lambda answers with 6 MB at most, and one topic more may
+/// have 1 MB.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
 /// The query of topics.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -34,11 +44,15 @@ pub(crate) struct TopicQuery {
     limit: Option<usize>,
     /// Where the page begins, as the page before gave it.
     cursor: Option<String>,
+    /// Whether each topic is shown whole, as `GET` of it shows it. A page of large topics is then
+    /// shorter than asked for.
+    #[serde(default)]
+    settings: bool,
 }
 
 /// List topics
 ///
-/// In a stable order, without their subscriptions. A topic whose record cannot be read is in
+/// In a stable order, without their subscriptions unless `settings` asks for them. A topic whose record cannot be read is in
 /// `unreadable`.
 #[utoipa::path(get, path = "/topics", tag = "topics", params(TopicQuery),
     responses((status = 200, description = "One page of topics", body = TopicPage), BadRequests, Problems))]
@@ -50,14 +64,30 @@ pub(crate) async fn list_topics<P: Ports>(
     let prefix = format!("{}{}", layout::TOPICS, folded_prefix(&query.prefix)?);
     let after = after_in(layout::TOPICS, after)?;
     let page = manage.state.list(&prefix, after.as_deref(), items).await?;
-    let (mut topics, mut unreadable) = (Vec::with_capacity(page.objects.len()), Vec::new());
-    for listed in page.objects {
-        match manage.summary(&listed.key).await? {
-            Ok(summary) => topics.extend(summary),
+    let keys: Vec<_> = page.objects.into_iter().map(|it| it.key).collect();
+    let is_whole = query.settings;
+    let read = |key: &String| {
+        let (manage, key) = (manage.clone(), key.clone());
+        async move { (manage.summary(&key, is_whole).await, key) }
+    };
+    let mut reads = pin!(stream::iter(&keys).map(read).buffered(TOPICS_AT_ONCE));
+    let (mut topics, mut unreadable) = (Vec::with_capacity(keys.len()), Vec::new());
+    let (mut bytes, mut next_after) = (0, page.next_after);
+    while let Some((read, key)) = reads.next().await {
+        match read? {
+            Ok(Some(summary)) => {
+                bytes += summary.settings.as_ref().map_or(0, length);
+                topics.push(summary);
+            }
+            Ok(None) => {}
             Err(topic) => unreadable.push(topic),
         }
+        if bytes >= PAGE_BYTES && keys.last() != Some(&key) {
+            next_after = Some(key);
+            break;
+        }
     }
-    let cursor = page.next_after.as_deref().map(cursor);
+    let cursor = next_after.as_deref().map(cursor);
     Ok(JsonResponse::new(TopicPage {
         topics,
         unreadable,
@@ -176,6 +206,7 @@ impl<P: Ports> Manage<P> {
     async fn summary(
         &self,
         key: &str,
+        is_whole: bool,
     ) -> Result<Result<Option<TopicSummary>, UnreadableTopic>, ApiError> {
         let object = match self.state.get(key).await {
             Err(error) if error.kind == ErrorKind::Damaged => {
@@ -184,14 +215,19 @@ impl<P: Ports> Manage<P> {
             read => read?,
         };
         Ok(match self.place(key, object) {
-            Ok(place) => Ok(place.topic().map(|(record, _)| summary(record))),
+            Ok(place) => Ok(place.topic().map(|(record, _)| {
+                let settings = is_whole.then(|| self.shown(&record));
+                summary(record, settings)
+            })),
             Err(problem) => Err(unreadable(key, problem)),
         })
     }
 }
 
-fn summary(record: TopicRecord) -> TopicSummary {
+fn summary(record: TopicRecord, settings: Option<TopicSettings>) -> TopicSummary {
     TopicSummary {
+        etag: Some(topic_etag(&record)),
+        settings,
         name: record.name,
         input_schema: record.settings.input_schema,
         default_time_to_live: record.settings.default_time_to_live,
@@ -199,6 +235,11 @@ fn summary(record: TopicRecord) -> TopicSummary {
         created_at: IsoTimestamp(record.created_at),
         updated_at: IsoTimestamp(record.updated_at),
     }
+}
+
+/// Bytes of a topic as it is sent.
+fn length(settings: &TopicSettings) -> usize {
+    serde_json::to_vec(settings).map_or(0, |text| text.len())
 }
 
 fn unreadable(key: &str, problem: Problem) -> UnreadableTopic {

@@ -122,7 +122,7 @@ pub enum Command {
     #[command(after_help = examples::LISTEN)]
     Listen(ListenArgs),
     /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as
-    /// they are.
+    /// they are, unless --prune is given.
     #[command(after_help = examples::APPLY)]
     Apply {
         /// The YAML file, or - for standard input. May be given more than once; all files are
@@ -132,6 +132,12 @@ pub enum Command {
         /// Only say what would change, member by member. The exit code is 0 then too.
         #[arg(long)]
         dry_run: bool,
+        /// Delete the topics that no file declares, and subscriptions of declared topics that no
+        /// file declares. It says what that gives up, and asks first.
+        #[arg(long)]
+        prune: bool,
+        #[command(flatten)]
+        confirmed: ConfirmedArg,
         #[command(flatten)]
         admin: AdminKey,
     },

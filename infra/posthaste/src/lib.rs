@@ -63,10 +63,17 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
         Command::Apply {
             files,
             dry_run,
+            prune,
+            confirmed,
             admin,
         } => {
             let files = apply::check_files(&files)?;
-            apply::run(&open(admin)?, &files, dry_run)
+            let way = apply::Way {
+                dry_run,
+                prune,
+                is_confirmed: confirmed.yes,
+            };
+            apply::run(&open(admin)?, &files, way)
         }
         Command::Publish(arguments) => publish::run(&global, arguments),
         Command::Topics { command, admin } => topics::run(&open(admin)?, command),

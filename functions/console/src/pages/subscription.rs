@@ -98,22 +98,9 @@ pub(crate) async fn subscription(
     Ok(Page::new(format!("{topic} / {}", named.name), page).of(Section::Topics))
 }
 
-/// The settings without what is only shown.
-pub(crate) fn written(shown: &SubscriptionSettings) -> SubscriptionSettings {
-    SubscriptionSettings {
-        name: None,
-        status: None,
-        waiting: None,
-        last_outcome: None,
-        health: None,
-        circuit: None,
-        ..shown.clone()
-    }
-}
-
 /// The settings as YAML.
 pub(crate) fn settings_text(shown: &SubscriptionSettings) -> Result<String, Page> {
-    posthaste_yaml::write(&written(shown)).map_err(|error| {
+    posthaste_yaml::write(&shown.written()).map_err(|error| {
         tracing::error!(
             error = &error as &dyn std::error::Error,
             "settings cannot be shown"

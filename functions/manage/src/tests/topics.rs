@@ -81,6 +81,7 @@ async fn topics_are_listed_page_by_page() {
     let orders = json!({
         "name": "Orders", "inputSchema": "CloudEvents", "subscriptionCount": 1,
         "createdAt": "2026-11-21T10:00:00.000Z", "updatedAt": "2026-11-21T10:00:00.000Z",
+        "etag": api.get("/topics/orders").await.header("etag"),
     });
     assert_eq!(first["topics"][1], orders);
     let cursor = first["cursor"].as_str().unwrap();
@@ -91,12 +92,63 @@ async fn topics_are_listed_page_by_page() {
     let zeta = json!({
         "name": "zeta", "inputSchema": "CloudEvents", "subscriptionCount": 0,
         "createdAt": "2026-11-21T10:00:02.000Z", "updatedAt": "2026-11-21T10:00:02.000Z",
+        "etag": api.get("/topics/zeta").await.header("etag"),
     });
     assert_eq!(second, json!({ "topics": [zeta] }));
     assert_eq!(
         Api::new().get("/topics").await.json(),
         json!({ "topics": [] })
     );
+}
+
+#[tokio::test]
+async fn topics_are_listed_whole_where_that_is_asked_for() {
+    let api = Api::with_billing().await;
+    api.put("/topics/alpha", json!({})).await;
+    let page = api.get("/topics?settings=true").await.json();
+    for topic in page["topics"].as_array().unwrap() {
+        let name = topic["name"].as_str().unwrap();
+        let shown = api.get(&format!("/topics/{name}")).await;
+        assert_eq!(topic["etag"], shown.header("etag"));
+        assert_eq!(topic["settings"], shown.json());
+    }
+    let bad = api.get("/topics?settings=maybe").await;
+    assert_eq!(bad.problem(400, "about:blank")["member"], "settings");
+}
+
+#[tokio::test]
+async fn page_of_large_topics_is_shorter_than_asked_for() {
+    const TOPICS: usize = 12;
+    let api = Api::new();
+    // About 700 kB each: the headers of a subscription, many times.
+    let header = |n| json!({ "name": format!("X-{n}"), "value": "v".repeat(4000) });
+    let large = json!({
+        "endpoint": { "url": "https://a.example/" },
+        "deliveryHeaders": (0..9).map(header).collect::<Vec<_>>(),
+    });
+    for n in 0..TOPICS {
+        let name = format!("/topics/t{n:02}");
+        let subscriptions: serde_json::Map<_, _> =
+            (0..20).map(|n| (format!("s{n}"), large.clone())).collect();
+        let put = api.put(&name, json!({ "subscriptions": subscriptions }));
+        assert_eq!(put.await.status, 201);
+    }
+    let (mut names, mut pages, mut next) = (Vec::new(), 0, String::new());
+    loop {
+        let page = api.get(&format!("/topics?settings=true{next}")).await;
+        let page = page.json();
+        assert!(page.to_string().len() < 6_000_000);
+        let topics = page["topics"].as_array().unwrap().iter();
+        names.extend(topics.map(|it| it["name"].as_str().unwrap().to_owned()));
+        pages += 1;
+        let Some(cursor) = page["cursor"].as_str() else {
+            break;
+        };
+        next = format!("&cursor={cursor}");
+    }
+    let all: Vec<_> = (0..TOPICS).map(|n| format!("t{n:02}")).collect();
+    assert_eq!(names, all);
+    assert!(pages > 1, "{pages}");
 }
 
 #[tokio::test]

@@ -15,6 +15,13 @@ pub enum TopicsCommand {
     List,
     /// Show a topic and its subscriptions.
     Show(TopicArg),
+    /// Print all topics and their subscriptions as a file for `apply`. Secrets are masked: the
+    /// server that has them keeps them when the file is applied, and another one refuses them.
+    Export {
+        /// Only topics whose names begin like this.
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        prefix: String,
+    },
     /// Delete a topic and its subscriptions. Events that still wait are dead-lettered: it says how
     /// many, and asks first.
     Delete {

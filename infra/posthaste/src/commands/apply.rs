@@ -5,13 +5,16 @@
 mod changes;
 mod file;
 mod notices;
+mod parallel;
 mod plan;
+mod prune;
 mod report;
 mod server;
 
 use std::path::PathBuf;
+use std::slice;
 
-use posthaste_core::api::TopicSettings;
+use posthaste_core::api::{TopicKeysView, TopicSettings};
 use posthaste_core::model::TopicName;
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
@@ -28,7 +31,8 @@ use crate::yaml::Mistakes;
 pub use changes::Applied;
 pub use file::Checked;
 pub(crate) use file::check;
-use server::{current, replace};
+use prune::Surplus;
+use server::{Present, View, current, replace};
 
 /// Most tries to put a topic that others change at the same time.
 const TRIES_MAX: u32 = 5;
@@ -64,98 +68,169 @@ pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
     }
 }
 
-/// Applies checked files, or says what that would change.
-pub(crate) fn run(
-    session: &Session,
-    files: &[Checked],
-    dry_run: bool,
-) -> Result<Reply, CommandError> {
-    warn_of_missing_topics(session, files);
-    if dry_run {
-        plan(session, files)
-    } else {
-        apply(session, files)
-    }
+/// What is done beside writing what the files declare.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Way {
+    /// Only say what would change.
+    pub(crate) dry_run: bool,
+    /// Delete topics, and subscriptions of theirs, that no file declares.
+    pub(crate) prune: bool,
+    /// Whether a person has confirmed what that gives up.
+    pub(crate) is_confirmed: bool,
 }
 
-fn apply(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
+/// Applies checked files, or says what that would change.
+pub(crate) fn run(session: &Session, files: &[Checked], way: Way) -> Result<Reply, CommandError> {
+    let declared = files.iter().map(|file| file.contents.topics.len()).sum();
+    let present = Present::read(session, declared, way.prune)?;
+    warn_of_missing_topics(session, &present, files);
+    let surplus = if way.prune {
+        Surplus::find(session, &present, files)?
+    } else {
+        Surplus::default()
+    };
+    if way.dry_run {
+        return plan(session, &present, files, &surplus);
+    }
+    surplus.confirm(session, way.is_confirmed)?;
+    apply(session, &present, files, &surplus)
+}
+
+/// Writes what differs, and deletes what no file declares once all of that is written.
+fn apply(
+    session: &Session,
+    present: &Present,
+    files: &[Checked],
+    surplus: &Surplus,
+) -> Result<Reply, CommandError> {
     let mut applied = Applied::default();
-    for file in files {
-        if let Err(source) = put(session, file, &mut applied) {
-            if applied.entities.is_empty() {
-                return Err(source.into());
-            }
-            // New secrets are shown only once, so they must not be lost with the error.
-            return Err(CommandError::from(PartlyApplied { source }).after(report::done(&applied)));
+    let done = put_all(session, present, files, &mut applied)
+        .and_then(|()| surplus.delete(session, &mut applied));
+    match done {
+        Ok(()) => Ok(report::done(&applied)),
+        Err(source) if applied.entities.is_empty() => Err(source.into()),
+        // New secrets are shown only once, so they must not be lost with the error.
+        Err(source) => {
+            Err(CommandError::from(PartlyApplied { source }).after(report::done(&applied)))
         }
     }
-    Ok(report::done(&applied))
 }
 
 /// Warns of notices topics that do not exist. If the server cannot be asked, the requests after
 /// this one say why.
-fn warn_of_missing_topics(session: &Session, files: &[Checked]) {
-    let is_on_server = |topic: &TopicName| current(session, topic).map(|found| found.is_some());
+fn warn_of_missing_topics(session: &Session, present: &Present, files: &[Checked]) {
+    let is_on_server =
+        |topic: &TopicName| present.view(session, topic).map(|found| found.is_some());
     for warning in notices::warnings(files, is_on_server) {
         tell(&format!("warning: {warning}"));
     }
 }
 
-fn plan(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
+fn plan(
+    session: &Session,
+    present: &Present,
+    files: &[Checked],
+    surplus: &Surplus,
+) -> Result<Reply, CommandError> {
     let mut planned = Applied::default();
-    for (name, settings) in files.iter().flat_map(|file| &file.contents.topics) {
-        let added = plan::add(session, name, settings, SystemClock.now(), &mut planned);
+    for (name, settings) in topics(files) {
+        let added = plan::add(session, present, name, settings, &mut planned);
         added.map_err(|error| error.after(report::planned(&planned)))?;
     }
+    surplus.add_to(&mut planned);
     Ok(report::planned(&planned))
 }
 
-/// Puts a checked file's topics, one after the other, and adds the results to `applied`, up to the
-/// first failure.
+fn topics(files: &[Checked]) -> impl Iterator<Item = (&TopicName, &TopicSettings)> {
+    files.iter().flat_map(|file| &file.contents.topics)
+}
+
+/// A topic that was put, or is as it is wanted.
+struct Put {
+    before: Option<View>,
+    /// `None` where nothing was to be written.
+    after: Option<View>,
+    /// Of a topic that is new.
+    keys: Option<TopicKeysView>,
+}
+
+/// Puts a checked file's topics, as `apply` of the file does, and adds the results to `applied`, also
+/// where one fails.
 pub fn put(session: &Session, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
-    file.contents
-        .topics
-        .iter()
-        .try_for_each(|(name, settings)| put_topic(session, name, settings, applied))
+    let present = Present::read(session, file.contents.topics.len(), false)?;
+    put_all(session, &present, slice::from_ref(file), applied)
+}
+
+/// Puts the topics of checked files, several at once, and adds the results to `applied` in the order
+/// of the files. After the first failure no other one begins.
+fn put_all(
+    session: &Session,
+    present: &Present,
+    files: &[Checked],
+    applied: &mut Applied,
+) -> Result<(), ClientError> {
+    let topics: Vec<_> = topics(files).collect();
+    let all = parallel::each(&topics, |(name, settings)| {
+        put_topic(session, present, name, settings)
+    });
+    for ((name, settings), put) in topics.iter().zip(all.done) {
+        if let Some(put) = put {
+            applied.add_put(name, settings, &put);
+        }
+    }
+    all.failure.map_or(Ok(()), Err)
 }
 
 /// Puts a topic in the place of the one that was read, so that the difference is what this write
 /// changed. If another one came between, both are made again.
 fn put_topic(
     session: &Session,
+    present: &Present,
     name: &TopicName,
     settings: &TopicSettings,
-    applied: &mut Applied,
-) -> Result<(), ClientError> {
+) -> Result<Put, ClientError> {
+    let mut before = present.view(session, name)?;
     let mut tries = 1;
-    let (before, after) = loop {
-        let before = current(session, name)?;
+    let after = loop {
+        if let Some(before) = &before
+            && plan::is_as_written(name, settings, &before.topic, SystemClock.now())
+        {
+            break None;
+        }
         match replace(session, name, settings, before.as_ref()) {
             Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => {
                 tries += 1;
+                before = current(session, name)?;
             }
-            after => break (before, after?),
+            after => break Some(after?),
         }
     };
-    applied.add(
-        name,
-        settings,
-        before.as_ref().map(|before| &before.topic),
-        &after.topic,
-    );
-    if let Some(is_same_version) = before
-        .as_ref()
-        .and_then(|before| before.is_same_version(&after))
-    {
-        applied.settle(name, is_same_version);
+    let keys = match before {
+        None => Some(session.ask(Method::GET, &["topics", name.as_str(), "keys"])?),
+        Some(_) => None,
+    };
+    Ok(Put {
+        before,
+        after,
+        keys,
+    })
+}
+
+impl Applied {
+    /// Adds a topic that was put.
+    fn add_put(&mut self, name: &TopicName, settings: &TopicSettings, put: &Put) {
+        let before = put.before.as_ref();
+        let Some(after) = put.after.as_ref().or(before) else {
+            return;
+        };
+        self.add(name, settings, before.map(|it| &it.topic), &after.topic);
+        if let Some(is_same_version) = before.and_then(|before| before.is_same_version(after)) {
+            self.settle(name, is_same_version);
+        }
+        if let Some(keys) = &put.keys {
+            self.add_keys(name, keys);
+        }
     }
-    if before.is_none() {
-        applied.add_keys(
-            name,
-            &session.ask(Method::GET, &["topics", name.as_str(), "keys"])?,
-        );
-    }
-    Ok(())
 }
 
 #[cfg(test)]

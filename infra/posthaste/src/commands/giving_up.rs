@@ -1,7 +1,8 @@
-//! Commands that give up the events that wait: `subscriptions disable` and `delete`, and
-//! `topics delete`. They say how many wait, and ask first.
+//! Commands that give up the events that wait: `subscriptions disable` and `delete`,
+//! `topics delete`, and `apply --prune`. They say how many wait, and ask first.
 
 use std::io;
+use std::ops::Add;
 
 use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
 use serde::Serialize;
@@ -28,8 +29,8 @@ pub(super) struct Waiting {
 /// Why a command did nothing.
 #[derive(Debug, thiserror::Error)]
 enum NotDone {
-    #[error("to {action} gives up {waiting}; nothing was done")]
-    NotAsked { action: String, waiting: String },
+    #[error("to {action} gives up {loss}; nothing was done")]
+    NotAsked { action: String, loss: String },
     #[error("nothing was done")]
     No,
     #[error("failed to ask")]
@@ -51,9 +52,11 @@ impl Waiting {
     /// What waits for these subscriptions.
     fn of(subscriptions: &[SubscriptionSettings]) -> Self {
         let views = subscriptions.iter().map(|it| it.waiting.as_deref());
-        views.fold(Self::default(), |sum, view| Self {
-            count: sum.count + view.map_or(0, |view| view.count),
-            at_least: sum.at_least || view.is_none_or(|view| view.at_least),
+        views.fold(Self::default(), |sum, view| {
+            sum + Self {
+                count: view.map_or(0, |view| view.count),
+                at_least: view.is_none_or(|view| view.at_least),
+            }
         })
     }
 
@@ -102,17 +105,7 @@ impl Waiting {
         if is_confirmed || is_known_as_none {
             return Ok(());
         }
-        let waiting = self.in_words();
-        if !has_a_person() {
-            let action = action.to_owned();
-            return Err(NotDone::NotAsked { action, waiting }.into());
-        }
-        let question = format!("To {action} gives up {waiting}. Go on?");
-        match confirms(&question) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(NotDone::No.into()),
-            Err(error) => Err(NotDone::Ask(error).into()),
-        }
+        Loss(self.in_words()).confirm(action)
     }
 
     /// Adds what is given up to the reply of a command, if there is anything.
@@ -129,6 +122,46 @@ impl Waiting {
             (0, true) => "the events that wait, whose number is not known".to_owned(),
             (count, true) => format!("at least {}", counted(count, "waiting event")),
             (count, false) => counted(count, "waiting event"),
+        }
+    }
+}
+
+impl Add for Waiting {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            at_least: self.at_least || other.at_least,
+        }
+    }
+}
+
+/// What is gone after a command, in words.
+pub(super) struct Loss(String);
+
+impl Loss {
+    /// Settings are gone, and the events that wait for them.
+    pub(super) fn of_settings(waiting: Waiting) -> Self {
+        let settings = "their settings, keys and secrets";
+        Self(if waiting == Waiting::default() {
+            settings.to_owned()
+        } else {
+            format!("{settings}, and {}", waiting.in_words())
+        })
+    }
+
+    /// Makes sure that this is meant, by the answer of a person.
+    pub(super) fn confirm(self, action: &str) -> Result<(), CommandError> {
+        let Self(loss) = self;
+        if !has_a_person() {
+            let action = action.to_owned();
+            return Err(NotDone::NotAsked { action, loss }.into());
+        }
+        match confirms(&format!("To {action} gives up {loss}. Go on?")) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(NotDone::No.into()),
+            Err(error) => Err(NotDone::Ask(error).into()),
         }
     }
 }

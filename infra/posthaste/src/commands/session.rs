@@ -96,14 +96,25 @@ impl Session {
     pub(super) fn list<P: DeserializeOwned, T>(
         &self,
         path: &[&str],
+        open: impl FnMut(P) -> (Vec<T>, Option<String>),
+    ) -> Result<Vec<T>, ClientError> {
+        self.list_with(path, &[], open)
+    }
+
+    /// The items of a list with these parameters, as [`Session::list`] does.
+    pub(super) fn list_with<P: DeserializeOwned, T>(
+        &self,
+        path: &[&str],
+        parameters: &[(&str, &str)],
         mut open: impl FnMut(P) -> (Vec<T>, Option<String>),
     ) -> Result<Vec<T>, ClientError> {
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
-            let (items, next) = open(
-                self.client
-                    .json(self.call(Method::GET, path).query("cursor", cursor))?,
-            );
+            let call = self.call(Method::GET, path).query("cursor", cursor);
+            let call = parameters
+                .iter()
+                .fold(call, |call, (name, value)| call.query(name, Some(value)));
+            let (items, next) = open(self.client.json(call)?);
             all.extend(items);
             let Some(next) = next else { return Ok(all) };
             cursor = Some(next);

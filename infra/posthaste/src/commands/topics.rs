@@ -1,9 +1,11 @@
 //! `topics`: list, show, delete; their publish keys.
 
 use posthaste_core::api::{
-    KeyName, SecretText, TopicKeysView, TopicPage, TopicSettings, TopicSummary, UnreadableTopic,
+    ApplyFile, KeyName, SecretText, TopicKeysView, TopicPage, TopicSettings, TopicSummary,
+    UnreadableTopic,
 };
 use posthaste_core::model::time::format_duration;
+use posthaste_yaml::WriteError;
 use serde_json::json;
 use ureq::http::Method;
 
@@ -11,8 +13,24 @@ use super::giving_up::Waiting;
 use super::session::Session;
 use super::subscriptions;
 use crate::cli::{ConfirmedArg, TopicArg, TopicsCommand};
-use crate::error::CommandError;
+use crate::error::{CommandError, Failure};
 use crate::output::Reply;
+
+/// Topics on a page of whole ones: larger ones make it shorter.
+pub(super) const PAGE_TOPICS: &str = "200";
+
+/// Error of an export that would not have all topics.
+#[derive(Debug, thiserror::Error)]
+#[error("the topic {0} cannot be read, so the file would lack it")]
+struct Unreadable(String);
+
+impl Failure for WriteError {}
+
+impl Failure for Unreadable {
+    fn hint(&self) -> Option<String> {
+        Some("`posthaste topics` says what is wrong with it".to_owned())
+    }
+}
 
 pub(crate) fn run(
     session: &Session,
@@ -21,6 +39,7 @@ pub(crate) fn run(
     match command.unwrap_or(TopicsCommand::List) {
         TopicsCommand::List => list(session),
         TopicsCommand::Show(TopicArg { topic }) => show(session, &topic),
+        TopicsCommand::Export { prefix } => export(session, &prefix),
         TopicsCommand::Delete {
             of: TopicArg { topic },
             confirmed,
@@ -43,6 +62,29 @@ fn list(session: &Session) -> Result<Reply, CommandError> {
         (page.topics, page.cursor)
     })?;
     Ok(listed(&topics, &unreadable))
+}
+
+/// All topics as a file for `apply`. One that cannot be read is no reason to leave it out unsaid.
+fn export(session: &Session, prefix: &str) -> Result<Reply, CommandError> {
+    let mut unreadable = Vec::new();
+    let whole = [
+        ("settings", "true"),
+        ("limit", PAGE_TOPICS),
+        ("prefix", prefix),
+    ];
+    let topics = session.list_with(&["topics"], &whole, |page: TopicPage| {
+        unreadable.extend(page.unreadable);
+        (page.topics, page.cursor)
+    })?;
+    if let Some(topic) = unreadable.first() {
+        return Err(Unreadable(topic.name.clone()).into());
+    }
+    let written = |topic: TopicSummary| Some((topic.name, topic.settings?.written()));
+    let file = ApplyFile {
+        topics: topics.into_iter().filter_map(written).collect(),
+    };
+    let text = posthaste_yaml::write(&file)?;
+    Ok(Reply::new(json!(file)).line(text.trim_end()))
 }
 
 fn listed(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Reply {

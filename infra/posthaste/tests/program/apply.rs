@@ -289,3 +289,118 @@ fn empty_lists_say_so_and_leave_a_pipe_empty() {
     );
     assert_eq!(server.json(&["replays"], ""), json!({ "replays": [] }));
 }
+
+/// So many topics that they are read as a list.
+fn many() -> String {
+    let topic = |n| {
+        format!(
+            "  t{n:02}:\n    subscriptions:\n      all: {{ endpoint: {{ url: 'https://a.example/{n}' }} }}\n"
+        )
+    };
+    let topics: String = (0..60).map(topic).collect();
+    format!("topics:\n{topics}")
+}
+
+/// Writes of topics in the audit trail.
+fn writes(server: &Server) -> usize {
+    let audit = server.json(&["audit"], "");
+    let entries = audit["entries"].as_array().unwrap().iter();
+    entries.filter(|it| it["action"] == "topic.put").count()
+}
+
+#[test]
+fn many_unchanged_topics_are_not_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let file = many();
+    assert_eq!(changes(&apply(&server, &file)), ["created"; 120]);
+    let before = writes(&server);
+    let again = apply(&server, &file);
+    assert_eq!(changes(&again), ["unchanged"; 120]);
+    assert_eq!(writes(&server), before);
+    // In the order of the file, although several are under way at once.
+    let topics = again.as_array().unwrap().iter().step_by(2);
+    let names: Vec<_> = topics.map(|it| it["topic"].as_str().unwrap()).collect();
+    assert!(names.is_sorted(), "{names:?}");
+    let next = file.replace("a.example/7'", "b.example/7'");
+    assert_eq!(changes(&plan(&server, &next))[15], "changed");
+    let applied = apply(&server, &next);
+    assert_eq!(applied[15]["members"][0]["member"], "endpoint.url");
+    assert_eq!(writes(&server), before + 1);
+}
+
+#[test]
+fn disabled_subscription_stays_so_among_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let file = many();
+    apply(&server, &file);
+    server.json(&["subscriptions", "disable", "t03", "all", "--yes"], "");
+    let entity = &apply(&server, &file)[7];
+    assert_eq!(entity["change"], "unchanged");
+    assert_eq!(entity["status"]["state"], "Disabled");
+}
+
+#[test]
+fn prune_deletes_what_no_file_declares_and_asks_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let subscription = "{ endpoint: { url: 'https://a.example/' } }";
+    let all = format!(
+        "topics:\n  Orders:\n    subscriptions: {{ Billing: {subscription}, crm: {subscription} }}\n  parcels: {{}}\n"
+    );
+    apply(&server, &all);
+    let file = format!("topics:\n  orders:\n    subscriptions: {{ billing: {subscription} }}\n");
+    let prune = ["apply", "-f", "-", "--prune"];
+    let planned = text(&server.run_with(&["apply", "-f", "-", "--prune", "--dry-run"], &file));
+    assert!(
+        planned.contains("Orders   crm           to delete"),
+        "{planned}"
+    );
+    assert!(
+        planned.contains("parcels                to delete"),
+        "{planned}"
+    );
+    assert!(
+        planned.ends_with("0 to create, 0 to change, 2 unchanged, 2 to delete; nothing was sent\n"),
+        "{planned}"
+    );
+    let (code, said) = failure(&server.run_with(&prune, &file));
+    assert_eq!(code, 2);
+    let expected = "to delete 1 topic and 1 subscription gives up their settings, keys and secrets";
+    assert!(said.contains(expected), "{said}");
+    assert_eq!(
+        server.json(&["topics"], "")["topics"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let done = server.json(&["apply", "-f", "-", "--prune", "--yes"], &file);
+    assert_eq!(
+        changes(&done["applied"]),
+        ["unchanged", "unchanged", "deleted", "deleted"]
+    );
+    let left = server.json(&["topics", "show", "orders"], "");
+    let names: Vec<_> = left["subscriptions"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["Billing"]);
+    let again = server.json(&["apply", "-f", "-", "--prune"], &file);
+    assert_eq!(changes(&again["applied"]), ["unchanged"; 2]);
+}
+
+#[test]
+fn export_is_a_file_that_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    apply(&server, FULL);
+    apply(&server, &many());
+    let exported = text(&server.run_with(&["topics", "export"], ""));
+    assert!(
+        !exported.contains("s3cret") && !exported.contains("whsec_"),
+        "{exported}"
+    );
+    assert!(!exported.contains("status"), "{exported}");
+    assert_eq!(changes(&apply(&server, &exported)), ["unchanged"; 123]);
+    let some = server.json(&["topics", "export", "--prefix", "t0"], "");
+    assert_eq!(some["topics"].as_object().unwrap().len(), 10);
+}

@@ -43,7 +43,34 @@ impl StatusView {
     }
 }
 
+impl SubscriptionSettings {
+    /// The settings alone, of a subscription as it is shown: what may be written again.
+    pub fn written(&self) -> Self {
+        Self {
+            name: None,
+            status: None,
+            waiting: None,
+            last_outcome: None,
+            health: None,
+            circuit: None,
+            ..self.clone()
+        }
+    }
+}
+
 impl TopicSettings {
+    /// The settings alone, of a topic as it is shown: what may be written again.
+    pub fn written(&self) -> Self {
+        let subscriptions = self.subscriptions.iter();
+        let written = subscriptions.map(|(name, settings)| (name.clone(), settings.written()));
+        Self {
+            name: None,
+            endpoint: None,
+            subscriptions: written.collect(),
+            ..self.clone()
+        }
+    }
+
     /// The topic as it may be shown: with its name, and every secret of its subscriptions masked.
     pub fn shown(&self, name: &TopicName, now: Timestamp) -> Self {
         let subscriptions = self.subscriptions.iter();
@@ -56,8 +83,9 @@ impl TopicSettings {
     }
 }
 
-/// A topic in a list: without its subscriptions, of which there may be hundreds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// A topic in a list: without its subscriptions, of which there may be hundreds, unless it was asked
+/// for them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TopicSummary {
     /// The topic's name.
@@ -74,6 +102,12 @@ pub struct TopicSummary {
     pub created_at: IsoTimestamp,
     /// The time at which the topic, or a subscription of it, was last written.
     pub updated_at: IsoTimestamp,
+    /// The version, for If-Match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+    /// The whole topic, where the list was asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<TopicSettings>,
 }
 
 /// A topic whose record cannot be read: it takes no events until that is repaired.
@@ -87,7 +121,7 @@ pub struct UnreadableTopic {
 }
 
 /// One page of topics, in the order of their names without regard to case.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TopicPage {
     /// The topics.
     pub topics: Vec<TopicSummary>,

@@ -1,10 +1,10 @@
 //! The effect of applying a file, by comparing the server's views before and after.
 
 use posthaste_core::api::{
-    MemberChange, SecretText, StatusView, SubscriptionSettings, TopicKeysView, TopicSettings,
-    subscription_differences, topic_differences,
+    MemberChange, SecretText, StatusState, StatusView, SubscriptionSettings, TopicKeysView,
+    TopicSettings, subscription_differences, topic_differences,
 };
-use posthaste_core::model::TopicName;
+use posthaste_core::model::{SubscriptionName, TopicName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,6 +18,8 @@ pub enum Change {
     Changed,
     /// No change.
     Unchanged,
+    /// No file declares the entity.
+    Deleted,
 }
 
 /// An entity and its change.
@@ -39,6 +41,29 @@ pub struct AppliedEntity {
     /// A subscription's state, with its reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusView>,
+}
+
+impl AppliedEntity {
+    /// An entity that no file declares.
+    pub(super) fn deleted(topic: &TopicName, subscription: Option<&SubscriptionName>) -> Self {
+        Self {
+            topic: topic.to_string(),
+            subscription: subscription.map(ToString::to_string),
+            change: Change::Deleted,
+            members: Vec::new(),
+            not_compared: Vec::new(),
+            status: None,
+        }
+    }
+
+    /// Whether nothing differs, and nothing is under way: an endpoint that has yet to consent is
+    /// asked again when its subscription is written.
+    pub(super) fn is_settled(&self) -> bool {
+        let is_active = |status: &StatusView| status.state == StatusState::Active;
+        self.change == Change::Unchanged
+            && self.not_compared.is_empty()
+            && self.status.as_ref().is_none_or(is_active)
+    }
 }
 
 /// A key or secret that the server has made.

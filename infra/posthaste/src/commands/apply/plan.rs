@@ -5,11 +5,13 @@ use posthaste_core::api::TopicSettings;
 use posthaste_core::api::edit::preview;
 use posthaste_core::api::problem::Problem;
 use posthaste_core::model::{Timestamp, TopicName};
+use posthaste_ports::Clock;
+use posthaste_system::SystemClock;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::changes::Applied;
-use super::server::current;
-use crate::client::ClientError;
+use super::changes::{Applied, AppliedEntity};
+use super::server::Present;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Failure};
 
@@ -29,25 +31,43 @@ impl Failure for WouldRefuse {
     }
 }
 
-/// Adds what putting a topic at `now` would change.
+/// Adds what putting a topic now would change.
 pub(super) fn add(
     session: &Session,
+    present: &Present,
     name: &TopicName,
     written: &TopicSettings,
-    now: Timestamp,
     planned: &mut Applied,
 ) -> Result<(), CommandError> {
-    let view = current(session, name)?;
-    let unreadable = |source| ClientError::Answer {
-        url: session.client.base().clone(),
-        source,
-    };
-    let present = view
-        .map(|view| serde_json::from_value(view.topic))
-        .transpose()
-        .map_err(unreadable)?;
-    planned.add_preview(name, written, present.as_ref(), now)?;
+    let view = present.view(session, name)?;
+    let present = view.map(|view| view.settings(session)).transpose()?;
+    planned.add_preview(name, written, present.as_ref(), SystemClock.now())?;
     Ok(())
+}
+
+/// Whether a write of the topic at `now` would change nothing, not even when it was last used.
+pub(super) fn is_as_written(
+    name: &TopicName,
+    written: &TopicSettings,
+    present: &Value,
+    now: Timestamp,
+) -> bool {
+    let Ok(present) = TopicSettings::deserialize(present) else {
+        return false;
+    };
+    let of_subscriptions = written.subscriptions.values();
+    let mut idle_times = of_subscriptions
+        .map(|it| it.auto_delete_on_idle)
+        .chain([written.auto_delete_on_idle]);
+    // A write is a use.
+    if idle_times.any(|time| time.is_some()) {
+        return false;
+    }
+    let mut planned = Applied::default();
+    let is_accepted = planned
+        .add_preview(name, written, Some(&present), now)
+        .is_ok();
+    is_accepted && planned.entities.iter().all(AppliedEntity::is_settled)
 }
 
 impl Applied {

@@ -19,10 +19,7 @@ pub(super) fn done(applied: &Applied) -> Reply {
         word,
         "secret, so it was sent and not compared",
     );
-    let [created, changed, unchanged] = counts(applied);
-    let reply = reply.line(format!(
-        "\n{created} created, {changed} changed, {unchanged} unchanged"
-    ));
+    let reply = reply.line(format!("\n{}", counted(applied, DONE)));
     if applied.secrets.is_empty() {
         return reply;
     }
@@ -44,27 +41,40 @@ pub(super) fn planned(planned: &Applied) -> Reply {
         |change| intent(*change).to_owned(),
         "secret, so it cannot be compared",
     );
-    let [created, changed, unchanged] = counts(planned);
-    let counts = format!("{created} to create, {changed} to change, {unchanged} unchanged");
+    let counts = counted(planned, INTENDED);
     reply.line(format!("\n{counts}; nothing was sent"))
 }
 
+/// A word for each change.
+type Words = [(Change, &'static str); 4];
+
+const DONE: Words = [
+    (Change::Created, "created"),
+    (Change::Changed, "changed"),
+    (Change::Unchanged, "unchanged"),
+    (Change::Deleted, "deleted"),
+];
+
+const INTENDED: Words = [
+    (Change::Created, "to create"),
+    (Change::Changed, "to change"),
+    (Change::Unchanged, "unchanged"),
+    (Change::Deleted, "to delete"),
+];
+
 fn intent(change: Change) -> &'static str {
-    match change {
-        Change::Created => "to create",
-        Change::Changed => "to change",
-        Change::Unchanged => "unchanged",
-    }
+    let found = INTENDED.into_iter().find(|(it, _)| *it == change);
+    found.map_or("", |(_, word)| word)
 }
 
-fn counts(applied: &Applied) -> [usize; 3] {
-    [Change::Created, Change::Changed, Change::Unchanged].map(|change| {
-        applied
-            .entities
-            .iter()
-            .filter(|entity| entity.change == change)
-            .count()
-    })
+/// How many entities have each change. Nothing is said of deletions where there are none.
+fn counted(applied: &Applied, words: Words) -> String {
+    let counts = words.into_iter().filter_map(|(change, word)| {
+        let entities = applied.entities.iter();
+        let count = entities.filter(|entity| entity.change == change).count();
+        (count > 0 || change != Change::Deleted).then(|| format!("{count} {word}"))
+    });
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 fn details(

@@ -1,13 +1,17 @@
 //! Topics on the server: read with their version, and put in the place of that version.
 
-use posthaste_core::api::TopicSettings;
+use std::collections::BTreeMap;
+
+use posthaste_core::api::{TopicPage, TopicSettings, TopicSummary};
 use posthaste_core::model::TopicName;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use ureq::http::header::ETAG;
 use ureq::http::{HeaderMap, Method};
 
 use crate::client::{Call, ClientError};
 use crate::commands::session::Session;
+use crate::commands::topics::PAGE_TOPICS;
 
 /// A topic as the server shows it, with the version of that.
 pub(super) struct View {
@@ -17,9 +21,77 @@ pub(super) struct View {
 }
 
 impl View {
+    /// The topic's settings as they are shown.
+    pub(super) fn settings(&self, session: &Session) -> Result<TopicSettings, ClientError> {
+        TopicSettings::deserialize(&self.topic).map_err(|source| ClientError::Answer {
+            url: session.client.base().clone(),
+            source,
+        })
+    }
+
     /// Whether both are of one version, if that of both is known.
     pub(super) fn is_same_version(&self, other: &Self) -> Option<bool> {
         Some(self.version.as_ref()? == other.version.as_ref()?)
+    }
+}
+
+/// Topics of the files from which on all of the server's are read as a list, and not one by one.
+const LISTED_FROM: usize = 20;
+
+/// The topics on the server, as far as they were read before anything is done.
+pub(super) struct Present {
+    /// By their names in lower case. None where the files declare few.
+    listed: Option<BTreeMap<String, TopicSummary>>,
+}
+
+impl Present {
+    /// Reads all topics if so many are declared, or `all` are wanted.
+    pub(super) fn read(session: &Session, declared: usize, all: bool) -> Result<Self, ClientError> {
+        if declared < LISTED_FROM && !all {
+            return Ok(Self { listed: None });
+        }
+        let open = |page: TopicPage| (page.topics, page.cursor);
+        let whole = [("settings", "true"), ("limit", PAGE_TOPICS)];
+        let topics = match session.list_with(&["topics"], &whole, open) {
+            // A server of 0.1 lists names alone.
+            Err(ClientError::Refused(refusal)) if refusal.status == 400 => {
+                session.list(&["topics"], open)?
+            }
+            listed => listed?,
+        };
+        let by_name = topics.into_iter().map(|it| (it.name.folded(), it));
+        Ok(Self {
+            listed: Some(by_name.collect()),
+        })
+    }
+
+    /// The names of all topics, where they were wanted.
+    pub(super) fn names(&self) -> impl Iterator<Item = &TopicName> {
+        self.listed.iter().flatten().map(|(_, topic)| &topic.name)
+    }
+
+    /// A topic as it was when all were read, or is now if they were not. `None` if it does not
+    /// exist.
+    pub(super) fn view(
+        &self,
+        session: &Session,
+        name: &TopicName,
+    ) -> Result<Option<View>, ClientError> {
+        let Some(listed) = &self.listed else {
+            return current(session, name);
+        };
+        match listed.get(&name.folded()) {
+            None => Ok(None),
+            Some(TopicSummary {
+                settings: Some(settings),
+                etag: Some(etag),
+                ..
+            }) => Ok(Some(View {
+                topic: json!(settings),
+                version: Some(etag.clone()),
+            })),
+            Some(_) => current(session, name),
+        }
     }
 }
 

@@ -1,0 +1,83 @@
+//! Work on many things, several at once.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+/// Requests that are under way at once: fewer than the 10 invocations of `manage` that an operator
+/// is told to reserve on AWS.
+const AT_ONCE: usize = 8;
+
+/// What came of it.
+pub(super) struct Results<R, E> {
+    /// In the order of the items. `None` for one that failed or was not begun.
+    pub(super) done: Vec<Option<R>>,
+    /// The failure of the first item that failed.
+    pub(super) failure: Option<E>,
+}
+
+/// Does the work of each item. After a failure no other one begins; what is under way ends.
+pub(super) fn each<T: Sync, R: Send, E: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, E> + Sync,
+) -> Results<R, E> {
+    let (next, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let ends = Mutex::new(Vec::with_capacity(items.len()));
+    let take = || {
+        while !has_failed.load(Ordering::Relaxed) {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(place) else { return };
+            let end = work(item);
+            if end.is_err() {
+                has_failed.store(true, Ordering::Relaxed);
+            }
+            if let Ok(mut ends) = ends.lock() {
+                ends.push((place, end));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..AT_ONCE.min(items.len()) {
+            scope.spawn(take);
+        }
+        take();
+    });
+    let mut ends = ends.into_inner().unwrap_or_default();
+    ends.sort_by_key(|(place, _)| *place);
+    let mut results = Results {
+        done: items.iter().map(|_| None).collect(),
+        failure: None,
+    };
+    for (place, end) in ends {
+        match end {
+            Ok(done) => results.done[place] = Some(done),
+            Err(failure) => results.failure = results.failure.or(Some(failure)),
+        }
+    }
+    results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        let items: Vec<_> = (0..1000).collect();
+        let all = each(&items, |item| Ok::<_, ()>(item * 2));
+        let done: Vec<_> = all.done.into_iter().flatten().collect();
+        assert_eq!(done, (0..1000).map(|item| item * 2).collect::<Vec<_>>());
+        assert_eq!(all.failure, None);
+    }
+
+    #[test]
+    fn nothing_begins_after_a_failure() {
+        let items: Vec<_> = (0..1000).collect();
+        let all = each(&items, |item| if *item == 3 { Err(3) } else { Ok(*item) });
+        assert_eq!(all.failure, Some(3));
+        assert_eq!(all.done[3], None);
+        assert_eq!(all.done[0], Some(0));
+        let none = each(&[], |(): &()| Err::<(), _>(1));
+        assert_eq!((none.done.len(), none.failure), (0, None));
+    }
+}
