@@ -219,8 +219,8 @@ fn is_only_read(request: &Request<Body>) -> bool {
     request.method().is_safe() && !request.uri().path().starts_with(CONSENT_PATH)
 }
 
-/// Whether a request never takes the processor for long: publishing, health, the state of the process
-/// and metrics.
+/// Whether a request never takes the processor for long: publishing, health, the state of the
+/// process and metrics.
 fn is_quick(request: &Request<Body>) -> bool {
     let path = request.uri().path();
     let is_publish = request.method() == Method::POST && path.ends_with("/events");
