@@ -25,6 +25,7 @@ mod links;
 mod memory_pressure;
 mod monitor;
 mod pressure;
+mod probes;
 mod run;
 mod settings;
 mod upkeep;

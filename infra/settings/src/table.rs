@@ -199,6 +199,12 @@ table! {
              down or up again.")),
         Some(Variable::new("NOTICES_TOPIC", Form::Text("the name of a topic"), &[Wake, Monitor])
             .optional().parameter("NoticesTopic"));
+    SHUTDOWN_DELAY: Duration = |text| Ok(parse_duration(text)?),
+        Some(ServeOption::new("shutdown-delay", "POSTHASTE_SHUTDOWN_DELAY", "DURATION",
+            "How long the server goes on as before after SIGTERM, SIGINT or SIGHUP, while `/readyz` answers \
+             503, so that a load balancer stops sending requests to it. Then the orderly end begins.")
+            .default("PT0S")),
+        None;
     DRAIN_TIMEOUT: Duration = |text| Ok(parse_duration(text)?),
         Some(ServeOption::new("drain-timeout", "POSTHASTE_DRAIN_TIMEOUT", "DURATION",
             "How long an orderly end (SIGTERM, SIGINT or SIGHUP) waits for requests and deliveries that are \

@@ -82,7 +82,10 @@ impl App {
             let pages = Arc::clone(&kept_small);
             async move { pages.run_upkeep().await }
         };
-        let router = functions.router().merge(http::metrics_route(pages));
+        let router = functions
+            .router()
+            .merge(http::metrics_route(pages))
+            .merge(http::probe_routes());
         let console = functions.console_access();
         if let Some(console) = &console {
             console.read_session_key().await;
@@ -156,6 +159,7 @@ impl App {
     /// Fails if a part of the server panics meanwhile.
     pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
         let began = SystemClock.monotonic();
+        self.readiness.mark_ending();
         self.stop.cancel();
         let mut panics = Vec::new();
         let ended = async {

@@ -21,6 +21,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 use super::admin_key;
+use super::probes::READYZ;
 use super::schedule::every;
 
 /// Time between two looks, as between two looks at the disk's space.
@@ -209,7 +210,10 @@ impl Told {
 /// Whether the answer to a request promises that something is kept, or that the server works.
 pub(super) fn must_be_kept(method: &Method, path: &str) -> bool {
     let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
-    path == HEALTH || path.starts_with(CONSENT) || (!reads && !SIGN_IN_AND_OUT.contains(&path))
+    path == HEALTH
+        || path == READYZ
+        || path.starts_with(CONSENT)
+        || (!reads && !SIGN_IN_AND_OUT.contains(&path))
 }
 
 fn lost() -> Problem {
@@ -244,6 +248,8 @@ mod tests {
         check(Method::GET, "/topics/orders", false);
         check(Method::HEAD, "/topics", false);
         check(Method::GET, "/metrics", false);
+        check(Method::GET, "/readyz", true);
+        check(Method::GET, "/livez", false);
         check(Method::GET, "/console", false);
     }
 

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{HeaderMap, Method, Request, Response, header};
-use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use axum::{Json, Router};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -41,6 +41,7 @@ use self::places::{Place, Places};
 use self::stalling::Writing;
 use super::data_folder::{DataFolder, HEALTH, must_be_kept};
 use super::metrics::{Form, PageError, Pages};
+use super::probes::{LIVEZ, ProbeAnswer, READYZ, VERSION, VersionAnswer, is_probe};
 use super::readiness::Readiness;
 
 pub use operators::Operators;
@@ -87,6 +88,17 @@ where
         }
     };
     Router::new().route("/metrics", get(show).fallback(method_not_allowed))
+}
+
+/// The paths for supervisors and load balancers, to be merged with the functions' routes. Whether
+/// the server is ready is said before a request comes here.
+pub fn probe_routes() -> Router {
+    let ok = || async { Json(ProbeAnswer::OK) };
+    let version = || async { Json(VersionAnswer::THIS) };
+    Router::new()
+        .route(LIVEZ, get(ok).fallback(method_not_allowed))
+        .route(READYZ, get(ok).fallback(method_not_allowed))
+        .route(VERSION, get(version).fallback(method_not_allowed))
 }
 
 fn metrics_crowded() -> Problem {
@@ -169,6 +181,11 @@ impl Front {
         {
             return answered(problem);
         }
+        if head.uri.path() == READYZ
+            && let Some(problem) = self.readiness.problem_for_load_balancers()
+        {
+            return answered(problem);
+        }
         let must_be_kept = must_be_kept(&head.method, head.uri.path());
         if let Some(problem) = self.data_folder.refuse_if(must_be_kept) {
             return answered(problem);
@@ -202,11 +219,12 @@ fn is_only_read(request: &Request<Body>) -> bool {
     request.method().is_safe() && !request.uri().path().starts_with(CONSENT_PATH)
 }
 
-/// Whether a request never takes the processor for long: publishing, health and metrics.
+/// Whether a request never takes the processor for long: publishing, health, the state of the
+/// process and metrics.
 fn is_quick(request: &Request<Body>) -> bool {
     let path = request.uri().path();
     let is_publish = request.method() == Method::POST && path.ends_with("/events");
-    is_publish || [HEALTH, "/metrics"].contains(&path)
+    is_publish || is_probe(path) || [HEALTH, "/metrics"].contains(&path)
 }
 
 /// Accepts connections until `stop` is cancelled, then ends each after its current request.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::model::Secret;
+use posthaste_local::Local;
 use posthaste_ports::Clock;
 use posthaste_services::timeout;
 use posthaste_settings::{Values, table};
@@ -63,26 +64,47 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
         "listening on {url}"
     );
     let readiness = Arc::clone(app.readiness());
-    let outcome = tokio::select! {
-        failed = configure(&url, app.admin_key().clone(), files, readiness) => Err(failed),
+    let configured = configure(&url, app.admin_key().clone(), files, Arc::clone(&readiness));
+    let mut configured = std::pin::pin!(configured);
+    let mut outcome = tokio::select! {
+        failed = configured.as_mut() => Err(failed),
         failed = app.failed() => Err(failed),
         _ = signals.next() => Ok(()),
     };
-    let timeout_s = settings.drain_timeout.as_secs_f64();
-    tracing::info!(timeout_s, "draining; a second signal ends at once");
-    let (local, began) = (app.store(), SystemClock.monotonic());
-    tokio::select! {
-        drained = app.drain(settings.drain_timeout) => outcome.and(drained),
-        code = signals.next() => {
-            tracing::warn!(exit_code = code, "ended at once");
-            let left = timeout(&SystemClock, COUNT_AT_END_MAX, Left::count(&local)).await;
-            if let Some(left) = left {
-                left.report(SystemClock.monotonic().saturating_sub(began));
-            }
-            log::flush();
-            std::process::exit(code)
+    readiness.mark_ending();
+    let local = app.store();
+    let delay = settings.shutdown_delay;
+    if outcome.is_ok() && !delay.is_zero() {
+        tracing::info!(
+            delay_s = delay.as_secs_f64(),
+            "not ready any more, and answering until the drain; a second signal ends at once"
+        );
+        let began = SystemClock.monotonic();
+        tokio::select! {
+            () = SystemClock.sleep(delay) => {}
+            failed = configured => outcome = Err(failed),
+            failed = app.failed() => outcome = Err(failed),
+            code = signals.next() => end_at_once(&local, began, code).await,
         }
     }
+    let timeout_s = settings.drain_timeout.as_secs_f64();
+    tracing::info!(timeout_s, "draining; a second signal ends at once");
+    let began = SystemClock.monotonic();
+    tokio::select! {
+        drained = app.drain(settings.drain_timeout) => outcome.and(drained),
+        code = signals.next() => end_at_once(&local, began, code).await,
+    }
+}
+
+/// Ends the process at the second signal. The log says what is left.
+async fn end_at_once(local: &Local<SystemClock>, began: Duration, exit_code: i32) -> ! {
+    tracing::warn!(exit_code, "ended at once");
+    let left = timeout(&SystemClock, COUNT_AT_END_MAX, Left::count(local)).await;
+    if let Some(left) = left {
+        left.report(SystemClock.monotonic().saturating_sub(began));
+    }
+    log::flush();
+    std::process::exit(exit_code)
 }
 
 /// The place of the admin key: its file, or the command line.

@@ -57,6 +57,8 @@ pub struct ServeSettings {
     pub connections: ConnectionLimits,
     /// Most that dead letters take of what disabled subscriptions miss.
     pub missed_max: DiskShare,
+    /// How long the server goes on as before after the signal to end.
+    pub shutdown_delay: Duration,
     /// Longest time that a drain waits for work in progress.
     pub drain_timeout: Duration,
 }
@@ -95,6 +97,7 @@ impl Default for ServeSettings {
             metrics_by: SeriesBy::default(),
             connections: ConnectionLimits::default(),
             missed_max: DiskShare::Percent(MISSED_DISK_PERCENT_DEFAULT),
+            shutdown_delay: Duration::ZERO,
             drain_timeout: Duration::from_mins(1),
         }
     }
@@ -153,6 +156,9 @@ impl ServeSettings {
             missed_max: values
                 .get(&table::DISABLED_KEPT_MAX)
                 .unwrap_or(default.missed_max),
+            shutdown_delay: values
+                .get(&table::SHUTDOWN_DELAY)
+                .unwrap_or(default.shutdown_delay),
             drain_timeout: values
                 .get(&table::DRAIN_TIMEOUT)
                 .unwrap_or(default.drain_timeout),
@@ -206,6 +212,7 @@ mod tests {
             "--public-url=https://hooks.example.com",
             "--connections-max=70000",
             "--metrics-by=subscription",
+            "--shutdown-delay=PT15S",
             "--drain-timeout=PT5S",
         ];
         let settings = settings(&options).unwrap();
@@ -235,6 +242,7 @@ mod tests {
         );
         assert_eq!(settings.connections.requests_max, 70_000);
         assert_eq!(settings.metrics_by, SeriesBy::Subscription);
+        assert_eq!(settings.shutdown_delay, Duration::from_secs(15));
         assert_eq!(settings.drain_timeout, Duration::from_secs(5));
     }
 

@@ -456,6 +456,42 @@ fn sigterm_drains_and_a_second_one_ends_at_once() {
     assert_eq!(server.end(), Some(143));
 }
 
+/// A load balancer sees 503 while everything is still answered.
+#[test]
+fn server_answers_while_its_shutdown_is_delayed() {
+    let folder = folder();
+    let mut server = Server::start(folder.path(), &["--shutdown-delay", "PT1H"]);
+    for path in ["/livez", "/readyz", "/version"] {
+        let answer = get(&server, path);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
+    server.signal("TERM");
+    server.wait_for_log("delay_s");
+    let answer = get(&server, "/readyz");
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("the server is ending"), "{answer}");
+    for path in ["/livez", "/health", "/metrics"] {
+        let answer = get(&server, path);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
+    server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
+    server.json(&["publish", "orders", "--file", "-"], EVENT);
+    server.signal("TERM");
+    assert_eq!(server.end(), Some(143));
+}
+
+/// The drain follows once the delay is over.
+#[test]
+fn delayed_shutdown_ends_in_order() {
+    let folder = folder();
+    let mut server = Server::start(folder.path(), &["--shutdown-delay", "PT0.1S"]);
+    server.signal("TERM");
+    server.wait_for_log("delay_s");
+    server.wait_for_log("timeout_s");
+    server.wait_for_log("took_s");
+    assert_eq!(server.end(), Some(0));
+}
+
 /// Takes the next request to an endpoint, and returns its body and the connection.
 fn request(endpoint: &TcpListener) -> (String, TcpStream) {
     let (stream, _) = endpoint.accept().unwrap();

@@ -9,6 +9,7 @@ use posthaste_core::model::Secret;
 
 use super::super::console::ConsoleAccess;
 use super::super::data_folder::HEALTH;
+use super::super::probes::is_probe;
 
 /// How requests of operators are known.
 #[derive(Debug)]
@@ -23,11 +24,12 @@ impl Operators {
         Self { admin_key, console }
     }
 
-    /// True for a request for health, and for one with the admin key or of a visitor who
+    /// True for a request for health or the state of the process, and for one with the admin key or of a visitor who
     /// is signed in to the console. Not for metrics: whoever scrapes a crowded server shows the
     /// admin key.
     pub(super) fn sent(&self, head: &Parts) -> bool {
         head.uri.path() == HEALTH
+            || is_probe(head.uri.path())
             || bearer(&head.headers).is_some_and(|offered| self.admin_key.matches(offered))
             || self.console.as_ref().is_some_and(|console| {
                 is_of_console(head.uri.path()) && console.is_signed_in(&head.headers)
@@ -87,7 +89,11 @@ mod tests {
         check("/topics", &format!("bearer  {KEY}"), true);
         check("/topics", "Bearer another", false);
         check("/topics", &format!("Basic {KEY}"), false);
+        for probe in ["/livez", "/readyz?x", "/version"] {
+            check(probe, "", true);
+        }
         check("/healthy", "", false);
+        check("/readyz/x", "", false);
         check("/console", "", false);
     }
 

@@ -394,7 +394,8 @@ async fn health_is_refused_until_the_server_is_ready() {
     let front = Front {
         router: Router::new()
             .route("/health", get(ok))
-            .route("/topics", get(ok)),
+            .route("/topics", get(ok))
+            .merge(probe_routes()),
         operators: operators(),
         data_folder: Arc::default(),
         readiness: Arc::clone(&readiness),
@@ -418,13 +419,34 @@ async fn health_is_refused_until_the_server_is_ready() {
     let detail = "waiting until --config is applied: topics.yaml";
     assert!(waiting.contains(detail), "{waiting}");
     assert!(waiting.contains("retry-after: 1"), "{waiting}");
-    for unready in ["HEAD /health", "GET /health?x=1"] {
+    for unready in [
+        "HEAD /health",
+        "GET /health?x=1",
+        "GET /readyz",
+        "HEAD /readyz",
+    ] {
         let answer = ask(unready).await;
         assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     }
     assert!(ask("GET /topics").await.starts_with("HTTP/1.1 200"));
+    assert!(ask("GET /livez").await.starts_with("HTTP/1.1 200"));
     readiness.mark_ready();
-    assert!(ask("GET /health").await.starts_with("HTTP/1.1 200"));
+    for ready in ["GET /health", "GET /readyz", "HEAD /readyz", "GET /livez"] {
+        let answer = ask(ready).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let version = ask("GET /version").await;
+    let expected = concat!("\"version\":\"", env!("CARGO_PKG_VERSION"), "\"");
+    assert!(version.contains(expected), "{version}");
+    assert!(ask("POST /version").await.starts_with("HTTP/1.1 405"));
+    readiness.mark_ending();
+    let ending = ask("GET /readyz").await;
+    assert!(ending.starts_with("HTTP/1.1 503"), "{ending}");
+    assert!(ending.contains("the server is ending"), "{ending}");
+    for unchanged in ["GET /health", "GET /livez", "GET /topics"] {
+        let answer = ask(unchanged).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
 }
 
 /// An answer that waits, and says what became of it.
