@@ -3,14 +3,14 @@
 mod events;
 mod problems;
 
-use posthaste_core::api::PublishAnswer;
 use posthaste_core::api::problem::{ProblemBody, ProblemError};
+use posthaste_core::api::{HealthView, PublishAnswer};
 use utoipa::openapi::schema::AnyOf;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
 };
 use utoipa::openapi::{OpenApi as Document, RefOr, Schema};
-use utoipa::{OpenApi, PartialSchema as _};
+use utoipa::{OpenApi, PartialSchema as _, ToSchema};
 
 use self::events::PublishBody;
 use self::problems::Publish;
@@ -35,7 +35,7 @@ const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"]
         description = "Webhook delivery: topics take events from producers, subscriptions bring them to \
             endpoints. Errors are problem details (RFC 9457)."
     ),
-    paths(publish_events, metrics),
+    paths(publish_events, metrics, livez, readyz, version),
     components(schemas(PublishAnswer))
 )]
 struct Around;
@@ -85,6 +85,48 @@ fn publish_events() {}
     responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]
 #[expect(dead_code, reason = "described here, served by the process")]
 fn metrics() {}
+
+/// Ask whether the process lives
+///
+/// Answered by `posthaste serve` while it can answer at all. Needs no key.
+#[utoipa::path(get, path = "/livez", tag = "status", security(()),
+    responses((status = 200, description = "The process lives", body = HealthView)))]
+#[expect(dead_code, reason = "described here, served by the process")]
+fn livez() {}
+
+/// Ask whether requests should be sent here
+///
+/// Answered by `posthaste serve`: 503 until its files are applied, and from the signal to end on.
+/// Needs no key.
+#[utoipa::path(get, path = "/readyz", tag = "status", security(()),
+    responses((status = 200, description = "It takes requests", body = HealthView), StoreDown))]
+#[expect(dead_code, reason = "described here, served by the process")]
+fn readyz() {}
+
+/// Show the version
+///
+/// Of the `posthaste serve` that answers. Needs no key.
+#[utoipa::path(get, path = "/version", tag = "status", security(()),
+    responses((status = 200, description = "The program", body = VersionView)))]
+#[expect(dead_code, reason = "described here, served by the process")]
+fn version() {}
+
+/// The program that answers.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described here, served by the process")]
+struct VersionView {
+    /// The version of the release.
+    #[schema(example = "0.2.0")]
+    version: String,
+    /// The commit of the source, where the build knew it.
+    commit: Option<String>,
+    /// The operating system that it was built for.
+    #[schema(example = "linux")]
+    os: String,
+    /// The processor that it was built for.
+    #[schema(example = "x86_64")]
+    architecture: String,
+}
 
 /// The document of the whole HTTP API; `routes` are those of this function.
 pub(crate) fn describe(routes: [Document; 2]) -> Document {

@@ -201,6 +201,9 @@ pub enum Command {
     },
     /// Show the links and subscriptions that fail, and those whose events are held.
     Links(AdminKey),
+    /// Ask whether the server takes requests. Needs no key. The exit code is 0 if it does, and 7 if
+    /// it does not yet, or not any more.
+    Health,
     /// Show how busy the server is, and whether producers have to wait or are refused.
     Pressure(AdminKey),
     /// Print the script by which a shell completes commands and options.

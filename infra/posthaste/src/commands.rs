@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod dead_letters;
 pub(crate) mod events;
 mod giving_up;
+pub(crate) mod health;
 pub(crate) mod links;
 pub(crate) mod man;
 mod period;

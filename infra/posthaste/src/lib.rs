@@ -20,8 +20,8 @@ use std::process::ExitCode;
 
 use crate::cli::{AdminKey, Cli, Command, WRONG_LINE, WrongLine, asks_for_json};
 use crate::commands::{
-    Session, apply, attempts, audit, check, completions, data_dir, dead_letters, events, links,
-    man, pressure, publish, replays, subscriptions, topics,
+    Session, apply, attempts, audit, check, completions, data_dir, dead_letters, events, health,
+    links, man, pressure, publish, replays, subscriptions, topics,
 };
 use crate::error::CommandError;
 use crate::output::{Reply, Style};
@@ -84,6 +84,7 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
         Command::Replays { command, admin } => replays::run(&open(admin)?, command),
         Command::Audit { which, admin } => audit::run(&open(admin)?, &which),
         Command::Links(admin) => links::run(&open(admin)?),
+        Command::Health => health::run(&global),
         Command::Pressure(admin) => pressure::run(&open(admin)?),
         Command::Completions { shell } => Ok(completions::run(shell)),
         Command::Man { folder } => man::run(&folder),

@@ -149,7 +149,7 @@ const INSTEAD: &[(&str, &[&str], &str)] = &[
     ),
     (
         "posthaste",
-        &["status", "stats", "health"],
+        &["status", "stats"],
         "`posthaste pressure` and `posthaste links`",
     ),
     (

@@ -31,6 +31,7 @@ use crate::yaml::Mistakes;
 pub use changes::Applied;
 pub use file::Checked;
 pub(crate) use file::check;
+use file::topics;
 use prune::Surplus;
 use server::{Present, View, current, replace};
 
@@ -139,10 +140,6 @@ fn plan(
     }
     surplus.add_to(&mut planned);
     Ok(report::planned(&planned))
-}
-
-fn topics(files: &[Checked]) -> impl Iterator<Item = (&TopicName, &TopicSettings)> {
-    files.iter().flat_map(|file| &file.contents.topics)
 }
 
 /// A topic that was put, or is as it is wanted.

@@ -465,8 +465,11 @@ fn server_answers_while_its_shutdown_is_delayed() {
         let answer = get(&server, path);
         assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
     }
+    assert_eq!(server.json(&["health"], ""), json!({ "status": "ok" }));
     server.signal("TERM");
     server.wait_for_log("delay_s");
+    let (code, said) = failure(&server.run(&["health"]));
+    assert_eq!(code, 7, "{said}");
     let answer = get(&server, "/readyz");
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("the server is ending"), "{answer}");

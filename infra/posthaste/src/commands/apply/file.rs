@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use posthaste_core::api::edit::check_topic;
-use posthaste_core::api::{ApplyFile, Problem, SettingsError};
+use posthaste_core::api::{ApplyFile, Problem, SettingsError, TopicSettings};
 use posthaste_core::model::TopicName;
 
 use crate::yaml::{FileMistake, Mistakes, read};
@@ -24,6 +24,11 @@ pub(crate) fn check(path: &Path, text: &[u8]) -> Result<Checked, Mistakes> {
         path: path.to_owned(),
         contents,
     })
+}
+
+/// The topics that files declare, in their order.
+pub(super) fn topics(files: &[Checked]) -> impl Iterator<Item = (&TopicName, &TopicSettings)> {
+    files.iter().flat_map(|file| &file.contents.topics)
 }
 
 /// The rules that hold without the server.

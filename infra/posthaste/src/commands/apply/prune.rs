@@ -6,9 +6,8 @@ use posthaste_core::model::{SubscriptionName, TopicName};
 use ureq::http::Method;
 
 use super::changes::{Applied, AppliedEntity};
-use super::file::Checked;
+use super::file::{Checked, topics};
 use super::server::Present;
-use super::topics;
 use crate::cli::{ConfirmedArg, SubscriptionArgs};
 use crate::client::ClientError;
 use crate::commands::giving_up::{Loss, Waiting};
