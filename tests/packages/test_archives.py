@@ -17,7 +17,34 @@ import release
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+PAGE = ROOT / "docs/src/operating" / "installing.md"
+
+
+def blocks():
+    """The commands of the page that this file runs, with the version and the machine in their places."""
+    said = pathlib.Path(__file__).relative_to(ROOT)
+    text = re.findall(rf"<!-- run by: {said} -->\n```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    machine = release.file("-linux.tar.gz").name.split("-")[2]
+    return [block.replace("-X-", f"-{version()}-").replace("x86_64", machine) for block in text]
+
+
+def version():
+    return re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
+
+
 class Archives(unittest.TestCase):
+    def test_commands_of_the_page_run(self):
+        checked, unpacked = blocks()
+        subprocess.run(checked, shell=True, cwd=release.FOLDER, check=True)
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        archive = release.file("-linux.tar.gz")
+        (folder / archive.name).symlink_to(archive)
+        said = subprocess.run(
+            unpacked, shell=True, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        self.assertEqual(said.returncode, 0, said.stdout)
+        self.assertIn("Everything ended as it should", said.stdout)
+
     def test_every_file_has_a_checksum(self):
         lines = (release.FOLDER / "SHA256SUMS").read_text().splitlines()
         named = sorted(line.split("  ")[1] for line in lines)
@@ -31,8 +58,7 @@ class Archives(unittest.TestCase):
             archive.extractall(folder, filter="data")
         [top] = folder.iterdir()
         said = subprocess.run([top / "posthaste", "--version"], stdout=subprocess.PIPE, text=True, check=True)
-        version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
-        self.assertEqual(said.stdout, f"posthaste {version}\n")
+        self.assertEqual(said.stdout, f"posthaste {version()}\n")
         self.assertTrue({"README.md", "LICENSE", "CHANGELOG.md", "man", "posthaste.bash"} <= {
             path.name for path in top.iterdir()
         })
@@ -65,9 +91,8 @@ class Archives(unittest.TestCase):
         program = pathlib.Path(sys.executable).parent / "kubernetes-validate"
         manifest = release.file("kubernetes.yaml")
         subprocess.run([program, "--strict", "--quiet", manifest], check=True)
-        version = json.loads(release.file(".cdx.json").read_text())["metadata"]["component"]["version"]
-        self.assertIn(f"image: posthaste:{version}\n", manifest.read_text())
-        self.assertIn(f"posthaste:${{POSTHASTE_VERSION:-{version}}}", (release.FOLDER / "compose.yaml").read_text())
+        self.assertIn(f"image: posthaste:{version()}\n", manifest.read_text())
+        self.assertIn(f"posthaste:${{POSTHASTE_VERSION:-{version()}}}", (release.FOLDER / "compose.yaml").read_text())
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ programs of the tests."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
 import emulated
+import page
 from checkout import ROOT
 
 sys.path.append(str(ROOT / "packaging"))
@@ -35,13 +37,23 @@ class Release(unittest.TestCase):
     def setUp(self):
         self.environment = self.enterContext(emulated.environment())
 
-    def sam(self, folder, *words):
-        """Deploys with `sam`, and with nothing else that is not of every machine."""
-        path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        (path / "sam").symlink_to(pathlib.Path(os.environ["POSTHASTE_TOOLS"], "sam/bin/sam"))
-        variables = {"PATH": str(path), "HOME": str(self.folder), "SAM_CLI_TELEMETRY": "0", **self.environment}
+    def run_block(self, block, folder):
+        """Runs the commands of the page, with the version, the machine and the bucket in their places, and no
+        compiler on the way to them."""
+        tools = pathlib.Path(os.environ["POSTHASTE_TOOLS"])
+        programs = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (programs / "sam").symlink_to(tools / "sam/bin/sam")
+        (programs / "aws").symlink_to(tools / "cli/bin/aws")
+        path = f"{programs}:/usr/bin:/bin"
+        self.assertIsNone(shutil.which("cargo", path=path))
+        variables = {
+            "PATH": path, "HOME": str(self.folder), "SAM_CLI_TELEMETRY": "0", "DIGEST": "0" * 64, **self.environment,
+        }
+        for placeholder, value in (("-X-", f"-{VERSION}-"), ("/X/", f"/{VERSION}/"), ("=X", f"={VERSION}"),
+                                   ("BUCKET", "releases"), ("arm64", "x86_64")):
+            block = block.replace(placeholder, value)
         done = subprocess.run(
-            [path / "sam", "deploy", *words], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
+            ["bash", "-euo", "pipefail", "-c", block], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         self.assertEqual(done.returncode, 0, done.stdout)
@@ -67,21 +79,15 @@ class Release(unittest.TestCase):
         self.assertEqual(json.load(answer["Payload"])["statusCode"], 401)
 
     def test_folder_is_deployed_as_it_is(self):
-        subprocess.run(["tar", "-xzf", *self.out.glob("*.tar.gz")], cwd=self.folder, check=True)
-        [unpacked] = [path for path in self.folder.glob("posthaste-*-lambda-*") if path.is_dir()]
-        self.sam(unpacked, "--parameter-overrides", f"AdminKeySha256={'0' * 64}")
+        [folder, _] = page.blocks("aws.md", __file__)
+        self.run_block(folder, self.out)
         self.check()
 
     def test_bucket_of_releases_is_deployed_from(self):
-        s3 = emulated.client("s3", self.environment)
-        s3.create_bucket(Bucket="releases")
-        for path in self.out.glob("*.zip"):
-            s3.upload_file(str(path), "releases", f"{VERSION}/{path.name}")
-        self.sam(
-            self.out, "--template-file", "template.yaml", "--stack-name", STACK, "--capabilities", "CAPABILITY_IAM",
-            "--resolve-s3", "--parameter-overrides", f"AdminKeySha256={'0' * 64}", "ReleaseBucket=releases",
-            f"ReleaseVersion={VERSION}", "Architecture=x86_64",
-        )
+        emulated.client("s3", self.environment).create_bucket(Bucket="releases")
+        [_, bucket] = page.blocks("aws.md", __file__)
+        # The emulator runs programs of this machine, and the template's default is another one.
+        self.run_block(bucket.rstrip() + " Architecture=x86_64\n", self.out)
         self.check()
 
 
