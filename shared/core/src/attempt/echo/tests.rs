@@ -228,6 +228,23 @@ fn overlapping_secrets_are_one_place() {
     assert_eq!(masked("aaaaaa", &["aaaa"], Extent::Whole, MASK), MASK);
 }
 
+#[test]
+fn secrets_side_by_side_are_one_place() {
+    let found = masked("1abcddefg2", &["abcd", "defg"], Extent::Whole, MASK);
+    assert_eq!(found, "1(masked)2");
+}
+
+#[test]
+fn secret_with_control_characters_is_found_in_json() {
+    let found = masked(
+        r"a\b\f\n\r\tz",
+        &["a\u{8}\u{c}\n\r\tz"],
+        Extent::Whole,
+        MASK,
+    );
+    assert_eq!(found, MASK);
+}
+
 proptest! {
     #[test]
     fn no_secret_is_left_by_any_escapers(

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::events::converted;
-use crate::model::SourceField;
+use crate::model::{CUSTOM_ENVELOPES_BYTES_MAX, Mapped, SourceField};
 
 const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 
@@ -288,4 +288,44 @@ fn custom_events_are_objects_and_not_too_many() {
             &format!("content-type {content_type}: expected application/json in UTF-8"),
         );
     }
+}
+
+#[test]
+fn envelopes_of_a_request_have_room_for_so_many_bytes() {
+    let mapping = InputMapping {
+        topic: SourceField::parse("shop").ok(),
+        subject: Mapped {
+            source: None,
+            default: Some("s".repeat(1000).into()),
+        },
+        ..InputMapping::default()
+    };
+    let (headers, topic) = (HeaderMap::new(), TopicName::parse("orders").unwrap());
+    let parsed = |shops: &[usize]| {
+        let event = |length: &usize| format!(r#"{{"shop":"{}"}}"#, "s".repeat(*length));
+        let events: Vec<_> = shops.iter().map(event).collect();
+        let made = Made {
+            at: Timestamp::EPOCH,
+            seed: [7; 16],
+        };
+        let input = Input::Custom {
+            mapping: &mapping,
+            made,
+        };
+        parse_request(&PublishRequest {
+            topic: &topic,
+            input,
+            headers: &headers,
+            body: &Bytes::from(format!("[{}]", events.join(","))),
+        })
+    };
+    let least = parsed(&[1]).unwrap()[0].envelope().unwrap().bytes();
+    let mut shops = vec![1; CUSTOM_ENVELOPES_BYTES_MAX / least];
+    let room = CUSTOM_ENVELOPES_BYTES_MAX % least;
+    shops[0] += room / 2;
+    shops[1] += room - room / 2;
+    assert_eq!(parsed(&shops).unwrap().len(), shops.len());
+    shops[2] += 1;
+    let refused = parsed(&shops).unwrap_err();
+    assert!(matches!(refused, PublishInputError::EnvelopesTooLarge));
 }
