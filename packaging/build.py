@@ -40,12 +40,17 @@ def version():
     raise Trouble("Cargo.toml names no version")
 
 
+def commit():
+    """The commit of the source, which `/version` says."""
+    return run("git", "rev-parse", "HEAD", cwd=ROOT, stdout=subprocess.PIPE).stdout.strip()
+
+
 def build(package, programs, machine, profile):
     """Builds the programs of a package for a machine, and answers where each lies."""
     rust, _ = MACHINES[machine]
     target = f"{rust}-unknown-linux-musl"
     tools = TOOLS / "cross/bin"
-    environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}")
+    environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", POSTHASTE_COMMIT=commit())
     run(ROOT / "tests/install", "cross")
     run("rustup", "target", "add", target)
     run("cargo", "zigbuild", "--locked", "--profile", profile, "--package", package, "--bins",

@@ -21,7 +21,7 @@ POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}'
 def put(root, program):
     """Puts together the image's root folder."""
     root = pathlib.Path(root)
-    for folder in ("usr/bin", "etc/ssl/certs", "data", "tmp"):
+    for folder in ("usr/bin", "etc/ssl/certs", "tmp"):
         (root / folder).mkdir(parents=True)
     stripped(program, root / "usr/bin/posthaste")
     if not AUTHORITIES.is_file():
@@ -54,8 +54,7 @@ def make(program, machine, version, folder, out):
     # Nothing of the machine is used but files: no daemon, no storage of root's, no namespaces.
     buildah = ["buildah", "--storage-driver", "vfs", "--root", context / "storage", "--runroot", context / "run"]
     name = f"posthaste:{version}"
-    (context / "root/data").chmod(0o700)
-    run("chown", f"{USER}:{USER}", context / "root/data")
+    (context / "data").mkdir(mode=0o700)
     run(*buildah, "build", "--quiet", "--signature-policy", policy, "--isolation", "chroot", "--format", "docker",
         "--arch", machine, "--timestamp", "0", "--label", f"org.opencontainers.image.version={version}",
         "--tag", name, "--file", ROOT / "packaging/Containerfile", context)

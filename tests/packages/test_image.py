@@ -11,11 +11,11 @@ import unittest
 
 import release
 
-# What a runtime of containers does: the root is read-only, and the volume is for the image's user.
+# What a runtime of containers does: the root is read-only, and the volume has the owner of the image's folder.
 CONTAINER = """
 mount --bind {root} {root}
 mount -o remount,bind,ro {root}
-mount -t tmpfs -o uid={user},gid={user},mode=700 tmpfs {root}{volume}
+mount --bind {data} {root}{volume}
 mount -t proc proc {root}/proc
 mount --bind /dev {root}/dev
 exec unshare --root={root} --wd={place} --setgid={user} --setuid={user} {command}
@@ -52,10 +52,17 @@ class Image(unittest.TestCase):
         [volume] = self.config["Volumes"]
         variables = ["env", "--ignore-environment", *self.config["Env"]]
         script = CONTAINER.format(
-            root=self.root, user=user, volume=volume, place=self.config["WorkingDir"],
+            root=self.root, user=user, volume=volume, data=self.new_volume(volume), place=self.config["WorkingDir"],
             command=shlex.join([*self.config["Entrypoint"], *words]),
         )
         return [*variables, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "unshare", "--mount", "sh", "-ec", script]
+
+    def new_volume(self, volume):
+        """A folder with the owner and the mode that the image's has, as a runtime makes a new volume."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        subprocess.run(["cp", "--archive", f"{self.root}{volume}", folder / "volume"], check=True)
+        folder.chmod(0o755)
+        return folder / "volume"
 
     def test_demo_runs_as_nobody_on_a_root_that_cannot_be_written(self):
         done = subprocess.run(

@@ -16,14 +16,16 @@ import release
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "packaging"))
 
 import system_packages  # noqa: E402
+from build import version  # noqa: E402
 
 UNIT = "/usr/lib/systemd/system/posthaste.service"
 DATA = "/var/lib/posthaste"
 
 EVENT = '{"specversion":"1.0","id":"E-1","source":"/shop","type":"order.paid","data":{}}'
 
-# The later version that the package is upgraded to.
-LATER = "0.1.1"
+# The version of the package, and the later one that it is upgraded to.
+VERSION = version()
+LATER = "{}.{}.{}".format(*VERSION.split(".")[:2], int(VERSION.split(".")[2]) + 1)
 
 
 class Endpoint:
@@ -132,6 +134,8 @@ class Installed:
         endpoint.is_well = True
         with Service(machine):
             self.assertTrue(endpoint.taken.wait(release.PATIENCE_SECS))
+        machine.run(self.back.format(machine.take(release.file(f".{self.kind}"))))
+        self.assertIn(VERSION, machine.run(self.version))
         machine.run(self.remove)
         self.assertEqual(machine.run("command -v posthaste || echo gone"), "gone\n")
         self.assertIn("admin.key", machine.run(f"ls {DATA}"))
@@ -158,6 +162,7 @@ class Installed:
 class Debian(Installed, unittest.TestCase):
     kind = "deb"
     install = "dpkg --install {} 2>&1"
+    back = install
     version = "dpkg-query --show posthaste"
     remove = "dpkg --remove posthaste; dpkg --purge posthaste"
 
@@ -166,6 +171,7 @@ class Rpm(Installed, unittest.TestCase):
     kind = "rpm"
     # Debian's machine has no list of what is installed by RPM, so nothing that is needed would be found.
     install = "rpm --upgrade --nodeps {}"
+    back = "rpm --upgrade --nodeps --oldpackage {}"
     version = "rpm --query posthaste"
     remove = "rpm --erase posthaste"
 

@@ -27,9 +27,9 @@ use crate::paging::{Page, after_in, cursor, folded_prefix};
 /// Topics of a list that are read side by side.
 const TOPICS_AT_ONCE: usize = 16;
 
-/// Bytes of settings at which a page ends: Lambda answers with 6 MB at most, and one topic more may
-/// have 1 MB.
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Most bytes of settings on a page: Lambda answers with 6 MB at most, in which quotes take two. A
+/// topic that is larger by itself is listed without them.
+const PAGE_BYTES: usize = 3 * 1024 * 1024;
 
 /// The query of topics.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -72,20 +72,25 @@ pub(crate) async fn list_topics<P: Ports>(
     };
     let mut reads = pin!(stream::iter(&keys).map(read).buffered(TOPICS_AT_ONCE));
     let (mut topics, mut unreadable) = (Vec::with_capacity(keys.len()), Vec::new());
-    let (mut bytes, mut next_after) = (0, page.next_after);
+    let (mut bytes, mut next_after, mut before) = (0, page.next_after, None);
     while let Some((read, key)) = reads.next().await {
         match read? {
-            Ok(Some(summary)) => {
-                bytes += summary.settings.as_ref().map_or(0, length);
+            Ok(Some(mut summary)) => {
+                let length = summary.settings.as_ref().map_or(0, length);
+                if length > PAGE_BYTES {
+                    summary.settings = None;
+                } else if bytes + length > PAGE_BYTES {
+                    next_after = before;
+                    break;
+                } else {
+                    bytes += length;
+                }
                 topics.push(summary);
             }
             Ok(None) => {}
             Err(topic) => unreadable.push(topic),
         }
-        if bytes >= PAGE_BYTES && keys.last() != Some(&key) {
-            next_after = Some(key);
-            break;
-        }
+        before = Some(key);
     }
     let cursor = next_after.as_deref().map(cursor);
     Ok(JsonResponse::new(TopicPage {

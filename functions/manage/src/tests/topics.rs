@@ -149,6 +149,16 @@ async fn page_of_large_topics_is_shorter_than_asked_for() {
     let all: Vec<_> = (0..TOPICS).map(|n| format!("t{n:02}")).collect();
     assert_eq!(names, all);
     assert!(pages > 1, "{pages}");
+    // One that no page has room for is there without its settings.
+    for part in 0..5 {
+        let named = |n| (format!("s{part}-{n}"), large.clone());
+        let subscriptions: serde_json::Map<_, _> = (0..20).map(named).collect();
+        let put = api.put("/topics/t05", json!({ "subscriptions": subscriptions }));
+        assert_eq!(put.await.status, 200);
+    }
+    let page = api.get("/topics?settings=true&prefix=t05").await.json();
+    assert_eq!(page["topics"][0].get("settings"), None);
+    assert_eq!(page["topics"][0]["subscriptionCount"], 120);
 }
 
 #[tokio::test]

@@ -147,8 +147,9 @@ struct Put {
     before: Option<View>,
     /// `None` where nothing was to be written.
     after: Option<View>,
-    /// Of a topic that is new.
-    keys: Option<TopicKeysView>,
+    /// Of a topic that is new. The secrets that its creation made are shown also where these cannot
+    /// be read.
+    keys: Option<Result<TopicKeysView, ClientError>>,
 }
 
 /// Puts a checked file's topics, as `apply` of the file does, and adds the results to `applied`, also
@@ -170,12 +171,15 @@ fn put_all(
     let all = parallel::each(&topics, |(name, settings)| {
         put_topic(session, present, name, settings)
     });
+    let mut failure = all.failure;
     for ((name, settings), put) in topics.iter().zip(all.done) {
         if let Some(put) = put {
             applied.add_put(name, settings, &put);
+            let of_keys = put.keys.and_then(Result::err);
+            failure = failure.or(of_keys);
         }
     }
-    all.failure.map_or(Ok(()), Err)
+    failure.map_or(Ok(()), Err)
 }
 
 /// Puts a topic in the place of the one that was read, so that the difference is what this write
@@ -203,7 +207,7 @@ fn put_topic(
         }
     };
     let keys = match before {
-        None => Some(session.ask(Method::GET, &["topics", name.as_str(), "keys"])?),
+        None => Some(session.ask(Method::GET, &["topics", name.as_str(), "keys"])),
         Some(_) => None,
     };
     Ok(Put {
@@ -224,7 +228,7 @@ impl Applied {
         if let Some(is_same_version) = before.and_then(|before| before.is_same_version(after)) {
             self.settle(name, is_same_version);
         }
-        if let Some(keys) = &put.keys {
+        if let Some(Ok(keys)) = &put.keys {
             self.add_keys(name, keys);
         }
     }

@@ -19,10 +19,10 @@ use crate::output::Reply;
 /// Topics on a page of whole ones: larger ones make it shorter.
 pub(super) const PAGE_TOPICS: &str = "200";
 
-/// Error of an export that would not have all topics.
+/// Error of what needs all topics, where one cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the topic {0} cannot be read, so the file would lack it")]
-struct Unreadable(String);
+#[error("the topic {0} cannot be read, so nothing was done")]
+pub(super) struct Unreadable(pub(super) String);
 
 impl Failure for WriteError {}
 
@@ -79,10 +79,15 @@ fn export(session: &Session, prefix: &str) -> Result<Reply, CommandError> {
     if let Some(topic) = unreadable.first() {
         return Err(Unreadable(topic.name.clone()).into());
     }
-    let written = |topic: TopicSummary| Some((topic.name, topic.settings?.written()));
-    let file = ApplyFile {
-        topics: topics.into_iter().filter_map(written).collect(),
-    };
+    let mut file = ApplyFile::default();
+    for TopicSummary { name, settings, .. } in topics {
+        let settings = match settings {
+            Some(settings) => settings,
+            // One that is too large for a list is shown alone.
+            None => session.ask(Method::GET, &["topics", name.as_str()])?,
+        };
+        file.topics.insert(name, settings.written());
+    }
     let text = posthaste_yaml::write(&file)?;
     Ok(Reply::new(json!(file)).line(text.trim_end()))
 }

@@ -28,7 +28,8 @@ const SEED_VARIABLE: &str = "POSTHASTE_CAMPAIGN_SEED";
 /// The seeds to play, in order, and why these.
 fn seeds() -> (Box<dyn Iterator<Item = u64>>, String) {
     let (chosen, why) = seed_of_run(SEED_VARIABLE);
-    if std::env::var_os(SEED_VARIABLE).is_some() {
+    let asked = std::env::var(SEED_VARIABLE);
+    if asked.is_ok_and(|seed| seed.parse::<u64>().is_ok()) {
         return (Box::new(chosen..), why);
     }
     let all: Vec<u64> = PASSED.into_iter().flatten().collect();

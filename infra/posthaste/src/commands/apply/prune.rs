@@ -13,12 +13,14 @@ use crate::client::ClientError;
 use crate::commands::giving_up::{Loss, Waiting};
 use crate::commands::replays::counted;
 use crate::commands::session::Session;
+use crate::commands::topics::Unreadable;
 use crate::error::CommandError;
 
 /// Topics, and subscriptions of topics that the files declare, which are in no file.
 #[derive(Debug, Default)]
 pub(super) struct Surplus {
-    topics: Vec<TopicName>,
+    /// With the versions that were looked at.
+    topics: Vec<(TopicName, Option<String>)>,
     subscriptions: Vec<(TopicName, SubscriptionName)>,
 }
 
@@ -28,14 +30,18 @@ impl Surplus {
         session: &Session,
         present: &Present,
         files: &[Checked],
-    ) -> Result<Self, ClientError> {
+    ) -> Result<Self, CommandError> {
+        if let Some(topic) = present.unreadable() {
+            return Err(Unreadable(topic.to_owned()).into());
+        }
         let declared: BTreeMap<_, _> = topics(files)
             .map(|(name, settings)| (name.folded(), settings))
             .collect();
         let mut surplus = Self::default();
         for name in present.names() {
             let Some(settings) = declared.get(&name.folded()) else {
-                surplus.topics.push(name.clone());
+                let version = present.version(name).map(str::to_owned);
+                surplus.topics.push((name.clone(), version));
                 continue;
             };
             let Some(view) = present.view(session, name)? else {
@@ -64,7 +70,7 @@ impl Surplus {
         }
         let confirmed = ConfirmedArg { yes: false };
         let mut waiting = Waiting::default();
-        for topic in &self.topics {
+        for (topic, _) in &self.topics {
             waiting = waiting + Waiting::for_topic(session, topic.as_str(), confirmed)?;
         }
         for (topic, name) in &self.subscriptions {
@@ -86,12 +92,13 @@ impl Surplus {
     ) -> Result<(), ClientError> {
         for (topic, name) in &self.subscriptions {
             let path = ["topics", topic.as_str(), "subscriptions", name.as_str()];
-            gone(session, &path)?;
+            gone(session, &path, None)?;
             let entity = AppliedEntity::deleted(topic, Some(name));
             applied.entities.push(entity);
         }
-        for topic in &self.topics {
-            gone(session, &["topics", topic.as_str()])?;
+        for (topic, version) in &self.topics {
+            // A topic that was changed since it was looked at is another one.
+            gone(session, &["topics", topic.as_str()], version.as_ref())?;
             applied.entities.push(AppliedEntity::deleted(topic, None));
         }
         Ok(())
@@ -103,7 +110,7 @@ impl Surplus {
         let subscriptions =
             subscriptions.map(|(topic, name)| AppliedEntity::deleted(topic, Some(name)));
         let topics = self.topics.iter();
-        let topics = topics.map(|topic| AppliedEntity::deleted(topic, None));
+        let topics = topics.map(|(topic, _)| AppliedEntity::deleted(topic, None));
         planned.entities.extend(subscriptions.chain(topics));
     }
 
@@ -125,8 +132,9 @@ impl Surplus {
 }
 
 /// Deletes something. Whoever deleted it before has done the same.
-fn gone(session: &Session, path: &[&str]) -> Result<(), ClientError> {
-    match session.client.send(session.call(Method::DELETE, path)) {
+fn gone(session: &Session, path: &[&str], version: Option<&String>) -> Result<(), ClientError> {
+    let call = session.call(Method::DELETE, path);
+    match session.client.send(call.header("if-match", version)) {
         Err(ClientError::Refused(refusal)) if refusal.status == 404 => Ok(()),
         sent => sent.map(|_| ()),
     }

@@ -1,6 +1,6 @@
 //! Topics on the server: read with their version, and put in the place of that version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use posthaste_core::api::{TopicPage, TopicSettings, TopicSummary};
 use posthaste_core::model::TopicName;
@@ -42,32 +42,53 @@ const LISTED_FROM: usize = 20;
 pub(super) struct Present {
     /// By their names in lower case. None where the files declare few.
     listed: Option<BTreeMap<String, TopicSummary>>,
+    /// The names, in lower case, of those whose records cannot be read.
+    unreadable: BTreeSet<String>,
 }
 
 impl Present {
     /// Reads all topics if so many are declared, or `all` are wanted.
     pub(super) fn read(session: &Session, declared: usize, all: bool) -> Result<Self, ClientError> {
         if declared < LISTED_FROM && !all {
-            return Ok(Self { listed: None });
+            return Ok(Self {
+                listed: None,
+                unreadable: BTreeSet::new(),
+            });
         }
-        let open = |page: TopicPage| (page.topics, page.cursor);
+        let mut unreadable = BTreeSet::new();
+        let mut open = |page: TopicPage| {
+            unreadable.extend(page.unreadable.into_iter().map(|it| it.name));
+            (page.topics, page.cursor)
+        };
         let whole = [("settings", "true"), ("limit", PAGE_TOPICS)];
-        let topics = match session.list_with(&["topics"], &whole, open) {
+        let topics = match session.list_with(&["topics"], &whole, &mut open) {
             // A server of 0.1 lists names alone.
             Err(ClientError::Refused(refusal)) if refusal.status == 400 => {
-                session.list(&["topics"], open)?
+                session.list(&["topics"], &mut open)?
             }
             listed => listed?,
         };
         let by_name = topics.into_iter().map(|it| (it.name.folded(), it));
         Ok(Self {
             listed: Some(by_name.collect()),
+            unreadable,
         })
     }
 
     /// The names of all topics, where they were wanted.
     pub(super) fn names(&self) -> impl Iterator<Item = &TopicName> {
         self.listed.iter().flatten().map(|(_, topic)| &topic.name)
+    }
+
+    /// The version of a listed topic.
+    pub(super) fn version(&self, name: &TopicName) -> Option<&str> {
+        let topic = self.listed.as_ref()?.get(&name.folded())?;
+        topic.etag.as_deref()
+    }
+
+    /// The name of a topic whose record cannot be read.
+    pub(super) fn unreadable(&self) -> Option<&str> {
+        self.unreadable.first().map(String::as_str)
     }
 
     /// A topic as it was when all were read, or is now if they were not. `None` if it does not
@@ -81,6 +102,8 @@ impl Present {
             return current(session, name);
         };
         match listed.get(&name.folded()) {
+            // The server says what is wrong with it.
+            None if self.unreadable.contains(&name.folded()) => current(session, name),
             None => Ok(None),
             Some(TopicSummary {
                 settings: Some(settings),
