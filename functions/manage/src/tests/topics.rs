@@ -151,8 +151,8 @@ async fn page_of_large_topics_is_shorter_than_asked_for() {
     assert!(pages > 1, "{pages}");
     // One that no page has room for is there without its settings.
     for part in 0..5 {
-        let named = |n| (format!("s{part}-{n}"), large.clone());
-        let subscriptions: serde_json::Map<_, _> = (0..20).map(named).collect();
+        let one = |n| (format!("s{part}-{n}"), large.clone());
+        let subscriptions: serde_json::Map<_, _> = (0..20).map(one).collect();
         let put = api.put("/topics/t05", json!({ "subscriptions": subscriptions }));
         assert_eq!(put.await.status, 200);
     }
