@@ -7,6 +7,7 @@ use posthaste_testkit::Trick;
 
 use crate::course::{Behaviour, Subscriber};
 use crate::endpoint::{Given, Notice, Seen};
+use crate::idle::WentFrom;
 
 /// The history of one run. Times without a date are those of the clock's `monotonic`.
 #[derive(Debug, Default)]
@@ -32,6 +33,8 @@ pub(crate) struct History {
     pub(crate) deleted_letters: Vec<(Duration, u8)>,
     /// The letters that were sent to find out whether their endpoint is well.
     pub(crate) probes: Vec<LetterPlace>,
+    /// The subscriptions that went, by themselves or not, while something lay there for them.
+    pub(crate) went_from: Vec<WentFrom>,
     /// The notices that were sent, in order.
     pub(crate) notices: Vec<Notice>,
     /// The consents that endpoints gave, in order.

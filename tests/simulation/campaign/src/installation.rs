@@ -35,6 +35,7 @@ use tokio::task::{spawn_blocking, unconstrained, yield_now};
 use crate::course::{Place, Setting, Wrong};
 use crate::endpoint::Endpoints;
 use crate::history::{Cause, Mishap};
+use crate::idle::{IdleWatch, WentFrom};
 use crate::queue::SimulatedQueue;
 use crate::trouble::Trouble;
 use crate::wiring::{Functions, MONITOR_PERIOD, Shared, label};
@@ -150,6 +151,7 @@ pub(crate) struct Installation {
     kills: u64,
     mishaps: Vec<Mishap>,
     probes: Vec<LetterPlace>,
+    idle: IdleWatch,
     flag: Arc<Flag>,
     record_flag: Arc<Flag>,
     notes: Vec<String>,
@@ -194,6 +196,7 @@ impl Installation {
             kills: 0,
             mishaps: Vec::new(),
             probes: Vec::new(),
+            idle: IdleWatch::default(),
             flag: Arc::default(),
             record_flag: Arc::default(),
             notes: Vec::new(),
@@ -229,6 +232,11 @@ impl Installation {
     /// The letters that were sent to find out whether their endpoint is well.
     pub(crate) fn probes(&self) -> &[LetterPlace] {
         &self.probes
+    }
+
+    /// The subscriptions that went while something waited for them.
+    pub(crate) fn went_from(&self) -> &[WentFrom] {
+        self.idle.went()
     }
 
     /// Notes the letters that wake has sent as probes. Their mark knows them for a day and a half.
@@ -278,6 +286,8 @@ impl Installation {
     /// The clock moves, and what went wrong before is noted with the time before.
     fn advance(&mut self, length: Duration) {
         self.note_mishaps();
+        self.idle
+            .look(&self.shared.state, self.shared.clock.monotonic());
         self.shared.clock.advance(length);
     }
 

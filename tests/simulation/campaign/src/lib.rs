@@ -8,6 +8,7 @@ mod endpoint;
 mod ends;
 mod features;
 mod history;
+mod idle;
 mod insertions;
 mod installation;
 mod queue;

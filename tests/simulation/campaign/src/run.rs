@@ -719,6 +719,7 @@ impl<'a> Run<'a> {
         self.history.consents = self.installation.shared().endpoints.consents();
         self.history.mishaps = self.installation.take_mishaps();
         self.history.probes = self.installation.probes().to_vec();
+        self.history.went_from = self.installation.went_from().to_vec();
         let faults = faults_of(self.course, &self.history, &ends);
         let seen = self.history.seen.iter().map(|it| format!("{it:?}"));
         let told = ends.told.iter().map(|it| format!("{it:?}"));

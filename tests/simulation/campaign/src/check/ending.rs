@@ -128,7 +128,8 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
         DeadLetterReason::SubscriptionDeleted => {
             let mut lives = case.evidence.history.lives.iter();
             // One for which something waits does not go by itself, unless a program is there that
-            // cannot read what waits, or SQS has it, which does not say whose it is.
+            // cannot read what waits, or SQS has it, which does not say whose it is. What lies in
+            // the state bucket at that moment is looked at by itself (`goes_when_idle`).
             let (course, place) = (case.evidence.course, case.evidence.course.world.place);
             let waits_unseen = place == Place::Aws || course.steps.contains(&Step::Downgrade);
             let is_gone = |it: &Life| {

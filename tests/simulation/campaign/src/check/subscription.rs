@@ -5,8 +5,10 @@ use std::time::Duration;
 use crate::check::case::Evidence;
 use crate::check::excuse::{AGAIN, Excuse};
 use crate::check::rule::{Findings, Rule};
+use crate::course::Step;
 use crate::endpoint::{End, Seen};
 use crate::history::{Cause, Life, State};
+use crate::idle::WentFrom;
 
 /// The time in which a subscription is disabled whose endpoint is gone: on AWS by wake.
 const DISABLED_WITHIN: Duration = Duration::from_secs(150);
@@ -143,7 +145,8 @@ pub(super) fn keeps_pauses(
     }
 }
 
-/// What went by itself had no use for as long as its settings say.
+/// What went by itself had no use for as long as its settings say, and nothing lay in the state
+/// bucket for it.
 pub(super) fn goes_when_idle(
     evidence: Evidence<'_>,
     life: &Life,
@@ -154,6 +157,17 @@ pub(super) fn goes_when_idle(
         return;
     };
     let idle = Duration::from_mins(life.settings.idle.into());
+    // A program of before cannot read all that waits.
+    let is_read = !evidence.course.steps.contains(&Step::Downgrade);
+    let is_it = |from: &&WentFrom| {
+        from.name == life.name() && went.asked <= from.at && from.at <= went.sure
+    };
+    let mut from = evidence.history.went_from.iter();
+    if let Some(from) = from.find(is_it).filter(|_| is_read) {
+        let (at, keys) = (from.at, &from.keys);
+        let text = format!("{} went at {at:?} from {keys:?}", life.name());
+        findings.fail(Rule::Idle, text);
+    }
     let taken = seen.iter().filter(|it| it.is_taken());
     let written = life.versions.iter().map(|it| it.1.asked);
     let uses = taken.filter_map(|it| it.ended_at).chain(written);
