@@ -232,9 +232,11 @@ impl<P: Ports> Settler<P> {
                 endings.remove(first);
                 Ok(())
             }
-            // Another worker has the message, and the records of this attempt are nowhere else.
-            Err(error) if error.kind == ErrorKind::NotFound => self.records.send(records).await,
-            Err(error) => Err(Arc::new(error)),
+            // The queue has no room for them, which is why the message is ended without them.
+            Err(error) if error.kind == ErrorKind::Full => Err(Arc::new(error)),
+            // Another worker has the message, or nothing could be stored just now. The records of
+            // this attempt are nowhere else.
+            Err(_) => self.records.send(records).await,
         }
     }
 }

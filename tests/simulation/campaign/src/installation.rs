@@ -270,6 +270,9 @@ impl Installation {
             });
         }
         let plays = self.shared.mood.take_plays();
+        let told = plays.iter();
+        let told = told.map(|it| format!("{at:?} {:?}: {} {}", it.trick, it.port, it.key));
+        self.notes.extend(told);
         self.mishaps.extend(plays.into_iter().map(|play| Mishap {
             at,
             cause: Cause::Trick(play.trick),

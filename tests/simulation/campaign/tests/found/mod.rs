@@ -24,6 +24,10 @@ pub(crate) fn all() -> Vec<(&'static str, Course)> {
             large_event_taken_back(),
         ),
         (
+            "records were lost with a transaction of the queue that failed once",
+            records_in_a_transaction_that_fails(),
+        ),
+        (
             "planted: a late answer to the last attempt was ignored",
             late_answer_to_the_last_attempt(),
         ),
@@ -165,6 +169,35 @@ const fn killed_before(calls: u16) -> Step {
     Step::Fault {
         calls,
         with: Wrong::KilledBefore,
+    }
+}
+
+/// Seed 500274.
+fn records_in_a_transaction_that_fails() -> Course {
+    let mut world = calm(500_274, Serve, Cloud);
+    // Of a hundred calls one is refused, and others run before one in three.
+    world.tricks[8] = 10;
+    world.tricks[10] = 300;
+    let of_other_kind = |step| match step {
+        Publish(publication) => Publish(Publication {
+            kind: 1,
+            ..publication
+        }),
+        other => other,
+    };
+    Course {
+        world,
+        subscribers: vec![plain(0)],
+        steps: vec![
+            ONE,
+            first_is(Behaviour::Late),
+            Step::Kill(7200),
+            Step::Pass(140),
+            of_other_kind(ONE),
+            events(3),
+            of_other_kind(events(7)),
+            Step::Pass(400),
+        ],
     }
 }
 
