@@ -1,14 +1,18 @@
 //! Bodies of requests, read within a size, within a time, and within the memory that all bodies
 //! together may take.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use bytes::{Bytes, BytesMut};
+use flate2::read::MultiGzDecoder;
+use http::header::{CONTENT_ENCODING, HeaderMap};
 use http_body_util::BodyExt;
-use posthaste_core::model::REQUEST_BYTES_MAX;
+use posthaste_core::model::{REQUEST_BYTES_MAX, content_coding};
 use posthaste_ports::Clock;
+use posthaste_services::busy::with_bytes;
 use posthaste_services::timeout;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -24,6 +28,12 @@ pub enum BodyError {
     /// The connection broke, or the chunks were not as HTTP has them (400).
     #[error("body: could not be read")]
     Broken(#[source] axum::Error),
+    /// The body is no gzip, though its header says so (400).
+    #[error("body: expected gzip, as content-encoding says")]
+    NotGzip(#[source] std::io::Error),
+    /// The body is larger than a request may be once it is unpacked (413).
+    #[error("body: expected at most {REQUEST_BYTES_MAX} bytes once it is unpacked")]
+    UnpackedTooLarge,
     /// The bodies of requests in progress already take all the memory they may (503).
     #[error("body: too many bytes are held already")]
     Crowded,
@@ -76,6 +86,45 @@ impl BodyBudget {
     }
 }
 
+/// Bytes of JSON in a byte of gzip, as is usual: by this the work of unpacking is estimated.
+const USUAL_RATIO: usize = 8;
+
+/// The body as it was before the producer packed it. Its room grows to the largest there is while it
+/// is unpacked, and then to its size. `headers` say no more that it is packed.
+pub(crate) fn unpacked(
+    headers: &mut HeaderMap,
+    body: Bytes,
+    budget: &BodyBudget,
+    room: &mut OwnedSemaphorePermit,
+) -> Result<Bytes, BodyError> {
+    let coding = content_coding(headers).unwrap_or_default();
+    let is = |name: &[u8]| coding.eq_ignore_ascii_case(name);
+    // The parser names other codings, and which one it takes.
+    if !is(b"gzip") && !is(b"x-gzip") {
+        return Ok(body);
+    }
+    budget.grow_to(room, REQUEST_BYTES_MAX)?;
+    let work = body.len().saturating_mul(USUAL_RATIO);
+    let unpacked = with_bytes(work, || unpack(&body))?;
+    let unused = room.num_permits().saturating_sub(unpacked.len());
+    drop(room.split(unused));
+    headers.remove(CONTENT_ENCODING);
+    Ok(unpacked.into())
+}
+
+fn unpack(body: &[u8]) -> Result<Vec<u8>, BodyError> {
+    let most = u64::try_from(REQUEST_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut unpacked = Vec::new();
+    let mut decoder = MultiGzDecoder::new(body).take(most + 1);
+    decoder
+        .read_to_end(&mut unpacked)
+        .map_err(BodyError::NotGzip)?;
+    if unpacked.len() > REQUEST_BYTES_MAX {
+        return Err(BodyError::UnpackedTooLarge);
+    }
+    Ok(unpacked)
+}
+
 /// Reads a body whole. One that arrived in one piece is not copied.
 pub(crate) async fn read<C: Clock>(
     body: &mut Body,
@@ -115,8 +164,13 @@ async fn gather(body: &mut Body) -> Result<Bytes, BodyError> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
     use futures_util::stream;
+    use http::HeaderValue;
     use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
 
@@ -185,6 +239,77 @@ mod tests {
             read_now(Body::from_stream(broken)).await,
             Err(BodyError::Broken(_))
         ));
+    }
+
+    fn packed(text: &[u8]) -> Bytes {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap().into()
+    }
+
+    /// What comes of a body with this coding, and the room that is left of the largest request's.
+    fn unpacked_of(
+        coding: &'static str,
+        body: Bytes,
+    ) -> (Result<Bytes, BodyError>, HeaderMap, usize) {
+        let budget = BodyBudget::new(REQUEST_BYTES_MAX);
+        let mut room = budget.reserve(&Body::from(body.clone())).unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+        let unpacked = unpacked(&mut headers, body, &budget, &mut room);
+        (unpacked, headers, budget.0.available_permits())
+    }
+
+    #[test]
+    fn packed_body_is_unpacked_and_takes_the_room_of_what_it_is() {
+        let text = b"[]".repeat(3000);
+        for coding in ["gzip", "GZip", "x-gzip"] {
+            let (body, headers, left) = unpacked_of(coding, packed(&text));
+            assert_eq!(body.unwrap(), text, "{coding}");
+            assert_eq!((headers.len(), left), (0, REQUEST_BYTES_MAX - text.len()));
+        }
+        // Members may follow each other (RFC 1952).
+        let two = [packed(b"ab"), packed(b"c")].concat();
+        assert_eq!(unpacked_of("gzip", two.into()).0.unwrap(), "abc");
+    }
+
+    #[test]
+    fn other_codings_are_left_to_the_parser() {
+        for coding in ["br", "identity", "gzip, gzip", ""] {
+            let (body, headers, _) = unpacked_of(coding, packed(b"ab"));
+            assert_eq!(
+                (body.unwrap(), headers.len()),
+                (packed(b"ab"), 1),
+                "{coding}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_gzip_or_unpacks_too_large_is_refused() {
+        let whole = packed(b"a body that is cut");
+        let cut = whole.slice(..whole.len() - 5);
+        let more = [&whole[..], b"more"].concat();
+        for bad in [Bytes::new(), Bytes::from_static(b"{}"), cut, more.into()] {
+            let (body, ..) = unpacked_of("gzip", bad);
+            assert!(matches!(body, Err(BodyError::NotGzip(_))), "{body:?}");
+        }
+        let largest = unpacked_of("gzip", packed(&vec![b'x'; REQUEST_BYTES_MAX]));
+        assert_eq!(largest.0.unwrap().len(), REQUEST_BYTES_MAX);
+        let bomb = unpacked_of("gzip", packed(&vec![b'x'; 100 * REQUEST_BYTES_MAX]));
+        assert!(matches!(bomb.0, Err(BodyError::UnpackedTooLarge)));
+    }
+
+    #[test]
+    fn what_unpacks_needs_room_for_the_largest_body() {
+        let budget = BodyBudget::new(REQUEST_BYTES_MAX);
+        let _other = budget.reserve(&Body::from("x")).unwrap();
+        let body = packed(b"{}");
+        let mut room = budget.reserve(&Body::from(body.clone())).unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        let crowded = unpacked(&mut headers, body, &budget, &mut room);
+        assert!(matches!(crowded, Err(BodyError::Crowded)));
     }
 
     #[test]

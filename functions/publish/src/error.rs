@@ -158,11 +158,11 @@ impl PublishError {
                 Problem::new(ProblemKind::BadRequest).member(IDEMPOTENCY_KEY_HEADER).detail(error.to_string())
             }
             Self::Hops(error) => {
-                let kind = match error {
-                    HopsError::Loop => ProblemKind::LoopDetected,
-                    HopsError::NotANumber => ProblemKind::BadRequest,
+                let (kind, header) = match error {
+                    HopsError::Loop => (ProblemKind::LoopDetected, HOPS_HEADER),
+                    HopsError::NotANumber(header) => (ProblemKind::BadRequest, *header),
                 };
-                let problem = Problem::new(kind).member(HOPS_HEADER);
+                let problem = Problem::new(kind).member(header);
                 problem.detail(format!("{error}; nothing was accepted"))
             }
             Self::Tier => Problem::new(ProblemKind::BadRequest)
@@ -235,9 +235,9 @@ fn write_problem(error: &FanOutError) -> Problem {
 fn body_problem(error: &BodyError) -> Problem {
     let problem = |kind| Problem::new(kind).detail(error.to_string());
     match error {
-        BodyError::TooLarge => problem(ProblemKind::TooLarge),
+        BodyError::TooLarge | BodyError::UnpackedTooLarge => problem(ProblemKind::TooLarge),
         BodyError::TimedOut(_) => problem(ProblemKind::RequestTimeout),
-        BodyError::Broken(_) => problem(ProblemKind::BadRequest),
+        BodyError::Broken(_) | BodyError::NotGzip(_) => problem(ProblemKind::BadRequest),
         BodyError::Crowded => Problem::new(ProblemKind::BackPressure)
             .detail("too many bytes are on their way already; nothing was accepted")
             .retry_after(RETRY_AFTER_DEFAULT),

@@ -387,7 +387,7 @@ impl<P: Ports> Publish<P> {
     async fn receive(
         &self,
         topic: &Topic,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         mut body: Body,
     ) -> Result<(OpenTopic, Received), PublishError> {
         let arrived_at = self.clock.now();
@@ -414,9 +414,10 @@ impl<P: Ports> Publish<P> {
                 () = client::closed() => return Err(PublishError::Closed),
             }
         }
+        let body = body::unpacked(&mut headers, body, &self.bodies, &mut room);
         let request = Incoming {
             headers,
-            body,
+            body: body.map_err(PublishError::Body)?,
             arrived_at,
         };
         let open = self.open(topic, &request).await?;

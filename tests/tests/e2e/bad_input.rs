@@ -179,7 +179,7 @@ fn content_that_is_not_taken_is_refused() {
     let headers = [
         ("aeg-sas-key", key),
         ("content-type", CLOUD_EVENT),
-        ("content-encoding", "gzip"),
+        ("content-encoding", "br"),
     ];
     world
         .topic

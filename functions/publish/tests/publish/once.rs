@@ -1,8 +1,11 @@
 //! Requests that their producer named: published once, also when they race, fail or crash.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures_util::future::{join_all, poll_immediate};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
@@ -55,6 +58,18 @@ async fn the_same_request_is_published_once() {
     assert_eq!(published(&world), 1);
     assert_eq!(post(&world, "b", MINIMAL).await.status, 200);
     assert_eq!(published(&world), 2);
+}
+
+#[tokio::test]
+async fn a_packed_request_is_the_same_as_a_plain_one() {
+    let world = World::new(one()).await;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(MINIMAL.as_bytes()).unwrap();
+    let headers = [STRUCTURED, NAMED, ("content-encoding", "gzip")];
+    let packed = world.post(&headers, encoder.finish().unwrap()).await;
+    assert_eq!(packed.status, 200, "{}", packed.body);
+    assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 1);
 }
 
 #[tokio::test]

@@ -125,6 +125,12 @@ fn refused_bodies() -> Vec<Case> {
         case(
             "an encoding",
             EVENTS,
+            &[KEY, STRUCTURED, ("content-encoding", "br")],
+            MINIMAL,
+        ),
+        case(
+            "a body that is no gzip",
+            EVENTS,
             &[KEY, STRUCTURED, ("content-encoding", "gzip")],
             MINIMAL,
         ),
