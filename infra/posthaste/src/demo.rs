@@ -113,7 +113,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         .block_on(start_subscribers(&story))
         .map_err(DemoError::Start)?;
     let session = Session {
-        client: Client::new(&app.url())?,
+        client: Client::new(&app.manage_url())?,
         key: app.admin_key().clone(),
     };
     let mut demo = Demo {

@@ -22,6 +22,7 @@ pub mod history;
 mod huge_pages;
 mod left;
 mod links;
+mod listening;
 mod memory_pressure;
 mod monitor;
 mod pressure;

@@ -6,14 +6,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use posthaste_core::api::read_json;
+use posthaste_core::api::{compile_sender_headers, read_json};
 use posthaste_core::model::pasted::{read_key, trimmed};
 use posthaste_core::model::size::{DiskShare, parse_size};
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
 use posthaste_core::model::{
     DEAD_LETTER_RETENTION_MAX, DEAD_LETTER_RETENTION_MIN, DeliveryLogMode, KeyDigest,
-    LOG_BYTES_KEPT, LOG_RETENTION_MAX, LOG_RETENTION_MIN,
+    LOG_BYTES_KEPT, LOG_RETENTION_MAX, LOG_RETENTION_MIN, SenderHeaders,
 };
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_deliver::SlowLaneMode;
@@ -123,6 +123,11 @@ pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Refusal> {
 /// Settings in one variable.
 pub(crate) fn json<T: DeserializeOwned>(text: &str) -> Result<T, Refusal> {
     Ok(read_json(text.as_bytes(), |_| Ok(()))?)
+}
+
+/// The headers that say who sends. The error names the member.
+pub(crate) fn sender_headers(text: &str) -> Result<SenderHeaders, Refusal> {
+    Ok(compile_sender_headers("", &json(text)?)?)
 }
 
 pub(crate) fn bucket(text: &str) -> Result<String, Refusal> {

@@ -12,7 +12,8 @@ use posthaste_core::api::LinkSettings;
 use posthaste_core::model::size::DiskShare;
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::{
-    AddressPolicy, DeliveryLogMode, KeyDigest, SQS_IN_FLIGHT_MAX, Secret, TopicName, origin,
+    AddressPolicy, DeliveryLogMode, KeyDigest, SQS_IN_FLIGHT_MAX, Secret, SenderHeaders, TopicName,
+    origin,
 };
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 use posthaste_deliver::{DeliverSettings, SlowLaneMode};
@@ -160,6 +161,16 @@ table! {
              one, and the log says which.")
             .default("127.0.0.1:8080")),
         None;
+    MANAGE_LISTEN: SocketAddr = parse::listen_address,
+        Some(ServeOption::new("manage-listen", "POSTHASTE_MANAGE_LISTEN", "ADDRESS",
+            "An address of its own for the management API and the console, such as 127.0.0.1:8081. The other \
+             one answers producers, consents and health then [default: the address of --listen].")),
+        None;
+    METRICS_LISTEN: SocketAddr = parse::listen_address,
+        Some(ServeOption::new("metrics-listen", "POSTHASTE_METRICS_LISTEN", "ADDRESS",
+            "An address of its own for /metrics, which asks for no key. No other address has them then \
+             [default: those of --listen and --manage-listen].")),
+        None;
     ADMIN_KEY: Secret = |text| Ok(Secret::new(text)),
         Some(ServeOption::new("key", "POSTHASTE_KEY", "KEY",
             "The admin key, 16 or more visible ASCII characters or spaces between them [default: the one in \
@@ -264,6 +275,13 @@ table! {
         Some(Variable::new("WEBHOOK_ORIGIN", Form::Text("a host name such as hooks.example.com"),
             &[Deliver, Manage])
             .optional().parameter("WebhookOrigin"));
+    SENDER_HEADERS: SenderHeaders = parse::sender_headers,
+        Some(ServeOption::new("sender-headers", "SENDER_HEADERS", "JSON",
+            "Which headers of requests say who sends them, and by which names, such as \
+             {\"prefix\":\"acme\",\"omit\":[\"eventGrid\"]}. A topic may have its own [default: all of them].")
+            .under(DELIVERY)),
+        Some(Variable::new("SENDER_HEADERS", Form::Json, &[Deliver, Manage])
+            .optional().parameter("SenderHeaders"));
     DEAD_LETTER_RETENTION: Duration = parse::dead_letter_retention,
         Some(ServeOption::new("dead-letter-retention", "POSTHASTE_DEAD_LETTER_RETENTION", "DURATION",
             "How long dead letters are kept: at least an hour. They are looked at once an hour \
@@ -444,6 +462,7 @@ pub fn deliver_settings(values: &mut impl Values, base: DeliverSettings) -> Deli
         requests_per_link_max: number(&REQUESTS_PER_LINK_MAX, base.requests_per_link_max),
         waiting_per_connection: number(&WAITING_PER_CONNECTION, base.waiting_per_connection),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
+        sender_headers: values.get(&SENDER_HEADERS).unwrap_or(base.sender_headers),
         delivery_log: values.get(&DELIVERY_LOG).unwrap_or(base.delivery_log),
         slow_lane: values.get(&DELIVER_SLOW).unwrap_or(base.slow_lane),
         slow_after: values
@@ -501,6 +520,7 @@ pub fn manage_settings(values: &mut impl Values, base: ManageSettings) -> Manage
         // Each host has a setting of its own for the public URL.
         public_url: values.get(&PUBLIC_URL).or_else(|| values.get(&MANAGE_URL)),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
+        sender_headers: values.get(&SENDER_HEADERS).unwrap_or(base.sender_headers),
         log: log_settings(values, &base.log),
     }
 }

@@ -1,5 +1,6 @@
 //! The main job through the real program: a `posthaste serve` process, real HTTP on both sides.
 
+mod addresses;
 mod answers;
 mod audit;
 mod bad_input;

@@ -1,7 +1,6 @@
 //! A running server: the whole of `serve` without the process around it. The command, the demo and
 //! the tests all run one.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,6 @@ use posthaste_ports::Clock;
 use posthaste_services::timeout_at;
 use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy};
-use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +21,7 @@ use super::error::ServeError;
 use super::former::RunNote;
 use super::functions::Functions;
 use super::left::Left;
+use super::listening::{self, Addresses};
 use super::readiness::Readiness;
 use super::settings::ServeSettings;
 use super::upkeep::Upkeep;
@@ -37,7 +36,7 @@ const NOTE_PERIOD: Duration = Duration::from_mins(1);
 /// A running server.
 #[derive(Debug)]
 pub struct App {
-    address: SocketAddr,
+    addresses: Addresses,
     admin_key: Secret,
     stop: CancellationToken,
     tasks: JoinSet<()>,
@@ -55,19 +54,14 @@ impl App {
         let given = settings.admin_key.as_ref();
         let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
         let metrics = metrics::install(settings.metrics_by);
-        let bind = |source| ServeError::Listen {
-            address: settings.listen,
-            source,
-        };
-        let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
-        let address = listener.local_addr().map_err(bind)?;
+        let (addresses, listening) = listening::bind(settings).await?;
         let adapters = Adapters::open(settings, &local)?;
         let note = RunNote::prepare(&local, adapters.delivery_log.clone(), settings).await?;
         let mut settings = settings.clone();
         settings.manage.log.gaps = note.gaps().await;
         let settings = &settings;
         let totals = metrics.totals();
-        let functions = Functions::wire(settings, &adapters, &admin_key, address, totals)?;
+        let functions = Functions::wire(settings, &adapters, &admin_key, addresses.public, totals)?;
         drop(adapters);
         let note = Arc::new(note);
         let readiness = Arc::new(Readiness::after(&settings.config_files));
@@ -99,7 +93,7 @@ impl App {
             readiness: Arc::clone(&readiness),
             limits: settings.connections.clone(),
         };
-        tasks.spawn(http::serve(listener, front, SystemClock, stop.clone()));
+        tasks.spawn(http::serve(listening, front, SystemClock, stop.clone()));
         tasks.spawn(schedule::every(
             "metrics",
             METRICS_UPKEEP_PERIOD,
@@ -108,8 +102,9 @@ impl App {
             keep_small,
         ));
         spawn_note(&note, &upkeep, &mut tasks, &stop);
+        addresses.warn_of_clear_text(settings);
         Ok(Self {
-            address,
+            addresses,
             admin_key,
             stop,
             tasks,
@@ -120,9 +115,19 @@ impl App {
         })
     }
 
-    /// The URL of the server.
+    /// The URL to publish to.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.addresses.public)
+    }
+
+    /// The URL of the management API and the console.
+    pub fn manage_url(&self) -> String {
+        format!("http://{}", self.addresses.management)
+    }
+
+    /// The URL of the metrics.
+    pub fn metrics_url(&self) -> String {
+        format!("http://{}/metrics", self.addresses.metrics)
     }
 
     /// The key that opens the management API.

@@ -6,6 +6,7 @@ mod client_stream;
 mod head;
 pub mod limits;
 mod operators;
+mod parts;
 mod places;
 mod stalling;
 
@@ -14,11 +15,12 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{HeaderMap, Method, Request, Response, header};
+use ::http::{HeaderMap, Request, Response, header};
 use axum::body::Body;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
+use futures_util::future::join_all;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -37,6 +39,7 @@ use tower::ServiceExt;
 use self::body_rest::LentBody;
 use self::client_stream::ClientStream;
 use self::limits::ConnectionLimits;
+use self::parts::{CONSENT_PATH, METRICS_PATH, is_publish};
 use self::places::{Place, Places};
 use self::stalling::Writing;
 use super::data_folder::{DataFolder, HEALTH, must_be_kept};
@@ -45,6 +48,7 @@ use super::probes::{LIVEZ, ProbeAnswer, READYZ, VERSION, VersionAnswer, is_probe
 use super::readiness::Readiness;
 
 pub use operators::Operators;
+pub use parts::Answers;
 
 /// Longest wait for the head of a client's next request, after its last answer.
 const NEXT_HEAD_TIMEOUT: Duration = Duration::from_secs(75);
@@ -62,8 +66,9 @@ const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
 /// that ends.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// The path under which endpoints consent to events.
-const CONSENT_PATH: &str = "/validate/";
+/// What is said of what another address answers.
+const ELSEWHERE: &str =
+    "another address of this server answers it; see --listen, --manage-listen and --metrics-listen";
 
 /// Wait that is asked of a request for metrics where too many pages are being read.
 const METRICS_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -87,7 +92,7 @@ where
             Err(PageError::NotRendered) => answered(Problem::new(ProblemKind::Internal)),
         }
     };
-    Router::new().route("/metrics", get(show).fallback(method_not_allowed))
+    Router::new().route(METRICS_PATH, get(show).fallback(method_not_allowed))
 }
 
 /// The paths for supervisors and load balancers, to be merged with the functions' routes. Whether
@@ -167,7 +172,12 @@ impl Front {
     }
 
     /// Answers a request, if there is a place for it.
-    async fn respond(&self, place: &Arc<Place>, request: Request<LentBody>) -> Response<Body> {
+    async fn respond(
+        &self,
+        place: &Arc<Place>,
+        answers: Answers,
+        request: Request<LentBody>,
+    ) -> Response<Body> {
         let (head, body) = request.into_parts();
         let Some(answering) = place.begin(self.operators.sent(&head)) else {
             ::metrics::counter!(TURNED_AWAY_COUNT).increment(1);
@@ -175,6 +185,9 @@ impl Front {
         };
         if let Some(problem) = head::check(&head) {
             return answered(problem);
+        }
+        if !answers.has(&head) {
+            return answered(Problem::new(ProblemKind::NotFound).detail(ELSEWHERE));
         }
         if head.uri.path() == HEALTH
             && let Some(problem) = self.readiness.problem()
@@ -223,19 +236,41 @@ fn is_only_read(request: &Request<Body>) -> bool {
 /// process and metrics.
 fn is_quick(request: &Request<Body>) -> bool {
     let path = request.uri().path();
-    let is_publish = request.method() == Method::POST && path.ends_with("/events");
-    is_publish || is_probe(path) || [HEALTH, "/metrics"].contains(&path)
+    is_publish(request.method(), path) || is_probe(path) || [HEALTH, METRICS_PATH].contains(&path)
 }
 
-/// Accepts connections until `stop` is cancelled, then ends each after its current request.
+/// An address that is listened on.
+#[derive(Debug)]
+pub struct Listening {
+    /// Where connections come in.
+    pub listener: TcpListener,
+    /// What is answered there.
+    pub answers: Answers,
+}
+
+/// Accepts connections until `stop` is cancelled, then ends each after its current request. All
+/// addresses share the bounds of connections.
 pub async fn serve<C: Clock>(
-    listener: TcpListener,
+    listening: Vec<Listening>,
     front: Front,
     clock: C,
     stop: CancellationToken,
 ) {
     let places = Places::new(front.limits.clone());
     let front = Arc::new(front);
+    let each = listening
+        .into_iter()
+        .map(|one| accept_all(one, &front, &places, &clock, &stop));
+    join_all(each).await;
+}
+
+async fn accept_all<C: Clock>(
+    Listening { listener, answers }: Listening,
+    front: &Arc<Front>,
+    places: &Arc<Places>,
+    clock: &C,
+    stop: &CancellationToken,
+) {
     let mut connections = JoinSet::new();
     let accept = async || -> std::io::Result<_> {
         let (stream, peer) = listener.accept().await?;
@@ -244,10 +279,10 @@ pub async fn serve<C: Clock>(
     while let Some(accepted) = stop.run_until_cancelled(accept()).await {
         match accepted {
             Ok((stream, place)) => {
-                let (front, clock, stop) = (Arc::clone(&front), clock.clone(), stop.clone());
-                connections.spawn(connection(stream, place, front, clock, stop));
+                let (front, clock, stop) = (Arc::clone(front), clock.clone(), stop.clone());
+                connections.spawn(connection(stream, place, (front, answers), clock, stop));
             }
-            Err(error) => rest(&error, &places, &clock).await,
+            Err(error) => rest(&error, places, clock).await,
         }
         while let Some(ended) = connections.try_join_next() {
             note_panic(ended);
@@ -282,7 +317,7 @@ async fn rest<C: Clock>(error: &std::io::Error, places: &Places, clock: &C) {
 async fn connection<C: Clock>(
     stream: TcpStream,
     place: Place,
-    front: Arc<Front>,
+    (front, answers): (Arc<Front>, Answers),
     clock: C,
     stop: CancellationToken,
 ) {
@@ -297,7 +332,7 @@ async fn connection<C: Clock>(
         let (front, place, clock) = (Arc::clone(&front), Arc::clone(&place), clock.clone());
         let client = Arc::clone(&at_other_end);
         async move {
-            let answer = answer(&front, &place, &clock, request);
+            let answer = answer((&front, answers), &place, &clock, request);
             Ok::<_, Infallible>(client::answering(client, answer).await)
         }
     });
@@ -340,7 +375,7 @@ async fn connection<C: Clock>(
 
 /// Answers one request, and reads the rest of its body.
 async fn answer<C: Clock>(
-    front: &Front,
+    (front, answers): (&Front, Answers),
     place: &Arc<Place>,
     clock: &C,
     request: Request<Incoming>,
@@ -348,7 +383,9 @@ async fn answer<C: Clock>(
     let asks_first = request.headers().contains_key(header::EXPECT);
     let (head, body) = request.into_parts();
     let (lent, mut back) = body_rest::lend(body);
-    let mut response = front.respond(place, Request::from_parts(head, lent)).await;
+    let mut response = front
+        .respond(place, answers, Request::from_parts(head, lent))
+        .await;
     // An error means that the body was read to its end.
     let Ok(mut unread) = back.try_recv() else {
         return response;

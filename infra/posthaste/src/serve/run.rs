@@ -58,13 +58,18 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
 async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), ServeError> {
     let mut signals = Signals::listen_with_hangup().map_err(ServeError::Process)?;
     let mut app = App::start(settings).await?;
-    let url = app.url();
+    let (url, manage_url, metrics_url) = (app.url(), app.manage_url(), app.metrics_url());
     tracing::info!(
-        %url, data_dir = %absolute(&settings.data_dir).display(), admin_key_from = %admin_key_from(settings),
+        %url, %manage_url, %metrics_url, data_dir = %absolute(&settings.data_dir).display(), admin_key_from = %admin_key_from(settings),
         "listening on {url}"
     );
     let readiness = Arc::clone(app.readiness());
-    let configured = configure(&url, app.admin_key().clone(), files, Arc::clone(&readiness));
+    let configured = configure(
+        &manage_url,
+        app.admin_key().clone(),
+        files,
+        Arc::clone(&readiness),
+    );
     let mut configured = std::pin::pin!(configured);
     let mut outcome = tokio::select! {
         failed = configured.as_mut() => Err(failed),

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::size::DiskShare;
-use posthaste_core::model::{DeliveryLogMode, MISSED_DISK_PERCENT_DEFAULT, Secret, origin};
+use posthaste_core::model::{
+    DeliveryLogMode, MISSED_DISK_PERCENT_DEFAULT, Secret, SenderHeaders, origin,
+};
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
 use posthaste_http::ClientSettings;
@@ -29,6 +31,10 @@ use crate::commands::data_dir;
 pub struct ServeSettings {
     /// Address to listen on; port 0 takes a free port.
     pub listen: SocketAddr,
+    /// Address of the management API and the console; `None` where `listen` answers them too.
+    pub manage_listen: Option<SocketAddr>,
+    /// Address of the metrics; `None` where those above answer them too.
+    pub metrics_listen: Option<SocketAddr>,
     /// The data folder.
     pub data_dir: PathBuf,
     /// The files that are applied before the server is ready.
@@ -72,6 +78,8 @@ impl Default for ServeSettings {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            manage_listen: None,
+            metrics_listen: None,
             data_dir: PathBuf::from(DATA_DIR_DEFAULT),
             config_files: Vec::new(),
             admin_key: None,
@@ -85,6 +93,7 @@ impl Default for ServeSettings {
                 publish_url: None,
                 public_url: None,
                 origin: origin::DEFAULT,
+                sender_headers: SenderHeaders::default(),
                 log: LogSettings {
                     mode: DeliveryLogMode::default(),
                     retention: None,
@@ -127,6 +136,8 @@ impl ServeSettings {
             .and_then(|max| max.try_into().ok());
         Ok(Self {
             listen: values.get(&table::LISTEN).unwrap_or(default.listen),
+            manage_listen: values.get(&table::MANAGE_LISTEN),
+            metrics_listen: values.get(&table::METRICS_LISTEN),
             data_dir: data_dir(global),
             config_files: values.list(&table::CONFIG),
             admin_key,

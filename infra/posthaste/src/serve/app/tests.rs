@@ -7,7 +7,7 @@ use super::*;
 use posthaste_core::delivery_log::{LogHour, Record, render_records};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// The longest wait of a test that fails.

@@ -3,6 +3,7 @@
 //! reads its answer slowly or not at all.
 
 use super::*;
+use ::http::Method;
 use posthaste_core::model::{Secret, Timestamp};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
@@ -23,6 +24,12 @@ const TOPIC: &str = r#"{
     } } }
 }"#;
 const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
+
+/// An address where all is answered.
+fn everything(listener: TcpListener) -> Vec<Listening> {
+    let answers = Answers::ALL;
+    vec![Listening { listener, answers }]
+}
 
 struct World {
     clock: ManualClock,
@@ -68,7 +75,7 @@ impl World {
         };
         // The server's own waits are on another clock: those of the acknowledgements are counted.
         tokio::spawn(serve(
-            listener,
+            everything(listener),
             front,
             ManualClock::new(START),
             CancellationToken::new(),
@@ -277,7 +284,7 @@ impl Small {
             limits,
         };
         tokio::spawn(serve(
-            listener,
+            everything(listener),
             front,
             clock.clone(),
             CancellationToken::new(),
@@ -373,7 +380,7 @@ async fn answer_is_refused_once_the_database_left_its_path() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve(
-        listener,
+        everything(listener),
         front,
         ManualClock::new(START),
         CancellationToken::new(),
@@ -405,7 +412,7 @@ async fn health_is_refused_until_the_server_is_ready() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (clock, stop) = (ManualClock::new(START), CancellationToken::new());
-    tokio::spawn(serve(listener, front, clock, stop));
+    tokio::spawn(serve(everything(listener), front, clock, stop));
     let ask = async |request: &str| {
         let mut client = TcpStream::connect(address).await.unwrap();
         let request = format!("{request} HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");

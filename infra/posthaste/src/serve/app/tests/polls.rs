@@ -265,7 +265,7 @@ async fn worker_is_never_held_for_long() {
     let stop = CancellationToken::new();
     let turns = tokio::spawn(longest_turn(stop.clone()));
     let client = Client {
-        address: app.address,
+        address: app.addresses.public,
         key: app.admin_key().expose().to_owned(),
     };
     spawn_blocking(move || client.load()).await.unwrap();
