@@ -9,6 +9,7 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use posthaste_core::api::Caller;
+use posthaste_core::model::SenderHeaders;
 use url::Url;
 
 use crate::api::Api;
@@ -28,6 +29,8 @@ pub struct Console {
     pub(crate) history: Option<Arc<dyn History>>,
     /// The page that shows the metrics where nobody does.
     pub(crate) dashboard_url: Option<Url>,
+    /// The headers of deliveries that say who sends, of topics that do not have their own.
+    pub(crate) sender_headers: SenderHeaders,
     /// Time between two refreshes of a live page.
     pub(crate) refresh: Duration,
 }
@@ -67,6 +70,7 @@ impl Console {
             api: Api::new(api),
             history: None,
             dashboard_url: None,
+            sender_headers: SenderHeaders::DEFAULT,
             refresh: REFRESH,
         }
     }
@@ -85,6 +89,15 @@ impl Console {
     pub fn with_dashboard(self, url: Option<Url>) -> Self {
         Self {
             dashboard_url: url,
+            ..self
+        }
+    }
+
+    /// The same where deliveries have these headers that say who sends.
+    #[must_use]
+    pub fn with_sender_headers(self, headers: SenderHeaders) -> Self {
+        Self {
+            sender_headers: headers,
             ..self
         }
     }

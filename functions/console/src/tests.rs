@@ -28,7 +28,9 @@ use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{self, Failure, HealthSettings, Observation};
-use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, Timestamp};
+use posthaste_core::model::{
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders, Timestamp,
+};
 use posthaste_core::stored::TopicRecord;
 use posthaste_manage::{
     BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, Summaries, unguarded_router,
@@ -99,6 +101,7 @@ impl World {
                 publish_url: None,
                 public_url: None,
                 origin: HeaderValue::from_static("posthaste.example"),
+                sender_headers: SenderHeaders::default(),
                 log: LogSettings {
                     mode: DeliveryLogMode::Payloads,
                     retention: Some(Duration::from_hours(7 * 24)),

@@ -194,12 +194,10 @@ impl<P: Ports> Deliver<P> {
         let (registry, webhook) = (Arc::new(registry), Arc::new(webhook));
         let stopped = CancellationToken::new();
         let payloads = Arc::new(PayloadReader::new(state.clone(), clock.clone(), &settings));
-        let late_answers = Arc::new(LateAnswers::new(
-            state.clone(),
-            clock.clone(),
-            settings.late_answers_max,
-            stopped.clone(),
-        ));
+        let late_max = settings.late_answers_max;
+        let late_answers =
+            LateAnswers::new(state.clone(), clock.clone(), late_max, stopped.clone());
+        let late_answers = Arc::new(late_answers);
         let wake = Arc::new(WakeSignaller::new(state.clone(), clock.clone()));
         let circuit = Arc::new(Circuit {
             links,
@@ -236,6 +234,7 @@ impl<P: Ports> Deliver<P> {
                     webhook,
                     clock: clock.clone(),
                     origin: settings.origin,
+                    sender_headers: settings.sender_headers,
                     late_answers: late_answers.clone(),
                     lanes: lanes.clone(),
                 },

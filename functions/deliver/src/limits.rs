@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use posthaste_core::lane::SLOW_AFTER_DEFAULT;
-use posthaste_core::model::{DeliveryLogMode, LATE_ANSWERS_MAX, origin};
+use posthaste_core::model::{DeliveryLogMode, LATE_ANSWERS_MAX, SenderHeaders, origin};
 use posthaste_services::DrainMeter;
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +47,8 @@ pub struct DeliverSettings {
     pub payload_reads_max: usize,
     /// The sender's name, for `WebHook-Request-Origin` and `Origin`.
     pub origin: HeaderValue,
+    /// The headers that say who sends, of topics that do not have their own.
+    pub sender_headers: SenderHeaders,
     /// How much the delivery log keeps of topics that do not say it.
     pub delivery_log: DeliveryLogMode,
     /// The way of the delivery log's records.
@@ -180,6 +182,7 @@ impl Default for DeliverSettings {
             payload_bytes_max: 256 << 20,
             payload_reads_max: 64,
             origin: origin::DEFAULT,
+            sender_headers: SenderHeaders::default(),
             delivery_log: DeliveryLogMode::default(),
             records: RecordsSettings::EMBEDDED,
             delay_step: DELAY_STEP_EMBEDDED,

@@ -66,11 +66,14 @@ struct Around;
         ("Posthaste-Hops" = Option<u8>, Header, description = "How many deliveries of posthaste these events \
             came through, as the delivery that brought them says it. 8 and more are refused (400, \
             `loop-detected`)."),
+        ("Webhook-Hops" = Option<u8>, Header, description = "The same of deliveries in a sender's own name \
+            (`senderHeaders`). The greater of the two counts."),
         ("Posthaste-Tier" = Option<String>, Header, description = "The tier of producers to be treated as: \
             `bulk`, or `standard` with a key of the tier `internal`. A producer can step back behind the \
             tier of its key; what would raise it changes nothing.")),
     request_body(description =
-        "One event, or an array of events, in the topic's input schema. At most 1,000,000 bytes.",
+        "One event, or an array of events, in the topic's input schema. At most 1,000,000 bytes, \
+        also once it is unpacked where `Content-Encoding` is `gzip`.",
         content((PublishBody = "application/json"))),
     responses(Publish))]
 #[expect(dead_code, reason = "described here, served by the publish function")]

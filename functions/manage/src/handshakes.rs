@@ -263,6 +263,7 @@ impl<P: Ports> Manage<P> {
             subscription,
             validation,
             origin: &self.settings.origin,
+            sender_headers: &self.settings.sender_headers,
             rate: settings
                 .endpoint
                 .max_requests_per_second

@@ -7,7 +7,9 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use bytes::Bytes;
 use posthaste_core::delivery_log::LogGap;
-use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
+use posthaste_core::model::{
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
+};
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::{Activity, LinkHealth, Outbound, WrongKeys, signal_wake};
 use url::Url;
@@ -63,6 +65,8 @@ pub struct ManageSettings {
     pub public_url: Option<Url>,
     /// The value of `WebHook-Request-Origin`, the same as with every delivery.
     pub origin: HeaderValue,
+    /// The headers of deliveries that say who sends, of topics that do not have their own.
+    pub sender_headers: SenderHeaders,
     /// What this function must know about the delivery log.
     pub log: LogSettings,
 }

@@ -85,6 +85,7 @@ pub(crate) async fn test_event<P: Ports>(
         hops: Hops::default(),
         at: now,
         origin: &manage.settings.origin,
+        sender_headers: &manage.settings.sender_headers,
     };
     let event = Outgoing {
         key: &key,

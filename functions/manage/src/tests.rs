@@ -37,7 +37,9 @@ use http_body_util::BodyExt;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::delivery_log::LogGap;
-use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
+use posthaste_core::model::{
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
+};
 use posthaste_services::{Activity, LinkHealth};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -206,6 +208,7 @@ impl Api {
                 publish_url,
                 public_url: Some("https://manage.example/base".parse().unwrap()),
                 origin: HeaderValue::from_static("posthaste.example"),
+                sender_headers: SenderHeaders::default(),
                 log: LOG,
             },
             work: BegunRequests::default(),

@@ -178,6 +178,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
     }
     let console = Console::new(posthaste_manage::unguarded_router(Arc::clone(&manage)))
         .with_dashboard(environment.dashboard_url.clone())
+        .with_sender_headers(environment.settings.sender_headers.clone())
         .with_refresh(CONSOLE_REFRESH);
     posthaste_manage::router_beside(manage, posthaste_console::router(access, console))
 }

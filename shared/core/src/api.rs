@@ -33,6 +33,7 @@ mod replay;
 mod request_headers;
 mod resend;
 mod secret_text;
+mod sender_headers;
 mod settings;
 mod signing;
 mod test_event;
@@ -46,7 +47,10 @@ pub use audit::{
 };
 #[cfg(test)]
 pub(crate) use compile::compile_filter;
-pub use compile::{FilterProblem, Problem, SettingsError, compile_subscription, compile_topic};
+pub use compile::{
+    FilterProblem, Problem, SettingsError, compile_sender_headers, compile_subscription,
+    compile_topic,
+};
 pub use dead_letters::{DeadLetterPage, DeadLetterView, ResolveAnswer, ResolveRequest};
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use difference::{MemberChange, subscription_differences, topic_differences};
@@ -73,6 +77,7 @@ pub use replay::{
 pub use request_headers::RequestHeader;
 pub use resend::{CancelledEventView, DeadLetterPlace, ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
+pub use sender_headers::SenderHeaderSettings;
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings,
     EndpointSettings, FilterSettings, HandshakeView, RecoverySettings, RetryPolicySettings,

@@ -30,6 +30,7 @@ mod recovery;
 mod sas_token;
 mod schema;
 mod secret;
+mod sender_headers;
 pub mod size;
 pub mod time;
 pub mod topic;
@@ -46,7 +47,7 @@ pub use delivery::{
 };
 pub use delivery_log::DeliveryLogMode;
 pub use endpoint::{EndpointUrl, EndpointUrlError, Link};
-pub use hops::{HOPS_HEADER, Hops, HopsError};
+pub use hops::{HOPS_HEADER, Hops, HopsError, NEUTRAL_HOPS_HEADER};
 pub use identity::{CREATION_ID_BYTES, Created, Creation, CreationId, Creations, Identity};
 pub use idle::Lifetime;
 pub use json_object::JsonObject;
@@ -65,6 +66,7 @@ pub use recovery::{EarlierLife, RecoveryPolicy};
 pub use sas_token::SasToken;
 pub use schema::{ContentMode, Schema};
 pub use secret::{ADMIN_KEY_CHARS_MIN, KeyDigest, Secret};
+pub use sender_headers::{PrefixError, SenderHeader, SenderHeaderNames, SenderHeaders};
 pub use time::{TimeError, Timestamp};
 pub use topic::{
     DeadLetterPolicy, Intake, KeepingMissed, Status, Subscription, Topic, TopicKeys, WhileDisabled,

@@ -164,7 +164,7 @@ mod tests {
     use bytes::Bytes;
     use http::HeaderValue;
     use posthaste_core::api::{SecretText, SubscriptionSettings, Validation, compile_subscription};
-    use posthaste_core::model::{Hops, Schema, SubscriptionName, TopicName};
+    use posthaste_core::model::{Hops, Schema, SenderHeaders, SubscriptionName, TopicName};
     use posthaste_testkit::ManualClock;
     use posthaste_testkit::endpoint::{Answered, MemoryEndpoint, answered};
     use serde_json::json;
@@ -200,6 +200,7 @@ mod tests {
             hops: Hops::default(),
             at: NOW,
             origin: &ORIGIN,
+            sender_headers: &SenderHeaders::default(),
         };
         let event = Outgoing {
             key: "e-0",
@@ -324,6 +325,7 @@ mod tests {
             subscription: &subscription(json!({})),
             validation: Validation::CloudEvents,
             origin: &ORIGIN,
+            sender_headers: &SenderHeaders::default(),
             rate: None,
             callback: None,
             code: &SecretText::new("512d38b6"),

@@ -48,6 +48,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         delivery_log: None,
         record_unmatched: false,
         not_before_attribute: None,
+        sender_headers: None,
         delivery_failed_notices: None,
         while_disabled: BTreeMap::new(),
         recovery: BTreeMap::new(),

@@ -46,6 +46,7 @@ TEXTS = {
     "PublishCertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/5c1e5c1e",
     "PublishDomainName": "events.example.com",
     "SecurityGroupIds": "sg-5c1e",
+    "SenderHeaders": '{"prefix":"acme"}',
     "SubnetIds": "subnet-5c1e,subnet-e1c5",
     "WebhookOrigin": "hooks.example.com",
 }

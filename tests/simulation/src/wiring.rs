@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
+use posthaste_core::model::{
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
+};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
@@ -147,6 +149,7 @@ impl Wiring {
                 publish_url: None,
                 public_url: Some(Url::parse("https://manage.example").expect("a URL")),
                 origin: HeaderValue::from_static("posthaste.example"),
+                sender_headers: SenderHeaders::default(),
                 log: LogSettings {
                     mode: DeliveryLogMode::Payloads,
                     retention: None,

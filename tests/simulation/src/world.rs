@@ -41,6 +41,9 @@ pub struct Start {
     pub seed: u64,
 }
 
+/// record over the adapters of a world.
+type RecordFunction = Record<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>;
+
 /// The functions, wired up.
 pub struct World {
     /// The time.
@@ -66,7 +69,7 @@ pub struct World {
     dead_letters: DeadLetters<TestPorts<Queue, State, Bucket>>,
     redrive: DeadLetters<TestPorts<Queue, State, Bucket>>,
     wake: WakeFunction,
-    record: Record<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>,
+    record: Box<RecordFunction>,
     created: Mutex<Created>,
     folder: TempDir,
 }
@@ -170,7 +173,7 @@ impl World {
         Self {
             worker: self.wiring.worker(links.clone(), max_age, chance, settings),
             wake: self.wiring.wake(links.clone(), max_age),
-            record: self.wiring.record_counting(),
+            record: Box::new(self.wiring.record_counting()),
             links,
             ..self
         }
@@ -180,7 +183,7 @@ impl World {
     #[must_use]
     pub fn counting_what_waits_from_records(self) -> Self {
         Self {
-            record: self.wiring.record_counting_waiting(),
+            record: Box::new(self.wiring.record_counting_waiting()),
             ..self
         }
     }
@@ -233,7 +236,7 @@ impl World {
             dead_letters: wiring.dead_letters(QueueName::DeadLetters, topic_max_age),
             redrive: wiring.dead_letters(QueueName::Redrive, topic_max_age),
             wake: wiring.wake(links.clone(), topic_max_age),
-            record: wiring.record(),
+            record: Box::new(wiring.record()),
             endpoint: wiring.endpoint.clone(),
             drain: wiring.drain.clone(),
             created: Mutex::new(Created {

@@ -104,8 +104,31 @@ fn apply_names_the_member_that_is_the_own_publish_url() {
 /// Neither server can know that the other one publishes to it.
 #[test]
 fn two_servers_that_publish_to_each_other_stop_after_eight_deliveries() {
+    loop_ends(&[], "posthaste-hops");
+}
+
+#[test]
+fn a_loop_ends_though_one_of_them_sends_in_another_name() {
+    let nameless =
+        r#"{"prefix":"acme","omit":["eventGrid","subscriptionName","origin","attempt"]}"#;
+    for request in loop_ends(&["--sender-headers", nameless], "webhook-hops") {
+        assert_eq!(request.header("user-agent"), Some("acme"));
+        let names = request.headers.iter().map(|(name, _)| name.to_lowercase());
+        let told = |name: &String| {
+            ["posthaste", "aeg", "origin"]
+                .iter()
+                .any(|it| name.contains(it))
+        };
+        assert_eq!(names.filter(told).collect::<Vec<_>>(), Vec::<String>::new());
+    }
+}
+
+/// A loop of two servers, one of which is started with these arguments and says its hops in this
+/// header. Answers the requests of that one to the witness.
+fn loop_ends(arguments: &[&str], header: &str) -> Vec<Received> {
     let (homes, endpoint) = ([Home::new(), Home::new()], Endpoint::start());
-    let [one, other] = [homes[0].serve(), homes[1].serve()];
+    let other = Server::start(homes[1].path(), arguments);
+    let one = homes[0].serve();
     let orders = one.api().create_topic("orders", &json!({}));
     let bills = other.api().create_topic("bills", &json!({}));
     // A witness beside the loop sees every publish with its hops.
@@ -141,17 +164,17 @@ fn two_servers_that_publish_to_each_other_stop_after_eight_deliveries() {
         [&letter["deliveryattempts"], &letter["lasthttpstatuscode"]],
         [&json!(1), &json!(400)]
     );
-    let hops = |path: &str| -> Vec<u64> {
+    let hops = |path: &str, header: &str| -> Vec<u64> {
         let received = endpoint.wait_for(path, 4);
-        let of = |request: &Received| request.header("posthaste-hops")?.parse().ok();
+        let of = |request: &Received| request.header(header)?.parse().ok();
         let hops = received
             .iter()
             .map(|request| of(request).expect("a delivery says its hops"));
         // A delivery to the witness may be overtaken by the loop.
         hops.collect::<BTreeSet<u64>>().into_iter().collect()
     };
-    assert_eq!(hops("/orders"), [1, 3, 5, 7]);
-    assert_eq!(hops("/bills"), [2, 4, 6, HOPS_MAX]);
+    assert_eq!(hops("/orders", "posthaste-hops"), [1, 3, 5, 7]);
+    assert_eq!(hops("/bills", header), [2, 4, 6, HOPS_MAX]);
     let published =
         [&one, &other].map(|server| server.api().metric("posthaste_events_accepted_total"));
     assert_eq!(
@@ -162,4 +185,5 @@ fn two_servers_that_publish_to_each_other_stop_after_eight_deliveries() {
         ([4.0, 4.0], 1.0)
     );
     assert!(homes[0].dead_letter_files("orders", "next").is_empty());
+    endpoint.received("/bills")
 }

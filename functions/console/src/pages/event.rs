@@ -104,7 +104,7 @@ async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>, done: &DoneAsked)
         section #deliveries data-live[is_live] aria-label="Deliveries" { (deliveries(asked, &view, &around)) }
         (narrowing(asked, None))
         (payload(asked, &view))
-        (headers(topic.settings(), &view, visit.now))
+        (headers(topic.settings(), &view, pages, visit.now))
     };
     Ok(Page::new(asked.title(), body).of(Section::Events))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posthaste_core::delivery_log::{Kind, LogResult, Record};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{SenderHeaders, Timestamp};
 use serde_json::json;
 
 use super::logged::{HOSTILE, again, delivered, refused, with_payload};
@@ -100,6 +100,25 @@ async fn the_names_of_request_headers_are_those_of_now_and_secrets_stay_hidden()
     ]);
     page.has(&["The subscription <bdi>gone</bdi>"])
         .has_not(&["s3cret"]);
+}
+
+#[tokio::test]
+async fn the_names_of_request_headers_are_in_the_name_of_their_sender() {
+    let page = async |world: &World| {
+        world.log_records(&[delivered("order-1", world.ago(10))]);
+        world.get(&page_of("order-1")).await
+    };
+    let acme = || SenderHeaders::new(Some("acme"), &[]).unwrap();
+    let world = World::with_billing().await;
+    let world = world.changed(|console, _| console.with_sender_headers(acme()));
+    world.sign_in_well().await;
+    page(&world).await.has(&["acme-attempt", "webhook-hops"]);
+    let own = json!({ "senderHeaders": { "prefix": "shop", "omit": ["eventGrid"] } });
+    world.put(&["topics", "orders"], own).await;
+    page(&world)
+        .await
+        .has(&["shop-attempt", "shop-subscription-name"])
+        .has_not(&["acme-", "shop-event-type"]);
 }
 
 #[tokio::test]

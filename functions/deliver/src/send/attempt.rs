@@ -7,7 +7,7 @@ use http::HeaderValue;
 use metrics::{counter, histogram};
 use parking_lot::Mutex;
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
-use posthaste_core::model::{LastAttempt, Subscription};
+use posthaste_core::model::{LastAttempt, SenderHeaders, Subscription};
 use posthaste_ports::{Clock, LastLook, Ports, WebhookRequest};
 use posthaste_services::busy::with_bytes;
 use posthaste_services::outbound::{Outbound, Sent, delivery};
@@ -31,6 +31,8 @@ pub(crate) struct Attempts<P: Ports> {
     pub(crate) webhook: Arc<P::Webhook>,
     pub(crate) clock: P::Clock,
     pub(crate) origin: HeaderValue,
+    /// The headers that say who sends, of topics that do not have their own.
+    pub(crate) sender_headers: SenderHeaders,
     pub(crate) late_answers: Arc<LateAnswers<P>>,
     /// Watches how long requests take, where slow targets have a lane of their own.
     pub(crate) lanes: Option<Arc<LaneWatch<P>>>,
@@ -49,6 +51,7 @@ impl<P: Ports> Attempts<P> {
     ) -> Result<RequestOutcome, EntryVerdict> {
         let (began, started) = (self.clock.now(), self.clock.monotonic());
         let (subscription, origin) = (&*plan.subscription, &self.origin);
+        let sender_headers = &self.sender_headers;
         let RequestKind {
             schema,
             attempts_before,
@@ -64,6 +67,7 @@ impl<P: Ports> Attempts<P> {
             hops,
             at: began,
             origin,
+            sender_headers,
         };
         let events: Vec<_> = run
             .iter()

@@ -101,6 +101,7 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
             webhook: Arc::new(world.endpoint.clone()),
             clock: clock.clone(),
             origin: settings.origin,
+            sender_headers: settings.sender_headers,
             late_answers: Arc::new(late_answers),
             lanes: None,
         },

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::http::HeaderValue;
 use posthaste_core::api::SecretText;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls};
+use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls, SenderHeaders};
 use posthaste_services::{Activity, LinkHealth};
 use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
@@ -199,6 +199,7 @@ fn debug_shows_no_admin_key() {
             publish_url: None,
             public_url: None,
             origin: HeaderValue::from_static("posthaste"),
+            sender_headers: SenderHeaders::default(),
             log: super::LOG,
         },
         work: BegunRequests::default(),

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{DeliveryLogMode, KeyDigest, origin};
+use posthaste_core::model::{DeliveryLogMode, KeyDigest, SenderHeaders, origin};
 use posthaste_core::pressure::{ExchangeError, PressureSettings};
 use posthaste_deliver::{DELAY_STEP_AWS, DeliverSettings, Disabling, RecordsSettings};
 use posthaste_http::ClientSettings;
@@ -282,6 +282,7 @@ const MANAGE: ManageSettings = ManageSettings {
     publish_url: None,
     public_url: None,
     origin: origin::DEFAULT,
+    sender_headers: SenderHeaders::DEFAULT,
     log: LogSettings {
         mode: DeliveryLogMode::Payloads,
         retention: Some(LOG_RETENTION),

@@ -40,7 +40,9 @@ impl Console {
             Access::new(local.state(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
         let history = history::Embedded::wire(settings, local, adapters, totals);
         let api = posthaste_manage::unguarded_router(Arc::clone(manage));
-        let console = posthaste_console::Console::new(api).with_history(history.steps());
+        let console = posthaste_console::Console::new(api)
+            .with_history(history.steps())
+            .with_sender_headers(settings.manage.sender_headers.clone());
         let access = Arc::new(access);
         Self {
             router: posthaste_console::router(Arc::clone(&access), console),

@@ -9,7 +9,9 @@ use crate::common::{failure, posthaste, run_with};
 use axum::Router;
 use axum::http::HeaderValue;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
+use posthaste_core::model::{
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
+};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
@@ -72,6 +74,7 @@ impl Deployed {
                 publish_url: Some(publish_url.parse().unwrap()),
                 public_url: None,
                 origin: HeaderValue::from_static("posthaste"),
+                sender_headers: SenderHeaders::default(),
                 log: LogSettings {
                     mode: DeliveryLogMode::default(),
                     retention: None,

@@ -6,10 +6,12 @@ mod filter;
 mod policy;
 mod problem;
 mod schemas;
+mod sender_headers;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::HeaderName;
 use indexmap::IndexMap;
 
 use self::delivery_headers::delivery_headers;
@@ -20,14 +22,15 @@ use self::policy::{batching, dead_letter_policy, idle, lifetime, recovery, retry
 pub use self::problem::{FilterProblem, Problem, SettingsError};
 use self::problem::{count_in, duration_from, duration_in, error};
 use self::schemas::{content_mode, delivery_schema, input_mapping};
+pub use self::sender_headers::compile_sender_headers;
 use super::{IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, TopicSettings};
-use crate::attempt::SigningSecret;
+use crate::attempt::{DeliveryHeader, SigningSecret};
 use crate::events::is_extension_name;
 use crate::filter::FilterSet;
 use crate::model::{
     ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EVENT_TIME_TO_LIVE_MINUTES_MAX,
-    EndpointUrl, SUBSCRIPTIONS_PER_TOPIC_MAX, Schema, Subscription, SubscriptionName, Timestamp,
-    Topic, TopicKeys, TopicName,
+    EndpointUrl, SUBSCRIPTIONS_PER_TOPIC_MAX, Schema, SenderHeaders, Subscription,
+    SubscriptionName, Timestamp, Topic, TopicKeys, TopicName,
 };
 
 /// Checks a topic and its subscriptions and fills in every default.
@@ -47,6 +50,9 @@ pub fn compile_topic(
         duration_from("defaultTimeToLive", ttl.0, Duration::from_secs(1))?;
     }
     let idle = idle(settings.auto_delete_on_idle)?;
+    let sender = settings.sender_headers.as_ref();
+    let sender = sender.map(|written| compile_sender_headers("senderHeaders.", written));
+    let sender = sender.transpose()?;
     count_in(
         "subscriptions",
         settings.subscriptions.len(),
@@ -67,6 +73,10 @@ pub fn compile_topic(
         }
         compiled.lifetime.topic_idle = idle;
         compiled.delivery_log = settings.delivery_log;
+        if let Some(sender) = &sender {
+            no_header_twice(&compiled, sender).map_err(within)?;
+            compiled.sender_headers = Some(sender.clone());
+        }
         if subscriptions
             .insert(subscription_name.folded(), Arc::new(compiled))
             .is_some()
@@ -99,6 +109,19 @@ pub fn compile_topic(
         ),
         subscriptions,
     })
+}
+
+/// Checks that no header of a subscription has a name of those that say who sends.
+fn no_header_twice(own: &Subscription, sender: &SenderHeaders) -> Result<(), SettingsError> {
+    let is_taken = |name: &HeaderName| sender.own_names().any(|it| it == name);
+    let mut names = own.delivery_headers.iter().map(DeliveryHeader::name);
+    match names.position(is_taken) {
+        Some(index) => Err(error(
+            format!("deliveryHeaders[{index}].name"),
+            Problem::HeaderOfSender,
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Checks the extension that has the time before which an event is not sent.
@@ -169,6 +192,7 @@ pub fn compile_subscription(
         dead_letter: dead_letter_policy(&settings.dead_letter)?,
         recovery: recovery(settings)?,
         delivery_headers: delivery_headers(&settings.delivery_headers, batching)?,
+        sender_headers: None,
         signing: signing(&settings.signing)?,
         lifetime: lifetime(settings)?,
         delivery_log: None,

@@ -1,7 +1,9 @@
 //! The names of the headers that requests of a subscription have.
 
+use http::header::HeaderName;
+
 use super::SubscriptionSettings;
-use crate::model::{ContentMode, EndpointUrl, HOPS_HEADER, Schema, Timestamp};
+use crate::model::{ContentMode, EndpointUrl, Schema, SenderHeaders, Timestamp};
 
 /// A header of a subscription's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +16,13 @@ pub struct RequestHeader {
 
 impl SubscriptionSettings {
     /// The headers that requests with events have at `now`, besides those of HTTP itself. `input`
-    /// is the schema of the topic.
-    pub fn request_headers(&self, input: Schema, now: Timestamp) -> Vec<RequestHeader> {
+    /// is the schema of the topic, and `sender` are the headers that say who sends.
+    pub fn request_headers(
+        &self,
+        input: Schema,
+        sender: &SenderHeaders,
+        now: Timestamp,
+    ) -> Vec<RequestHeader> {
         let mut headers = Headers::default();
         headers.always("content-type");
         if self.content_mode == ContentMode::Binary
@@ -33,17 +40,15 @@ impl SubscriptionSettings {
         {
             headers.always("webhook-signature");
         }
-        headers.all(&["webhook-request-origin", "origin", "user-agent"]);
-        headers.all(&[
-            "aeg-event-type",
-            "aeg-subscription-name",
-            "aeg-delivery-count",
-        ]);
+        headers.add_sender(sender);
         if EndpointUrl::parse(&self.endpoint.url).is_ok_and(|url| url.has_access_token()) {
             headers.always("cache-control");
         }
-        headers.all(&[HOPS_HEADER, "posthaste-attempt"]);
-        headers.sometimes("posthaste-replayed", "only for events that are sent again");
+        headers.always(sender.hops.as_str());
+        headers.named(sender.attempt.as_ref());
+        if let Some(name) = &sender.replayed {
+            headers.sometimes(name.as_str(), "only for events that are sent again");
+        }
         headers.sometimes(
             "traceparent",
             "only for an event that was published with one",
@@ -72,6 +77,24 @@ impl Headers {
             name: name.to_owned(),
             condition: None,
         });
+    }
+
+    fn named(&mut self, name: Option<&HeaderName>) {
+        if let Some(name) = name {
+            self.always(name.as_str());
+        }
+    }
+
+    fn add_sender(&mut self, sender: &SenderHeaders) {
+        if sender.has_origin {
+            self.all(&["webhook-request-origin", "origin"]);
+        }
+        if sender.agent.is_some() {
+            self.always("user-agent");
+        }
+        self.named(sender.event_type.as_ref());
+        self.named(sender.subscription_name.as_ref());
+        self.named(sender.delivery_count.as_ref());
     }
 
     fn all(&mut self, names: &[&str]) {
@@ -116,6 +139,7 @@ mod tests {
     /// The names of a real request.
     fn sent(
         settings: &SubscriptionSettings,
+        sender_headers: &SenderHeaders,
         replayed: bool,
         traceparent: Option<&str>,
     ) -> Vec<String> {
@@ -136,6 +160,7 @@ mod tests {
             hops: Hops::default(),
             at: NOW,
             origin: &HeaderValue::from_static("posthaste.example"),
+            sender_headers,
         };
         let event = Outgoing {
             key: "a-0",
@@ -151,13 +176,17 @@ mod tests {
     }
 
     /// Checks the names against those of real requests.
-    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
     fn check(more: Value) {
+        check_from(&SenderHeaders::default(), more);
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
+    fn check_from(sender: &SenderHeaders, more: Value) {
         let settings = settings(&more);
-        let said = settings.request_headers(Schema::CloudEvents, NOW);
-        let plain = sent(&settings, false, None);
+        let said = settings.request_headers(Schema::CloudEvents, sender, NOW);
+        let plain = sent(&settings, sender, false, None);
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        for name in sent(&settings, true, Some(trace)) {
+        for name in sent(&settings, sender, true, Some(trace)) {
             let is_said = said
                 .iter()
                 .any(|header| match header.name.strip_suffix('*') {
@@ -173,6 +202,33 @@ mod tests {
                 header.condition.is_none(),
                 "{} with {more}",
                 header.name
+            );
+        }
+    }
+
+    #[test]
+    fn so_they_are_in_the_name_of_a_sender() {
+        use crate::model::SenderHeader::{Attempt, EventGrid, Origin, SubscriptionName, UserAgent};
+        let all = [EventGrid, SubscriptionName, Origin, UserAgent, Attempt];
+        let named = |omitted| SenderHeaders::new(Some("acme"), omitted).unwrap();
+        check_from(&named(&[]), json!({}));
+        check_from(&named(&all), json!({}));
+        for one in all {
+            check_from(&SenderHeaders::new(None, &[one]).unwrap(), json!({}));
+        }
+        let plain = sent(&settings(&json!({})), &named(&all), true, None);
+        let expected = [
+            "content-type",
+            "webhook-id",
+            "webhook-timestamp",
+            "webhook-signature",
+            "webhook-hops",
+        ];
+        assert_eq!(plain, expected);
+        for name in sent(&settings(&json!({})), &named(&[]), true, None) {
+            assert!(
+                !name.contains("posthaste") && !name.contains("aeg"),
+                "{name}"
             );
         }
     }

@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 pub use self::filter::{AdvancedFilterSettings, FilterSettings};
 use super::{
     DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, LastOutcomeView,
-    LinkView, SecretText, SigningSettings, StatusState, SubscriptionHealthView, WaitingView,
+    LinkView, SecretText, SenderHeaderSettings, SigningSettings, StatusState,
+    SubscriptionHealthView, WaitingView,
 };
 use crate::model::{
     ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName, WhileDisabled,
@@ -76,6 +77,10 @@ pub struct TopicSettings {
     /// out, no extension has it: the header `Posthaste-Not-Before` still does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before_attribute: Option<String>,
+    /// Which headers of its requests say who sends them, and by which names. Those of the
+    /// installation when left out (`serve --sender-headers`, on AWS `SenderHeaders`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_headers: Option<SenderHeaderSettings>,
     /// Subscriptions by name. Written with the topic, the named ones are created or replaced and
     /// the others stay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

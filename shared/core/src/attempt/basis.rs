@@ -30,6 +30,7 @@ pub fn may_begin(planned: &Subscription, current: &Subscription, now: Timestamp)
         dead_letter: _,
         recovery: _,
         delivery_headers,
+        sender_headers,
         signing,
         lifetime,
         delivery_log: _,
@@ -54,6 +55,7 @@ pub fn may_begin(planned: &Subscription, current: &Subscription, now: Timestamp)
         && *rate == planned.rate
         && *concurrency == planned.concurrency
         && *delivery_headers == planned.delivery_headers
+        && *sender_headers == planned.sender_headers
         && sign_alike(signing, &planned.signing, now)
 }
 
@@ -73,7 +75,8 @@ mod tests {
     use super::*;
     use crate::api::compile_subscription;
     use crate::model::{
-        CREATION_ID_BYTES, Created, Creation, CreationId, Schema, SubscriptionName, TopicName,
+        CREATION_ID_BYTES, Created, Creation, CreationId, Schema, SenderHeaders, SubscriptionName,
+        TopicName,
     };
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -103,6 +106,20 @@ mod tests {
         let name = SubscriptionName::parse("billing").unwrap();
         let settings = serde_json::from_value(settings).unwrap();
         compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap()
+    }
+
+    #[test]
+    fn what_says_who_sends_is_a_basis() {
+        let named = |prefix: Option<&str>| {
+            let headers = prefix.map(|prefix| SenderHeaders::new(Some(prefix), &[]).unwrap());
+            Subscription {
+                sender_headers: headers,
+                ..subscription(json!({}))
+            }
+        };
+        assert!(may_begin(&named(Some("acme")), &named(Some("acme")), NOW));
+        assert!(!may_begin(&named(Some("acme")), &named(Some("shop")), NOW));
+        assert!(!may_begin(&named(None), &named(Some("acme")), NOW));
     }
 
     fn check(more: Value, expected: bool) {

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::attempt::{delivery_header, signature};
 use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
-use crate::model::{ContentMode, HOPS_HEADER, Hops, Schema, Subscription, Timestamp, hex};
+use crate::model::{ContentMode, Hops, Schema, SenderHeaders, Subscription, Timestamp, hex};
 
 /// Room for the twelve headers of a signed request. The map grows in doublings: with room for
 /// thirteen it takes twice the memory.
@@ -19,16 +19,8 @@ const HEADERS_EXPECTED: usize = 12;
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-const WEBHOOK_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("webhook-request-origin");
-const EVENT_TYPE: HeaderName = HeaderName::from_static("aeg-event-type");
-const SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscription-name");
-const DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
-const HOPS: HeaderName = HeaderName::from_static(HOPS_HEADER);
-const ATTEMPT: HeaderName = HeaderName::from_static("posthaste-attempt");
-const REPLAYED: HeaderName = HeaderName::from_static("posthaste-replayed");
-
-const AGENT: HeaderValue =
-    HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
+pub(super) const WEBHOOK_REQUEST_ORIGIN: HeaderName =
+    HeaderName::from_static("webhook-request-origin");
 
 /// The counts of all but few attempts and hops.
 const COMMON_COUNTS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
@@ -77,6 +69,8 @@ pub struct AttemptContext<'a> {
     pub at: Timestamp,
     /// The sender, for `WebHook-Request-Origin` and `Origin`: a name without a scheme.
     pub origin: &'a HeaderValue,
+    /// The headers that say who sends, where the topic does not have its own.
+    pub sender_headers: &'a SenderHeaders,
 }
 
 /// The headers and the body of a request that carries `events`, at least one.
@@ -105,9 +99,11 @@ pub fn request(
         context.at,
         &body,
     );
-    set_sender(&mut headers, context.origin);
+    let names = subscription.sender_headers(context.sender_headers);
+    set_sender(&mut headers, names, context.origin);
     set_event_grid(
         &mut headers,
+        names,
         "Notification",
         subscription,
         context.attempts_before,
@@ -115,10 +111,12 @@ pub fn request(
     if subscription.endpoint.has_access_token() {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    headers.insert(HOPS, counted(context.hops.next().get().into()));
-    headers.insert(ATTEMPT, counted(context.attempts_before.saturating_add(1)));
-    if context.replayed {
-        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    headers.insert(&names.hops, counted(context.hops.next().get().into()));
+    if let Some(name) = &names.attempt {
+        headers.insert(name, counted(context.attempts_before.saturating_add(1)));
+    }
+    if let Some(name) = names.replayed.as_ref().filter(|_| context.replayed) {
+        headers.insert(name, HeaderValue::from_static("true"));
     }
     if let [
         Outgoing {
@@ -186,23 +184,34 @@ pub(super) fn sign(
 }
 
 /// Sets the headers that say who sends the request.
-pub(super) fn set_sender(headers: &mut HeaderMap, origin: &HeaderValue) {
-    headers.insert(WEBHOOK_REQUEST_ORIGIN, origin.clone());
-    headers.insert(ORIGIN, origin.clone());
-    headers.insert(USER_AGENT, AGENT);
+pub(super) fn set_sender(headers: &mut HeaderMap, names: &SenderHeaders, origin: &HeaderValue) {
+    if names.has_origin {
+        headers.insert(WEBHOOK_REQUEST_ORIGIN, origin.clone());
+        headers.insert(ORIGIN, origin.clone());
+    }
+    if let Some(agent) = &names.agent {
+        headers.insert(USER_AGENT, agent.clone());
+    }
 }
 
 /// Sets Event Grid's headers: the type of the request, its subscription, and the attempts made
 /// before it.
 pub(super) fn set_event_grid(
     headers: &mut HeaderMap,
+    names: &SenderHeaders,
     kind: &'static str,
     subscription: &Subscription,
     attempts_before: u16,
 ) {
-    headers.insert(EVENT_TYPE, HeaderValue::from_static(kind));
-    put(headers, SUBSCRIPTION_NAME, subscription.name.as_str());
-    headers.insert(DELIVERY_COUNT, counted(attempts_before));
+    if let Some(name) = &names.event_type {
+        headers.insert(name, HeaderValue::from_static(kind));
+    }
+    if let Some(name) = &names.subscription_name {
+        put(headers, name, subscription.name.as_str());
+    }
+    if let Some(name) = &names.delivery_count {
+        headers.insert(name, counted(attempts_before));
+    }
 }
 
 /// The value of a header that counts. Common counts are shared by all requests: one that is made
@@ -266,6 +275,7 @@ mod tests {
             hops: Hops::default(),
             at: Timestamp::from_millis(1_614_265_330_123),
             origin: &HeaderValue::from_static("posthaste.example"),
+            sender_headers: &SenderHeaders::default(),
         };
         let (headers, body) = request(context, events).unwrap();
         let mut lines: Vec<_> = headers
@@ -362,6 +372,7 @@ mod tests {
             hops: Hops::default(),
             at: Timestamp::EPOCH,
             origin: &HeaderValue::from_static("posthaste.example"),
+            sender_headers: &SenderHeaders::default(),
         };
         let (headers, _) = request(context, &[event("a-0")]).unwrap();
         assert!(headers["authorization"].is_sensitive());
@@ -379,6 +390,7 @@ mod tests {
                 hops: Hops::default(),
                 at: Timestamp::EPOCH,
                 origin: &HeaderValue::from_static("posthaste.example"),
+                sender_headers: &SenderHeaders::default(),
             };
             let (headers, _) = request(context, &[event("a-0")]).unwrap();
             assert_eq!(

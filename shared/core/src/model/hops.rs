@@ -2,13 +2,16 @@
 //! events have, and a publish request that says [`HOPS_MAX`] or more is refused, so that endpoints
 //! that form a loop end it by themselves. A receiver that drops the header is not protected.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use crate::model::limits::HOPS_MAX;
 
 /// The header, of deliveries and of publish requests.
 pub const HOPS_HEADER: &str = "posthaste-hops";
+
+/// The same header of deliveries in a sender's own name. Publish requests may have either.
+pub const NEUTRAL_HOPS_HEADER: &str = "webhook-hops";
 
 /// The number of deliveries of posthaste that an event came through.
 #[derive(
@@ -20,9 +23,9 @@ pub struct Hops(u8);
 /// Why a request's hops are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HopsError {
-    /// Not a number.
-    #[error("{HOPS_HEADER}: expected a number")]
-    NotANumber,
+    /// Not a number, in the header of this name.
+    #[error("{0}: expected a number")]
+    NotANumber(&'static str),
     /// The endpoints form a loop.
     #[error(
         "these events came through {HOPS_MAX} deliveries of posthaste or more: an endpoint publishes what it \
@@ -39,20 +42,25 @@ impl Hops {
 
     /// The hops of a publish request, the most that any header says; none without a header.
     pub fn of_request(headers: &HeaderMap) -> Result<Self, HopsError> {
+        let named = [HOPS_HEADER, NEUTRAL_HOPS_HEADER].into_iter();
+        let named =
+            named.flat_map(|name| headers.get_all(name).into_iter().map(move |it| (name, it)));
         let mut most = Self::default();
-        for value in headers.get_all(HOPS_HEADER) {
-            let text = value.to_str().map_err(|_| HopsError::NotANumber)?.trim();
-            if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-                return Err(HopsError::NotANumber);
-            }
-            // More digits than fit are more hops than are taken.
-            most = most.max(Self(text.parse().unwrap_or(u8::MAX)));
+        for (name, value) in named {
+            most = most.max(Self::parse(value).ok_or(HopsError::NotANumber(name))?);
         }
         if most.0 >= HOPS_MAX {
             Err(HopsError::Loop)
         } else {
             Ok(most)
         }
+    }
+
+    /// Reads a number, of any length: more digits than fit are more hops than are taken.
+    fn parse(value: &HeaderValue) -> Option<Self> {
+        let text = value.to_str().ok()?.trim();
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| Self(text.parse().unwrap_or(u8::MAX)))
     }
 
     /// Whether these are the events of a producer.
@@ -94,8 +102,21 @@ mod tests {
             assert_eq!(of(&[looping]), Err(HopsError::Loop), "{looping}");
         }
         for bad in ["", "-1", "+1", "1.0", "one", "1, 2", "0x1"] {
-            assert_eq!(of(&[bad]), Err(HopsError::NotANumber), "{bad}");
+            assert_eq!(of(&[bad]), Err(HopsError::NotANumber(HOPS_HEADER)), "{bad}");
         }
+    }
+
+    #[test]
+    fn both_names_count() {
+        let mut headers = HeaderMap::new();
+        headers.append(HOPS_HEADER, "1".parse().unwrap());
+        headers.append(NEUTRAL_HOPS_HEADER, "3".parse().unwrap());
+        assert_eq!(Hops::of_request(&headers), Ok(Hops::new(3)));
+        headers.append(NEUTRAL_HOPS_HEADER, "8".parse().unwrap());
+        assert_eq!(Hops::of_request(&headers), Err(HopsError::Loop));
+        headers.append(NEUTRAL_HOPS_HEADER, "x".parse().unwrap());
+        let bad = HopsError::NotANumber(NEUTRAL_HOPS_HEADER);
+        assert_eq!(Hops::of_request(&headers), Err(bad));
     }
 
     #[test]

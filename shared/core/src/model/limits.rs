@@ -338,6 +338,10 @@ pub const DELIVERY_HEADERS_MAX: usize = 10;
 /// <https://learn.microsoft.com/azure/event-grid/delivery-properties>
 pub const DELIVERY_HEADER_VALUE_BYTES_MAX: usize = 4096;
 
+/// Longest beginning of the names of a sender's own headers, in bytes: short beside the head of a
+/// request, of which servers take a few kilobytes.
+pub const HEADER_PREFIX_BYTES_MAX: usize = 32;
+
 /// Longest name of a custom header, in bytes. HTTP has no bound; servers refuse a head of a few
 /// kilobytes.
 pub const DELIVERY_HEADER_NAME_BYTES_MAX: usize = 128;

@@ -11,7 +11,8 @@ use crate::attempt::{Batching, Concurrency, DeliveryHeader, Rate, RetryPolicy, S
 use crate::filter::{Filter, FilterSet};
 use crate::model::{
     ContentMode, Created, Creation, DISABLED_KEPT, DeliveryLogMode, EndpointUrl, Identity,
-    InputMapping, Lifetime, RecoveryPolicy, Schema, Secret, SubscriptionName, Timestamp, TopicName,
+    InputMapping, Lifetime, RecoveryPolicy, Schema, Secret, SenderHeaders, SubscriptionName,
+    Timestamp, TopicName,
 };
 use crate::pressure::Tier;
 use crate::word::display_the_word;
@@ -86,6 +87,8 @@ pub struct Subscription {
     pub recovery: RecoveryPolicy,
     /// The headers that are added to its requests.
     pub delivery_headers: Vec<DeliveryHeader>,
+    /// The headers that say who sends them, where its topic has its own.
+    pub sender_headers: Option<SenderHeaders>,
     /// The secrets that sign its requests.
     pub signing: Vec<SigningSecret>,
     /// The time for which it exists.
@@ -206,6 +209,11 @@ impl Status {
 }
 
 impl Subscription {
+    /// The headers that say who sends its requests: its topic's own, or else these.
+    pub fn sender_headers<'a>(&'a self, others: &'a SenderHeaders) -> &'a SenderHeaders {
+        self.sender_headers.as_ref().unwrap_or(others)
+    }
+
     /// The endpoints that its events go to, in the order in which they are tried.
     pub fn endpoints(&self) -> impl Iterator<Item = &EndpointUrl> {
         std::iter::once(&self.endpoint).chain(&self.fallback)

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use super::format::{Format, FormatError, render};
 use crate::api::{
-    KeyName, RecoverySettings, SecretText, SettingsError, SubscriptionSettings, TierKeys,
-    TopicKeysView, TopicSettings, compile_topic,
+    KeyName, RecoverySettings, SecretText, SenderHeaderSettings, SettingsError,
+    SubscriptionSettings, TierKeys, TopicKeysView, TopicSettings, compile_topic,
 };
 use crate::model::{
     Created, CreationId, Creations, DeliveryLogMode, Secret, SubscriptionName, Timestamp, Topic,
@@ -98,6 +98,10 @@ pub struct TopicRecord {
     /// events at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before_attribute: Option<String>,
+    /// The place of `settings.sender_headers`, for the same reason. Release 0.1 sends the headers
+    /// that it always sends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_headers: Option<SenderHeaderSettings>,
     /// The place of `settings.delivery_failed_notices`, for the same reason. Release 0.1 knows no
     /// such setting, and sends these notices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,6 +160,7 @@ impl TopicRecord {
             delivery_log: None,
             record_unmatched: false,
             not_before_attribute: None,
+            sender_headers: None,
             delivery_failed_notices: None,
             while_disabled: BTreeMap::new(),
             recovery: BTreeMap::new(),
@@ -171,6 +176,7 @@ impl TopicRecord {
         record.settings.delivery_log = record.delivery_log.take();
         record.settings.record_unmatched = take(&mut record.record_unmatched);
         record.settings.not_before_attribute = record.not_before_attribute.take();
+        record.settings.sender_headers = record.sender_headers.take();
         let failed_notices = record.delivery_failed_notices.take();
         let is_of_0_1 = || record.settings.notices_topic.as_ref().map(|_| true);
         record.settings.delivery_failed_notices = failed_notices.or_else(is_of_0_1);
@@ -220,6 +226,7 @@ impl TopicRecord {
         stored.delivery_log = stored.settings.delivery_log.take();
         stored.record_unmatched = take(&mut stored.settings.record_unmatched);
         stored.not_before_attribute = stored.settings.not_before_attribute.take();
+        stored.sender_headers = stored.settings.sender_headers.take();
         stored.delivery_failed_notices = stored.settings.delivery_failed_notices.take();
         for (name, subscription) in &mut stored.settings.subscriptions {
             let chosen = subscription.while_disabled.take();
@@ -426,6 +433,9 @@ mod tests {
     /// Version 1 of a topic whose events may be scheduled by an extension. Never edited.
     const V1_NOT_BEFORE: &str = include_str!("fixtures/topic-v1-not-before.json");
 
+    /// Version 1 of a topic that is sent in its sender's name. Never edited.
+    const V1_SENDER_HEADERS: &str = include_str!("fixtures/topic-v1-sender-headers.json");
+
     /// Version 1 with its last changes, which older programs pass over. Never edited.
     const V1_LAST_CHANGES: &str = include_str!("fixtures/topic-v1-last-changes.json");
 
@@ -613,6 +623,19 @@ mod tests {
         assert!(!tombstone.settings.record_unmatched);
         let older = TopicRecord::parse(V1.as_bytes()).unwrap();
         assert!(!older.compile().unwrap().record_unmatched);
+    }
+
+    #[test]
+    fn record_of_a_topic_in_its_senders_name_is_as_its_fixture() {
+        let record = TopicRecord::parse(V1_SENDER_HEADERS.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_SENDER_HEADERS.trim_end());
+        let topic = record.compile().unwrap();
+        let headers = topic.subscriptions["billing"].sender_headers.as_ref();
+        let names = headers.map(|it| it.own_names().map(ToString::to_string).collect::<Vec<_>>());
+        let expected = ["acme-subscription-name", "acme-attempt", "acme-replayed"];
+        assert_eq!(names.unwrap(), expected);
+        let tombstone = record.tombstone(Timestamp::EPOCH);
+        assert_eq!(tombstone.settings.sender_headers, None);
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use http::HeaderValue;
 use posthaste_aws::{S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
+use posthaste_core::model::{
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
+};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{Bundle, QueueName};
 use posthaste_services::{Activity, LinkHealth, WrongKeys};
@@ -54,6 +56,7 @@ fn api(world: &World) -> Api {
             publish_url: None,
             public_url: None,
             origin: HeaderValue::from_static("posthaste.example"),
+            sender_headers: SenderHeaders::default(),
             log: LogSettings {
                 mode: DeliveryLogMode::Payloads,
                 retention: None,

@@ -13,7 +13,7 @@ use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{
     AddressPolicy, DeadLetter, Delivery, DeliveryLogMode, KeyDigest, Payload, PublishUrls,
-    Timestamp,
+    SenderHeaders, Timestamp,
 };
 use posthaste_core::stored::dead_letter::record;
 use posthaste_core::stored::delivery::render_delivery;
@@ -174,6 +174,7 @@ impl Kit {
                 publish_url: None,
                 public_url: Url::parse("https://manage.example").ok(),
                 origin: HeaderValue::from_static("posthaste.example"),
+                sender_headers: SenderHeaders::default(),
                 log: LogSettings {
                     mode: DeliveryLogMode::Off,
                     retention: None,

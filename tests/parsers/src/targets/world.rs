@@ -13,7 +13,9 @@ use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::BodyExt;
 use posthaste_console::{Access, Console};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, Timestamp};
+use posthaste_core::model::{
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders, Timestamp,
+};
 use posthaste_manage::{
     BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, Summaries, unguarded_router,
 };
@@ -143,6 +145,7 @@ impl World {
                 publish_url: None,
                 public_url: None,
                 origin: HeaderValue::from_static("posthaste.example"),
+                sender_headers: SenderHeaders::default(),
                 log: LogSettings {
                     mode: DeliveryLogMode::Payloads,
                     retention: Some(Duration::from_hours(7 * 24)),

@@ -8,7 +8,9 @@ use std::time::Duration;
 use http::HeaderValue;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::health::ArrivalSettings;
-use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
+use posthaste_core::model::{
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
+};
 use posthaste_core::pressure::{PressureSettings, Resource, ThresholdSettings};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{
@@ -291,6 +293,7 @@ impl Wiring<'_> {
                 publish_url: None,
                 public_url: Url::parse("https://manage.example").ok(),
                 origin: HeaderValue::from_static("posthaste.example"),
+                sender_headers: SenderHeaders::default(),
                 log: LogSettings {
                     mode: DeliveryLogMode::Payloads,
                     retention: None,

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use posthaste_core::api::events::EventView;
-use posthaste_core::api::{RequestHeader, TopicSettings};
-use posthaste_core::model::{SubscriptionName, Timestamp};
+use posthaste_core::api::{RequestHeader, TopicSettings, compile_sender_headers};
+use posthaste_core::model::{SenderHeaders, SubscriptionName, Timestamp};
 
+use crate::console::Pages;
 use crate::shown::foreign;
 
 /// Most subscriptions whose headers are shown.
@@ -14,7 +15,12 @@ const SUBSCRIPTIONS_MAX: usize = 10;
 
 /// The names of the headers, by subscription. The log keeps no headers, so these are those of
 /// today.
-pub(super) fn headers(topic: Option<&TopicSettings>, view: &EventView, now: Timestamp) -> Markup {
+pub(super) fn headers(
+    topic: Option<&TopicSettings>,
+    view: &EventView,
+    pages: &Pages,
+    now: Timestamp,
+) -> Markup {
     let names: BTreeSet<&str> = view
         .deliveries
         .iter()
@@ -23,24 +29,40 @@ pub(super) fn headers(topic: Option<&TopicSettings>, view: &EventView, now: Time
     let Some(topic) = topic.filter(|_| !names.is_empty()) else {
         return html! {};
     };
+    let sender = sender_headers(topic, pages);
     html! {
         h2 { "Request headers" }
         p.hint {
             "The log does not keep headers. These are the names of the headers that each subscription sends \
              now; values are not shown."
         }
-        @for name in names.into_iter().take(SUBSCRIPTIONS_MAX) { (of_subscription(topic, name, now)) }
+        @for name in names.into_iter().take(SUBSCRIPTIONS_MAX) {
+            (of_subscription(topic, name, &sender, now))
+        }
     }
 }
 
-fn of_subscription(topic: &TopicSettings, name: &str, now: Timestamp) -> Markup {
+/// The headers that say who sends: the topic's own, or those of the installation.
+fn sender_headers(topic: &TopicSettings, pages: &Pages) -> SenderHeaders {
+    let own = topic.sender_headers.as_ref();
+    // What is stored was checked.
+    let own = own.and_then(|own| compile_sender_headers("senderHeaders.", own).ok());
+    own.unwrap_or_else(|| pages.sender_headers.clone())
+}
+
+fn of_subscription(
+    topic: &TopicSettings,
+    name: &str,
+    sender: &SenderHeaders,
+    now: Timestamp,
+) -> Markup {
     let parsed = SubscriptionName::parse(name).ok();
     let settings = parsed.and_then(|name| topic.subscriptions.get(&name));
     html! {
         @if let Some(settings) = settings {
             details {
                 summary { "Headers that " (foreign(name)) " sends now" }
-                ul { @for header in settings.request_headers(topic.input_schema, now) { (line(&header)) } }
+                ul { @for header in settings.request_headers(topic.input_schema, sender, now) { (line(&header)) } }
             }
         } @else {
             p { "The subscription " (foreign(name)) " is gone." }

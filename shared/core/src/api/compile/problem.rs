@@ -7,8 +7,8 @@ use crate::filter::{FilterOperator, KeyError};
 use crate::model::time::format_duration;
 use crate::model::{
     ACKNOWLEDGED_EVENTS_MAX, ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX,
-    ADVANCED_FILTER_VALUES_MAX, EndpointUrlError, MAPPED_VALUE_BYTES_MAX, REQUESTS_PER_SECOND_MAX,
-    REQUESTS_PER_SECOND_MIN, Schema, SourceFieldError,
+    ADVANCED_FILTER_VALUES_MAX, EndpointUrlError, MAPPED_VALUE_BYTES_MAX, PrefixError,
+    REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Schema, SourceFieldError,
 };
 
 /// A member that cannot be accepted.
@@ -84,6 +84,12 @@ pub enum Problem {
     /// Not a signing secret.
     #[error("{0}")]
     Secret(SigningSecretError),
+    /// Not a beginning of header names.
+    #[error("{0}")]
+    HeaderPrefix(PrefixError),
+    /// A header that already has its value.
+    #[error("the topic's senderHeaders send a header of this name")]
+    HeaderOfSender,
     /// Not a header that can be added.
     #[error("{0}")]
     Header(DeliveryHeaderError),

@@ -267,3 +267,43 @@ fn a_topic_s_error_names_the_subscription() {
     let error = compile_topic(&TopicName::parse("orders").unwrap(), &settings, keys).unwrap_err();
     assert_eq!(error.member, "subscriptions.billing.endpoint.url");
 }
+
+#[test]
+fn senders_headers_are_checked_with_their_topic() {
+    let check = |sender: serde_json::Value, header: &str, said: Option<&str>| {
+        let settings: TopicSettings = serde_json::from_value(json!({
+            "senderHeaders": sender,
+            "subscriptions": { "b": {
+                "endpoint": { "url": "https://b.example.com" },
+                "deliveryHeaders": [{ "name": "x-other", "value": "1" }, { "name": header, "value": "1" }],
+            } },
+        }))
+        .unwrap();
+        let topic = TopicName::parse("orders").unwrap();
+        let keys = TopicKeys::new(Secret::new("k1"), Secret::new("k2"));
+        let compiled = compile_topic(&topic, &settings, keys);
+        let error = compiled.err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), said, "{sender} {header}");
+    };
+    check(json!({ "prefix": "acme" }), "acme-tenant", None);
+    check(
+        json!({ "prefix": "acme", "omit": ["attempt"] }),
+        "acme-attempt",
+        None,
+    );
+    check(
+        json!({ "prefix": "acme" }),
+        "Acme-Attempt",
+        Some(
+            "subscriptions.b.deliveryHeaders[1].name: the topic's senderHeaders send a header of this name",
+        ),
+    );
+    check(
+        json!({ "prefix": "Acme" }),
+        "x-tenant",
+        Some(
+            "senderHeaders.prefix: expected 1 to 32 lower-case letters, digits and single hyphens between \
+             them, such as acme or x-acme, and none of content, proxy, ce, sec, x-amz and x-amzn",
+        ),
+    );
+}

@@ -6,10 +6,10 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::json;
 
 use crate::api::{SecretText, Validation};
-use crate::attempt::request::{put, set_event_grid, set_sender, sign};
+use crate::attempt::request::{WEBHOOK_REQUEST_ORIGIN, put, set_event_grid, set_sender, sign};
 use crate::attempt::{Rate, delivery_header};
 use crate::events::output::EVENT_GRID_CONTENT_TYPE;
-use crate::model::{Subscription, Timestamp};
+use crate::model::{SenderHeaders, Subscription, Timestamp};
 
 /// The type of the event that asks.
 const VALIDATION_EVENT_TYPE: &str = "Microsoft.EventGrid.SubscriptionValidationEvent";
@@ -23,6 +23,8 @@ pub struct Ask<'a> {
     pub validation: Validation,
     /// The sender, as with every delivery.
     pub origin: &'a HeaderValue,
+    /// The headers that say who sends, where the topic does not have its own.
+    pub sender_headers: &'a SenderHeaders,
     /// The most requests that the subscription asks for.
     pub rate: Option<Rate>,
     /// The URL under which the endpoint may consent later.
@@ -52,15 +54,18 @@ pub struct Question {
 /// neither.
 pub fn question(ask: &Ask<'_>) -> Question {
     let mut headers = HeaderMap::new();
-    set_sender(&mut headers, ask.origin);
+    let names = ask.subscription.sender_headers(ask.sender_headers);
+    set_sender(&mut headers, names, ask.origin);
     if ask.validation == Validation::EventGrid {
-        event_grid(ask, headers)
+        event_grid(ask, names, headers)
     } else {
         cloud_events(ask, headers)
     }
 }
 
 fn cloud_events(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
+    // What asks is no request of this way without it.
+    headers.insert(WEBHOOK_REQUEST_ORIGIN, ask.origin.clone());
     if let Some(callback) = ask.callback {
         put(&mut headers, "webhook-request-callback", callback);
     }
@@ -74,7 +79,7 @@ fn cloud_events(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
     }
 }
 
-fn event_grid(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
+fn event_grid(ask: &Ask<'_>, names: &SenderHeaders, mut headers: HeaderMap) -> Question {
     let mut data = json!({ "validationCode": ask.code.expose() });
     if let Some(callback) = ask.callback {
         data["validationUrl"] = callback.into();
@@ -88,7 +93,8 @@ fn event_grid(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
     // Of what deliveries take from their event, this one has nothing.
     delivery_header::set(&mut headers, &ask.subscription.delivery_headers, &[]);
     headers.insert(CONTENT_TYPE, EVENT_GRID_CONTENT_TYPE);
-    set_event_grid(&mut headers, "SubscriptionValidation", ask.subscription, 0);
+    let kind = "SubscriptionValidation";
+    set_event_grid(&mut headers, names, kind, ask.subscription, 0);
     sign(
         &mut headers,
         ask.subscription,
@@ -130,6 +136,7 @@ mod tests {
             subscription: &subscription,
             validation,
             origin: &HeaderValue::from_static("posthaste.example"),
+            sender_headers: &SenderHeaders::default(),
             rate,
             callback,
             code: &SecretText::new("512d38b6"),

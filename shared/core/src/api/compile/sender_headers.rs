@@ -1,0 +1,15 @@
+//! The headers that say who sends.
+
+use super::problem::{Problem, SettingsError, error};
+use crate::api::SenderHeaderSettings;
+use crate::model::SenderHeaders;
+
+/// Checks them. `place` is where they are in what the user wrote: empty, or with a full stop at its
+/// end.
+pub fn compile_sender_headers(
+    place: &str,
+    settings: &SenderHeaderSettings,
+) -> Result<SenderHeaders, SettingsError> {
+    SenderHeaders::new(settings.prefix.as_deref(), &settings.omit)
+        .map_err(|problem| error(format!("{place}prefix"), Problem::HeaderPrefix(problem)))
+}
