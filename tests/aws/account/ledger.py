@@ -27,6 +27,12 @@ CLOUDWATCH_REQUEST = 0.01 / 1_000
 KEY_DOLLARS = 1.00
 KMS_REQUEST = 0.03 / 10_000
 
+# A GB of log lines. https://aws.amazon.com/cloudwatch/pricing/
+LOG_GB_DOLLARS = 0.50
+
+# At most, of log lines, for each attempt and each minute of a stack, and of what leaves AWS, for each attempt.
+LOG_GB_PER_ATTEMPT, LOG_GB_PER_MINUTE, OUT_GB_PER_ATTEMPT = 20e-6, 50e-6, 10e-6
+
 # Metrics of its own that a stack writes while the trial drives it. A test counts them on the emulator.
 METRICS_MAX = 25
 
@@ -69,7 +75,7 @@ class Ledger:
     def __init__(self, now):
         self.now = now
         self.sqs, self.puts, self.gets, self.invocation = map(price, ("SQS_REQUEST", "S3_PUT", "S3_GET", "INVOCATION"))
-        self.gb_second = price("GB_SECOND")
+        self.gb_second, self.gb_out = price("GB_SECOND"), price("GB_OUT")
         alarm, metric = (price(name, ALARM_PRICES) for name in ("ALARM_DOLLARS", "METRIC_DOLLARS"))
         self.by_hour = {
             "alarm": alarm / HOURS_PER_MONTH, "metric": metric / HOURS_PER_MONTH,
@@ -113,6 +119,7 @@ class Ledger:
         counted = self.counts.get
         one = self._dollars(SQS_PER_ATTEMPT, PUTS_PER_ATTEMPT, GETS_PER_ATTEMPT, 0)
         one += INVOCATIONS_PER_ATTEMPT * self.invocation
+        one += LOG_GB_PER_ATTEMPT * LOG_GB_DOLLARS + OUT_GB_PER_ATTEMPT * self.gb_out
         seconds = INVOCATIONS_PER_ATTEMPT * counted("attemptSeconds") * GB * self.gb_second
         requests = (
             counted("sqs", 0) * self.sqs + counted("s3 put", 0) * self.puts + counted("s3 get", 0) * self.gets
@@ -137,9 +144,8 @@ class Ledger:
         hours = int(ends // 3600) - int(standing["from"] // 3600) + 1
         hourly = sum(count * self.by_hour[kind] for kind, count in standing["hourly"].items())
         minutes = (ends - standing["from"]) / 60 if standing["isWorking"] else 0
-        return hours * hourly + minutes * self._dollars(
-            SQS_PER_MINUTE, PUTS_PER_MINUTE, GETS_PER_MINUTE, GB_SECONDS_PER_MINUTE
-        )
+        minute = self._dollars(SQS_PER_MINUTE, PUTS_PER_MINUTE, GETS_PER_MINUTE, GB_SECONDS_PER_MINUTE)
+        return hours * hourly + minutes * (minute + LOG_GB_PER_MINUTE * LOG_GB_DOLLARS)
 
     def _dollars(self, sqs, puts, gets, gb_seconds):
         return sqs * self.sqs + puts * self.puts + gets * self.gets + gb_seconds * self.gb_second

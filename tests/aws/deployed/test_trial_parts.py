@@ -76,11 +76,18 @@ class Price(unittest.TestCase):
         self.books.stands("the stack", is_working=True)
         self.books.stands("another, which does nothing")
         self.clock.secs = 600
-        minute = 120 * 0.4e-6 + 12 * 5e-6 + 100 * 0.4e-6 + 4 * 0.0000133334
+        minute = 120 * 0.4e-6 + 12 * 5e-6 + 100 * 0.4e-6 + 4 * 0.0000133334 + 50e-6 * 0.50
         self.assertAlmostEqual(self.books.bound(), 10 * minute)
         self.books.full(2)
         full = 150 * 0.4e-6 + 35 * 5e-6 + 70 * 0.4e-6 + 7.5 * 0.0000133334
         self.assertAlmostEqual(self.books.bound(), 10 * minute + 2 * full)
+
+    def test_an_attempt_is_paid_with_its_logs_and_what_leaves_aws(self):
+        self.books.attempts(2, secs=3.0)
+        requests = 10 * 0.4e-6 + 6 * 5e-6 + 12 * 0.4e-6 + 4 * 0.2e-6
+        self.assertAlmostEqual(
+            self.books.bound(), 2 * (requests + 20e-6 * 0.50 + 10e-6 * 0.09) + 4 * 6 * 0.5 * 0.0000133334
+        )
 
     def test_what_could_cost_more_than_ten_cents_is_refused(self):
         self.books.afford("a check", 0.09, 0)
