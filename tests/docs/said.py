@@ -1,7 +1,16 @@
 """Sentences of the book with numbers, made from constants; and numbers on the same pages that are of another
 kind: examples, measurements, and what other systems say."""
 
+import sys
+
+import pages
 from constants import constant, default
+
+# What a trial in an account may take.
+sys.path.append(str(pages.ROOT / "tests/aws/account"))
+
+import deadline  # noqa: E402
+import ledger  # noqa: E402
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
 KIB, MIB = 1024, 1024 * 1024
@@ -101,7 +110,16 @@ RAMP = 2 ** (constant("RAMP_STEPS") - 1)
 LEASES = "shared/core/src/attempt/slots.rs"
 SLOTS = "functions/deliver/src/slots.rs"
 
+TRIAL_MINUTES, TRIAL_DOLLARS = deadline.ALL_SECS_MAX // MINUTE, f"${ledger.DOLLARS_MAX:.2f}"
+
 SENTENCES = [
+    ("known-limits", f"shows most of it, in {TRIAL_MINUTES} minutes, for {TRIAL_DOLLARS} at most"),
+    ("operating/trial", f"| time | {TRIAL_MINUTES} minutes at most"),
+    ("operating/trial", f"| money | {TRIAL_DOLLARS} at most"),
+    ("operating/trial", f"{ledger.METRICS_MAX} metrics and a key for each"),
+    ("operating/trial", f"Each attempt counts as {WORDS[ledger.SQS_PER_ATTEMPT]} requests to SQS, "
+                        f"{WORDS[ledger.PUTS_PER_ATTEMPT]} PUT and {WORDS[ledger.GETS_PER_ATTEMPT]} GET, and "
+                        f"{WORDS[ledger.INVOCATIONS_PER_ATTEMPT]} invocations"),
     ("delivery", f"posthaste reads on for at most {constant('ANSWER_REST_WAIT')} seconds and "
                  f"{constant('RESPONSE_BODY_BYTES_MAX') // KIB} KiB"),
     ("delivery", f"sends more than {constant('INTERIM_ANSWERS_MAX')} of them, or more than "

@@ -4,6 +4,7 @@ import json
 import urllib.parse
 
 import boto3
+import case
 import stack
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -17,6 +18,11 @@ QUEUES = (
 )
 
 FUNCTIONS = ("publish", "deliver", "wake", "deadletter", "monitor", "manage", "record")
+
+# The emulator takes a boundary and forgets it: that each role has it is a rule of tests/aws/template.
+BOUNDARY = "arn:aws:iam::000000000000:policy/developers"
+
+LOGS = "/aws/lambda/bounded/"
 
 
 class Options(Case):
@@ -90,6 +96,26 @@ class Options(Case):
                 self.assertEqual((self.may_use_key(keyed), self.key_of_queue(keyed, "deliveries")), expected)
                 self.assertEqual(self.key_of_queue(keyed, "deliveries-slow"), expected[1])
         keyed.delete()
+
+    def test_roles_have_their_path_and_logs_stay_when_the_stack_goes(self):
+        roles, logs = case.STACK.client("iam"), case.STACK.client("logs")
+        bounded = Installation(
+            "bounded", PermissionsBoundary=BOUNDARY, RolePath="/made/here/", LogsOutliveStack="true"
+        )
+        for name in FUNCTIONS:
+            role = roles.get_role(RoleName=bounded.resources[f"{name.capitalize()}Role"])["Role"]
+            self.assertEqual(role["Path"], "/made/here/", name)
+        bounded.run_monitor()
+        bounded.delete()
+        groups = {one["logGroupName"] for one in logs.describe_log_groups(logGroupNamePrefix=LOGS)["logGroups"]}
+        folder = f"{LOGS}{bounded.id.split('/')[2]}/"
+        self.assertEqual(groups, {folder + name for name in FUNCTIONS})
+        self.assertTrue(logs.filter_log_events(logGroupName=f"{folder}monitor")["events"])
+        # Another stack of the name has groups of its own.
+        again = Installation("bounded", LogsOutliveStack="true", **bounded.adoption())
+        again.delete()
+        groups = logs.describe_log_groups(logGroupNamePrefix=LOGS)["logGroups"]
+        self.assertEqual(len(groups), 2 * len(FUNCTIONS))
 
     def may_use_key(self, installation):
         """Whether deliver may use the key."""

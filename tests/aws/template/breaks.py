@@ -272,6 +272,13 @@ BREAKS = {
         property_of("WakeFunction", "LoggingConfig ApplicationLogLevel", "WARN"),
         property_of("WakeFunction", "LoggingConfig LogGroup", {"Ref": "ManageLogGroup"}),
     ],
+    "logs-outlive-the-stack-where-that-was-asked-for": [
+        drop("Resources WakeKeptLogGroup DeletionPolicy"),
+        put("Resources WakeKeptLogGroup UpdateReplacePolicy", "Delete"),
+        put("Resources WakeLogGroup DeletionPolicy", "Retain"),
+        property_of("WakeKeptLogGroup", "LogGroupName", {"Fn::Sub": "/aws/lambda/${AWS::StackName}/wake"}),
+        put("Conditions DoLogsGo", {"Fn::Equals": ["1", "1"]}),
+    ],
     "schedules-are-never-retried": [
         without("WakeFunction", "EventInvokeConfig"),
         without("MonitorFunction", "Events EveryMinute Properties RetryPolicy"),
@@ -299,6 +306,12 @@ BREAKS = {
         grant("WakeRole", "kms:Decrypt", "*"),
         grant("WakeRole", "ec2:DescribeVpcs", "*"),
         property_of("WakeRole", "ManagedPolicyArns", ["arn:aws:iam::aws:policy/AdministratorAccess"]),
+    ],
+    "roles-have-the-boundary-and-the-path-that-were-given": [
+        without("WakeRole", "PermissionsBoundary"),
+        property_of("RecordRole", "PermissionsBoundary Fn::If 2", "arn:aws:iam::aws:policy/ReadOnlyAccess"),
+        without("ManageRole", "Path"),
+        property_of("DeliverRole", "Path", {"Ref": "RolePath"}),
     ],
     "each-function-has-a-role-of-its-own": [
         without("WakeFunction", "Role"),

@@ -33,6 +33,7 @@ BREAKS = {
     "logs-are-encrypted-by-the-key": [
         without("WakeLogGroup", "KmsKeyId"),
         property_of("WakeLogGroup", "KmsKeyId Fn::If 0", "HasKey"),
+        without("WakeKeptLogGroup", "KmsKeyId"),
     ],
     "environments-are-encrypted-by-the-key": [
         drop("Globals Function KmsKeyArn"),

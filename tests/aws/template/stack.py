@@ -41,10 +41,12 @@ TEXTS = {
     "ManagePublicUrl": "https://manage.example.com/",
     "NoticesTopic": "ops",
     "PagingTopicArn": "arn:aws:sns:us-east-1:123456789012:pager",
+    "PermissionsBoundary": "arn:aws:iam::123456789012:policy/bound/developers",
     "PressureInterval": "20",
     "PressureSettings": '{"SubmissionQueueHighThreshold":20000}',
     "PublishCertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/5c1e5c1e",
     "PublishDomainName": "events.example.com",
+    "RolePath": "/posthaste/",
     "SecurityGroupIds": "sg-5c1e",
     "SenderHeaders": '{"prefix":"acme"}',
     "SubnetIds": "subnet-5c1e,subnet-e1c5",
@@ -96,13 +98,14 @@ def everything(template):
 
 def a_key_that_only_decrypts(template):
     """The steps before a running stack encrypts by a key, and before it leaves the key."""
-    return {**everything(template), "KmsKeyUse": "decrypt"}
+    return {**everything_behind_function_urls(template), "KmsKeyUse": "decrypt"}
 
 
 def everything_behind_function_urls(template):
-    """The same with function URLs, and with what goes with them alone."""
+    """The same with function URLs, with what goes with them alone, and with log groups that go with the stack."""
     names = {"PublishDomainName": "", "PublishCertificateArn": ""}
-    return {**everything(template), "HttpFrontend": "FunctionUrl", "Tarpit": "delay", **names}
+    without = {"LogsOutliveStack": "false", **names}
+    return {**everything(template), "HttpFrontend": "FunctionUrl", "Tarpit": "delay", **without}
 
 
 def _unlike_default(name, parameter):

@@ -13,6 +13,9 @@ import rules
 import stack
 import tools
 
+# Run with the tests of this file.
+from test_deployer import Deployer  # noqa: F401
+
 
 AWS_PAGE = stack.ROOT / "docs/src/operating/aws.md"
 

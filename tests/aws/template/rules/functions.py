@@ -2,6 +2,7 @@
 
 from rules import rule
 from rules.queues import encrypting_key, sources
+from stack import PSEUDO
 
 # Functions that ask every request for a key of their own, so that their URLs may be public.
 ASK_FOR_A_KEY = {"PublishFunction", "ManageFunction"}
@@ -131,6 +132,21 @@ def logs_are_json_and_kept_for_a_time(stack):
         # Lambda's filter drops lines that say no level if it is less than INFO: metrics are such lines.
         if (config.get("LogFormat"), config.get("ApplicationLogLevel")) != ("JSON", "TRACE"):
             yield f"{name}: logs as {config}"
+
+
+@rule
+def logs_outlive_the_stack_where_that_was_asked_for(stack):
+    """A group that stays has a name of its own: another stack of the same name makes its groups too."""
+    groups = {name: one for name, one in stack.resources.items() if one["Type"] == "AWS::Logs::LogGroup"}
+    is_kept = stack.parameters["LogsOutliveStack"] == "true"
+    expected = ("RetainExceptOnCreate", "Retain") if is_kept else (None, None)
+    folder = "/aws/lambda/posthaste/" + (f"{PSEUDO['AWS::StackId'].split('/')[2]}/" if is_kept else "")
+    names = {f"{folder}{one.removesuffix('Function').lower()}" for one in functions(stack)}
+    if (found := {one["Properties"].get("LogGroupName") for one in groups.values()}) != names:
+        yield f"the groups are {sorted(map(str, found))}"
+    for name, group in groups.items():
+        if (policies := (group.get("DeletionPolicy"), group.get("UpdateReplacePolicy"))) != expected:
+            yield f"{name}: {policies}, expected {expected}"
 
 
 @rule

@@ -83,6 +83,18 @@ def is_of_code(statement):
 
 
 @rule
+def roles_have_the_boundary_and_the_path_that_were_given(stack):
+    for name, role in stack.of("AWS::IAM::Role").items():
+        bound, path = (role.get(one) for one in ("PermissionsBoundary", "Path"))
+        if (bound or "") != stack.parameters["PermissionsBoundary"]:
+            yield f"{name}: bounded by {bound}"
+        # A path that is written where none was would replace the roles of stacks that run.
+        wanted = stack.parameters["RolePath"]
+        if path != (None if wanted == "/" else wanted):
+            yield f"{name}: its path is {path}, expected {wanted}"
+
+
+@rule
 def each_function_has_a_role_of_its_own(stack):
     taken = [function["Role"] for function in functions(stack).values()]
     for name, function in functions(stack).items():
@@ -120,6 +132,10 @@ def golden_list(stack):
             for role, actions in roles.items():
                 for action, resources in actions.items():
                     golden[role][action] = [one.replace("{value}", value) for one in resources]
+    if stack.parameters["LogsOutliveStack"] == "true":
+        for actions in golden.values():
+            for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
+                actions[action] = [one.replace("LogGroup.", "KeptLogGroup.") for one in actions[action]]
     return golden
 
 
