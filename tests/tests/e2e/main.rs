@@ -2,6 +2,7 @@
 
 mod answers;
 mod audit;
+mod backup;
 mod bad_input;
 mod batching;
 mod created_again;
