@@ -50,6 +50,12 @@ pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> 
         .fallback(|| async { ApiError(Problem::new(ProblemKind::NotFound)) })
 }
 
+/// Routes of another crate, which need the admin key like the API's own. They may take as long as
+/// they take, and are not described in its document.
+pub fn guarded<P: Ports>(manage: Arc<Manage<P>>, routes: axum::Router) -> axum::Router {
+    routes.route_layer(from_fn_with_state(manage, require_admin_key::<P>))
+}
+
 /// The API without its guard, for a caller in this process that knows its visitors: the console.
 pub fn unguarded_router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
     let complete = from_fn_with_state(Arc::clone(&manage), complete::<P>);

@@ -116,6 +116,29 @@ pub enum Command {
         #[arg(value_name = "DATA")]
         data: Option<PathBuf>,
     },
+    /// Copy all that a server keeps into a folder, while it goes on: queues, topics, keys, dead
+    /// letters and the delivery log, of one moment.
+    #[command(after_help = examples::BACKUP)]
+    Backup {
+        /// The folder for the backup. It must be empty or not there.
+        #[arg(value_name = "BACKUP")]
+        folder: PathBuf,
+        /// Copy this data folder, which no server uses, instead of asking the one at --url.
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
+    /// Make a data folder of a backup. Every file is compared with what was backed up.
+    #[command(after_help = examples::RESTORE)]
+    Restore {
+        /// The folder of the backup.
+        #[arg(value_name = "BACKUP")]
+        backup: PathBuf,
+        /// The data folder to make. It must be empty or not there [default: that of --data-dir].
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
     /// See it work in a few seconds: a server, subscribers and events of its own, on this machine.
     Demo,
     /// Receive webhooks on this machine: verify their signatures, print them, and answer.

@@ -6,6 +6,7 @@ mod agent;
 mod problem;
 mod scheme;
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use posthaste_core::model::Secret;
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
 use posthaste_core::pressure::TARPIT_LIMIT;
 use serde::de::DeserializeOwned;
+use ureq::http::response::Parts as Head;
 use ureq::http::{self, HeaderMap, Method, Request, Response, header};
 use ureq::{AsSendBody, Body};
 use url::{Host, Url, form_urlencoded};
@@ -197,6 +199,36 @@ impl Client {
 
     /// Sends a request and returns its success.
     pub fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
+        let (head, body) = self.begin(call)?;
+        let body = body
+            .into_with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_to_vec();
+        let body = body.map_err(|error| self.unreachable(error))?;
+        self.judge(&head, body)
+    }
+
+    /// Sends a request and returns the body of its success as it comes, of any length.
+    pub fn stream(&self, call: Call<'_>) -> Result<impl Read + use<>, ClientError> {
+        let (head, body) = self.begin(call)?;
+        if head.status.is_success() {
+            self.was_heard.store(true, Ordering::Relaxed);
+            return Ok(body.into_with_config().limit(u64::MAX).reader());
+        }
+        let body = body
+            .into_with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_to_vec();
+        let body = body.map_err(|error| self.unreachable(error))?;
+        // The status is that of a refusal.
+        Err(self
+            .judge(&head, body.clone())
+            .err()
+            .unwrap_or_else(|| refused(&head, &body)))
+    }
+
+    /// Sends a request, and returns the head of its answer with the body to come.
+    fn begin(&self, call: Call<'_>) -> Result<(Head, Body), ClientError> {
         let mut request = Request::builder().uri(self.uri(&call)).method(call.method);
         if let Some(key) = call.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose()));
@@ -213,14 +245,12 @@ impl Client {
             ),
             None => self.run(request.body(()), call.timeout),
         };
-        let (head, body) = response
-            .map_err(|error| self.unreachable(error))?
-            .into_parts();
-        let body = body
-            .into_with_config()
-            .limit(ANSWER_BYTES_MAX)
-            .read_to_vec();
-        let body = body.map_err(|error| self.unreachable(error))?;
+        let response = response.map_err(|error| self.unreachable(error))?;
+        Ok(response.into_parts())
+    }
+
+    /// The answer, if it is a success.
+    fn judge(&self, head: &Head, body: Vec<u8>) -> Result<Answer, ClientError> {
         if scheme::is_foreign(head.status.as_u16(), &head.headers)
             && let Some(url) = self.other_scheme()
         {
@@ -230,15 +260,11 @@ impl Client {
         if head.status.is_success() {
             return Ok(Answer {
                 status: head.status.as_u16(),
-                headers: head.headers,
+                headers: head.headers.clone(),
                 body,
             });
         }
-        Err(ClientError::Refused(Box::new(Refusal::read(
-            head.status.as_u16(),
-            &head.headers,
-            &body,
-        ))))
+        Err(refused(head, &body))
     }
 
     /// Sends a request and returns the JSON of its success, as the type that is expected.
@@ -320,6 +346,11 @@ impl Client {
             .finish();
         format!("{uri}?{query}")
     }
+}
+
+fn refused(head: &Head, body: &[u8]) -> ClientError {
+    let refusal = Refusal::read(head.status.as_u16(), &head.headers, body);
+    ClientError::Refused(Box::new(refusal))
 }
 
 /// A segment of a path, percent-encoded.

@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 pub(crate) mod attempts;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod dead_letters;
@@ -16,6 +17,7 @@ pub(crate) mod pressure;
 pub(crate) mod publish;
 mod records;
 pub(crate) mod replays;
+pub(crate) mod restore;
 mod session;
 mod source;
 pub(crate) mod subscriptions;

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod backup;
 pub mod cli;
 pub mod client;
 pub mod commands;
@@ -20,8 +21,8 @@ use std::process::ExitCode;
 
 use crate::cli::{AdminKey, Cli, Command, WRONG_LINE, WrongLine, asks_for_json};
 use crate::commands::{
-    Session, apply, attempts, audit, check, completions, data_dir, dead_letters, events, health,
-    links, man, pressure, publish, replays, subscriptions, topics,
+    Session, apply, attempts, audit, backup as back_up, check, completions, data_dir, dead_letters,
+    events, health, links, man, pressure, publish, replays, restore, subscriptions, topics,
 };
 use crate::error::CommandError;
 use crate::output::{Reply, Style};
@@ -58,6 +59,17 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
     match command {
         Command::Serve(arguments) => serve::run(&global, &arguments).map(|()| Reply::silent()),
         Command::Check { data } => check::run(&data.unwrap_or_else(|| data_dir(&global))),
+        Command::Backup {
+            folder,
+            data,
+            admin,
+        } => match data {
+            Some(data) => back_up::of_stopped(&data, &folder),
+            None => back_up::of_running(&open(admin)?, &folder),
+        },
+        Command::Restore { backup, data } => {
+            restore::run(&backup, &data.unwrap_or_else(|| data_dir(&global)))
+        }
         Command::Demo => demo::run(&global),
         Command::Listen(arguments) => listen::run(&global, &arguments),
         Command::Apply {

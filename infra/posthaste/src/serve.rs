@@ -11,6 +11,7 @@ pub mod schedule;
 
 mod adapters;
 mod app;
+mod backup;
 mod config;
 mod console;
 pub mod data_folder;

@@ -7,6 +7,7 @@
 
 mod bodies;
 mod check;
+mod closings;
 mod commit;
 mod damage;
 mod disk;
@@ -22,9 +23,12 @@ mod options;
 mod place;
 mod queue;
 mod queue_state;
+mod rebuild;
 mod record;
+mod row;
 mod scan;
 mod shared;
+mod snapshot;
 mod store;
 mod tables;
 mod unwritten;
@@ -43,6 +47,7 @@ use bodies::Bodies;
 pub use check::{CheckReport, check};
 use commit::Committer;
 use disk::{Disk, FolderDisk};
+pub use disk::{ENGINE_FILE, make_folder};
 use engine::Engine;
 use failure::EngineError;
 pub use failure::OpenError;
@@ -56,8 +61,11 @@ pub use options::LocalOptions;
 pub use place::{Place, PlacedFile};
 pub use queue::LocalQueue;
 use queue_state::QueueState;
+pub use rebuild::{RebuildError, rebuild};
 use record::QUEUES;
+pub use row::Copied;
 use shared::{Handle, Shared, now_of};
+pub use snapshot::{Snapshot, SnapshotError};
 pub use store::StateStore;
 use versions::Versions;
 use waiting_objects::WaitingObjects;
@@ -94,7 +102,7 @@ impl<C: Clock> Local<C> {
             path: dir.to_owned(),
             source,
         };
-        disk::make_folder(dir)
+        make_folder(dir)
             .and_then(|()| private::narrow(dir))
             .map_err(folder)?;
         let mut lock = FolderLock::take(dir)?;
@@ -210,6 +218,20 @@ impl<C: Clock> Local<C> {
         let sum = spawn_blocking(move || opening.sum_over_due(&shared.engine, count)).await;
         sum.map_err(|error| PortError::caused(DOING, ErrorKind::Other, error))?
             .map_err(|error| PortError::caused(DOING, error.kind(), error))
+    }
+
+    /// The database as it is now: all that was answered before is in it. It does not hold up what
+    /// is written meanwhile. Blocks for a moment.
+    ///
+    /// # Errors
+    ///
+    /// The store is closed, or its file cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot, PortError> {
+        const DOING: &str = "begin a copy of the database";
+        let begun = self.handle.shared.engine.begin_read();
+        let (transaction, closings) =
+            begun.map_err(|error| PortError::caused(DOING, error.kind(), error))?;
+        Ok(Snapshot::new(transaction, closings))
     }
 
     /// Measurements for the monitor.

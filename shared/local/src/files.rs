@@ -7,6 +7,7 @@
 
 mod disk;
 mod folders;
+mod hold;
 mod listing;
 
 use std::ops::Range;
@@ -26,6 +27,7 @@ use sha2::{Digest, Sha256};
 
 use self::disk::{Part, Temporary};
 use self::folders::Folders;
+pub use self::hold::Held;
 use self::listing::HIDDEN_PREFIX;
 use crate::identity::Displaced;
 use crate::private;
@@ -99,6 +101,19 @@ impl FileStore {
     /// of which it is told once: from then on the new one is the store's. Blocks.
     pub fn look(&self) -> Result<(), Displaced> {
         self.shared.folders.lock().look()
+    }
+
+    /// Gives the files that are there now further names, so that they stay until the result is
+    /// dropped, whatever is done with them here. One at a time: another call takes the place of the
+    /// one before. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The file system has no hard links, or refuses them.
+    pub fn hold(&self) -> std::io::Result<Held> {
+        let temporary = self.shared.root.join(TEMPORARY_FOLDER);
+        self.shared.folders.lock().ensure(&temporary)?;
+        Held::of(&self.shared.root, &temporary)
     }
 
     /// File calls block, so they run on the runtime's blocking threads. Dropping the future does

@@ -7,9 +7,10 @@ pub mod private;
 pub mod probe;
 
 pub use embedded::{
-    CheckReport, Gauges, Local, LocalOptions, LocalQueue, OpenError, Opening, Place, PlacedFile,
-    StateStore, check,
+    CheckReport, Copied, ENGINE_FILE, Gauges, Local, LocalOptions, LocalQueue, OpenError, Opening,
+    Place, PlacedFile, RebuildError, Snapshot, SnapshotError, StateStore, check, make_folder,
+    rebuild,
 };
-pub use files::FileStore;
+pub use files::{FileStore, Held};
 pub use identity::Displaced;
 pub use probe::LocalProbe;

@@ -3,6 +3,7 @@
 mod addresses;
 mod answers;
 mod audit;
+mod backup;
 mod bad_input;
 mod batching;
 mod created_again;

@@ -18,6 +18,16 @@ pub(super) const CHECK: &str = "\
 Examples:
   posthaste check /var/lib/posthaste";
 
+pub(super) const BACKUP: &str = "\
+Examples:
+  posthaste backup /backups/2026-11-29
+  posthaste backup /backups/2026-11-29 --url https://hooks.example.com --key KEY
+  posthaste backup /backups/2026-11-29 --data /var/lib/posthaste     of a server that has ended";
+
+pub(super) const RESTORE: &str = "\
+Examples:
+  posthaste restore /backups/2026-11-29 --data /var/lib/posthaste";
+
 pub(super) const LISTEN: &str = "\
 Examples:
   posthaste listen --secret whsec_...               verify signatures

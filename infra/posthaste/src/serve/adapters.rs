@@ -21,22 +21,12 @@ use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
+use super::backup::Backups;
 use super::data_folder::{DataFolder, KeyFile};
 use super::error::ServeError;
 use super::settings::ServeSettings;
+use crate::backup::parts;
 use crate::commands::ADMIN_KEY_FILE;
-
-/// The folder of dead letters in the data folder.
-const DEAD_LETTERS_DIR: &str = "dead-letters";
-
-/// The folder of the delivery log in the data folder.
-const LOG_DIR: &str = "log";
-
-/// The folder of files of the delivery log that cannot be read, in the data folder.
-const LOG_ASIDE_DIR: &str = "log-damaged";
-
-/// The folder of the summaries of the delivery log, in the data folder.
-const LOG_SUMMARY_DIR: &str = "log-summary";
 
 /// The memory that the bodies of requests in progress may take together, in bytes.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -83,19 +73,20 @@ impl<'a> Adapters<'a> {
         let log_folder = |name| {
             FileStore::open_keeping_free(&folder(name), LOG_DISK_FREE_MIN).map_err(ServeError::Log)
         };
-        let log = log_folder(LOG_DIR)?;
-        let log_summaries = log_folder(LOG_SUMMARY_DIR)?;
+        let log = log_folder(parts::LOG)?;
+        let log_summaries = log_folder(parts::LOG_SUMMARY)?;
         Ok(Self {
             drain: DrainMeter::default(),
             local,
-            bucket: FileStore::open(&folder(DEAD_LETTERS_DIR)).map_err(ServeError::DeadLetters)?,
+            bucket: FileStore::open(&folder(parts::DEAD_LETTERS))
+                .map_err(ServeError::DeadLetters)?,
             delivery_log: DeliveryLog::with_summaries(
                 log.clone(),
                 Summaries::apart(log_summaries.clone()),
             ),
             log,
             log_summaries,
-            log_aside: log_folder(LOG_ASIDE_DIR)?,
+            log_aside: log_folder(parts::LOG_ASIDE)?,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
             links: LinkHealth::new(local.state(), SystemClock, settings.links.clone())
@@ -118,6 +109,15 @@ impl<'a> Adapters<'a> {
             self.log_summaries.clone(),
         ];
         DataFolder::new(self.local.place().cloned(), folders, key)
+    }
+
+    /// Backups of the data folder.
+    pub(super) fn backups(&self, settings: &ServeSettings) -> Backups {
+        Backups::new(
+            self.local.clone(),
+            self.log.clone(),
+            settings.data_dir.clone(),
+        )
     }
 
     /// Caches that can be trimmed under memory pressure. Notes of activity and slices of rate
@@ -254,7 +254,7 @@ impl<'a> Adapters<'a> {
             clock: SystemClock,
             entropy: SystemEntropy,
         };
-        let work_folder = settings.data_dir.join(LOG_DIR);
+        let work_folder = settings.data_dir.join(parts::LOG);
         Record::new(
             ports,
             RecordSettings {

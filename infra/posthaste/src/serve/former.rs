@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 
 use super::error::ServeError;
 use super::settings::ServeSettings;
+use crate::backup::Restored;
 
 /// Longest look for the newest record of the log.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
@@ -34,6 +35,8 @@ pub(super) struct RunNote {
     is_newer: bool,
     /// The gaps that this start found.
     found: Vec<LogGap>,
+    /// The moment of the backup of which the data folder was made, if it was made of one.
+    restored_from: Option<Timestamp>,
     run: Mutex<ServeRun>,
 }
 
@@ -66,12 +69,14 @@ impl RunNote {
                 inode: 0,
                 created_ns: 0,
             });
+        let restored_from = restored_from(former.as_ref(), &settings.data_dir);
         let (gaps, found) = match &former {
             Some(former) => {
                 let is_copy = is_copy(former.database, database);
                 let look = StartLook {
                     now,
                     is_copy,
+                    copied_at: restored_from,
                     log_end,
                     under_way_max: under_way_max(local, former, is_copy).await,
                     quiet_max: settings.monitor.pressure.interval,
@@ -89,6 +94,7 @@ impl RunNote {
             log,
             is_newer,
             found,
+            restored_from,
             run: Mutex::new(ServeRun {
                 first_started_at,
                 started_at: now,
@@ -105,7 +111,9 @@ impl RunNote {
     /// of a process that was killed. A note that cannot be written is logged: the server works
     /// without it.
     pub(super) async fn begin(&self) {
-        self.found.iter().for_each(report);
+        for gap in &self.found {
+            report(gap, self.restored_from == Some(gap.from));
+        }
         self.write(&*self.run.lock().await).await;
     }
 
@@ -207,6 +215,15 @@ async fn newest(
     }
 }
 
+/// The moment of the backup of which a data folder was made, if that is where the process before
+/// ended: one that started later ran on the folder itself.
+fn restored_from(former: Option<&ServeRun>, data_dir: &Path) -> Option<Timestamp> {
+    let moment = Restored::moment_of(data_dir)?;
+    former
+        .is_some_and(|former| former.started_at <= moment)
+        .then_some(moment)
+}
+
 /// The mark of a file. `None` if the file cannot be looked at.
 fn mark(path: &Path) -> Option<FileMark> {
     let found = fs::metadata(path).ok()?;
@@ -254,7 +271,7 @@ async fn under_way_max(local: &Local<SystemClock>, former: &ServeRun, is_copy: b
     counted.max((in_flight_max * UNBATCHED_EVENTS_PER_MESSAGE_MAX) as u64)
 }
 
-fn report(gap: &LogGap) {
+fn report(gap: &LogGap, is_restored: bool) {
     let LogGap {
         from,
         to,
@@ -268,6 +285,11 @@ fn report(gap: &LogGap) {
             %to,
             "the process before was killed: up to {attempts} attempts of before are not in the log; they are \
              made again"
+        ),
+        (GapCause::Copy, _) if is_restored => tracing::warn!(
+            %from,
+            %to,
+            "the data folder was restored from a backup of {from}: the delivery log is unknown from then until now"
         ),
         (GapCause::Copy, _) => tracing::warn!(
             %from,

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::adapters::{Adapters, Embedded};
+use super::backup::{self, Backups};
 use super::console::{Console, ConsoleAccess};
 use super::data_folder::DataFolder;
 use super::error::ServeError;
@@ -95,6 +96,7 @@ pub(super) struct Functions {
     log_upkeep: LogUpkeep,
     monitor: monitor::Embedded,
     data_folder: Arc<DataFolder>,
+    backups: Arc<Backups>,
 }
 
 impl Functions {
@@ -126,6 +128,7 @@ impl Functions {
             record,
             monitor: monitor::wire(settings, local, adapters)?,
             data_folder: Arc::new(adapters.data_folder(settings, admin_key)),
+            backups: Arc::new(adapters.backups(settings)),
         })
     }
 
@@ -133,7 +136,9 @@ impl Functions {
     pub(super) fn router(&self) -> Router {
         let publish = posthaste_publish::routes(Arc::clone(&self.publish));
         let console = self.console.as_ref().map(|console| console.router.clone());
-        let others = publish.merge(console.unwrap_or_default());
+        let backups = backup::routes(Arc::clone(&self.backups));
+        let backups = posthaste_manage::guarded(Arc::clone(&self.manage), backups);
+        let others = publish.merge(console.unwrap_or_default()).merge(backups);
         posthaste_manage::router_beside(Arc::clone(&self.manage), others)
     }
 

@@ -7,6 +7,7 @@
 )]
 
 mod apply;
+mod backup;
 mod cli;
 mod common;
 mod damage;

@@ -62,6 +62,9 @@ pub struct StartLook {
     pub now: Timestamp,
     /// Whether the database is a copy of the one that the process before had open.
     pub is_copy: bool,
+    /// The moment of the backup of which the data folder was made, if it was made of one of the
+    /// process before.
+    pub copied_at: Option<Timestamp>,
     /// The newest record in the log. `None` if the log is empty.
     pub log_end: Option<Timestamp>,
     /// The most attempts that were under way when the process before ended.
@@ -80,7 +83,10 @@ impl LogGap {
         let known_until = if is_short {
             log_end.unwrap_or(former.first_started_at).min(last_seen)
         } else {
-            last_seen
+            // All that was written before the backup is in it.
+            look.copied_at
+                .filter(|_| look.is_copy)
+                .map_or(last_seen, |copied_at| copied_at.min(now))
         };
         let gap = |from, to, cause| Self {
             from,
@@ -134,6 +140,7 @@ mod tests {
         StartLook {
             now: at(110),
             is_copy: false,
+            copied_at: None,
             log_end: Some(at(90)),
             under_way_max: 0,
             quiet_max: Duration::ZERO,
@@ -231,6 +238,41 @@ mod tests {
             ..copy
         };
         check(former(), without, &[(0, 5000, GapCause::Copy, None)]);
+    }
+
+    #[test]
+    fn restored_backup_knows_all_up_to_its_moment() {
+        let restored = |copied_at| StartLook {
+            now: at(5000),
+            is_copy: true,
+            copied_at: Some(at(copied_at)),
+            ..look()
+        };
+        check(
+            former(),
+            restored(300),
+            &[(300, 5000, GapCause::Copy, None)],
+        );
+        // Something was written while the backup began.
+        check(former(), restored(99), &[(99, 5000, GapCause::Copy, None)]);
+        // A clock that was set back, and a log that is not whole.
+        check(
+            former(),
+            restored(9000),
+            &[(5000, 5000, GapCause::Copy, None)],
+        );
+        let short = StartLook {
+            log_end: Some(at(40)),
+            ..restored(300)
+        };
+        check(former(), short, &[(40, 5000, GapCause::Copy, None)]);
+        // The folder is used where it was restored.
+        let again = StartLook {
+            is_copy: false,
+            now: at(110),
+            ..restored(105)
+        };
+        check(former(), again, &[]);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use redb::backends::FileBackend;
 use crate::identity::FileIdentity;
 use crate::private;
 
-/// The engine's file.
-pub(super) const ENGINE_FILE: &str = "posthaste.redb";
+/// The name of the engine's file in a data folder.
+pub const ENGINE_FILE: &str = "posthaste.redb";
 
 /// The engine's file while a new folder is made.
 const NEW_ENGINE_FILE: &str = "posthaste.redb.new";
@@ -38,7 +38,7 @@ pub(super) trait Disk: fmt::Debug + Send + Sync {
 }
 
 /// Makes a folder and its missing parents; their names survive a power cut, like their content.
-pub(super) fn make_folder(dir: &Path) -> io::Result<()> {
+pub fn make_folder(dir: &Path) -> io::Result<()> {
     // The parent of a relative path's first folder is an empty path.
     let missing = dir
         .ancestors()

@@ -12,6 +12,7 @@ use redb::{
 };
 
 use super::bodies::Content;
+use super::closings::{Closings, ClosingsThen};
 use super::damage::catch_panic;
 use super::disk::{AnyBackend, Disk, FolderDisk};
 use super::failure::EngineError;
@@ -53,6 +54,7 @@ pub(super) struct Engine {
     /// A read met damage that may have left the engine in any state: it is opened again before the
     /// next commit.
     is_suspect: AtomicBool,
+    closings: Closings,
 }
 
 /// The state of a message that was looked up.
@@ -92,6 +94,7 @@ impl Engine {
                 database,
                 syncs,
                 is_suspect,
+                closings: Closings::default(),
             },
             begin,
         ))
@@ -151,6 +154,17 @@ impl Engine {
         result
     }
 
+    /// Begins to read the database as it is after the last commit.
+    pub(super) fn begin_read(&self) -> Result<(ReadTransaction, ClosingsThen), EngineError> {
+        catch_panic(|| {
+            let database = self.database.read();
+            // Nothing closes the file between these two.
+            let closings = self.closings.now();
+            let transaction = database.as_ref().ok_or(EngineError::Closed)?.begin_read()?;
+            Ok((transaction, closings))
+        })
+    }
+
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, EngineError> {
         let database = self.database.read();
         Ok(database
@@ -207,7 +221,11 @@ impl Engine {
 
     /// Closes the file; everything fails from now on.
     pub(super) fn close(&self) {
-        let database = self.database.write().take();
+        let database = {
+            let mut open = self.database.write();
+            self.closings.add();
+            open.take()
+        };
         let closed = catch_panic(|| {
             drop(database);
             Ok(())

@@ -8,6 +8,7 @@ mod model;
 mod opening;
 mod power_cut;
 mod room;
+mod snapshot;
 mod waiting_objects;
 mod withheld;
 

@@ -1,0 +1,135 @@
+//! `backup`: a data folder of one moment, from a server that runs or from a folder of one that has
+//! ended.
+
+use std::error::Error;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use posthaste_local::{OpenError, Snapshot};
+use posthaste_ports::Clock;
+use posthaste_system::SystemClock;
+use serde_json::json;
+use ureq::http::Method;
+
+use super::session::Session;
+use crate::backup::{Manifest, SendError, Source, check_empty, receive, report_failure, send};
+use crate::client::ClientError;
+use crate::error::{CommandError, Failure};
+use crate::output::Reply;
+
+/// Longest time of a backup, from the request to the last byte.
+const BACKUP_TIMEOUT: Duration = Duration::from_hours(24);
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 256 * 1024;
+
+/// Error of a backup that does not begin.
+#[derive(Debug, thiserror::Error)]
+enum BeginError {
+    /// The server has no backups.
+    #[error("the server has no backups")]
+    Unknown(#[source] ClientError),
+    /// The server does not give one now.
+    #[error("failed to begin the backup")]
+    Asked(#[source] ClientError),
+    /// The folder cannot be read, or a server uses it.
+    #[error("failed to back up the data folder")]
+    Folder(#[source] OpenError),
+    /// There is no way for the bytes.
+    #[error("failed to begin the backup")]
+    Pipe(#[source] io::Error),
+}
+
+/// Asks a server for a backup, and keeps it in a folder.
+pub(crate) fn of_running(session: &Session, folder: &Path) -> Result<Reply, CommandError> {
+    // Before the server begins for nothing.
+    check_empty(folder)?;
+    let call = session.call(Method::GET, &["backup"]);
+    let stream = session.client.stream(call.timeout(BACKUP_TIMEOUT));
+    let stream = stream.map_err(|error| match error {
+        ClientError::Refused(refusal) if refusal.status == 404 => {
+            BeginError::Unknown(ClientError::Refused(refusal))
+        }
+        error => BeginError::Asked(error),
+    })?;
+    let mut stream = BufReader::with_capacity(READ_BYTES, stream);
+    let manifest = receive(&mut stream, folder)?;
+    Ok(reply(&manifest, folder))
+}
+
+/// Copies a data folder that no server uses.
+pub(crate) fn of_stopped(data_dir: &Path, folder: &Path) -> Result<Reply, CommandError> {
+    let taken_at = SystemClock.now();
+    let source = Source {
+        taken_at,
+        snapshot: Snapshot::of_stopped(data_dir).map_err(BeginError::Folder)?,
+        log: None,
+        data_dir: data_dir.to_owned(),
+    };
+    let (input, out) = io::pipe().map_err(BeginError::Pipe)?;
+    let received = thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut out = BufWriter::with_capacity(READ_BYTES, out);
+            if let Err(error) = send(source, &mut out) {
+                // Where the other end is gone, it knows why.
+                let _ = report_failure(&mut out, reason(&error)).and_then(|()| out.flush());
+            }
+        });
+        receive(&mut BufReader::with_capacity(READ_BYTES, input), folder)
+    });
+    Ok(reply(&received?, folder))
+}
+
+fn reason(error: &SendError) -> String {
+    let causes = std::iter::successors(Some(error as &dyn Error), |&error| error.source());
+    let mut texts: Vec<_> = causes.map(ToString::to_string).collect();
+    texts.dedup();
+    texts.join(": ")
+}
+
+fn reply(manifest: &Manifest, folder: &Path) -> Reply {
+    let (files, bytes) = manifest.total();
+    let Manifest {
+        taken_at,
+        messages,
+        objects,
+        parts,
+        version,
+        ..
+    } = manifest;
+    Reply::new(json!({
+        "folder": folder, "takenAt": taken_at, "version": version, "messages": messages,
+        "objects": objects, "files": files, "bytes": bytes, "parts": parts,
+    }))
+    .line(format!(
+        "{} is a backup of {taken_at}: {messages} messages and {objects} objects, {files} files, \
+         {bytes} bytes",
+        folder.display()
+    ))
+}
+
+impl Failure for BeginError {
+    fn exit_code(&self) -> Option<u8> {
+        matches!(self, Self::Unknown(_)).then_some(4)
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unknown(_) => {
+                "a server of this version, run by `posthaste serve`; on AWS the buckets and queues \
+                 have their own ways to keep copies"
+            }
+            Self::Folder(OpenError::Locked { .. }) => {
+                "without --data: the server that uses the folder gives the backup"
+            }
+            Self::Asked(ClientError::Unreachable { .. }) => {
+                "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look; \
+                 --data DIR backs up the data folder of a server that has ended"
+            }
+            Self::Asked(_) | Self::Folder(_) | Self::Pipe(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
