@@ -123,6 +123,12 @@ class Time(unittest.TestCase):
             self.watch.until(lambda: None, "an event", 20)
         self.assertEqual((str(late.exception), self.clock.secs), ("an event: not within 20 s", 20))
 
+    def test_an_emulator_is_waited_for_longer(self):
+        watch = deadline.Deadline(5, clock=self.clock, sleep=self.clock.sleep, patience=4)
+        with self.assertRaises(deadline.Late):
+            watch.until(lambda: None, "an event", 20)
+        self.assertEqual(self.clock.secs, 80)
+
     def test_checks_leave_the_removal_its_time(self):
         self.assertEqual(self.watch.left(), 1000 - deadline.REMOVAL_SECS)
         with self.assertRaises(deadline.TimeIsUp):
