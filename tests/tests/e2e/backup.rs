@@ -243,14 +243,14 @@ fn backup_of_a_stopped_folder_is_that_of_its_end() {
     let server = home.serve();
     create(&server, &endpoint, &hanging).publish(&cloud_event("1"));
     let first = hanging.wait_for_one("/hanging");
-    let back_up = || run(&["backup", text(&backup), "--data", text(home.path())]);
-    let refused = back_up();
+    let take = || run(&["backup", text(&backup), "--data", text(home.path())]);
+    let refused = take();
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("is open in another posthaste"), "{said}");
     server.kill();
     hanging.open();
-    let output = back_up();
+    let output = take();
     assert!(output.status.success(), "{output:?}");
     let output = run(&["restore", text(&backup), "--data", text(&restored)]);
     assert!(output.status.success(), "{output:?}");

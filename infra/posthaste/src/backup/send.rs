@@ -74,7 +74,7 @@ pub fn send(source: Source, out: &mut impl Write) -> Result<u64, SendError> {
         buffer: vec![0; READ_BYTES],
     };
     match log {
-        Some(links) => sending.folder(links.root(), LOG)?,
+        Some(linked) => sending.folder(linked.root(), LOG)?,
         None => sending.folder(&data_dir.join(LOG), LOG)?,
     }
     for folder in [LOG_ASIDE, DEAD_LETTERS] {
