@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use http::header::{CONTENT_ENCODING, HeaderMap};
 use http_body_util::BodyExt;
-use posthaste_core::model::{REQUEST_BYTES_MAX, content_coding};
+use posthaste_core::model::REQUEST_BYTES_MAX;
 use posthaste_ports::Clock;
 use posthaste_services::busy::with_bytes;
 use posthaste_services::timeout;
@@ -97,10 +97,8 @@ pub(crate) fn unpacked(
     budget: &BodyBudget,
     room: &mut OwnedSemaphorePermit,
 ) -> Result<Bytes, BodyError> {
-    let coding = content_coding(headers).unwrap_or_default();
-    let is = |name: &[u8]| coding.eq_ignore_ascii_case(name);
     // The parser names other codings, and which one it takes.
-    if !is(b"gzip") && !is(b"x-gzip") {
+    if !is_gzip(headers) {
         return Ok(body);
     }
     budget.grow_to(room, REQUEST_BYTES_MAX)?;
@@ -110,6 +108,17 @@ pub(crate) fn unpacked(
     drop(room.split(unused));
     headers.remove(CONTENT_ENCODING);
     Ok(unpacked.into())
+}
+
+/// Whether a body is packed once, with gzip.
+fn is_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(CONTENT_ENCODING).into_iter();
+    let codings = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let codings = codings.map(<[u8]>::trim_ascii);
+    let is = |coding: &[u8], name: &str| coding.eq_ignore_ascii_case(name.as_bytes());
+    let mut packed = codings.filter(|coding| !coding.is_empty() && !is(coding, "identity"));
+    let first = packed.next();
+    packed.next().is_none() && first.is_some_and(|it| is(it, "gzip") || is(it, "x-gzip"))
 }
 
 fn unpack(body: &[u8]) -> Result<Vec<u8>, BodyError> {
@@ -263,7 +272,7 @@ mod tests {
     #[test]
     fn packed_body_is_unpacked_and_takes_the_room_of_what_it_is() {
         let text = b"[]".repeat(3000);
-        for coding in ["gzip", "GZip", "x-gzip"] {
+        for coding in ["gzip", "GZip", "x-gzip", "identity, gzip"] {
             let (body, headers, left) = unpacked_of(coding, packed(&text));
             assert_eq!(body.unwrap(), text, "{coding}");
             assert_eq!((headers.len(), left), (0, REQUEST_BYTES_MAX - text.len()));

@@ -135,7 +135,7 @@ pub enum Command {
         /// The folder of the backup.
         #[arg(value_name = "BACKUP")]
         backup: PathBuf,
-        /// The data folder to make. It must be empty or not there [default: that of --data-dir].
+        /// The data folder to make, empty or not there [default: that of --data-dir].
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
     },

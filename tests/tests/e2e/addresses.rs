@@ -65,7 +65,6 @@ fn producers_operators_and_metrics_have_addresses_of_their_own() {
     check("/readyz", [200; 3]);
     check("/metrics", [404, 404, 200]);
     check("/topics", [404, 200, 404]);
-    check("/.well-known/webhook-keys", [200, 200, 404]);
     let console = [server.api(), &management, &metrics].map(|api| {
         let answer = api.send("GET", "/console/sign-in", &[], b"");
         answer.expect("an answer").status

@@ -109,9 +109,11 @@ async fn the_names_of_request_headers_are_in_the_name_of_their_sender() {
         world.get(&page_of("order-1")).await
     };
     let acme = || SenderHeaders::new(Some("acme"), &[]).unwrap();
-    let world = World::with_billing().await;
-    let world = world.changed(|console, _| console.with_sender_headers(acme()));
+    let world = World::new().changed(|console, _| console.with_sender_headers(acme()));
     world.sign_in_well().await;
+    let billing = json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
+    let orders = json!({ "subscriptions": { "billing": billing } });
+    world.put(&["topics", "orders"], orders).await;
     page(&world).await.has(&["acme-attempt", "webhook-hops"]);
     let own = json!({ "senderHeaders": { "prefix": "shop", "omit": ["eventGrid"] } });
     world.put(&["topics", "orders"], own).await;

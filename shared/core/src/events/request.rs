@@ -37,7 +37,7 @@ const OF_CLOUD_EVENTS: &str = "specversion";
 const OF_EVENT_GRID: &str = "eventType";
 
 /// The accepted `content-encoding`.
-const ENCODINGS: &str = "gzip or no content encoding";
+const ENCODINGS: &str = "gzip alone, or no content encoding";
 
 /// A request to publish.
 #[derive(Debug, Clone, Copy)]
