@@ -4,6 +4,7 @@ use posthaste_tests::api::Api;
 use posthaste_tests::endpoint::Endpoint;
 use posthaste_tests::events::{cloud_event, subscription};
 use posthaste_tests::home::Home;
+use posthaste_tests::patience::wait_until;
 use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
@@ -40,7 +41,11 @@ fn producers_operators_and_metrics_have_addresses_of_their_own() {
     let metrics = Api::new(metrics_url.trim_end_matches("/metrics").to_owned(), key);
 
     let orders = management.create_topic_with("orders", "a", &subscription(&endpoint.url("/a")));
-    // The file of the command line came by the address of operators.
+    // The file of the command line comes by the address of operators, before the server is ready.
+    wait_until("a ready server", || {
+        let answer = management.manage("GET", "/readyz", None);
+        (answer.status == 200).then_some(())
+    });
     management.manage("GET", "/topics/bills", None).expect(200);
     let keyed = [
         ("aeg-sas-key", orders.keys[0].as_str()),
