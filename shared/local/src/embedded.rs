@@ -29,6 +29,7 @@ mod row;
 mod scan;
 mod shared;
 mod snapshot;
+mod stopped;
 mod store;
 mod tables;
 mod unwritten;

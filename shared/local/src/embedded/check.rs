@@ -2,17 +2,17 @@
 //! disk.
 
 use std::error::Error;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::Path;
 
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::damage::catch_panic;
-use super::disk::ENGINE_FILE;
 use super::engine::{begin_opening, on_backend};
 use super::failure::{EngineError, OpenError};
 use super::record::{self, Header};
 use super::scan::{scan, validate};
+use super::stopped::open_stopped;
 use super::store::is_as_written;
 use super::tables::{MESSAGES, OBJECT_BYTES, OBJECTS, ObjectFacts};
 use super::unwritten::Unwritten;
@@ -60,18 +60,7 @@ pub fn check(dir: &Path) -> Result<CheckReport, OpenError> {
         path: dir.to_owned(),
         source,
     };
-    let file = File::open(dir.join(ENGINE_FILE)).map_err(folder)?;
-    // Shared: NFS refuses any other lock of a file that is not opened to be written.
-    match file.try_lock_shared() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(OpenError::Locked {
-                path: dir.to_owned(),
-                pid: None,
-            });
-        }
-        Err(TryLockError::Error(source)) => return Err(folder(source)),
-    }
+    let file = open_stopped(dir)?;
     let mut report = CheckReport::default();
     if file.metadata().map_err(folder)?.len() == 0 {
         report.damaged("the store: the file is empty".to_owned());

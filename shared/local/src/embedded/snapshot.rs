@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::closings::{Closings, ClosingsThen};
 use super::damage::catch_panic;
-use super::disk::ENGINE_FILE;
 use super::engine::{begin_opening, on_backend};
 use super::failure::{EngineError, OpenError};
 use super::row::{Copied, RowTable, write_end, write_row};
 use super::scan::validate;
+use super::stopped::open_stopped;
 use super::tables::{FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS};
 use super::unwritten::Unwritten;
 
@@ -61,22 +61,7 @@ impl Snapshot {
     ///
     /// Another process has the folder open, or the file cannot be read.
     pub fn of_stopped(dir: &Path) -> Result<Self, OpenError> {
-        let folder = |source| OpenError::Folder {
-            path: dir.to_owned(),
-            source,
-        };
-        let file = File::open(dir.join(ENGINE_FILE)).map_err(folder)?;
-        // Shared: NFS refuses any other lock of a file that is not opened to be written.
-        match file.try_lock_shared() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(OpenError::Locked {
-                    path: dir.to_owned(),
-                    pid: None,
-                });
-            }
-            Err(TryLockError::Error(source)) => return Err(folder(source)),
-        }
+        let file = open_stopped(dir)?;
         catch_panic(|| Self::of_file(file)).map_err(|source| OpenError::of(dir, source))
     }
 
