@@ -30,7 +30,9 @@ use std::time::Duration;
 use posthaste_core::attempt::Jitter;
 use posthaste_core::lane::Lane;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, WakeSignaller, stop_at};
+use posthaste_services::{
+    Activity, DrainMeter, LinkHealth, Registry, Traces, WakeSignaller, stop_at,
+};
 use tokio_util::sync::CancellationToken;
 
 use circuit::Circuit;
@@ -174,6 +176,13 @@ impl<P: Ports> Deliver<P> {
         self.stopped.cancel();
     }
 
+    /// The same function, with the spans of its requests.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Traces) -> Self {
+        self.sender.attempts.traces = traces;
+        self
+    }
+
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<P>, settings: DeliverSettings) -> Self {
         let DeliverPorts {
@@ -236,6 +245,7 @@ impl<P: Ports> Deliver<P> {
                     origin: settings.origin,
                     sender_headers: settings.sender_headers,
                     late_answers: late_answers.clone(),
+                    traces: Traces::default(),
                     lanes: lanes.clone(),
                 },
             },

@@ -5,6 +5,7 @@
 mod attempt;
 mod judge;
 mod log;
+mod spans;
 mod split;
 
 use std::sync::Arc;

@@ -11,6 +11,7 @@ mod not_before;
 mod publish;
 mod router;
 mod settings;
+mod spans;
 mod time_to_live;
 
 pub use crate::admission::Advice;

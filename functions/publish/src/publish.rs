@@ -19,7 +19,7 @@ use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::busy::with_bytes;
 use posthaste_services::{
     Acceptance, Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry, Schedule,
-    SlowGroups, SlowLane, WrongKeyAnswer, WrongKeys, client, signal_wake, timeout,
+    SlowGroups, SlowLane, Traces, WrongKeyAnswer, WrongKeys, client, signal_wake, timeout,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -31,6 +31,7 @@ use crate::idempotency::{self, Idempotency, RequestClaim, RequestName};
 use crate::meter;
 use crate::not_before::{not_before, schedule};
 use crate::settings::PublishSettings;
+use crate::spans::{self, Acceptances};
 use crate::time_to_live::time_to_live;
 
 /// The time for which a look at the topic stands: what is written later is decided by a new one.
@@ -70,6 +71,8 @@ pub struct Publish<P: Ports> {
     pub advice: Advice,
     /// Keys that were shown and opened nothing.
     pub wrong_keys: WrongKeys,
+    /// The traces of events.
+    pub traces: Traces,
     /// The treatment of producers.
     pub settings: PublishSettings,
 }
@@ -209,9 +212,10 @@ impl<P: Ports> Publish<P> {
             clock,
             entropy,
         };
+        let request_id = self.request_id(&claim, now);
         let origin = Origin {
             hops: received.hops,
-            request_id: claim.request_id(),
+            request_id: request_id.clone(),
             schedule,
             ..Origin::default()
         };
@@ -229,12 +233,9 @@ impl<P: Ports> Publish<P> {
             .await;
         let written = written.map_err(|error| failed(name, events, PublishError::Write(error)))?;
         let matched = written.matched;
-        meter::published(
-            name,
-            events,
-            matched.events,
-            self.clock.monotonic().saturating_sub(started),
-        );
+        let took = self.clock.monotonic().saturating_sub(started);
+        meter::published(name, events, matched.events, took);
+        self.take_spans(name, &received, request_id.as_deref(), took);
         tracing::debug!(
             topic = %name,
             events,
@@ -247,6 +248,36 @@ impl<P: Ports> Publish<P> {
             answer: PublishAnswer::new(events, Some(matched)),
             pressure: received.pressure,
         })
+    }
+
+    /// The id from which the events of the request have theirs, where it is known before they are
+    /// written: the ids of their spans are made of it, too.
+    fn request_id(&self, claim: &RequestClaim, now: Timestamp) -> Option<String> {
+        let drawn = || self.entropy.uuid_at(now).simple().to_string();
+        let given = claim.request_id();
+        given.or_else(|| self.traces.is_on().then(drawn))
+    }
+
+    /// Takes the spans of events that were accepted.
+    fn take_spans(
+        &self,
+        topic: &TopicName,
+        received: &Received,
+        request_id: Option<&str>,
+        took: Duration,
+    ) {
+        let Received {
+            request, events, ..
+        } = received;
+        let accepted = Acceptances {
+            topic,
+            events,
+            request_id,
+            headers: &request.headers,
+            arrived_at: request.arrived_at,
+            took,
+        };
+        spans::take(&self.traces, &accepted);
     }
 
     /// Tells wake of events that are due before it would look by itself.

@@ -129,6 +129,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
         bodies: BodyBudget::new(REQUEST_BYTES_MAX),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
+        traces: posthaste_services::Traces::default(),
         settings: environment.settings,
     };
     posthaste_publish::router(Arc::new(publish)).fallback(not_found)

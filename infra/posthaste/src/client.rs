@@ -2,7 +2,7 @@
 //! blocking. Outbound webhooks have their own client in `posthaste-http`; its rules on addresses
 //! would be wrong for an operator's tool.
 
-mod agent;
+pub(crate) mod agent;
 mod problem;
 mod scheme;
 

@@ -17,6 +17,7 @@ mod console;
 pub mod data_folder;
 mod descriptors;
 mod error;
+mod export;
 mod former;
 mod functions;
 pub mod history;

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+use http::HeaderMap;
 use ipnet::IpNet;
 use posthaste_core::api::{compile_sender_headers, read_json};
 use posthaste_core::model::pasted::{read_key, trimmed};
@@ -16,6 +17,7 @@ use posthaste_core::model::{
     LOG_BYTES_KEPT, LOG_RETENTION_MAX, LOG_RETENTION_MIN, SenderHeaders,
 };
 use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_core::trace::collector::{ResourceAttributes, parse_headers, parse_resource};
 use posthaste_deliver::SlowLaneMode;
 use posthaste_publish::Tarpit;
 use serde::de::DeserializeOwned;
@@ -128,6 +130,14 @@ pub(crate) fn json<T: DeserializeOwned>(text: &str) -> Result<T, Refusal> {
 /// The headers that say who sends. The error names the member.
 pub(crate) fn sender_headers(text: &str) -> Result<SenderHeaders, Refusal> {
     Ok(compile_sender_headers("", &json(text)?)?)
+}
+
+pub(crate) fn otlp_headers(text: &str) -> Result<HeaderMap, Refusal> {
+    Ok(parse_headers(text)?)
+}
+
+pub(crate) fn otlp_resource(text: &str) -> Result<ResourceAttributes, Refusal> {
+    Ok(parse_resource(text)?)
 }
 
 pub(crate) fn bucket(text: &str) -> Result<String, Refusal> {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 use posthaste_core::api::LinkSettings;
 use posthaste_core::model::size::DiskShare;
@@ -16,6 +16,8 @@ use posthaste_core::model::{
     origin,
 };
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
+use posthaste_core::trace::SampleRatio;
+use posthaste_core::trace::collector::{CollectorSettings, ExportSettings, ResourceAttributes};
 use posthaste_deliver::{DeliverSettings, SlowLaneMode};
 use posthaste_http::{ClientSettings, parse_dns_server};
 use posthaste_manage::{LogSettings, ManageSettings};
@@ -73,6 +75,7 @@ const KEY_DIGEST: Form =
     Form::Secret("the SHA-256 digest of the admin key, as 64 hexadecimal digits");
 const ADMIN_KEY_FORM: Form =
     Form::Secret("the admin key, 16 or more visible ASCII characters or spaces between them");
+const OTLP_HEADERS_FORM: Form = Form::Secret("name=value with commas in between");
 const NAMESPACE: Form = Form::Text("1 to 255 letters, digits and .-_/#: as CloudWatch has them");
 
 const PRESSURE_PROFILES: Form = Form::Choice(&[
@@ -133,6 +136,7 @@ const DELIVERY_LOG_HEADING: &str = "Delivery log";
 const BACK_PRESSURE: &str = "Back pressure";
 const CONNECTIONS: &str = "Incoming connections";
 const METRICS_HEADING: &str = "Metrics";
+const TRACES: &str = "Traces";
 const THE_LOG: &str = "Log";
 
 const fn choice(name: &'static str, help: &'static str) -> Choice {
@@ -359,6 +363,39 @@ table! {
                    `subscription` up to 20,000 series are of their own.")),
         Some(Variable::new("METRICS_BY", METRICS_PER, &Function::ALL).default("stack")
             .parameter("MetricsBy"));
+    OTLP_ENDPOINT: Url = parse::web_url,
+        Some(ServeOption::new("otlp-endpoint", "OTEL_EXPORTER_OTLP_ENDPOINT", "URL",
+            "The collector that gets traces and metrics by OTLP over HTTP, such as http://127.0.0.1:4318 \
+             [default: none].")
+            .under(TRACES)),
+        None;
+    OTLP_HEADERS: HeaderMap = parse::otlp_headers,
+        Some(ServeOption::new("otlp-headers", "OTEL_EXPORTER_OTLP_HEADERS", "HEADERS",
+            "Headers for the collector, as name=value with commas in between.")
+            .under(TRACES)
+            .form(OTLP_HEADERS_FORM)
+            .more("Characters of a value that have a meaning there are percent-encoded.")),
+        None;
+    OTLP_RESOURCE: ResourceAttributes = parse::otlp_resource,
+        Some(ServeOption::new("otlp-resource", "OTEL_RESOURCE_ATTRIBUTES", "ATTRIBUTES",
+            "Attributes of all traces and metrics, such as deployment.environment.name=production,region=eu.")
+            .under(TRACES)),
+        None;
+    TRACE_RATIO: SampleRatio = parsed,
+        Some(ServeOption::new("trace-ratio", "OTEL_TRACES_SAMPLER_ARG", "SHARE",
+            "The share of the events without a `traceparent` that are traced, from 0 to 1. The others say it \
+             themselves.")
+            .under(TRACES)
+            .default("1")),
+        None;
+    TRACE_ENDPOINTS: bool = parse::on_off,
+        Some(ServeOption::new("trace-endpoints", "POSTHASTE_TRACE_ENDPOINTS", "CHOICE",
+            "Whether requests with one event carry the span of their attempt as `traceparent`, in place of \
+             the event's own.")
+            .under(TRACES)
+            .form(ON_OFF)
+            .default("off")),
+        None;
     LOG: LogFormat = parse::log_format,
         Some(ServeOption::new("log", "POSTHASTE_LOG_FORMAT", "FORMAT",
             "How the log is written, on standard error [default: pretty on a terminal, else json].")
@@ -535,6 +572,20 @@ fn log_settings(values: &mut impl Values, base: &LogSettings) -> LogSettings {
             .or(base.retention),
         ..base.clone()
     }
+}
+
+/// The way of traces and metrics to a collector; `None` without one.
+pub fn export_settings(values: &mut impl Values) -> Option<ExportSettings> {
+    let collector = CollectorSettings {
+        endpoint: values.get(&OTLP_ENDPOINT)?,
+        headers: values.get(&OTLP_HEADERS).unwrap_or_default(),
+        resource: values.get(&OTLP_RESOURCE).unwrap_or_default(),
+    };
+    Some(ExportSettings {
+        collector,
+        ratio: values.get(&TRACE_RATIO).unwrap_or(SampleRatio::ALL),
+        tells_endpoints: values.get(&TRACE_ENDPOINTS).unwrap_or_default(),
+    })
 }
 
 /// The settings of the webhook client: `base`, changed by what is given.

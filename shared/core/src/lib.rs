@@ -13,4 +13,5 @@ pub mod model;
 pub mod pressure;
 pub mod release;
 pub mod stored;
+pub mod trace;
 mod word;

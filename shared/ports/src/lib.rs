@@ -10,6 +10,7 @@ pub mod error;
 pub mod evict;
 pub mod probe;
 pub mod queue;
+pub mod spans;
 pub mod store;
 pub mod validate;
 pub mod webhook;
@@ -26,6 +27,7 @@ pub use queue::{
     BatchResponse, GroupCount, GroupCounts, MessageId, OutgoingMessage, QueueCounts, QueueName,
     QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
 };
+pub use spans::SpanSink;
 pub use store::{
     ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated, ends_early, part_of,
 };

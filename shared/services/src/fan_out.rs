@@ -26,7 +26,7 @@ use plan::{Plan, Request};
 
 pub use acceptance::Acceptance;
 pub use convert::FanOutError;
-pub use plan::{Inline, Origin};
+pub use plan::{Inline, Origin, event_key};
 pub use schedule::Schedule;
 
 use crate::busy::{BUSY_BYTES_MIN, off_the_worker, with_bytes};

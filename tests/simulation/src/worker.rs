@@ -8,7 +8,7 @@ use posthaste_local::Local;
 use posthaste_ports::{
     BatchResponse, Bundle, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
-use posthaste_services::LinkHealth;
+use posthaste_services::{LinkHealth, Traces};
 use posthaste_testkit::ManualClock;
 use posthaste_testkit::recorded::Calls;
 
@@ -33,6 +33,13 @@ pub struct Worker {
 }
 
 impl Worker {
+    /// The same worker, with the spans of its requests.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Traces) -> Self {
+        self.deliver = self.deliver.with_traces(traces);
+        self
+    }
+
     /// One invocation with what is visible, a minute before its deadline.
     pub async fn deliver(&self) -> BatchResponse {
         self.deliver_within(Duration::from_mins(1)).await

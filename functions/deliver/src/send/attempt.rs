@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
 use posthaste_core::model::{LastAttempt, SenderHeaders, Subscription};
 use posthaste_ports::{Clock, LastLook, Ports, WebhookRequest};
+use posthaste_services::Traces;
 use posthaste_services::busy::with_bytes;
 use posthaste_services::outbound::{Outbound, Sent, delivery};
 
@@ -34,6 +35,8 @@ pub(crate) struct Attempts<P: Ports> {
     /// The headers that say who sends, of topics that do not have their own.
     pub(crate) sender_headers: SenderHeaders,
     pub(crate) late_answers: Arc<LateAnswers<P>>,
+    /// The traces of events.
+    pub(crate) traces: Traces,
     /// Watches how long requests take, where slow targets have a lane of their own.
     pub(crate) lanes: Option<Arc<LaneWatch<P>>>,
 }
@@ -69,10 +72,20 @@ impl<P: Ports> Attempts<P> {
             origin,
             sender_headers,
         };
-        let events: Vec<_> = run
+        let mut events: Vec<_> = run
             .iter()
             .map(|event| outgoing(invocation, event))
             .collect();
+        // As the event's own context, that of its span is for one that travels alone.
+        let traceparent = match run {
+            [event] => self
+                .traces
+                .outward(invocation.entry(event.at), subscription, began),
+            _ => None,
+        };
+        if let (Some(traceparent), [event]) = (&traceparent, &mut events[..]) {
+            event.traceparent = Some(traceparent);
+        }
         let bytes = run.iter().map(|event| event.text.len()).sum();
         let rendered = with_bytes(bytes, || {
             delivery(context, route.endpoint, subscription.timeout, &events)

@@ -7,6 +7,7 @@ use posthaste_core::attempt::{BatchEvent, EntryVerdict, Outcome};
 use posthaste_core::delivery_log::RecordDetails;
 use posthaste_core::model::time::millis;
 use posthaste_core::model::{EndpointUrl, Link, Timestamp};
+use posthaste_services::Traces;
 
 use super::judge::RequestOutcome;
 use crate::invocation::Invocation;
@@ -24,6 +25,7 @@ pub(super) struct RequestLog<'a> {
     pub(super) endpoint: &'a EndpointUrl,
     pub(super) request: &'a RequestOutcome,
     pub(super) ended_at: Timestamp,
+    pub(super) traces: &'a Traces,
 }
 
 impl RequestLog<'_> {
@@ -116,7 +118,7 @@ impl RequestLog<'_> {
     }
 
     /// What the status does not say, in words.
-    fn error(&self, outcome: Outcome) -> Option<Cow<'_, str>> {
+    pub(super) fn error(&self, outcome: Outcome) -> Option<Cow<'_, str>> {
         let failure = self.failure_words(outcome).map(Cow::Borrowed);
         failure.or_else(|| {
             let place = self.request.redirect.as_deref()?;
@@ -124,11 +126,11 @@ impl RequestLog<'_> {
         })
     }
 
-    fn attempt(&self) -> u16 {
+    pub(super) fn attempt(&self) -> u16 {
         self.plan.kind.attempts_before.saturating_add(1)
     }
 
-    fn event_id<'e>(&'e self, event: &'e LoadedPayload) -> Cow<'e, str> {
+    pub(super) fn event_id<'e>(&'e self, event: &'e LoadedPayload) -> Cow<'e, str> {
         let envelope = self.invocation.entry(event.at).envelope.as_ref();
         let envelope_id = envelope.map(|envelope| &*envelope.id);
         shortened(

@@ -106,6 +106,7 @@ impl<P: Ports> Sender<P> {
                 endpoint,
                 request: &request,
                 ended_at: now,
+                traces: &self.attempts.traces,
             };
             if follow == Follow::Split {
                 log.split(run.len());
@@ -132,6 +133,9 @@ impl<P: Ports> Sender<P> {
                 let verdict = plan.verdict(end, outcome, expires_at, jitter);
                 log.event(event, outcome, verdict, is_sent);
                 log.record(event, outcome, verdict, is_sent);
+                if is_sent {
+                    log.take_spans(event, outcome, verdict);
+                }
                 (event.at, verdict)
             };
             let judged = run

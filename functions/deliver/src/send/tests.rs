@@ -103,6 +103,7 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
             origin: settings.origin,
             sender_headers: settings.sender_headers,
             late_answers: Arc::new(late_answers),
+            traces: posthaste_services::Traces::default(),
             lanes: None,
         },
         clock,

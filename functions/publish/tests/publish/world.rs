@@ -127,6 +127,7 @@ impl World {
             bodies: BodyBudget::new(16_000_000),
             advice: Advice::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
+            traces: posthaste_services::Traces::default(),
             settings: self.settings,
         }
     }

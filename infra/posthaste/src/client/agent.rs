@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_CONNECTIONS_MAX: usize = 16;
 
 /// An agent for a server at this address.
-pub(super) fn agent(base: &Url) -> Agent {
+pub(crate) fn agent(base: &Url) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)

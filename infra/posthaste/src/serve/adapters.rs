@@ -15,7 +15,7 @@ use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{
     Activity, Arrivals, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry,
-    Reliever, WrongKeys,
+    Reliever, Traces, WrongKeys,
 };
 use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
@@ -59,6 +59,8 @@ pub(super) struct Adapters<'a> {
     /// Links that are not well, as all functions see them.
     pub(super) links: LinkHealth<StateStore, SystemClock>,
     webhooks: Webhooks,
+    /// The traces of events.
+    traces: Traces,
 }
 
 impl<'a> Adapters<'a> {
@@ -66,6 +68,7 @@ impl<'a> Adapters<'a> {
     pub(super) fn open(
         settings: &ServeSettings,
         local: &'a Local<SystemClock>,
+        traces: Traces,
     ) -> Result<Self, ServeError> {
         let folder = |name| settings.data_dir.join(name);
         // With a shorter poll, producers learn of the pressure sooner.
@@ -92,6 +95,7 @@ impl<'a> Adapters<'a> {
             links: LinkHealth::new(local.state(), SystemClock, settings.links.clone())
                 .counting_arrivals(),
             webhooks: HyperWebhookClient::new(settings.client.clone(), SystemClock)?,
+            traces,
         })
     }
 
@@ -144,6 +148,7 @@ impl<'a> Adapters<'a> {
             bodies: BodyBudget::new(BODIES_BYTES_MAX),
             advice: Advice::default(),
             wrong_keys: WrongKeys::slowed(),
+            traces: self.traces.clone(),
             settings: settings.publish,
         }
     }
@@ -196,7 +201,7 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
             drain: self.drain.clone(),
         };
-        Deliver::new(ports, settings.deliver.clone())
+        Deliver::new(ports, settings.deliver.clone()).with_traces(self.traces.clone())
     }
 
     pub(super) fn dead_letters(

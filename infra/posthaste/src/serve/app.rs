@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::adapters::Adapters;
 use super::error::ServeError;
+use super::export::Export;
 use super::former::RunNote;
 use super::functions::Functions;
 use super::left::Left;
@@ -43,6 +44,7 @@ pub struct App {
     local: Local<SystemClock>,
     note: Arc<RunNote>,
     readiness: Arc<Readiness>,
+    export: Option<Export>,
     /// Ends after the tasks.
     _upkeep: Upkeep,
 }
@@ -55,7 +57,9 @@ impl App {
         let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
         let metrics = metrics::install(settings.metrics_by);
         let (addresses, listening) = listening::bind(settings).await?;
-        let adapters = Adapters::open(settings, &local)?;
+        let export = settings.export.as_ref().map(Export::new);
+        let traces = export.as_ref().map(Export::traces).unwrap_or_default();
+        let adapters = Adapters::open(settings, &local, traces)?;
         let note = RunNote::prepare(&local, adapters.delivery_log.clone(), settings).await?;
         let mut settings = settings.clone();
         settings.manage.log.gaps = note.gaps().await;
@@ -71,6 +75,9 @@ impl App {
         note.begin().await;
         functions.spawn_work(&mut tasks, &stop, &upkeep.handle(), &note);
         let pages = Arc::new(functions.metrics(metrics));
+        if let Some(export) = &export {
+            export.spawn(&mut tasks, &stop, &upkeep.handle(), Arc::clone(&pages));
+        }
         let kept_small = Arc::clone(&pages);
         let keep_small = move || {
             let pages = Arc::clone(&kept_small);
@@ -111,6 +118,7 @@ impl App {
             local,
             note,
             readiness,
+            export,
             _upkeep: upkeep,
         })
     }
@@ -180,6 +188,9 @@ impl App {
             tracing::warn!(timeout_s, "what was still in flight is cut short");
         }
         self.tasks.shutdown().await;
+        if let Some(export) = &self.export {
+            export.end().await;
+        }
         let left = Left::count(&self.local).await;
         self.note.end(left.in_flight()).await;
         self.local.close().await;

@@ -7,6 +7,7 @@ mod exposition;
 mod form;
 mod owner;
 mod page;
+mod points;
 mod sample;
 mod series;
 mod standing;

@@ -10,6 +10,7 @@ use posthaste_core::model::{
     DeliveryLogMode, MISSED_DISK_PERCENT_DEFAULT, Secret, SenderHeaders, origin,
 };
 use posthaste_core::pressure::PressureSettings;
+use posthaste_core::trace::collector::ExportSettings;
 use posthaste_deliver::DeliverSettings;
 use posthaste_http::ClientSettings;
 use posthaste_manage::{LogSettings, ManageSettings};
@@ -59,6 +60,8 @@ pub struct ServeSettings {
     pub record: RecordSettings,
     /// How finely metrics are told apart.
     pub metrics_by: SeriesBy,
+    /// The way of traces and metrics to a collector; `None` without one.
+    pub export: Option<ExportSettings>,
     /// Bounds of connections.
     pub connections: ConnectionLimits,
     /// Most that dead letters take of what disabled subscriptions miss.
@@ -104,6 +107,7 @@ impl Default for ServeSettings {
             console: true,
             record: RecordSettings::default(),
             metrics_by: SeriesBy::default(),
+            export: None,
             connections: ConnectionLimits::default(),
             missed_max: DiskShare::Percent(MISSED_DISK_PERCENT_DEFAULT),
             shutdown_delay: Duration::ZERO,
@@ -160,6 +164,7 @@ impl ServeSettings {
                 .get(&table::METRICS_BY)
                 .and_then(|by| SeriesBy::named(&by))
                 .unwrap_or(default.metrics_by),
+            export: table::export_settings(values),
             connections: ConnectionLimits {
                 requests_max: requests_max.unwrap_or(default.connections.requests_max),
                 trusted_proxies: values.list(&table::TRUSTED_PROXIES),

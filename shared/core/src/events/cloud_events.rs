@@ -11,6 +11,7 @@ use super::date_time::{self, Offset};
 use super::members::{Attributes, Members, Value};
 use super::{EventError, Expected};
 use crate::model::Timestamp;
+use crate::trace::TraceContext;
 
 /// Reads and checks the attributes. `data` is not looked at.
 pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
@@ -207,23 +208,13 @@ fn extension(value: Value<'_>) -> Result<(), Expected> {
 
 /// A `traceparent` that is not in W3C's form stays in the event like any extension, but is not
 /// offered as a header.
-/// <https://www.w3.org/TR/trace-context/#traceparent-header>
 fn traceparent(value: Value<'_>) -> Result<Option<Box<str>>, Expected> {
     extension(value)?;
     if !value.is_string() {
         return Ok(None);
     }
     let text = value.string()?;
-    let mut parts = text.split('-');
-    let mut is_hex = |digits: usize, refused: &str| {
-        parts.next().is_some_and(|part| {
-            part.len() == digits
-                && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-                && !part.trim_start_matches(refused).is_empty()
-        })
-    };
-    let is_valid = is_hex(2, "ff") && is_hex(32, "0") && is_hex(16, "0") && is_hex(2, "-");
-    Ok((is_valid && text.len() == 55).then(|| text.into()))
+    Ok(TraceContext::parse(&text).map(|_| text.into()))
 }
 
 #[cfg(test)]

@@ -115,6 +115,12 @@ pub(super) struct Request<'a> {
     pub(super) meant: &'a Meant,
 }
 
+/// The key of the event at this place of a request, of which its
+/// [`webhook_id`](posthaste_core::attempt::webhook_id_of) is made.
+pub fn event_key(request_id: &str, index: usize) -> String {
+    format!("{request_id}-{index}")
+}
+
 impl<'a> Plan<'a> {
     /// Matches every event with every subscription of the topic that takes new ones at this time.
     pub(super) fn of(topic: &'a Topic, events: &[Event], at: Timestamp) -> Self {
@@ -371,7 +377,7 @@ impl Request<'_> {
 
     /// The key of an event towards every subscription.
     fn key(&self, index: usize) -> String {
-        format!("{}-{index}", self.id)
+        event_key(self.id, index)
     }
 
     /// The records of the acceptances that are not said by messages, and of the events that

@@ -181,6 +181,7 @@ impl Wiring {
             bodies: BodyBudget::new(6 << 20),
             advice: Advice::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
+            traces: posthaste_services::Traces::default(),
             settings: PublishSettings::default(),
         }
     }

@@ -148,6 +148,7 @@ impl Kit {
             bodies: BodyBudget::new(16_000_000),
             advice: Advice::default(),
             wrong_keys: WrongKeys::default(),
+            traces: posthaste_services::Traces::default(),
             settings: PublishSettings::default(),
         };
         router(Arc::new(publish))

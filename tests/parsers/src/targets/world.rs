@@ -100,6 +100,7 @@ impl World {
             bodies: BodyBudget::new(16_000_000),
             advice: Advice::default(),
             wrong_keys: WrongKeys::default(),
+            traces: posthaste_services::Traces::default(),
             settings: PublishSettings::default(),
         };
         self.answer(posthaste_publish::router(Arc::new(function)), request)

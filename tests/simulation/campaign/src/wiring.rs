@@ -256,6 +256,7 @@ impl Wiring<'_> {
             bodies: BodyBudget::new(10_000_000),
             advice: Advice::default(),
             wrong_keys: WrongKeys::default(),
+            traces: posthaste_services::Traces::default(),
             settings: PublishSettings {
                 stores_for_log: self.is_on_aws(),
                 tarpit: if self.is_on_aws() {

@@ -71,6 +71,7 @@ impl Host {
             bodies: BodyBudget::new(1_000_000),
             advice: Advice::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
+            traces: posthaste_services::Traces::default(),
             settings: PublishSettings::default(),
         };
         let ports = MonitorPorts {

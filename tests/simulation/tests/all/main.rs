@@ -59,6 +59,7 @@ mod slow_topics;
 mod splitting;
 mod states;
 mod temporary;
+mod traces;
 mod unknown_names;
 mod waiting;
 mod wake;

@@ -12,7 +12,7 @@ use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry, WrongKeys};
+use posthaste_services::{Activity, PressureReader, Registry, Traces, WrongKeys};
 use posthaste_simulation::{Answer, Faults, World};
 use posthaste_testkit::faulty::Plan;
 use posthaste_testkit::{Faulty, ManualClock, SeededEntropy, TestPorts};
@@ -22,6 +22,11 @@ type Ports = TestPorts<Faulty<LocalQueue<ManualClock>>, StateStore>;
 
 /// publish over the world's store, whose effects are counted.
 fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
+    traced_publish(world, plan, Traces::default())
+}
+
+/// The same, with the spans of what it accepts.
+pub(super) fn traced_publish(world: &World, plan: &Plan, traces: Traces) -> Arc<Publish<Ports>> {
     let (state, clock) = (|| world.local.state(), world.clock.clone());
     let queue = |name, label| Faulty::new(world.local.queue(name), label, plan);
     Arc::new(Publish {
@@ -37,6 +42,7 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: WrongKeys::default(),
+        traces,
         settings: PublishSettings {
             stores_for_log: true,
             ..PublishSettings::default()

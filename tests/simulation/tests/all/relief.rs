@@ -140,6 +140,7 @@ impl Process {
             bodies: BodyBudget::new(1_000_000),
             advice: Advice::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
+            traces: posthaste_services::Traces::default(),
             settings: PublishSettings::default(),
         };
         // Nothing takes records out of their queue here.

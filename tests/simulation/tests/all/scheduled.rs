@@ -41,6 +41,7 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
         bodies: BodyBudget::new(10_000_000),
         advice: Advice::default(),
         wrong_keys: WrongKeys::default(),
+        traces: posthaste_services::Traces::default(),
         settings: PublishSettings {
             stores_for_log: true,
             ..PublishSettings::default()

@@ -155,6 +155,7 @@ fn publish(local: &Local<ManualClock>, clock: &ManualClock) -> ManualPublish {
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
+        traces: posthaste_services::Traces::default(),
         settings: PublishSettings::default(),
     }
 }

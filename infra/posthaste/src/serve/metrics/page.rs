@@ -13,6 +13,7 @@ use http_body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use posthaste_core::model::TopicName;
 use posthaste_core::stored::layout;
+use posthaste_otlp::Point;
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
 use posthaste_services::Registry;
 use tokio::runtime::Handle;
@@ -23,6 +24,7 @@ use super::by::SeriesBy;
 use super::exposition;
 use super::form::Form;
 use super::owner::Topics;
+use super::points::points;
 use super::series::{Series, TOPICS_MAX};
 use super::standing::Standing;
 
@@ -150,6 +152,21 @@ where
             exposition::render(&lines, form)
         };
         in_background(render).await
+    }
+
+    /// All samples, for a collector. Nothing counts as shown by this, nor is forgotten. `None` if
+    /// reading them failed, which was logged.
+    pub async fn points(&self) -> Option<Vec<Point>> {
+        let topics = Topics::look_up(&self.series.owners(), &self.registry).await;
+        let topics = topics.there();
+        let (series, standing) = (self.series.clone(), Arc::clone(&self.standing));
+        let runtime = Handle::current();
+        let read = move || {
+            let mut lines = series.read();
+            lines.extend(runtime.block_on(standing.lines(series.by(), &topics)));
+            points(&lines)
+        };
+        in_background(read).await
     }
 
     /// Gives places to the first topics of the store, one more than there is room for: then their

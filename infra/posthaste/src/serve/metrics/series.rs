@@ -185,6 +185,13 @@ impl Series {
         for place in state.places.values() {
             place.touched.since_shown.store(false, Ordering::Relaxed);
         }
+        drop(state);
+        self.read()
+    }
+
+    /// The same for one who does not show them.
+    pub(super) fn read(&self) -> Vec<Line> {
+        let state = self.0.state.lock();
         let line = |(id, sample): (&SampleId, &Sample)| Line {
             place: id.metric,
             labels: Arc::clone(&sample.labels),

@@ -342,6 +342,13 @@ pub const METRICS: &[Metric] = &[
     .exposed("posthaste_connections_cut_total")
     .labels(&["reason"]),
     counter(
+        "spans",
+        "all",
+        "Spans that the collector of traces did not get: it did not take them, or too many waited for it.",
+    )
+    .measured("SpansLostCount")
+    .exposed("posthaste_spans_lost_total"),
+    counter(
         "lines",
         "all",
         "Log lines lost because their stream is closed, its disk is full, or its reader reads nothing.",

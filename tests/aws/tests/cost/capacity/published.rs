@@ -64,6 +64,7 @@ fn function(
         bodies: BodyBudget::new(6 << 20),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
+        traces: posthaste_services::Traces::default(),
         settings: PublishSettings::default(),
     }
 }

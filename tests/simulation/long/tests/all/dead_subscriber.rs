@@ -182,6 +182,7 @@ fn publish(world: &World) -> Neighbour {
         bodies: BodyBudget::new(16_000_000),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
+        traces: posthaste_services::Traces::default(),
         settings: PublishSettings::default(),
     }
 }

@@ -255,6 +255,7 @@ fn publisher(world: &World) -> Arc<Publisher> {
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
+        traces: posthaste_services::Traces::default(),
         settings: PublishSettings::default(),
     })
 }

@@ -87,6 +87,7 @@ fn publish(world: &World) -> Arc<Publish<Ports>> {
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: WrongKeys::default(),
+        traces: posthaste_services::Traces::default(),
         settings: PublishSettings::default(),
     })
 }

@@ -1,0 +1,136 @@
+//! The way of traces and metrics to a collector, where one is given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::model::Timestamp;
+use posthaste_core::trace::collector::ExportSettings;
+use posthaste_otlp::{
+    Answer, Collector, CollectorRequest, Exporter, Spans, Temporality, Unreachable,
+};
+use posthaste_ports::Clock;
+use posthaste_services::{Traces, timeout};
+use posthaste_system::SystemClock;
+use tokio::runtime::Handle;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio_util::sync::CancellationToken;
+use ureq::Agent;
+
+use super::functions::EmbeddedPages;
+use super::schedule::every;
+use crate::client::agent;
+
+/// The name of the service, where the operator gives none.
+const SERVICE: &str = "posthaste";
+
+/// Longest time of a request, as in OpenTelemetry's exporters.
+/// <https://opentelemetry.io/docs/specs/otel/protocol/exporter/#configuration-options>
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time between two requests with spans, as in OpenTelemetry's SDK.
+/// <https://opentelemetry.io/docs/specs/otel/trace/sdk/#batching-processor>
+const SPANS_PERIOD: Duration = Duration::from_secs(5);
+
+/// Time between two requests with metrics, as in OpenTelemetry's SDK.
+/// <https://opentelemetry.io/docs/specs/otel/metrics/sdk/#periodic-exporting-metricreader>
+const METRICS_PERIOD: Duration = Duration::from_mins(1);
+
+/// Longest time that the end of the process waits for the last spans.
+const LAST_SPANS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The collector, spoken to over the client of commands.
+#[derive(Debug)]
+struct Blocking(Agent);
+
+/// Sends to a collector.
+#[derive(Debug, Clone)]
+pub(super) struct Export {
+    exporter: Arc<Exporter<Blocking>>,
+    traces: Traces,
+    /// Since when metrics are counted.
+    began: Timestamp,
+}
+
+impl Export {
+    /// The way to this collector.
+    pub(super) fn new(settings: &ExportSettings) -> Self {
+        let spans = Arc::<Spans>::default();
+        let collector = settings.collector.clone();
+        let agent = Blocking(agent::agent(&collector.endpoint));
+        let traces = Traces::to(spans.clone(), settings.ratio);
+        Self {
+            exporter: Arc::new(Exporter::new(agent, collector, SERVICE, spans)),
+            traces: traces.telling_endpoints(settings.tells_endpoints),
+            began: SystemClock.now(),
+        }
+    }
+
+    /// The traces of events.
+    pub(super) fn traces(&self) -> Traces {
+        self.traces.clone()
+    }
+
+    /// Sends spans and metrics from now on.
+    pub(super) fn spawn(
+        &self,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+        upkeep: &Handle,
+        pages: Arc<EmbeddedPages>,
+    ) {
+        let exporter = Arc::clone(&self.exporter);
+        let send_spans = move || {
+            let exporter = Arc::clone(&exporter);
+            async move { exporter.send_spans().await }
+        };
+        let spans = every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
+        tasks.spawn_on(spans, upkeep);
+        let (exporter, since) = (Arc::clone(&self.exporter), Temporality::Since(self.began));
+        let send_metrics = move || {
+            let (exporter, pages) = (Arc::clone(&exporter), Arc::clone(&pages));
+            async move {
+                if let Some(points) = pages.points().await {
+                    let now = SystemClock.now();
+                    exporter.send_metrics(points, since, now).await;
+                }
+            }
+        };
+        let metrics = every(
+            "metrics-export",
+            METRICS_PERIOD,
+            SystemClock,
+            stop.clone(),
+            send_metrics,
+        );
+        tasks.spawn_on(metrics, upkeep);
+    }
+
+    /// Sends the last spans, before the process ends.
+    pub(super) async fn end(&self) {
+        let sent = timeout(&SystemClock, LAST_SPANS_TIMEOUT, self.exporter.send_spans());
+        if sent.await.is_none() {
+            tracing::warn!("the last spans were not sent in time");
+        }
+    }
+}
+
+impl Collector for Blocking {
+    async fn post(&self, request: CollectorRequest) -> Result<Answer, Unreachable> {
+        let agent = self.0.clone();
+        let post = move || post(&agent, &request);
+        spawn_blocking(post).await?
+    }
+}
+
+fn post(agent: &Agent, request: &CollectorRequest) -> Result<Answer, Unreachable> {
+    let mut post = agent.post(request.url.as_str());
+    for (name, value) in &request.headers {
+        post = post.header(name, value);
+    }
+    let post = post.config().timeout_global(Some(REQUEST_TIMEOUT)).build();
+    let mut answer = post.send(&request.body[..])?;
+    Ok(Answer {
+        status: answer.status().as_u16(),
+        body: answer.body_mut().read_to_vec()?.into(),
+    })
+}

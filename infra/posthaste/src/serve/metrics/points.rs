@@ -1,0 +1,125 @@
+//! The samples of a page as points for a collector, under the same names.
+
+use std::str::Chars;
+
+use posthaste_core::model::metric::METRICS;
+use posthaste_otlp::{Distribution, Point, PointValue};
+
+use super::distribution::BOUNDS;
+use super::exposition::{Line, Value};
+
+/// The points of these lines. Lines of metrics that are not shown are left out.
+pub(super) fn points(lines: &[Line]) -> Vec<Point> {
+    lines.iter().filter_map(point).collect()
+}
+
+fn point(line: &Line) -> Option<Point> {
+    let metric = &METRICS[line.place];
+    let per_base_unit = metric.unit.per_base_unit();
+    let unit = match metric.unit.base() {
+        Some("seconds") => "s",
+        Some("bytes") => "By",
+        _ => "1",
+    };
+    let value = match line.value {
+        Value::Count(count) => PointValue::Count(count),
+        Value::Number(number) => PointValue::Number(number / per_base_unit),
+        Value::Times(times) => PointValue::Times(Distribution {
+            bounds: BOUNDS
+                .iter()
+                .map(|(bound, _)| bound / per_base_unit)
+                .collect(),
+            counts: times.buckets.to_vec(),
+            sum: times.sum / per_base_unit,
+        }),
+    };
+    Some(Point {
+        name: metric.exposed?,
+        help: metric.help,
+        unit,
+        labels: labels(&line.labels),
+        value,
+    })
+}
+
+/// The labels of a text as `labels_text` writes it.
+fn labels(text: &str) -> Vec<(String, String)> {
+    let mut chars = text.chars();
+    let mut labels = Vec::new();
+    loop {
+        let name: String = chars.by_ref().take_while(|c| *c != '=').collect();
+        let name = name.trim_start_matches(',').to_owned();
+        // The quotation mark before the value.
+        if chars.next().is_none() {
+            return labels;
+        }
+        labels.push((name, value(&mut chars)));
+    }
+}
+
+/// The value up to its quotation mark.
+fn value(chars: &mut Chars<'_>) -> String {
+    let mut value = String::new();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => break,
+            '\\' => match chars.next() {
+                Some('n') => value.push('\n'),
+                Some(escaped) => value.push(escaped),
+                None => break,
+            },
+            _ => value.push(c),
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::model::metric;
+
+    use super::*;
+    use crate::serve::metrics::distribution::Times;
+    use crate::serve::metrics::exposition::labels_text;
+
+    #[test]
+    fn labels_are_read_as_they_were_written() {
+        let check = |labels_written: &[(&str, &str)]| {
+            let read = labels(&labels_text(labels_written.iter().copied()));
+            let read: Vec<_> = read
+                .iter()
+                .map(|(name, value)| (&**name, &**value))
+                .collect();
+            assert_eq!(read, labels_written);
+        };
+        check(&[]);
+        check(&[("topic", "orders")]);
+        check(&[("a", "q\"u,o=\"te"), ("b", "back\\slash\nline"), ("c", "")]);
+    }
+
+    #[test]
+    fn point_is_in_base_units() {
+        let mut times = Times::default();
+        (times.buckets[1], times.sum) = (2, 3.0);
+        let line = Line {
+            place: metric::place("DestinationProcessingDurationInMs").unwrap(),
+            labels: "topic=\"a\"".into(),
+            value: Value::Times(times),
+        };
+        let [point] = &points(&[line])[..] else {
+            panic!("there is one")
+        };
+        assert_eq!(
+            (point.name, point.unit),
+            ("posthaste_endpoint_duration_seconds", "s")
+        );
+        let PointValue::Times(times) = &point.value else {
+            panic!("{point:?}")
+        };
+        assert_eq!(
+            (times.bounds[1], times.counts[1], times.sum),
+            (0.002, 2, 0.003)
+        );
+        assert_eq!(times.counts.len(), times.bounds.len() + 1);
+    }
+}

@@ -1,0 +1,36 @@
+//! Attributes as OTLP has them.
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use posthaste_core::trace::SpanValue;
+
+/// A text by its name.
+pub(crate) fn text(name: &str, text: &str) -> KeyValue {
+    attribute(name, Value::StringValue(text.to_owned()))
+}
+
+/// A value of a span by its name.
+pub(crate) fn of_span((name, value): (&str, SpanValue)) -> KeyValue {
+    let value = match value {
+        SpanValue::Text(text) => Value::StringValue(text),
+        SpanValue::Number(number) => Value::IntValue(number),
+    };
+    attribute(name, value)
+}
+
+fn attribute(name: &str, value: Value) -> KeyValue {
+    KeyValue {
+        key: name.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..KeyValue::default()
+    }
+}
+
+/// The one who measured.
+pub(crate) fn scope() -> InstrumentationScope {
+    InstrumentationScope {
+        name: "posthaste".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..InstrumentationScope::default()
+    }
+}

@@ -1,0 +1,39 @@
+//! The way to a collector, which the host brings.
+
+use std::error::Error;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use url::Url;
+
+/// A request to a collector: a `POST`.
+#[derive(Debug, Clone)]
+pub struct CollectorRequest {
+    /// The URL of the signal.
+    pub url: Url,
+    /// All headers but those of the connection.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// A collector's answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// Why there was no answer.
+pub type Unreachable = Box<dyn Error + Send + Sync>;
+
+/// Sends requests to a collector, each bounded in time.
+pub trait Collector: Send + Sync {
+    /// Sends one.
+    fn post(
+        &self,
+        request: CollectorRequest,
+    ) -> impl Future<Output = Result<Answer, Unreachable>> + Send;
+}

@@ -1,0 +1,194 @@
+//! What is sent to the collector, and what its answers mean.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use posthaste_core::model::Timestamp;
+use posthaste_core::trace::collector::CollectorSettings;
+use prost::Message;
+use url::Url;
+
+use crate::attributes::text;
+use crate::collector::{Answer, Collector, CollectorRequest, Unreachable};
+use crate::metric::{self, Point, Temporality};
+use crate::span;
+use crate::waiting::Spans;
+
+/// Most spans of one request, as in OpenTelemetry's SDK.
+/// <https://opentelemetry.io/docs/specs/otel/trace/sdk/#batching-processor>
+const SPANS_PER_REQUEST_MAX: usize = 512;
+
+/// Most points of one request. With their labels they take some hundred bytes each.
+const POINTS_PER_REQUEST_MAX: usize = 5_000;
+
+/// Sends spans and metrics to a collector.
+#[derive(Debug)]
+pub struct Exporter<C> {
+    collector: C,
+    settings: CollectorSettings,
+    resource: Resource,
+    spans: Arc<Spans>,
+    /// Whether the last request failed, which the log has said.
+    is_failing: AtomicBool,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+enum Sent {
+    /// It was taken.
+    Taken(Bytes),
+    /// It may be taken later.
+    Later(String),
+    /// It will never be taken.
+    Refused(String),
+}
+
+impl<C: Collector> Exporter<C> {
+    /// An exporter of the spans that wait here, for a process of this name.
+    pub fn new(
+        collector: C,
+        settings: CollectorSettings,
+        service: &str,
+        spans: Arc<Spans>,
+    ) -> Self {
+        let named = |name: &str| settings.resource.iter().any(|(known, _)| known == name);
+        let version = env!("CARGO_PKG_VERSION");
+        let own = [("service.name", service), ("service.version", version)];
+        let own = own.into_iter().filter(|(name, _)| !named(name));
+        let given = settings
+            .resource
+            .iter()
+            .map(|(name, value)| (&**name, &**value));
+        let attributes = own.chain(given).map(|(name, value)| text(name, value));
+        Self {
+            resource: Resource {
+                attributes: attributes.collect(),
+                ..Resource::default()
+            },
+            collector,
+            settings,
+            spans,
+            is_failing: AtomicBool::new(false),
+        }
+    }
+
+    /// Sends the spans that wait. Ends with the first request that the collector does not take for
+    /// now: its spans wait for the next call.
+    pub async fn send_spans(&self) {
+        loop {
+            let spans = self.spans.first(SPANS_PER_REQUEST_MAX);
+            if spans.is_empty() {
+                break;
+            }
+            let count = spans.len();
+            let request = span::request(&self.resource, spans.clone());
+            match self.post("v1/traces", &request).await {
+                Sent::Taken(answer) => self.note_rejected(&answer),
+                Sent::Later(reason) => {
+                    self.spans.put_back(spans);
+                    self.note_failure("spans", &reason);
+                    break;
+                }
+                Sent::Refused(reason) => {
+                    self.spans.count_lost(count);
+                    self.note_failure("spans", &reason);
+                }
+            }
+        }
+        let lost = self.spans.take_lost();
+        if lost > 0 {
+            tracing::warn!(lost, "spans lost on their way to the collector");
+        }
+    }
+
+    /// Sends metrics that were read now. What is not taken is not sent again: the next reading says
+    /// more.
+    pub async fn send_metrics(&self, points: Vec<Point>, time: Temporality, now: Timestamp) {
+        for points in points.chunks(POINTS_PER_REQUEST_MAX) {
+            let request = metric::request(&self.resource, points.to_vec(), time, now);
+            match self.post("v1/metrics", &request).await {
+                Sent::Taken(_) => {}
+                Sent::Later(reason) | Sent::Refused(reason) => {
+                    self.note_failure("metrics", &reason);
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn post(&self, path: &str, message: &impl Message) -> Sent {
+        let mut headers = self.settings.headers.clone();
+        let protobuf = HeaderValue::from_static("application/x-protobuf");
+        headers.insert(CONTENT_TYPE, protobuf);
+        let agent = concat!("posthaste/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        let request = CollectorRequest {
+            url: signal_url(&self.settings.endpoint, path),
+            headers,
+            body: message.encode_to_vec().into(),
+        };
+        let sent = sent(self.collector.post(request).await);
+        if matches!(sent, Sent::Taken(_)) && self.is_failing.swap(false, Ordering::Relaxed) {
+            tracing::info!("the collector takes spans and metrics again");
+        }
+        sent
+    }
+
+    /// Counts spans of a request that was taken without them.
+    fn note_rejected(&self, answer: &[u8]) {
+        let answer = ExportTraceServiceResponse::decode(answer).unwrap_or_default();
+        let Some(partial) = answer.partial_success else {
+            return;
+        };
+        if partial.rejected_spans > 0 {
+            let rejected = usize::try_from(partial.rejected_spans).unwrap_or(usize::MAX);
+            self.spans.count_lost(rejected);
+            self.note_failure("spans", &partial.error_message);
+        }
+    }
+
+    /// Logs the first failure of several.
+    fn note_failure(&self, signal: &str, reason: &str) {
+        if !self.is_failing.swap(true, Ordering::Relaxed) {
+            // A URL may have a password in it.
+            let collector = self.settings.endpoint.origin().ascii_serialization();
+            tracing::warn!(
+                collector,
+                signal,
+                reason,
+                "the collector does not take what is sent"
+            );
+        }
+    }
+}
+
+/// The URL of a signal, below the path of the collector.
+/// <https://opentelemetry.io/docs/specs/otel/protocol/exporter/#endpoint-urls-for-otlphttp>
+fn signal_url(endpoint: &Url, path: &str) -> Url {
+    let mut url = endpoint.clone();
+    let below = url.path().trim_end_matches('/');
+    let path = format!("{below}/{path}");
+    url.set_path(&path);
+    url
+}
+
+/// Which answers mean that the same request may be taken later.
+/// <https://opentelemetry.io/docs/specs/otlp/#otlphttp-response>
+fn sent(answer: Result<Answer, Unreachable>) -> Sent {
+    match answer {
+        Ok(Answer { status, body }) if (200..300).contains(&status) => Sent::Taken(body),
+        Ok(Answer { status, .. }) if matches!(status, 429 | 502 | 503 | 504) => {
+            Sent::Later(format!("it answered {status}"))
+        }
+        Ok(Answer { status, .. }) => Sent::Refused(format!("it answered {status}")),
+        Err(error) => Sent::Later(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Spans that wait for their way to the collector.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use metrics::counter;
+use parking_lot::Mutex;
+use posthaste_core::trace::Span;
+use posthaste_ports::SpanSink;
+
+/// Most spans that wait, with about a kilobyte each. OpenTelemetry's SDK keeps 2,048 by default, and
+/// an event has three spans here.
+pub const SPANS_WAITING_MAX: usize = 8192;
+
+/// Spans that wait.
+#[derive(Debug, Default)]
+pub struct Spans {
+    waiting: Mutex<VecDeque<Span>>,
+    lost: AtomicU64,
+}
+
+impl SpanSink for Spans {
+    fn take(&self, span: Span) {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() < SPANS_WAITING_MAX {
+            waiting.push_back(span);
+        } else {
+            drop(waiting);
+            self.count_lost(1);
+        }
+    }
+}
+
+impl Spans {
+    /// Takes the oldest, at most so many.
+    pub(crate) fn first(&self, spans_max: usize) -> Vec<Span> {
+        let mut waiting = self.waiting.lock();
+        let count = waiting.len().min(spans_max);
+        waiting.drain(..count).collect()
+    }
+
+    /// Puts spans back that were taken, before all others. Those for which there is no room any more
+    /// are lost.
+    pub(crate) fn put_back(&self, mut spans: Vec<Span>) {
+        let mut waiting = self.waiting.lock();
+        let room = SPANS_WAITING_MAX - waiting.len();
+        let lost = spans.len().saturating_sub(room);
+        for span in spans.drain(lost..).rev() {
+            waiting.push_front(span);
+        }
+        drop(waiting);
+        self.count_lost(lost);
+    }
+
+    /// Counts spans that the collector does not get.
+    pub(crate) fn count_lost(&self, spans: usize) {
+        if spans > 0 {
+            self.lost.fetch_add(spans as u64, Ordering::Relaxed);
+            counter!("SpansLostCount").increment(spans as u64);
+        }
+    }
+
+    /// How many were lost since this was asked last.
+    pub(crate) fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use posthaste_core::model::Timestamp;
+    use posthaste_core::trace::{EventTrace, SampleRatio, SpanKind};
+
+    use super::*;
+
+    /// A span of the event of this number.
+    pub(crate) fn span(number: usize) -> Span {
+        let id = format!("msg_a-{number}");
+        let trace = EventTrace::recorded(&id, None, SampleRatio::ALL).unwrap();
+        Span {
+            kind: SpanKind::Publish,
+            target: "orders".to_owned(),
+            place: trace.publish(),
+            link: None,
+            began: Timestamp::from_millis(1_700_000_000_000),
+            took: Duration::from_micros(1_500),
+            values: vec![("messaging.message.id", number.to_string().into())],
+            error: None,
+        }
+    }
+
+    #[test]
+    fn first_to_come_is_first_to_go() {
+        let spans = Spans::default();
+        (0..5).for_each(|number| spans.take(span(number)));
+        let first = spans.first(2);
+        assert_eq!(first, [span(0), span(1)]);
+        spans.put_back(first);
+        assert_eq!(spans.first(9), [0, 1, 2, 3, 4].map(span));
+        assert_eq!(spans.take_lost(), 0);
+    }
+
+    #[test]
+    fn beyond_the_bound_they_are_counted_and_lost() {
+        let spans = Spans::default();
+        (0..SPANS_WAITING_MAX + 3).for_each(|number| spans.take(span(number)));
+        assert_eq!(spans.take_lost(), 3);
+        let first = spans.first(4);
+        spans.take(span(1));
+        spans.put_back(first);
+        assert_eq!(spans.take_lost(), 1);
+        assert_eq!(spans.first(2), [span(1), span(2)]);
+        assert_eq!(spans.take_lost(), 0);
+    }
+}

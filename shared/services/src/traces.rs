@@ -1,0 +1,82 @@
+//! The traces of events, where somebody collects them.
+
+use std::sync::Arc;
+
+use posthaste_core::model::{Entry, Subscription, Timestamp};
+use posthaste_core::trace::{EventTrace, SampleRatio, Span};
+use posthaste_ports::SpanSink;
+
+/// Says which events are traced, and takes their spans. Clones share the way to the collector.
+#[derive(Debug, Clone, Default)]
+pub struct Traces(Option<Collected>);
+
+#[derive(Debug, Clone)]
+struct Collected {
+    sink: Arc<dyn SpanSink>,
+    ratio: SampleRatio,
+    goes_outward: bool,
+}
+
+impl Traces {
+    /// Traces of this share of the events without a trace of their own, and of all others whose
+    /// producers say so.
+    pub fn to(sink: Arc<dyn SpanSink>, ratio: SampleRatio) -> Self {
+        Self(Some(Collected {
+            sink,
+            ratio,
+            goes_outward: false,
+        }))
+    }
+
+    /// Whether endpoints are told the span of their request, too.
+    #[must_use]
+    pub fn telling_endpoints(mut self, goes_outward: bool) -> Self {
+        if let Some(collected) = &mut self.0 {
+            collected.goes_outward = goes_outward;
+        }
+        self
+    }
+
+    /// Whether anything is traced.
+    pub const fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The trace of the event with this `webhook-id` and `traceparent`, if it is recorded.
+    pub fn event<'a>(
+        &self,
+        webhook_id: &'a str,
+        traceparent: Option<&str>,
+    ) -> Option<EventTrace<'a>> {
+        let ratio = self.0.as_ref()?.ratio;
+        EventTrace::recorded(webhook_id, traceparent, ratio)
+    }
+
+    /// The `traceparent` of a request that begins then, with this event alone, where endpoints are
+    /// told.
+    pub fn outward(
+        &self,
+        entry: &Entry,
+        subscription: &Subscription,
+        began: Timestamp,
+    ) -> Option<String> {
+        let collected = self.0.as_ref().filter(|it| it.goes_outward)?;
+        let webhook_id = entry.webhook_id();
+        let trace =
+            EventTrace::recorded(&webhook_id, entry.traceparent.as_deref(), collected.ratio)?;
+        let place = trace.attempt(&target(subscription), began);
+        Some(place.context.to_string())
+    }
+
+    /// Takes a span.
+    pub fn take(&self, span: Span) {
+        if let Some(Collected { sink, .. }) = &self.0 {
+            sink.take(span);
+        }
+    }
+}
+
+/// The name of a subscription in the names and ids of spans.
+pub fn target(subscription: &Subscription) -> String {
+    format!("{}/{}", subscription.topic, subscription.name)
+}
