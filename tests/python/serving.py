@@ -29,9 +29,9 @@ class Received:
 
 
 class Sink:
-    """An endpoint on a free port. It answers 200 to what its judge takes, and 400 where the judge raises."""
+    """An endpoint on a free port. It answers 200 to what its judge takes, and `refusal` where the judge raises."""
 
-    def __init__(self, judge=lambda request: None):
+    def __init__(self, judge=lambda request: None, refusal=400):
         self.requests = queue.Queue()
         requests = self.requests
 
@@ -46,7 +46,7 @@ class Sink:
                 except Exception as error:  # Whatever it is, the receiver does not take the request.
                     request.error = error
                 requests.put(request)
-                self.send_response(200 if request.error is None else 400)
+                self.send_response(200 if request.error is None else refusal)
                 self.send_header("content-length", "0")
                 self.end_headers()
 
@@ -69,12 +69,13 @@ class Sink:
 
 
 class Server:
-    """The program, on a data folder of its own, which `prepare` fills first. Use it in a `with`."""
+    """The program, on a data folder of its own, which `prepare` fills first, with these further options. Use it in
+    a `with`."""
 
-    def __init__(self, program, prepare=lambda folder: None):
+    def __init__(self, program, prepare=lambda folder: None, options=()):
         self.folder = tempfile.TemporaryDirectory(prefix="posthaste-python-")
         prepare(pathlib.Path(self.folder.name))
-        arguments = ["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"]
+        arguments = ["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json", *options]
         self.process = subprocess.Popen(
             [program, *arguments, "--data-dir", self.folder.name],
             env={name: value for name, value in os.environ.items() if name != "POSTHASTE_KEY"},

@@ -10,6 +10,7 @@ use posthaste_aws::{AwsSettings, Clients, S3Store};
 use tracing::Level;
 
 use crate::environment::Environment;
+use crate::export;
 
 /// The variable in which Lambda says the function's `Handler`.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>
@@ -102,6 +103,7 @@ fn start<E: Environment>() -> Result<(E, Clients, S3Store), Error> {
     let aws = AwsSettings::from_env(|name| env::var(name).ok());
     let (common, environment) = environment?;
     let clients = Clients::new(&aws?).with_message_groups(common.sends_message_groups);
+    export::start(common.export.as_ref(), &clients);
     let state = clients.store(&common.state_bucket);
     Ok((environment, clients, state))
 }

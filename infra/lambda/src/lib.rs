@@ -6,6 +6,7 @@
 pub mod both_queues;
 pub mod custom_resources;
 pub mod environment;
+mod export;
 pub mod functions;
 mod launch;
 pub mod log_files;

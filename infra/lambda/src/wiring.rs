@@ -38,6 +38,7 @@ use crate::environment::{
     DeadLetterEnvironment, DeliverEnvironment, LOG_DELAY, ManageEnvironment, MonitorEnvironment,
     PublishEnvironment, RecordEnvironment, WakeEnvironment,
 };
+use crate::export;
 use crate::log_files::{MergeFiles, WriteFiles};
 use crate::made_queue::MadeQueues;
 use crate::ownership::Owned;
@@ -129,7 +130,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
         bodies: BodyBudget::new(REQUEST_BYTES_MAX),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
-        traces: posthaste_services::Traces::default(),
+        traces: export::traces(),
         settings: environment.settings,
     };
     posthaste_publish::router(Arc::new(publish)).fallback(not_found)
@@ -230,7 +231,7 @@ pub fn deliver<H: BatchHandler>(
         entropy: SystemEntropy,
         drain: drain.clone(),
     };
-    let deliver = Deliver::new(ports, environment.settings.clone());
+    let deliver = Deliver::new(ports, environment.settings.clone()).with_traces(export::traces());
     let post = DrainPost::new(drain, state, SystemClock, &instance);
     RedeliveryBackoff::new(handler(deliver, post), sources, SystemClock)
 }

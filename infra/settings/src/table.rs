@@ -76,6 +76,7 @@ const KEY_DIGEST: Form =
 const ADMIN_KEY_FORM: Form =
     Form::Secret("the admin key, 16 or more visible ASCII characters or spaces between them");
 const OTLP_HEADERS_FORM: Form = Form::Secret("name=value with commas in between");
+const OTLP_RESOURCE_FORM: Form = Form::Text("name=value with commas in between");
 const NAMESPACE: Form = Form::Text("1 to 255 letters, digits and .-_/#: as CloudWatch has them");
 
 const PRESSURE_PROFILES: Form = Form::Choice(&[
@@ -368,26 +369,30 @@ table! {
             "The collector that gets traces and metrics by OTLP over HTTP, such as http://127.0.0.1:4318 \
              [default: none].")
             .under(TRACES)),
-        None;
+        Some(Variable::new("OTEL_EXPORTER_OTLP_ENDPOINT", WEB_URL, &Function::ALL).optional()
+            .parameter("OtlpEndpoint"));
     OTLP_HEADERS: HeaderMap = parse::otlp_headers,
         Some(ServeOption::new("otlp-headers", "OTEL_EXPORTER_OTLP_HEADERS", "HEADERS",
             "Headers for the collector, as name=value with commas in between.")
             .under(TRACES)
             .form(OTLP_HEADERS_FORM)
             .more("Characters of a value that have a meaning there are percent-encoded.")),
-        None;
+        Some(Variable::new("OTEL_EXPORTER_OTLP_HEADERS", OTLP_HEADERS_FORM, &Function::ALL).optional()
+            .parameter("OtlpHeaders"));
     OTLP_RESOURCE: ResourceAttributes = parse::otlp_resource,
         Some(ServeOption::new("otlp-resource", "OTEL_RESOURCE_ATTRIBUTES", "ATTRIBUTES",
             "Attributes of all traces and metrics, such as deployment.environment.name=production,region=eu.")
             .under(TRACES)),
-        None;
+        Some(Variable::new("OTEL_RESOURCE_ATTRIBUTES", OTLP_RESOURCE_FORM, &Function::ALL).optional()
+            .parameter("OtlpResource"));
     TRACE_RATIO: SampleRatio = parsed,
         Some(ServeOption::new("trace-ratio", "OTEL_TRACES_SAMPLER_ARG", "SHARE",
             "The share of the events without a `traceparent` that are traced, from 0 to 1. The others say it \
              themselves.")
             .under(TRACES)
             .default("1")),
-        None;
+        Some(Variable::new("OTEL_TRACES_SAMPLER_ARG", Form::Text("a number from 0 to 1"), &Function::ALL)
+            .default("1").parameter("TraceRatio"));
     TRACE_ENDPOINTS: bool = parse::on_off,
         Some(ServeOption::new("trace-endpoints", "POSTHASTE_TRACE_ENDPOINTS", "CHOICE",
             "Whether requests with one event carry the span of their attempt as `traceparent`, in place of \
@@ -395,7 +400,7 @@ table! {
             .under(TRACES)
             .form(ON_OFF)
             .default("off")),
-        None;
+        Some(Variable::new("TRACE_ENDPOINTS", ON_OFF, &Function::ALL).default("off").parameter("TraceEndpoints"));
     LOG: LogFormat = parse::log_format,
         Some(ServeOption::new("log", "POSTHASTE_LOG_FORMAT", "FORMAT",
             "How the log is written, on standard error [default: pretty on a terminal, else json].")
@@ -576,15 +581,20 @@ fn log_settings(values: &mut impl Values, base: &LogSettings) -> LogSettings {
 
 /// The way of traces and metrics to a collector; `None` without one.
 pub fn export_settings(values: &mut impl Values) -> Option<ExportSettings> {
-    let collector = CollectorSettings {
-        endpoint: values.get(&OTLP_ENDPOINT)?,
-        headers: values.get(&OTLP_HEADERS).unwrap_or_default(),
-        resource: values.get(&OTLP_RESOURCE).unwrap_or_default(),
-    };
+    // All of them are looked at, so that one that is wrong is refused in any case.
+    let endpoint = values.get(&OTLP_ENDPOINT);
+    let headers = values.get(&OTLP_HEADERS).unwrap_or_default();
+    let resource = values.get(&OTLP_RESOURCE).unwrap_or_default();
+    let ratio = values.get(&TRACE_RATIO).unwrap_or(SampleRatio::ALL);
+    let tells_endpoints = values.get(&TRACE_ENDPOINTS).unwrap_or_default();
     Some(ExportSettings {
-        collector,
-        ratio: values.get(&TRACE_RATIO).unwrap_or(SampleRatio::ALL),
-        tells_endpoints: values.get(&TRACE_ENDPOINTS).unwrap_or_default(),
+        collector: CollectorSettings {
+            endpoint: endpoint?,
+            headers,
+            resource,
+        },
+        ratio,
+        tells_endpoints,
     })
 }
 

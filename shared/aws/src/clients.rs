@@ -5,6 +5,7 @@
 //! service, and costs more than all the rest of a cold start.
 
 mod answers;
+mod collector;
 mod connector;
 pub(crate) mod failure;
 pub(crate) mod limits;
@@ -30,6 +31,7 @@ use posthaste_ports::{Clock, QueueName};
 use crate::queue::{QueueUrls, SqsCalls, SqsQueue, SqsSetup};
 use crate::store::S3Store;
 pub use answers::StackAnswers;
+pub use collector::CollectorClient;
 use connector::LazyClient;
 pub use limits::{
     ATTEMPT_TIMEOUT, ATTEMPTS_MAX, BACKOFF_FIRST, BACKOFF_MAX, CONNECT_TIMEOUT, OPERATION_TIMEOUT,
@@ -127,6 +129,11 @@ impl Clients {
     pub fn store(&self, bucket: &str) -> S3Store {
         let client = self.shared.s3.get_or_init(|| self.shared.s3_client());
         S3Store::new(client.clone(), bucket, self.shared.sleep.clone())
+    }
+
+    /// The way to a collector of traces and metrics.
+    pub fn collector(&self) -> CollectorClient {
+        CollectorClient::new(self.shared.sleep.clone())
     }
 
     /// The way of answers to CloudFormation.

@@ -4,14 +4,17 @@
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
+use futures_util::future::BoxFuture;
 use posthaste_core::model::Timestamp;
 use tracing::level_filters::LevelFilter;
 
+mod copies;
 mod emf;
 mod log;
 mod metrics_by;
 mod pace;
 
+pub use copies::{Copied, CopiedValue};
 use emf::Emf;
 pub use metrics_by::MetricsBy;
 
@@ -33,6 +36,34 @@ impl Default for TelemetrySettings {
             metrics_namespace: String::new(),
             metrics_by: MetricsBy::default(),
         }
+    }
+}
+
+/// Sends what was measured somewhere else, too, at the end of each invocation.
+type Export = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// The process's only export, if there is one.
+static EXPORT: OnceLock<Export> = OnceLock::new();
+
+/// Has this done at the end of each invocation, which lasts as much longer. From now on what is
+/// written as metrics is kept for [`take_copies`]. To be called once, after [`start`].
+pub fn export_with(export: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static) {
+    if let Some(recorder) = RECORDER.get() {
+        recorder.keep_copies();
+    }
+    // A second one, in tests, changes nothing.
+    let _ = EXPORT.set(Box::new(export));
+}
+
+/// What was written as metrics since this was asked last.
+pub fn take_copies() -> Vec<Copied> {
+    RECORDER.get().map(Emf::take_copies).unwrap_or_default()
+}
+
+/// Exports, where that is asked for.
+pub(crate) async fn export() {
+    if let Some(export) = EXPORT.get() {
+        export().await;
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::env;
 
 use posthaste_aws::telemetry::{MetricsBy, TelemetrySettings};
+use posthaste_core::trace::collector::ExportSettings;
 use posthaste_settings::{Values, table};
 use tracing::level_filters::LevelFilter;
 
@@ -22,6 +23,8 @@ pub struct CommonEnvironment {
     pub sends_message_groups: bool,
     /// Log level, and names of metrics.
     pub telemetry: TelemetrySettings,
+    /// The way of traces and metrics to a collector; `None` without one.
+    pub export: Option<ExportSettings>,
 }
 
 impl CommonEnvironment {
@@ -44,6 +47,7 @@ impl CommonEnvironment {
                 metrics_namespace,
                 metrics_by,
             },
+            export: table::export_settings(variables),
         }
     }
 }

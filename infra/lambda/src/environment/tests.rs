@@ -132,6 +132,27 @@ fn publish_starts_with_the_settings_of_0_1_0() {
 }
 
 #[test]
+fn collector_is_that_of_the_environment() {
+    let given = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=secret"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "region=here"),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.5"),
+        ("TRACE_ENDPOINTS", "on"),
+    ];
+    let (common, _) = read_all::<DeliverEnvironment>(&given).unwrap();
+    let export = common.export.unwrap();
+    assert_eq!(export.collector.endpoint.as_str(), "http://127.0.0.1:4318/");
+    assert_eq!(export.collector.headers["x-key"], "secret");
+    assert_eq!(export.collector.resource.len(), 1);
+    assert_eq!(export.ratio, "0.5".parse().unwrap());
+    assert!(export.tells_endpoints);
+    let refused = read_all::<DeliverEnvironment>(&[("OTEL_TRACES_SAMPLER_ARG", "2")]);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("OTEL_TRACES_SAMPLER_ARG"), "{refused}");
+}
+
+#[test]
 fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let (common, publish): (_, PublishEnvironment) = read_all(&[]).unwrap();
     assert_eq!(publish.deliveries_queue_url, DELIVERIES);
@@ -143,7 +164,9 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
         state_bucket,
         sends_message_groups,
         telemetry,
+        export,
     } = common;
+    assert!(export.is_none());
     assert_eq!(state_bucket, "state");
     assert!(!sends_message_groups);
     assert_eq!(telemetry.log_level, LevelFilter::INFO);

@@ -20,7 +20,7 @@ use super::adapters::Adapters;
 use super::error::ServeError;
 use super::export::Export;
 use super::former::RunNote;
-use super::functions::Functions;
+use super::functions::{EmbeddedPages, Functions};
 use super::left::Left;
 use super::listening::{self, Addresses};
 use super::readiness::Readiness;
@@ -44,6 +44,7 @@ pub struct App {
     local: Local<SystemClock>,
     note: Arc<RunNote>,
     readiness: Arc<Readiness>,
+    pages: Arc<EmbeddedPages>,
     export: Option<Export>,
     /// Ends after the tasks.
     _upkeep: Upkeep,
@@ -85,7 +86,7 @@ impl App {
         };
         let router = functions
             .router()
-            .merge(http::metrics_route(pages))
+            .merge(http::metrics_route(Arc::clone(&pages)))
             .merge(http::probe_routes());
         let console = functions.console_access();
         if let Some(console) = &console {
@@ -118,6 +119,7 @@ impl App {
             local,
             note,
             readiness,
+            pages,
             export,
             _upkeep: upkeep,
         })
@@ -189,7 +191,7 @@ impl App {
         }
         self.tasks.shutdown().await;
         if let Some(export) = &self.export {
-            export.end().await;
+            export.end(&self.pages).await;
         }
         let left = Left::count(&self.local).await;
         self.note.end(left.in_flight()).await;

@@ -35,8 +35,8 @@ const SPANS_PERIOD: Duration = Duration::from_secs(5);
 /// <https://opentelemetry.io/docs/specs/otel/metrics/sdk/#periodic-exporting-metricreader>
 const METRICS_PERIOD: Duration = Duration::from_mins(1);
 
-/// Longest time that the end of the process waits for the last spans.
-const LAST_SPANS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time that the end of the process waits for its last spans and metrics.
+const LAST_EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The collector, spoken to over the client of commands.
 #[derive(Debug)]
@@ -85,15 +85,10 @@ impl Export {
         };
         let spans = every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
         tasks.spawn_on(spans, upkeep);
-        let (exporter, since) = (Arc::clone(&self.exporter), Temporality::Since(self.began));
+        let export = self.clone();
         let send_metrics = move || {
-            let (exporter, pages) = (Arc::clone(&exporter), Arc::clone(&pages));
-            async move {
-                if let Some(points) = pages.points().await {
-                    let now = SystemClock.now();
-                    exporter.send_metrics(points, since, now).await;
-                }
-            }
+            let (export, pages) = (export.clone(), Arc::clone(&pages));
+            async move { export.send_metrics(&pages).await }
         };
         let metrics = every(
             "metrics-export",
@@ -105,11 +100,25 @@ impl Export {
         tasks.spawn_on(metrics, upkeep);
     }
 
-    /// Sends the last spans, before the process ends.
-    pub(super) async fn end(&self) {
-        let sent = timeout(&SystemClock, LAST_SPANS_TIMEOUT, self.exporter.send_spans());
-        if sent.await.is_none() {
-            tracing::warn!("the last spans were not sent in time");
+    /// Sends the last spans and metrics, before the process ends.
+    pub(super) async fn end(&self, pages: &EmbeddedPages) {
+        let send = async {
+            self.exporter.send_spans().await;
+            self.send_metrics(pages).await;
+        };
+        if timeout(&SystemClock, LAST_EXPORT_TIMEOUT, send)
+            .await
+            .is_none()
+        {
+            tracing::warn!("the last spans and metrics were not sent in time");
+        }
+    }
+
+    async fn send_metrics(&self, pages: &EmbeddedPages) {
+        if let Some(points) = pages.points().await {
+            let since = Temporality::Since(self.began);
+            let now = SystemClock.now();
+            self.exporter.send_metrics(points, since, now).await;
         }
     }
 }

@@ -49,6 +49,7 @@ where
         telemetry::begin(clock.now());
         let answer = answer(event.payload, &event.context).await;
         telemetry::end(clock.now());
+        telemetry::export().await;
         answer
     }))
     .await

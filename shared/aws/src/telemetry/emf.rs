@@ -18,11 +18,12 @@ use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
 use posthaste_core::model::metric::STATUS_CLASS;
 
+use super::copies::{COPIES_MAX, Copied, CopiedValue};
 use super::metrics_by::{MetricsBy, is_watched};
 use super::pace::{Pace, Part};
 
 mod document;
-mod series;
+pub(super) mod series;
 
 use document::Documents;
 use series::{Buckets, Measured, Samples, Series};
@@ -34,6 +35,8 @@ pub(super) struct Emf {
     by: MetricsBy,
     pace: Mutex<Pace>,
     state: Mutex<State>,
+    /// Copies for a collector; `None` without one.
+    copies: Mutex<Option<Vec<Copied>>>,
 }
 
 /// The metrics that were measured, by their labels and dimensions.
@@ -55,6 +58,7 @@ impl Emf {
             by,
             pace: Mutex::default(),
             state: Mutex::default(),
+            copies: Mutex::default(),
         }
     }
 
@@ -81,9 +85,41 @@ impl Emf {
         let mut documents = Documents::new(&self.namespace, now);
         for ((labels, by), mut metrics) in self.take(part) {
             metrics.sort_by(|(a, _), (b, _)| a.cmp(b));
+            self.copy(&labels, &metrics);
             documents.write(by, &labels, &metrics);
         }
         documents.into_lines()
+    }
+
+    /// Keeps copies from now on.
+    pub(super) fn keep_copies(&self) {
+        self.copies.lock().get_or_insert_default();
+    }
+
+    /// Takes the copies since the last time.
+    pub(super) fn take_copies(&self) -> Vec<Copied> {
+        let mut copies = self.copies.lock();
+        copies.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn copy(&self, labels: &[Label], metrics: &[(KeyName, Measured)]) {
+        let mut kept = self.copies.lock();
+        let Some(kept) = kept.as_mut() else {
+            return;
+        };
+        let room = COPIES_MAX.saturating_sub(kept.len());
+        let labels = labels.iter();
+        let labels: Vec<_> = labels
+            .map(|it| (it.key().to_owned(), it.value().to_owned()))
+            .collect();
+        let copied = metrics.iter().filter_map(|(name, measured)| {
+            Some(Copied {
+                name: name.as_str().to_owned(),
+                labels: labels.clone(),
+                value: CopiedValue::of(measured)?,
+            })
+        });
+        kept.extend(copied.take(room));
     }
 
     fn take(&self, part: Part) -> MeasuredMetrics {

@@ -8,5 +8,11 @@ mod table;
 pub use row::{Kind, Metric, STATUS_CLASS, SUBSCRIPTION, Source, TOPIC, Unit};
 pub use table::{METRICS, place, place_of_looked_up};
 
+/// Upper bounds of the buckets of times, in milliseconds: from a memory copy to the longest attempt.
+pub const DURATION_BOUNDS_MS: [f64; 14] = [
+    1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 5_000.0, 10_000.0, 30_000.0,
+    60_000.0,
+];
+
 #[cfg(test)]
 mod tests;

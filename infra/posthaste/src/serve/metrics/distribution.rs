@@ -3,25 +3,24 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::HistogramFn;
+use posthaste_core::model::metric::DURATION_BOUNDS_MS;
 
-/// Upper bounds in milliseconds, as they are measured, and in seconds, as they are shown: from a
-/// memory copy to the longest attempt.
-pub(super) const BOUNDS: [(f64, &str); 14] = [
-    (1.0, "0.001"),
-    (2.0, "0.002"),
-    (5.0, "0.005"),
-    (10.0, "0.01"),
-    (20.0, "0.02"),
-    (50.0, "0.05"),
-    (100.0, "0.1"),
-    (200.0, "0.2"),
-    (500.0, "0.5"),
-    (1_000.0, "1.0"),
-    (5_000.0, "5.0"),
-    (10_000.0, "10.0"),
-    (30_000.0, "30.0"),
-    (60_000.0, "60.0"),
+/// Upper bounds in seconds, as they are shown.
+const BOUND_TEXTS: [&str; DURATION_BOUNDS_MS.len()] = [
+    "0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1.0", "5.0", "10.0",
+    "30.0", "60.0",
 ];
+
+/// Upper bounds in milliseconds, as they are measured, and in seconds, as they are shown.
+pub(super) const BOUNDS: [(f64, &str); DURATION_BOUNDS_MS.len()] = {
+    let mut bounds = [(0.0, ""); DURATION_BOUNDS_MS.len()];
+    let mut index = 0;
+    while index < bounds.len() {
+        bounds[index] = (DURATION_BOUNDS_MS[index], BOUND_TEXTS[index]);
+        index += 1;
+    }
+    bounds
+};
 
 /// The number of buckets: one for each bound, and one for what is beyond the last.
 const BUCKETS: usize = BOUNDS.len() + 1;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -53,6 +54,12 @@ pub struct Pages<S, Q, C> {
     registry: Registry<S, C>,
     latest: Mutex<BTreeMap<Form, Arc<Page>>>,
     places: Arc<Semaphore>,
+}
+
+impl<S, Q, C> fmt::Debug for Pages<S, Q, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pages").finish_non_exhaustive()
+    }
 }
 
 /// A page. It has a place until the last who reads it is done.

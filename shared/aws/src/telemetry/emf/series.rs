@@ -8,7 +8,7 @@ use metrics::{GaugeFn, HistogramFn};
 use parking_lot::Mutex;
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Measured {
+pub(in crate::telemetry) enum Measured {
     /// Number of occurrences.
     Count(u64),
     /// Each value of a gauge in order; at least one, all finite.
@@ -53,13 +53,13 @@ pub(super) struct Buckets(Mutex<BTreeMap<u64, Bucket>>);
 
 /// Values that are the same in two significant digits.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Bucket {
+pub(in crate::telemetry) struct Bucket {
     /// The value in two digits.
-    pub(super) value: f64,
-    pub(super) count: u64,
-    pub(super) sum: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
+    pub(in crate::telemetry) value: f64,
+    pub(in crate::telemetry) count: u64,
+    pub(in crate::telemetry) sum: f64,
+    pub(in crate::telemetry) min: f64,
+    pub(in crate::telemetry) max: f64,
 }
 
 /// The least value that is no zero, in a metric's unit: a microsecond of a metric in milliseconds.

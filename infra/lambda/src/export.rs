@@ -1,0 +1,34 @@
+//! Traces and metrics for a collector, at the end of each invocation: between invocations an
+//! instance is frozen, and it may never run again.
+
+use posthaste_aws::Clients;
+use posthaste_core::trace::collector::ExportSettings;
+use posthaste_services::Traces;
+
+#[cfg(feature = "otlp")]
+mod otlp;
+
+/// Begins to export, where a collector is given. A program without the feature says that it does
+/// not.
+pub(crate) fn start(settings: Option<&ExportSettings>, clients: &Clients) {
+    let Some(settings) = settings else {
+        return;
+    };
+    #[cfg(feature = "otlp")]
+    otlp::start(settings, clients);
+    #[cfg(not(feature = "otlp"))]
+    {
+        let _ = (settings, clients);
+        tracing::warn!(
+            "no traces and metrics are exported, because this program was built without the feature otlp"
+        );
+    }
+}
+
+/// The traces of events.
+pub(crate) fn traces() -> Traces {
+    #[cfg(feature = "otlp")]
+    return otlp::traces();
+    #[cfg(not(feature = "otlp"))]
+    Traces::default()
+}
