@@ -78,8 +78,9 @@ impl<C: Collector> Exporter<C> {
     }
 
     /// Sends the spans that wait. Ends with the first request that the collector does not take for
-    /// now: its spans wait for the next call.
-    pub async fn send_spans(&self) {
+    /// now: its spans wait for the next call. Answers whether there was none.
+    pub async fn send_spans(&self) -> bool {
+        let mut are_taken = true;
         loop {
             let spans = self.spans.first(SPANS_PER_REQUEST_MAX);
             if spans.is_empty() {
@@ -92,6 +93,7 @@ impl<C: Collector> Exporter<C> {
                 Sent::Later(reason) => {
                     self.spans.put_back(spans);
                     self.note_failure("spans", &reason);
+                    are_taken = false;
                     break;
                 }
                 Sent::Refused(reason) => {
@@ -104,6 +106,7 @@ impl<C: Collector> Exporter<C> {
         if lost > 0 {
             tracing::warn!(lost, "spans lost on their way to the collector");
         }
+        are_taken
     }
 
     /// Sends metrics that were read now. What is not taken is not sent again: the next reading says

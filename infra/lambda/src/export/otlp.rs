@@ -21,8 +21,12 @@ use posthaste_system::SystemClock;
 /// The name of the service, where the operator gives none.
 const SERVICE: &str = "posthaste";
 
-/// Longest time that an invocation lasts for its export.
-const EXPORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest time of a request: an invocation lasts as much longer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time for which a collector that took nothing is left alone, so that not every invocation waits for
+/// it.
+const REST_AFTER_FAILURE: Duration = Duration::from_secs(30);
 
 /// The export of this process.
 static EXPORT: OnceLock<Arc<Export>> = OnceLock::new();
@@ -36,12 +40,15 @@ struct Export {
     traces: Traces,
     /// The end of the time that was exported last.
     exported: Mutex<Timestamp>,
+    rests_until: Mutex<Timestamp>,
 }
 
 impl Collector for Client {
     async fn post(&self, request: CollectorRequest) -> Result<Answer, Unreachable> {
         let CollectorRequest { url, headers, body } = request;
-        let (status, body) = self.0.post(url.as_str(), &headers, body).await?;
+        let post = self.0.post(url.as_str(), &headers, body);
+        let answer = timeout(&SystemClock, REQUEST_TIMEOUT, post).await;
+        let (status, body) = answer.ok_or("no answer in time")??;
         Ok(Answer { status, body })
     }
 }
@@ -54,6 +61,7 @@ pub(super) fn start(settings: &ExportSettings, clients: &Clients) {
         exporter: Exporter::new(client, settings.collector.clone(), SERVICE, spans),
         traces: traces.telling_endpoints(settings.tells_endpoints),
         exported: Mutex::new(SystemClock.now()),
+        rests_until: Mutex::new(Timestamp::EPOCH),
     };
     let export = EXPORT.get_or_init(|| Arc::new(export));
     telemetry::export_with(move || {
@@ -71,23 +79,22 @@ pub(super) fn traces() -> Traces {
 
 impl Export {
     async fn run(&self) {
-        let send = async {
-            self.exporter.send_spans().await;
-            let points: Vec<_> = telemetry::take_copies()
-                .into_iter()
-                .filter_map(point)
-                .collect();
-            if points.is_empty() {
-                return;
-            }
-            let now = SystemClock.now();
-            let since = std::mem::replace(&mut *self.exported.lock(), now);
-            let since = Temporality::SinceLast(since);
-            self.exporter.send_metrics(points, since, now).await;
-        };
-        if timeout(&SystemClock, EXPORT_TIMEOUT, send).await.is_none() {
-            tracing::warn!("the collector did not answer in time, what it may have missed is lost");
+        let now = SystemClock.now();
+        if now < *self.rests_until.lock() {
+            return;
         }
+        if !self.exporter.send_spans().await {
+            *self.rests_until.lock() = now + REST_AFTER_FAILURE;
+            return;
+        }
+        let copies = telemetry::take_copies();
+        let points: Vec<_> = copies.into_iter().filter_map(point).collect();
+        if points.is_empty() {
+            return;
+        }
+        let since = std::mem::replace(&mut *self.exported.lock(), now);
+        let since = Temporality::SinceLast(since);
+        self.exporter.send_metrics(points, since, now).await;
     }
 }
 

@@ -61,14 +61,15 @@ pub(super) const ROLES: [Role; 6] = [
     role("storage", "thumbnails", Part::Recovers, &[], 1),
 ];
 
-/// A sample by its path in the repository.
+/// A sample by its path in the repository. A published crate has the files below its own folder,
+/// where links lead to them.
 macro_rules! sample {
     ($topic:literal, $content_type:literal, $path:literal) => {
         Sample {
             path: $path,
             topic: $topic,
             content_type: $content_type,
-            bytes: include_str!(concat!("../../../../", $path)),
+            bytes: include_str!(concat!("../../", $path)),
         }
     };
 }

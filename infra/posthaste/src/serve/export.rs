@@ -81,7 +81,9 @@ impl Export {
         let exporter = Arc::clone(&self.exporter);
         let send_spans = move || {
             let exporter = Arc::clone(&exporter);
-            async move { exporter.send_spans().await }
+            async move {
+                exporter.send_spans().await;
+            }
         };
         let spans = every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
         tasks.spawn_on(spans, upkeep);
