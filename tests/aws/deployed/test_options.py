@@ -32,7 +32,8 @@ class Options(Case):
             HttpFrontend="ApiGateway", KmsKeyArn=KEY, SubnetIds="subnet-5c1e,subnet-e1c5",
             SecurityGroupIds="sg-5c1e", PublishDomainName="events.example.com",
             PublishCertificateArn="arn:aws:acm:us-east-1:000000000000:certificate/5c1e",
-            PublishUrlAuthType="AWS_IAM",
+            PublishUrlAuthType="AWS_IAM", OtlpEndpoint=case.SINK.url("/otlp"), OtlpHeaders="x-key=a%20secret",
+            TraceEndpoints="on",
         )
         cls.enterClassContext(cls.made)
 
@@ -62,6 +63,29 @@ class Options(Case):
         self.post_event(event)
         [received] = self.sink.take(self.path)
         self.assertEqual(json.loads(received.body)["data"], event["data"])
+
+    def exported(self, signal, *texts):
+        """Waits for a request to the collector with these texts, which stand in protobuf as they are."""
+        while True:
+            [request] = self.sink.take(f"/otlp/v1/{signal}")
+            if all(text.encode() in request.body for text in texts):
+                return request
+
+    def test_functions_export_the_trace_of_an_event_and_their_metrics(self):
+        self.apply()
+        trace = "0af7651916cd43dd8448eb211c80319c"
+        self.post_event(cloud_event("1", traceparent=f"00-{trace}-b7ad6b7169203331-01"))
+        [received] = self.sink.take(self.path)
+        published = self.exported("traces", f"publish {self.topic}")
+        self.assertEqual(published.headers["x-key"], "a secret")
+        attempted = self.exported("traces", f"attempt {self.topic}/all", f"wait {self.topic}/all")
+        # The endpoint is told the span of its request.
+        _, told, span, _ = received.headers["traceparent"].split("-")
+        self.assertEqual(told, trace)
+        for of_trace in (published, attempted):
+            self.assertIn(bytes.fromhex(trace), of_trace.body)
+        self.assertIn(bytes.fromhex(span), attempted.body)
+        self.exported("metrics", "posthaste_events_accepted_total")
 
     def test_an_id_with_escapes_is_found_through_the_http_api(self):
         self.apply()

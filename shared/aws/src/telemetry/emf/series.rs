@@ -8,7 +8,7 @@ use metrics::{GaugeFn, HistogramFn};
 use parking_lot::Mutex;
 
 #[derive(Debug, PartialEq)]
-pub(in crate::telemetry) enum Measured {
+pub(crate) enum Measured {
     /// Number of occurrences.
     Count(u64),
     /// Each value of a gauge in order; at least one, all finite.
@@ -53,13 +53,13 @@ pub(super) struct Buckets(Mutex<BTreeMap<u64, Bucket>>);
 
 /// Values that are the same in two significant digits.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::telemetry) struct Bucket {
+pub(crate) struct Bucket {
     /// The value in two digits.
-    pub(in crate::telemetry) value: f64,
-    pub(in crate::telemetry) count: u64,
-    pub(in crate::telemetry) sum: f64,
-    pub(in crate::telemetry) min: f64,
-    pub(in crate::telemetry) max: f64,
+    pub(crate) value: f64,
+    pub(crate) count: u64,
+    pub(crate) sum: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
 }
 
 /// The least value that is no zero, in a metric's unit: a microsecond of a metric in milliseconds.
