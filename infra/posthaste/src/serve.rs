@@ -30,6 +30,7 @@ mod pressure;
 mod probes;
 mod run;
 mod settings;
+pub mod tls;
 mod upkeep;
 
 pub use app::App;

@@ -24,6 +24,7 @@ use super::left::Left;
 use super::listening::{self, Addresses};
 use super::readiness::Readiness;
 use super::settings::ServeSettings;
+use super::tls::ServerTls;
 use super::upkeep::Upkeep;
 use super::{admin_key, http, metrics, schedule};
 
@@ -50,6 +51,7 @@ pub struct App {
 impl App {
     /// Opens the data folder, which one process can do at a time, and begins to serve.
     pub async fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
+        let tls = open_tls(settings).await?;
         let local = open(settings).await?;
         let given = settings.admin_key.as_ref();
         let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
@@ -92,6 +94,7 @@ impl App {
             upkeep: upkeep.handle(),
             readiness: Arc::clone(&readiness),
             limits: settings.connections.clone(),
+            tls: tls.clone(),
         };
         tasks.spawn(http::serve(listening, front, SystemClock, stop.clone()));
         tasks.spawn(schedule::every(
@@ -101,6 +104,9 @@ impl App {
             stop.clone(),
             keep_small,
         ));
+        if let Some(tls) = tls {
+            tls.spawn(&mut tasks, &stop);
+        }
         spawn_note(&note, &upkeep, &mut tasks, &stop);
         addresses.warn_of_clear_text(settings);
         Ok(Self {
@@ -117,17 +123,17 @@ impl App {
 
     /// The URL to publish to.
     pub fn url(&self) -> String {
-        format!("http://{}", self.addresses.public)
+        self.addresses.url(self.addresses.public)
     }
 
     /// The URL of the management API and the console.
     pub fn manage_url(&self) -> String {
-        format!("http://{}", self.addresses.management)
+        self.addresses.url(self.addresses.management)
     }
 
     /// The URL of the metrics.
     pub fn metrics_url(&self) -> String {
-        format!("http://{}/metrics", self.addresses.metrics)
+        format!("{}/metrics", self.addresses.url(self.addresses.metrics))
     }
 
     /// The key that opens the management API.
@@ -187,6 +193,14 @@ impl App {
         panics
             .pop()
             .map_or(Ok(()), |panic| Err(ServeError::Task(panic)))
+    }
+}
+
+/// The certificate of these settings. It is read before anything is begun.
+async fn open_tls(settings: &ServeSettings) -> Result<Option<Arc<ServerTls>>, ServeError> {
+    match settings.tls.clone() {
+        Some(files) => Ok(Some(Arc::new(ServerTls::open_beside(files).await?))),
+        None => Ok(None),
     }
 }
 

@@ -22,4 +22,5 @@ mod publish_rate;
 mod scheme;
 mod serve;
 mod terminal;
+mod tls;
 mod two_servers;
