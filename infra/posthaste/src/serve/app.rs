@@ -20,7 +20,7 @@ use super::adapters::Adapters;
 use super::error::ServeError;
 use super::former::RunNote;
 use super::functions::Functions;
-use super::left::Left;
+use super::left::{InFlight, Left};
 use super::listening::{self, Addresses};
 use super::readiness::Readiness;
 use super::settings::ServeSettings;
@@ -44,6 +44,7 @@ pub struct App {
     local: Local<SystemClock>,
     note: Arc<RunNote>,
     readiness: Arc<Readiness>,
+    in_flight: InFlight,
     /// Ends after the tasks.
     _upkeep: Upkeep,
 }
@@ -87,6 +88,10 @@ impl App {
             console.read_session_key().await;
         }
         let operators = http::Operators::new(admin_key.clone(), console);
+        let in_flight = InFlight {
+            deliver: functions.deliver(),
+            clients: Arc::default(),
+        };
         let front = http::Front {
             router,
             operators,
@@ -94,6 +99,7 @@ impl App {
             upkeep: upkeep.handle(),
             readiness: Arc::clone(&readiness),
             limits: settings.connections.clone(),
+            under_way: Arc::clone(&in_flight.clients),
             tls: tls.clone(),
         };
         tasks.spawn(http::serve(listening, front, SystemClock, stop.clone()));
@@ -117,6 +123,7 @@ impl App {
             local,
             note,
             readiness,
+            in_flight,
             _upkeep: upkeep,
         })
     }
@@ -146,6 +153,11 @@ impl App {
         self.local.clone()
     }
 
+    /// What is under way, to be counted.
+    pub(super) fn in_flight(&self) -> InFlight {
+        self.in_flight.clone()
+    }
+
     /// What the server has to do before its health is good.
     pub(super) fn readiness(&self) -> &Arc<Readiness> {
         &self.readiness
@@ -166,7 +178,7 @@ impl App {
 
     /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes
     /// everything durable. A delivery that was cut short is made again after the next start. The
-    /// log says at the end what is left.
+    /// log says at the end what was cut short, and what is left.
     /// Fails if a part of the server panics meanwhile.
     pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
         let began = SystemClock.monotonic();
@@ -185,11 +197,12 @@ impl App {
             let timeout_s = timeout.as_secs_f64();
             tracing::warn!(timeout_s, "what was still in flight is cut short");
         }
+        let cut = self.in_flight.cut();
         self.tasks.shutdown().await;
         let left = Left::count(&self.local).await;
         self.note.end(left.in_flight()).await;
         self.local.close().await;
-        left.report(SystemClock.monotonic().saturating_sub(began));
+        left.report(cut, SystemClock.monotonic().saturating_sub(began));
         panics
             .pop()
             .map_or(Ok(()), |panic| Err(ServeError::Task(panic)))

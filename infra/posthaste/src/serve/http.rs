@@ -10,6 +10,7 @@ mod parts;
 mod places;
 mod stalling;
 mod tls_stream;
+mod under_way;
 
 use std::convert::Infallible;
 use std::panic::resume_unwind;
@@ -55,6 +56,7 @@ use super::tls::ServerTls;
 
 pub use operators::Operators;
 pub use parts::Answers;
+pub use under_way::UnderWay;
 
 /// Longest wait for the head of a client's next request, after its last answer.
 const NEXT_HEAD_TIMEOUT: Duration = Duration::from_secs(75);
@@ -153,6 +155,8 @@ pub struct Front {
     pub readiness: Arc<Readiness>,
     /// Bounds of connections.
     pub limits: ConnectionLimits,
+    /// Counts the requests that are being answered.
+    pub under_way: Arc<UnderWay>,
     /// The certificate; `None` where the addresses speak plain HTTP.
     pub tls: Option<Arc<ServerTls>>,
 }
@@ -191,6 +195,7 @@ impl Front {
             ::metrics::counter!(TURNED_AWAY_COUNT).increment(1);
             return answered(head::crowded());
         };
+        let answering = (answering, self.under_way.begin());
         if let Some(problem) = head::check(&head) {
             return answered(problem);
         }

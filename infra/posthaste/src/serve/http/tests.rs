@@ -79,6 +79,7 @@ impl World {
             readiness: Arc::default(),
             upkeep: Handle::current(),
             limits: ConnectionLimits::default(),
+            under_way: Arc::default(),
             tls,
         };
         // The server's own waits are on another clock: those of the acknowledgements are counted.
@@ -298,6 +299,7 @@ impl Small {
             readiness: Arc::default(),
             upkeep: Handle::current(),
             limits,
+            under_way: Arc::default(),
             tls,
         };
         tokio::spawn(serve(
@@ -393,6 +395,7 @@ async fn answer_is_refused_once_the_database_left_its_path() {
         readiness: Arc::default(),
         upkeep: Handle::current(),
         limits: ConnectionLimits::default(),
+        under_way: Arc::default(),
         tls: None,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -426,6 +429,7 @@ async fn health_is_refused_until_the_server_is_ready() {
         readiness: Arc::clone(&readiness),
         upkeep: Handle::current(),
         limits: ConnectionLimits::default(),
+        under_way: Arc::default(),
         tls: None,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -514,6 +518,7 @@ async fn answer_that_only_reads_ends_with_its_connection() {
             readiness: Arc::default(),
             upkeep: Handle::current(),
             limits: ConnectionLimits::default(),
+            under_way: Arc::default(),
             tls: None,
         };
         let request = Request::builder().method(&method).uri(path);
