@@ -10,6 +10,7 @@ pub mod readiness;
 pub mod schedule;
 
 mod adapters;
+mod advice;
 mod app;
 mod backup;
 mod config;
@@ -24,6 +25,7 @@ mod huge_pages;
 mod left;
 mod links;
 mod listening;
+mod machine_clock;
 mod memory_pressure;
 mod monitor;
 mod pressure;

@@ -26,7 +26,7 @@ use super::readiness::Readiness;
 use super::settings::ServeSettings;
 use super::tls::ServerTls;
 use super::upkeep::Upkeep;
-use super::{admin_key, http, metrics, schedule};
+use super::{admin_key, advice, http, machine_clock, metrics, schedule};
 
 /// Time between two clean-ups of the metrics recorder.
 const METRICS_UPKEEP_PERIOD: Duration = Duration::from_secs(5);
@@ -54,6 +54,9 @@ impl App {
     pub async fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
         let tls = open_tls(settings).await?;
         let local = open(settings).await?;
+        advice::warn_of_root(&settings.data_dir);
+        let written_until = local.opening().written_until;
+        machine_clock::warn_if_wrong(SystemClock.now(), written_until);
         let given = settings.admin_key.as_ref();
         let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
         let metrics = metrics::install(settings.metrics_by);

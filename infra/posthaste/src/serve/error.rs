@@ -10,6 +10,7 @@ use posthaste_local::OpenError;
 use posthaste_ports::PortError;
 
 use super::admin_key::AdminKeyError;
+use super::advice;
 use super::tls::{HalfGiven, ServerTlsError};
 use crate::client::ClientError;
 use crate::error::Failure;
@@ -41,6 +42,8 @@ pub enum ServeError {
     /// The address cannot be listened on.
     #[error("failed to listen on {address}")]
     Listen {
+        /// The option that names it.
+        option: &'static str,
         address: SocketAddr,
         #[source]
         source: io::Error,
@@ -75,5 +78,15 @@ impl Failure for ServeError {
     fn exit_code(&self) -> Option<u8> {
         // The command line is wrong.
         matches!(self, Self::HalfOfTls(_)).then_some(2)
+    }
+
+    fn hint(&self) -> Option<String> {
+        let path = match self {
+            Self::Listen { option, source, .. } => return advice::on_listening(option, source),
+            Self::Open(OpenError::Folder { path, .. })
+            | Self::AdminKey(AdminKeyError::File { path, .. }) => path,
+            _ => return None,
+        };
+        advice::on_data(path, advice::system_error(self)?)
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn bind(
         metrics: settings.metrics_listen.is_none(),
     };
     let mut listening = Vec::new();
-    let public = bind_one(settings.listen, answers, &mut listening).await?;
+    let public = bind_one(("--listen", settings.listen), answers, &mut listening).await?;
     let mut addresses = Addresses {
         public,
         management: public,
@@ -45,7 +45,8 @@ pub(super) async fn bind(
             management: true,
             ..answers
         };
-        addresses.management = bind_one(address, answers, &mut listening).await?;
+        addresses.management =
+            bind_one(("--manage-listen", address), answers, &mut listening).await?;
         addresses.metrics = addresses.management;
     }
     if let Some(address) = settings.metrics_listen {
@@ -54,17 +55,22 @@ pub(super) async fn bind(
             management: false,
             metrics: true,
         };
-        addresses.metrics = bind_one(address, answers, &mut listening).await?;
+        addresses.metrics =
+            bind_one(("--metrics-listen", address), answers, &mut listening).await?;
     }
     Ok((addresses, listening))
 }
 
 async fn bind_one(
-    address: SocketAddr,
+    (option, address): (&'static str, SocketAddr),
     answers: Answers,
     listening: &mut Vec<Listening>,
 ) -> Result<SocketAddr, ServeError> {
-    let failed = |source| ServeError::Listen { address, source };
+    let failed = |source| ServeError::Listen {
+        option,
+        address,
+        source,
+    };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     listening.push(Listening { listener, answers });
@@ -104,6 +110,7 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Failure;
 
     const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
@@ -192,7 +199,13 @@ mod tests {
             metrics_listen: Some(taken.public),
             ..settings(false, false)
         };
-        let error = bind(&settings).await.unwrap_err().to_string();
-        assert_eq!(error, format!("failed to listen on {}", taken.public));
+        let error = bind(&settings).await.unwrap_err();
+        let expected = format!("failed to listen on {}", taken.public);
+        assert_eq!(error.to_string(), expected);
+        let hint = error.hint().unwrap();
+        assert!(
+            hint.starts_with("another port for --metrics-listen: "),
+            "{hint}"
+        );
     }
 }
