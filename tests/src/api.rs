@@ -1,7 +1,13 @@
 //! A client of the HTTP API that refuses nothing and expects nothing: tests look at the answers.
 
+use std::sync::Arc;
+
+use rustls::crypto::ring;
 use serde_json::{Value, json};
 use ureq::http::{HeaderMap, Request, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use crate::authority::Authority;
 
 /// Most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -80,10 +86,24 @@ impl Answer {
 impl Api {
     /// A client of the server at `url`.
     pub fn new(url: String, admin_key: &str) -> Self {
+        Self::by(TlsConfig::default(), url, admin_key)
+    }
+
+    /// A client of the server at `url`, which trusts this authority alone.
+    pub fn trusting(authority: &Authority, url: String, admin_key: &str) -> Self {
+        let root = Certificate::from_pem(authority.pem().as_bytes()).expect("it is in PEM");
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&[root]))
+            .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
+        Self::by(tls.build(), url, admin_key)
+    }
+
+    fn by(tls: TlsConfig, url: String, admin_key: &str) -> Self {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
+            .tls_config(tls)
             .proxy(None);
         Self {
             agent: config.build().into(),

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod api;
+pub mod authority;
 pub mod binary;
 pub mod disk;
 pub mod endpoint;

@@ -29,3 +29,4 @@ mod visit;
 pub use crate::access::Access;
 pub use crate::console::{Console, PATH};
 pub use crate::router::router;
+pub use crate::visit::OverTls;

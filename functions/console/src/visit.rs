@@ -10,6 +10,11 @@ use posthaste_core::model::pasted::PastedError;
 use crate::page::Page;
 use crate::session::SessionKey;
 
+/// Marks a request that came over TLS to the server itself, among its extensions. Its cookies are
+/// kept to https, whatever the name of the host.
+#[derive(Debug, Clone, Copy)]
+pub struct OverTls;
+
 /// A sign-in that did not work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mistake {

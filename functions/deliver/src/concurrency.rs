@@ -68,6 +68,11 @@ impl ConcurrencyLimits {
         }
     }
 
+    /// The number of requests that are open, over all links.
+    pub(crate) fn open(&self) -> usize {
+        self.all.open()
+    }
+
     /// Whether no request is admitted any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_cancelled()

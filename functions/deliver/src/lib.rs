@@ -170,6 +170,11 @@ impl<P: Ports> Deliver<P> {
         self.late_answers.hear().await;
     }
 
+    /// The number of requests to endpoints that are open. Those that timed out are not among them.
+    pub fn open_requests(&self) -> usize {
+        self.sender.limits.open()
+    }
+
     /// Begins no more attempts, and stops waiting for late answers. Events whose attempts did not
     /// begin go back to the queue. Called before the process ends.
     pub fn stop(&self) {

@@ -2,11 +2,12 @@
 //! blocking. Outbound webhooks have their own client in `posthaste-http`; its rules on addresses
 //! would be wrong for an operator's tool.
 
-pub(crate) mod agent;
+mod agent;
 mod problem;
 mod scheme;
 
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,14 +16,17 @@ use posthaste_core::api::read_answer;
 use posthaste_core::model::Secret;
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
 use posthaste_core::pressure::TARPIT_LIMIT;
+use posthaste_http::{RootFileError, read_root_file};
 use serde::de::DeserializeOwned;
 use ureq::http::response::Parts as Head;
 use ureq::http::{self, HeaderMap, Method, Request, Response, header};
 use ureq::{AsSendBody, Body};
 use url::{Host, Url, form_urlencoded};
 
-use agent::agent;
+pub use agent::Trust;
+pub(crate) use agent::agent;
 pub use problem::Refusal;
+pub(crate) use scheme::{is_of_another_name, is_of_unknown_authority};
 
 /// Longest time of one request …
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(150);
@@ -40,6 +44,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub struct Client {
     base: Url,
     agent: ureq::Agent,
+    trust: Trust,
     /// Whether it answered once: then its scheme is right.
     was_heard: Arc<AtomicBool>,
 }
@@ -76,6 +81,13 @@ pub enum ClientError {
         /// The reason, if it is in its characters.
         #[source]
         source: Option<UrlTextError>,
+    },
+    /// The file of authorities is refused.
+    #[error("--ca-cert: {source}")]
+    Authorities {
+        /// The fault.
+        #[source]
+        source: RootFileError,
     },
     /// There was no answer.
     #[error("failed to reach {url}")]
@@ -162,8 +174,23 @@ impl<'a> Call<'a> {
 }
 
 impl Client {
-    /// A client of the server at `url`. Nothing is sent yet.
+    /// A client of the server at `url`, which trusts what this machine trusts. Nothing is sent yet.
     pub fn new(url: &str) -> Result<Self, ClientError> {
+        Self::trusting(url, Trust::Machine)
+    }
+
+    /// The same, which also trusts the authorities of a file, if there is one.
+    pub fn with_authorities(url: &str, file: Option<&Path>) -> Result<Self, ClientError> {
+        let Some(file) = file else {
+            return Self::new(url);
+        };
+        let authorities = read_root_file(file);
+        let authorities = authorities.map_err(|source| ClientError::Authorities { source })?;
+        Self::trusting(url, Trust::MachineAnd(authorities.into()))
+    }
+
+    /// A client of the server at `url`. Nothing is sent yet.
+    pub fn trusting(url: &str, trust: Trust) -> Result<Self, ClientError> {
         let refuse = |source| ClientError::Address {
             url: url.to_owned(),
             source,
@@ -176,10 +203,16 @@ impl Client {
             return Err(refuse(None));
         }
         Ok(Self {
-            agent: agent(&base),
+            agent: agent(&base, &trust),
             base,
+            trust,
             was_heard: Arc::default(),
         })
+    }
+
+    /// A client of another server, which trusts the same.
+    pub fn of_another(&self, url: &str) -> Result<Self, ClientError> {
+        Self::trusting(url, self.trust.clone())
     }
 
     /// The server's address.
@@ -323,7 +356,7 @@ impl Client {
         if self.was_heard.load(Ordering::Relaxed) {
             None
         } else {
-            scheme::other(&self.base)
+            scheme::other(&self.base, &self.trust)
         }
     }
 

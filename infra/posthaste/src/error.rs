@@ -7,7 +7,7 @@ use std::iter;
 use posthaste_core::api::problem::ProblemKind;
 use serde_json::{Value, json};
 
-use crate::client::{ClientError, Refusal};
+use crate::client::{ClientError, Refusal, is_of_another_name, is_of_unknown_authority};
 use crate::output::Reply;
 
 /// An error of one area of the program, with what users get beside its text. Where it says nothing
@@ -108,7 +108,7 @@ impl CommandError {
 impl Failure for ClientError {
     fn exit_code(&self) -> Option<u8> {
         Some(match self {
-            Self::Address { .. } => 2,
+            Self::Address { .. } | Self::Authorities { .. } => 2,
             Self::Unreachable { .. } | Self::OtherScheme { .. } => 7,
             Self::Refused(refusal) => refused_exit_code(refusal),
             Self::Answer { .. } => 1,
@@ -117,6 +117,14 @@ impl Failure for ClientError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Unreachable { source, .. } if is_of_unknown_authority(source) => Some(
+                "--ca-cert FILE or POSTHASTE_CA_CERT, with the certificate of the authority that issued the \
+                 server's"
+                    .to_owned(),
+            ),
+            Self::Unreachable { source, .. } if is_of_another_name(source) => {
+                Some("--url with a name that the server's certificate has".to_owned())
+            }
             Self::Unreachable { .. } => Some(
                 "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look"
                     .to_owned(),
@@ -126,7 +134,7 @@ impl Failure for ClientError {
                 url.scheme()
             )),
             Self::Refused(refusal) => refused_hint(refusal),
-            Self::Address { .. } | Self::Answer { .. } => None,
+            Self::Address { .. } | Self::Authorities { .. } | Self::Answer { .. } => None,
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod readiness;
 pub mod schedule;
 
 mod adapters;
+mod advice;
 mod app;
 mod backup;
 mod config;
@@ -25,12 +26,14 @@ mod huge_pages;
 mod left;
 mod links;
 mod listening;
+mod machine_clock;
 mod memory_pressure;
 mod monitor;
 mod pressure;
 mod probes;
 mod run;
 mod settings;
+pub mod tls;
 mod upkeep;
 
 pub use app::App;

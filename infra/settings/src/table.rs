@@ -176,6 +176,18 @@ table! {
             "An address of its own for /metrics, which asks for no key. No other address has them then \
              [default: those of --listen and --manage-listen].")),
         None;
+    TLS_CERT: PathBuf = parsed,
+        Some(ServeOption::new("tls-cert", "POSTHASTE_TLS_CERT", "FILE",
+            "A file with the server's certificate and its chain, in PEM. With it, and with --tls-key, all \
+             addresses speak TLS. Both files are read again when they change.")
+            .form(Form::File)
+            .more("The server's own certificate comes first.")),
+        None;
+    TLS_KEY: PathBuf = parsed,
+        Some(ServeOption::new("tls-key", "POSTHASTE_TLS_KEY", "FILE",
+            "A file with the private key of that certificate, in PEM and without a passphrase.")
+            .form(Form::File)),
+        None;
     ADMIN_KEY: Secret = |text| Ok(Secret::new(text)),
         Some(ServeOption::new("key", "POSTHASTE_KEY", "KEY",
             "The admin key, 16 or more visible ASCII characters or spaces between them [default: the one in \

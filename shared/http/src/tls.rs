@@ -21,7 +21,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
 pub(crate) use self::faults::certificate_faults;
-pub use self::roots::{RootFileError, RootFileFault};
+pub use self::roots::{RootFileError, RootFileFault, read_root_file};
 use self::sessions::{SESSION_HOSTS_MAX, Sessions};
 use self::verifier::Verifier;
 

@@ -33,4 +33,5 @@ mod restored;
 mod retries;
 mod signing;
 mod slow_topics;
+mod tls;
 mod wrong_keys;

@@ -7,6 +7,8 @@
 )]
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 
 use posthaste_tests::endpoint::{Answer, Endpoint};
@@ -190,6 +192,24 @@ fn killed_server_counts_the_attempts_that_were_under_way() {
     assert_eq!(list(&server)["gaps"].as_array().unwrap().len(), 1);
 }
 
+/// A client whose request the server has begun to answer: it was asked for the body, and sends none.
+fn waiting_client(server: &Server) -> TcpStream {
+    let address = server.url().trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    let key = &server.api().topic("orders").keys[0];
+    let head = format!(
+        "POST /topics/orders/events HTTP/1.1\r\nhost: h\r\naeg-sas-key: {key}\r\n\
+         content-type: application/cloudevents+json\r\ncontent-length: 99\r\nexpect: 100-continue\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("it is read");
+    let mut asked = [0; 12];
+    stream
+        .read_exact(&mut asked)
+        .expect("the body is asked for");
+    assert_eq!(&asked, b"HTTP/1.1 100");
+    stream
+}
+
 #[test]
 fn last_line_of_the_log_says_what_is_left() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
@@ -201,6 +221,8 @@ fn last_line_of_the_log_says_what_is_left() {
     for member in [
         "waiting",
         "in_flight",
+        "webhook_requests_cut",
+        "client_requests_cut",
         "parked_objects",
         "held_objects",
         "unwritten_dead_letters",
@@ -214,10 +236,16 @@ fn last_line_of_the_log_says_what_is_left() {
     endpoint.script("/a", [Answer::Held(200)]);
     server.api().topic("orders").publish(&cloud_event("1"));
     endpoint.wait_for("/a", 1);
+    let _waiting = [waiting_client(&server), waiting_client(&server)];
     let cut = last_line(&mut server);
     assert_eq!(
         (&cut["in_flight"], &cut["waiting"]),
         (&1.into(), &0.into()),
+        "{cut}"
+    );
+    assert_eq!(
+        (&cut["webhook_requests_cut"], &cut["client_requests_cut"]),
+        (&1.into(), &2.into()),
         "{cut}"
     );
     endpoint.open();

@@ -26,7 +26,7 @@ use crate::console::PATH;
 use crate::cookie;
 use crate::page::{Frame, Page};
 use crate::session::{Session, SessionKey};
-use crate::visit::{Mistake, Visit};
+use crate::visit::{Mistake, OverTls, Visit};
 
 /// Longest time for a request, which may make several calls of the API. On AWS the function has 30
 /// s.
@@ -123,7 +123,8 @@ async fn admit<S: ObjectStore, C: Clock, E: Entropy>(
         Ok(mistake) => mistake,
         Err(page) => return framed(page.into_response(), frame.as_ref()),
     };
-    let is_secure = !cookie::is_plain_loopback(request.headers());
+    let is_over_tls = request.extensions().get::<OverTls>().is_some();
+    let is_secure = is_over_tls || !cookie::is_plain_loopback(request.headers());
     if is_signed_in {
         let caller = access.caller(&request);
         request.extensions_mut().insert(caller);

@@ -9,8 +9,8 @@ use axum::http::Request;
 use posthaste_ports::Clock;
 
 use super::{ADMIN_KEY, World};
-use crate::Console;
 use crate::session::SIGNED_IN;
+use crate::{Console, OverTls};
 
 #[tokio::test]
 async fn a_visitor_signs_in_and_comes_to_the_page_that_was_asked_for() {
@@ -324,6 +324,16 @@ async fn cookies_are_kept_to_https_but_on_the_own_machine() {
         assert_eq!(set.ends_with("; Secure"), is_secure, "{set}");
         assert!(set.contains("HttpOnly; SameSite=Strict"), "{set}");
     }
+}
+
+/// The name of the host does not matter to a server that speaks TLS itself.
+#[tokio::test]
+async fn cookies_over_tls_are_kept_to_https_everywhere() {
+    let world = World::at("localhost:8080");
+    let request = Request::get("/console/sign-in").extension(OverTls);
+    let shown = world.send(request.body(Body::empty()).unwrap()).await;
+    let set = shown.headers["set-cookie"].to_str().unwrap();
+    assert!(set.ends_with("; Secure"), "{set}");
 }
 
 #[tokio::test]

@@ -101,6 +101,11 @@ impl<K: Sharer> FairLimit<K> {
         slot.await.ok()
     }
 
+    /// The number of open requests.
+    pub(super) fn open(&self) -> usize {
+        self.slots.lock().taken
+    }
+
     /// Whether no slot is free, not even one that is kept.
     pub(super) fn is_full(&self) -> bool {
         self.slots.lock().taken >= self.max

@@ -22,6 +22,10 @@ pub struct Global {
         default_value = "http://127.0.0.1:8080"
     )]
     pub url: String,
+    /// A file with certificates of authorities that the commands trust behind https, beside those of
+    /// this machine: PEM, or one in DER.
+    #[arg(long, global = true, env = "POSTHASTE_CA_CERT", value_name = "FILE")]
+    pub ca_cert: Option<PathBuf>,
     /// The server's data folder on this machine. Commands read the admin key from it if no key is
     /// given [default: ./posthaste-data, for demo ./posthaste-data/demo].
     #[arg(long, global = true, env = "POSTHASTE_DATA_DIR", value_name = "DIR")]

@@ -1,9 +1,10 @@
-//! The agent below the client: no redirects, no proxy, and for https the machine's own
-//! certificates.
+//! The agent below the client: no redirects, no proxy, and for https the certificates that it is to
+//! trust.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use url::Url;
@@ -14,8 +15,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most connections that are kept for later: as many as `publish --rate` has requests at once.
 const IDLE_CONNECTIONS_MAX: usize = 16;
 
+/// Whom a client trusts behind https.
+#[derive(Debug, Clone)]
+pub enum Trust {
+    /// The authorities of this machine.
+    Machine,
+    /// The same, and these.
+    MachineAnd(Arc<[CertificateDer<'static>]>),
+    /// Whoever answers. Only where this process itself is the server.
+    Anyone,
+}
+
 /// An agent for a server at this address.
-pub(crate) fn agent(base: &Url) -> Agent {
+pub(crate) fn agent(base: &Url, trust: &Trust) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -25,24 +37,31 @@ pub(crate) fn agent(base: &Url) -> Agent {
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
     let config = if base.scheme() == "https" {
-        config.tls_config(tls())
+        config.tls_config(tls(trust))
     } else {
         config
     };
     config.build().into()
 }
 
-/// TLS towards a server behind https: the machine's own certificates, and ring. A machine without
-/// certificates gets an empty list, so that every handshake fails with its reason.
-fn tls() -> TlsConfig {
+/// TLS towards a server behind https, by ring. A machine without certificates gets an empty list, so
+/// that every handshake fails with its reason.
+fn tls(trust: &Trust) -> TlsConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
+    let more: &[_] = match trust {
+        Trust::Anyone => return config.disable_verification(true).build(),
+        Trust::Machine => &[],
+        Trust::MachineAnd(authorities) => authorities,
+    };
     let found = rustls_native_certs::load_native_certs();
     let certificates: Vec<_> = found
         .certs
         .iter()
+        .chain(more)
         .map(|der| Certificate::from_der(der).to_owned())
         .collect();
-    TlsConfig::builder()
+    config
         .root_certs(RootCerts::new_with_certs(&certificates))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .build()
 }

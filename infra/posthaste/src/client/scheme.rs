@@ -7,11 +7,12 @@ use std::iter;
 use std::time::Duration;
 
 use posthaste_core::api::problem::PROBLEM_CONTENT_TYPE;
+use rustls::CertificateError;
 use ureq::http::HeaderMap;
 use ureq::http::header::CONTENT_TYPE;
 use url::Url;
 
-use super::agent::agent;
+use super::agent::{Trust, agent};
 
 /// Longest time of that request.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,10 +43,10 @@ pub(super) fn is_foreign(status: u16, headers: &HeaderMap) -> bool {
 }
 
 /// The server's address with the other scheme, if it answers there.
-pub(super) fn other(base: &Url) -> Option<Url> {
+pub(super) fn other(base: &Url, trust: &Trust) -> Option<Url> {
     let url = turned(base)?;
     let health = format!("{}/health", url.as_str().trim_end_matches('/'));
-    let request = agent(&url)
+    let request = agent(&url, trust)
         .get(health)
         .config()
         .timeout_global(Some(PROBE_TIMEOUT))
@@ -72,9 +73,32 @@ fn turned(base: &Url) -> Option<Url> {
 
 /// Whether a certificate was not trusted: then the server speaks TLS.
 fn is_distrust(error: &(dyn Error + 'static)) -> bool {
+    distrust(error).is_some()
+}
+
+/// Whether the authority of the server's certificate is not known.
+pub(crate) fn is_of_unknown_authority(error: &ureq::Error) -> bool {
+    matches!(distrust(error), Some(CertificateError::UnknownIssuer))
+}
+
+/// Whether the server's certificate is of another name than the one that was asked for.
+pub(crate) fn is_of_another_name(error: &ureq::Error) -> bool {
+    use CertificateError::{NotValidForName, NotValidForNameContext};
+    let distrust = distrust(error);
+    matches!(
+        distrust,
+        Some(NotValidForName | NotValidForNameContext { .. })
+    )
+}
+
+/// The reason why a certificate was not trusted.
+fn distrust<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a CertificateError> {
     iter::successors(Some(error), |error| below(*error))
         .filter_map(|error| error.downcast_ref())
-        .any(|error| matches!(error, rustls::Error::InvalidCertificate(_)))
+        .find_map(|error| match error {
+            rustls::Error::InvalidCertificate(reason) => Some(reason),
+            _ => None,
+        })
 }
 
 /// The error below this one. `io::Error::source` skips the wrapped error and shows the source of
@@ -117,7 +141,7 @@ mod tests {
         };
         check(io::ErrorKind::ConnectionRefused.into(), false);
         check(io::ErrorKind::UnexpectedEof.into(), true);
-        let untrusted = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let untrusted = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         check(io::Error::other(untrusted.clone()), false);
         assert!(!is_in_doubt(&ureq::Error::Rustls(untrusted)));
         assert!(!is_in_doubt(&ureq::Error::HostNotFound));

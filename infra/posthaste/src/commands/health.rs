@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Asks without a key.
 pub(crate) fn run(global: &Global) -> Result<Reply, CommandError> {
-    let client = Client::new(&global.url)?;
+    let client = Client::with_authorities(&global.url, global.ca_cert.as_deref())?;
     let ask = |path| -> Result<Value, ClientError> {
         client.json(Call::new(Method::GET, &[path]).timeout(TIMEOUT))
     };

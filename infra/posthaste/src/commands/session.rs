@@ -63,7 +63,7 @@ impl Session {
     /// no option or variable names goes only to a server on this machine: elsewhere it would be
     /// given away.
     pub fn open(global: &Global, key: Option<&str>) -> Result<Self, CommandError> {
-        let client = Client::new(&global.url)?;
+        let client = Client::with_authorities(&global.url, global.ca_cert.as_deref())?;
         let key = match given_key(key)? {
             Some(key) => key,
             None if global.data_dir.is_none() && !client.is_on_this_machine() => {

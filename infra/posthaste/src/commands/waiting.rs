@@ -45,7 +45,9 @@ fn may_heal(error: &ClientError) -> bool {
     match error {
         ClientError::Refused(refusal) => may_pass(refusal),
         ClientError::Unreachable { .. } | ClientError::Answer { .. } => true,
-        ClientError::Address { .. } | ClientError::OtherScheme { .. } => false,
+        ClientError::Address { .. }
+        | ClientError::Authorities { .. }
+        | ClientError::OtherScheme { .. } => false,
     }
 }
 

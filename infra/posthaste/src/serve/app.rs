@@ -21,12 +21,13 @@ use super::error::ServeError;
 use super::export::Export;
 use super::former::RunNote;
 use super::functions::{EmbeddedPages, Functions};
-use super::left::Left;
+use super::left::{InFlight, Left};
 use super::listening::{self, Addresses};
 use super::readiness::Readiness;
 use super::settings::ServeSettings;
+use super::tls::ServerTls;
 use super::upkeep::Upkeep;
-use super::{admin_key, http, metrics, schedule};
+use super::{admin_key, advice, http, machine_clock, metrics, schedule};
 
 /// Time between two clean-ups of the metrics recorder.
 const METRICS_UPKEEP_PERIOD: Duration = Duration::from_secs(5);
@@ -44,6 +45,7 @@ pub struct App {
     local: Local<SystemClock>,
     note: Arc<RunNote>,
     readiness: Arc<Readiness>,
+    in_flight: InFlight,
     pages: Arc<EmbeddedPages>,
     export: Option<Export>,
     /// Ends after the tasks.
@@ -53,7 +55,11 @@ pub struct App {
 impl App {
     /// Opens the data folder, which one process can do at a time, and begins to serve.
     pub async fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
+        let tls = open_tls(settings).await?;
         let local = open(settings).await?;
+        advice::warn_of_root(&settings.data_dir);
+        let written_until = local.opening().written_until;
+        machine_clock::warn_if_wrong(SystemClock.now(), written_until);
         let given = settings.admin_key.as_ref();
         let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
         let metrics = metrics::install(settings.metrics_by);
@@ -93,6 +99,10 @@ impl App {
             console.read_session_key().await;
         }
         let operators = http::Operators::new(admin_key.clone(), console);
+        let in_flight = InFlight {
+            deliver: functions.deliver(),
+            clients: Arc::default(),
+        };
         let front = http::Front {
             router,
             operators,
@@ -100,6 +110,8 @@ impl App {
             upkeep: upkeep.handle(),
             readiness: Arc::clone(&readiness),
             limits: settings.connections.clone(),
+            under_way: Arc::clone(&in_flight.clients),
+            tls: tls.clone(),
         };
         tasks.spawn(http::serve(listening, front, SystemClock, stop.clone()));
         tasks.spawn(schedule::every(
@@ -109,6 +121,9 @@ impl App {
             stop.clone(),
             keep_small,
         ));
+        if let Some(tls) = tls {
+            tls.spawn(&mut tasks, &stop);
+        }
         spawn_note(&note, &upkeep, &mut tasks, &stop);
         addresses.warn_of_clear_text(settings);
         Ok(Self {
@@ -119,6 +134,7 @@ impl App {
             local,
             note,
             readiness,
+            in_flight,
             pages,
             export,
             _upkeep: upkeep,
@@ -127,17 +143,17 @@ impl App {
 
     /// The URL to publish to.
     pub fn url(&self) -> String {
-        format!("http://{}", self.addresses.public)
+        self.addresses.url(self.addresses.public)
     }
 
     /// The URL of the management API and the console.
     pub fn manage_url(&self) -> String {
-        format!("http://{}", self.addresses.management)
+        self.addresses.url(self.addresses.management)
     }
 
     /// The URL of the metrics.
     pub fn metrics_url(&self) -> String {
-        format!("http://{}/metrics", self.addresses.metrics)
+        format!("{}/metrics", self.addresses.url(self.addresses.metrics))
     }
 
     /// The key that opens the management API.
@@ -148,6 +164,11 @@ impl App {
     /// The store, to look at.
     pub(super) fn store(&self) -> Local<SystemClock> {
         self.local.clone()
+    }
+
+    /// What is under way, to be counted.
+    pub(super) fn in_flight(&self) -> InFlight {
+        self.in_flight.clone()
     }
 
     /// What the server has to do before its health is good.
@@ -170,7 +191,7 @@ impl App {
 
     /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes
     /// everything durable. A delivery that was cut short is made again after the next start. The
-    /// log says at the end what is left.
+    /// log says at the end what was cut short, and what is left.
     /// Fails if a part of the server panics meanwhile.
     pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
         let began = SystemClock.monotonic();
@@ -189,6 +210,7 @@ impl App {
             let timeout_s = timeout.as_secs_f64();
             tracing::warn!(timeout_s, "what was still in flight is cut short");
         }
+        let cut = self.in_flight.cut();
         self.tasks.shutdown().await;
         if let Some(export) = &self.export {
             export.end(&self.pages).await;
@@ -196,10 +218,18 @@ impl App {
         let left = Left::count(&self.local).await;
         self.note.end(left.in_flight()).await;
         self.local.close().await;
-        left.report(SystemClock.monotonic().saturating_sub(began));
+        left.report(cut, SystemClock.monotonic().saturating_sub(began));
         panics
             .pop()
             .map_or(Ok(()), |panic| Err(ServeError::Task(panic)))
+    }
+}
+
+/// The certificate of these settings. It is read before anything is begun.
+async fn open_tls(settings: &ServeSettings) -> Result<Option<Arc<ServerTls>>, ServeError> {
+    match settings.tls.clone() {
+        Some(files) => Ok(Some(Arc::new(ServerTls::open_beside(files).await?))),
+        None => Ok(None),
     }
 }
 

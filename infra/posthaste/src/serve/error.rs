@@ -10,6 +10,8 @@ use posthaste_local::OpenError;
 use posthaste_ports::PortError;
 
 use super::admin_key::AdminKeyError;
+use super::advice;
+use super::tls::{HalfGiven, ServerTlsError};
 use crate::client::ClientError;
 use crate::error::Failure;
 
@@ -28,12 +30,20 @@ pub enum ServeError {
     /// Certificates cannot be read.
     #[error("failed to set up TLS")]
     Tls(#[from] TlsSetupError),
+    /// The certificate of the server, or its key, cannot be used.
+    #[error("failed to set up TLS for the server")]
+    ServerTls(#[from] ServerTlsError),
+    /// One of the files of TLS was given without the other.
+    #[error(transparent)]
+    HalfOfTls(#[from] HalfGiven),
     /// The bounds of requests to one link contradict each other.
     #[error("--requests-per-link-start: {0}")]
     LinkBounds(#[from] LinkBoundsError),
     /// The address cannot be listened on.
     #[error("failed to listen on {address}")]
     Listen {
+        /// The option that names it.
+        option: &'static str,
         address: SocketAddr,
         #[source]
         source: io::Error,
@@ -64,4 +74,19 @@ pub enum ServeError {
     Log(#[source] PortError),
 }
 
-impl Failure for ServeError {}
+impl Failure for ServeError {
+    fn exit_code(&self) -> Option<u8> {
+        // The command line is wrong.
+        matches!(self, Self::HalfOfTls(_)).then_some(2)
+    }
+
+    fn hint(&self) -> Option<String> {
+        let path = match self {
+            Self::Listen { option, source, .. } => return advice::on_listening(option, source),
+            Self::Open(OpenError::Folder { path, .. })
+            | Self::AdminKey(AdminKeyError::File { path, .. }) => path,
+            _ => return None,
+        };
+        advice::on_data(path, advice::system_error(self)?)
+    }
+}

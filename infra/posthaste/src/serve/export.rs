@@ -18,7 +18,7 @@ use ureq::Agent;
 
 use super::functions::EmbeddedPages;
 use super::schedule::every;
-use crate::client::agent;
+use crate::client::{Trust, agent};
 
 /// The name of the service, where the operator gives none.
 const SERVICE: &str = "posthaste";
@@ -56,7 +56,7 @@ impl Export {
     pub(super) fn new(settings: &ExportSettings) -> Self {
         let spans = Arc::<Spans>::default();
         let collector = settings.collector.clone();
-        let agent = Blocking(agent::agent(&collector.endpoint));
+        let agent = Blocking(agent(&collector.endpoint, &Trust::Machine));
         let traces = Traces::to(spans.clone(), settings.ratio);
         Self {
             exporter: Arc::new(Exporter::new(agent, collector, SERVICE, spans)),

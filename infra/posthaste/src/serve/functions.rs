@@ -149,6 +149,11 @@ impl Functions {
             .map(|console| Arc::clone(&console.access))
     }
 
+    /// deliver, to count what it has under way.
+    pub(super) fn deliver(&self) -> Arc<Deliver<Embedded>> {
+        Arc::clone(&self.deliver)
+    }
+
     /// The page of metrics.
     pub(super) fn metrics(&self, series: Series) -> EmbeddedPages {
         let queue = |name| self.local.queue(name);

@@ -9,9 +9,12 @@ mod operators;
 mod parts;
 mod places;
 mod stalling;
+mod tls_stream;
+mod under_way;
 
 use std::convert::Infallible;
 use std::panic::resume_unwind;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,13 +26,15 @@ use axum::{Json, Router};
 use futures_util::future::join_all;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use posthaste_console::OverTls;
 use posthaste_core::api::PeerAddress;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
-use posthaste_services::client;
+use posthaste_services::client::{self, Client};
 use rustix::io::Errno;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -42,13 +47,16 @@ use self::limits::ConnectionLimits;
 use self::parts::{CONSENT_PATH, METRICS_PATH, is_publish};
 use self::places::{Place, Places};
 use self::stalling::Writing;
+use self::tls_stream::Handshake;
 use super::data_folder::{DataFolder, HEALTH, must_be_kept};
 use super::metrics::{Form, PageError, Pages};
 use super::probes::{LIVEZ, ProbeAnswer, READYZ, VERSION, VersionAnswer, is_probe};
 use super::readiness::Readiness;
+use super::tls::ServerTls;
 
 pub use operators::Operators;
 pub use parts::Answers;
+pub use under_way::UnderWay;
 
 /// Longest wait for the head of a client's next request, after its last answer.
 const NEXT_HEAD_TIMEOUT: Duration = Duration::from_secs(75);
@@ -147,6 +155,10 @@ pub struct Front {
     pub readiness: Arc<Readiness>,
     /// Bounds of connections.
     pub limits: ConnectionLimits,
+    /// Counts the requests that are being answered.
+    pub under_way: Arc<UnderWay>,
+    /// The certificate; `None` where the addresses speak plain HTTP.
+    pub tls: Option<Arc<ServerTls>>,
 }
 
 impl Front {
@@ -183,6 +195,7 @@ impl Front {
             ::metrics::counter!(TURNED_AWAY_COUNT).increment(1);
             return answered(head::crowded());
         };
+        let answering = (answering, self.under_way.begin());
         if let Some(problem) = head::check(&head) {
             return answered(problem);
         }
@@ -207,6 +220,9 @@ impl Front {
         // The audit trail says from where a change came. Publishing is none.
         if !is_quick(&request) {
             request.extensions_mut().insert(PeerAddress(place.address));
+            if self.tls.is_some() {
+                request.extensions_mut().insert(OverTls);
+            }
         }
         let response = self.route(request).await;
         // What was written meanwhile may be in a file that ends with this process.
@@ -326,17 +342,60 @@ async fn connection<C: Clock>(
         return;
     }
     let place = Arc::new(place);
-    let stream = ClientStream::new(stream);
-    let at_other_end = stream.client();
-    let service = service_fn(|request| {
-        let (front, place, clock) = (Arc::clone(&front), Arc::clone(&place), clock.clone());
-        let client = Arc::clone(&at_other_end);
-        async move {
-            let answer = answer((&front, answers), &place, &clock, request);
-            Ok::<_, Infallible>(client::answering(client, answer).await)
+    // Outside of the task's budget, which a client that is always ready for more uses up.
+    let cut = tokio::task::coop::unconstrained(place.cut(&clock));
+    let mut cut = std::pin::pin!(cut);
+    let answering = |client| Answerer {
+        front: Arc::clone(&front),
+        answers,
+        place: Arc::clone(&place),
+        client,
+        clock: clock.clone(),
+    };
+    let Some(tls) = &front.tls else {
+        let stream = ClientStream::new(stream);
+        let service = answering(stream.client());
+        let service = service_fn(move |request| service.clone().answer(request));
+        let stream = Writing::new(stream, Arc::clone(&place), clock.clone());
+        return http_1(stream, service, cut, &stop).await;
+    };
+    let writing = |stream| Writing::new(stream, Arc::clone(&place), clock.clone());
+    let handshake = tls_stream::accept(stream, writing, tls.config());
+    // The time for the head of the first request includes the handshake.
+    let shaken = tokio::select! {
+        biased;
+        shaken = handshake => shaken,
+        () = cut.as_mut() => return log_cut(),
+    };
+    match shaken {
+        Ok(Handshake::Done(stream)) => {
+            let service = answering(stream.client());
+            let service = service_fn(move |request| service.clone().answer(request));
+            http_1(stream, service, cut, &stop).await;
         }
-    });
-    let stream = Writing::new(stream, Arc::clone(&place), clock.clone());
+        Ok(Handshake::PlainHttp(stream)) => {
+            let service = service_fn(async |_| Ok(tls_stream::answer_to_plain_http()));
+            http_1(stream, service, cut, &stop).await;
+        }
+        Err(error) => {
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "TLS handshake failed"
+            );
+        }
+    }
+}
+
+/// Answers the requests of a stream until it ends, or its connection is cut.
+async fn http_1<S, V>(
+    stream: S,
+    service: V,
+    mut cut: Pin<&mut impl Future<Output = ()>>,
+    stop: &CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    V: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
+{
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(NEXT_HEAD_TIMEOUT)
@@ -346,8 +405,6 @@ async fn connection<C: Clock>(
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // Outside of the task's budget, which a client that is always ready for more uses up.
-    let mut cut = std::pin::pin!(tokio::task::coop::unconstrained(place.cut(&clock)));
     let ended = tokio::select! {
         // A request that has come is answered before anything else.
         biased;
@@ -367,9 +424,35 @@ async fn connection<C: Clock>(
         Some(Err(error)) => {
             tracing::debug!(error = &error as &dyn std::error::Error, "connection ended");
         }
-        None => tracing::debug!(
-            "connection closed: its client sends or reads nothing, and others wait or its time is over"
-        ),
+        None => log_cut(),
+    }
+}
+
+fn log_cut() {
+    tracing::debug!(
+        "connection closed: its client sends or reads nothing, and others wait or its time is over"
+    );
+}
+
+/// The answers to the requests of one connection.
+#[derive(Clone)]
+struct Answerer<C> {
+    front: Arc<Front>,
+    answers: Answers,
+    place: Arc<Place>,
+    client: Arc<dyn Client>,
+    clock: C,
+}
+
+impl<C: Clock> Answerer<C> {
+    async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let answer = answer(
+            (&self.front, self.answers),
+            &self.place,
+            &self.clock,
+            request,
+        );
+        Ok(client::answering(self.client, answer).await)
     }
 }
 

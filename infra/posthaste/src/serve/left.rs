@@ -1,16 +1,54 @@
 //! What a server leaves behind when it ends. All of it is durable and goes on after the next start.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
 use posthaste_core::stored::layout::{HELD, PARKED};
+use posthaste_deliver::Deliver;
 use posthaste_local::{Local, StateStore};
 use posthaste_ports::{PortError, QueueCounts, QueueName, QueueReceiver};
 use posthaste_services::pages::objects;
 use posthaste_system::SystemClock;
 
+use super::adapters::Embedded;
+use super::http::UnderWay;
+
 /// Most objects of a kind that are counted. Where there are more, the number is this one.
 const OBJECTS_MAX: usize = 10_000;
+
+/// The requests that a server has under way.
+#[derive(Clone)]
+pub(super) struct InFlight {
+    pub(super) deliver: Arc<Deliver<Embedded>>,
+    pub(super) clients: Arc<UnderWay>,
+}
+
+/// The requests that the end of a server cuts short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CutShort {
+    /// Requests to endpoints without an answer.
+    webhooks: usize,
+    /// Requests of clients whose answers are not sent to their end.
+    clients: usize,
+}
+
+impl InFlight {
+    /// What an end at this moment cuts short.
+    pub(super) fn cut(&self) -> CutShort {
+        CutShort {
+            webhooks: self.deliver.open_requests(),
+            clients: self.clients.count(),
+        }
+    }
+}
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cut().fmt(f)
+    }
+}
 
 /// What a server leaves behind. `None` where it cannot be counted.
 #[derive(Debug)]
@@ -47,12 +85,14 @@ impl Left {
         self.deliveries.map_or(0, |counts| counts.in_flight)
     }
 
-    /// Says in the log what is left, and how long the drain took.
-    pub(super) fn report(&self, took: Duration) {
+    /// Says in the log what was cut short, what is left, and how long the drain took.
+    pub(super) fn report(&self, cut: CutShort, took: Duration) {
         let counts = self.deliveries.unwrap_or_default();
         tracing::info!(
             waiting = counts.visible + counts.delayed,
             in_flight = counts.in_flight,
+            webhook_requests_cut = cut.webhooks,
+            client_requests_cut = cut.clients,
             parked_objects = self.parked_objects,
             held_objects = self.held_objects,
             unwritten_dead_letters = self.dead_letters,

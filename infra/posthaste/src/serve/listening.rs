@@ -18,6 +18,8 @@ pub(super) struct Addresses {
     pub(super) management: SocketAddr,
     /// Where the metrics are.
     pub(super) metrics: SocketAddr,
+    /// Whether they speak TLS.
+    pub(super) has_tls: bool,
 }
 
 /// Binds the addresses of these settings.
@@ -30,11 +32,12 @@ pub(super) async fn bind(
         metrics: settings.metrics_listen.is_none(),
     };
     let mut listening = Vec::new();
-    let public = bind_one(settings.listen, answers, &mut listening).await?;
+    let public = bind_one(("--listen", settings.listen), answers, &mut listening).await?;
     let mut addresses = Addresses {
         public,
         management: public,
         metrics: public,
+        has_tls: settings.tls.is_some(),
     };
     if let Some(address) = settings.manage_listen {
         // Commands publish where they manage.
@@ -42,7 +45,8 @@ pub(super) async fn bind(
             management: true,
             ..answers
         };
-        addresses.management = bind_one(address, answers, &mut listening).await?;
+        addresses.management =
+            bind_one(("--manage-listen", address), answers, &mut listening).await?;
         addresses.metrics = addresses.management;
     }
     if let Some(address) = settings.metrics_listen {
@@ -51,17 +55,22 @@ pub(super) async fn bind(
             management: false,
             metrics: true,
         };
-        addresses.metrics = bind_one(address, answers, &mut listening).await?;
+        addresses.metrics =
+            bind_one(("--metrics-listen", address), answers, &mut listening).await?;
     }
     Ok((addresses, listening))
 }
 
 async fn bind_one(
-    address: SocketAddr,
+    (option, address): (&'static str, SocketAddr),
     answers: Answers,
     listening: &mut Vec<Listening>,
 ) -> Result<SocketAddr, ServeError> {
-    let failed = |source| ServeError::Listen { address, source };
+    let failed = |source| ServeError::Listen {
+        option,
+        address,
+        source,
+    };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     listening.push(Listening { listener, answers });
@@ -69,21 +78,27 @@ async fn bind_one(
 }
 
 impl Addresses {
+    /// The URL of one of them.
+    pub(super) fn url(&self, address: SocketAddr) -> String {
+        let scheme = if self.has_tls { "https" } else { "http" };
+        format!("{scheme}://{address}")
+    }
+
     /// Tells of the addresses on which keys travel in clear text to other machines.
     pub(super) fn warn_of_clear_text(&self, settings: &ServeSettings) {
         for address in self.in_clear_text(settings.manage.public_url.as_ref()) {
             tracing::warn!(
                 %address,
-                "keys travel in clear text to this address, put a proxy with TLS before it, and name it in \
-                 --public-url"
+                "keys travel in clear text to this address, give --tls-cert and --tls-key, or put a proxy with \
+                 TLS before it and name it in --public-url"
             );
         }
     }
 
-    /// The addresses beyond loopback where keys are shown, each once. None where a proxy that speaks
-    /// TLS is known to stand before them.
+    /// The addresses beyond loopback where keys are shown, each once. None where they speak TLS, or a
+    /// proxy that does is known to stand before them.
     fn in_clear_text(&self, public_url: Option<&Url>) -> Vec<SocketAddr> {
-        if public_url.is_some_and(|url| url.scheme() == "https") {
+        if self.has_tls || public_url.is_some_and(|url| url.scheme() == "https") {
             return Vec::new();
         }
         let management = (self.management != self.public).then_some(self.management);
@@ -95,6 +110,7 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Failure;
 
     const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
@@ -151,6 +167,7 @@ mod tests {
             public: public.parse().unwrap(),
             management: management.parse().unwrap(),
             metrics: "0.0.0.0:3".parse().unwrap(),
+            has_tls: false,
         };
         let check = |public, management, url: Option<&str>, expected: &[&str]| {
             let url = url.map(|url| Url::parse(url).unwrap());
@@ -166,6 +183,13 @@ mod tests {
         let (plain, safe) = ("http://a.example", "https://a.example");
         check("0.0.0.0:1", "0.0.0.0:1", Some(plain), &["0.0.0.0:1"]);
         check("0.0.0.0:1", "0.0.0.0:1", Some(safe), &[]);
+        let with_tls = Addresses {
+            has_tls: true,
+            ..addresses("0.0.0.0:1", "[::]:2")
+        };
+        assert_eq!(with_tls.in_clear_text(None), []);
+        let url = with_tls.url(with_tls.management);
+        assert_eq!(url, "https://[::]:2");
     }
 
     #[tokio::test]
@@ -175,7 +199,13 @@ mod tests {
             metrics_listen: Some(taken.public),
             ..settings(false, false)
         };
-        let error = bind(&settings).await.unwrap_err().to_string();
-        assert_eq!(error, format!("failed to listen on {}", taken.public));
+        let error = bind(&settings).await.unwrap_err();
+        let expected = format!("failed to listen on {}", taken.public);
+        assert_eq!(error.to_string(), expected);
+        let hint = error.hint().unwrap();
+        assert!(
+            hint.starts_with("another port for --metrics-listen: "),
+            "{hint}"
+        );
     }
 }

@@ -13,7 +13,7 @@ use posthaste_system::SystemClock;
 
 use super::app::App;
 use super::error::ServeError;
-use super::left::Left;
+use super::left::{InFlight, Left};
 use super::readiness::Readiness;
 use super::settings::ServeSettings;
 use super::{config, descriptors, huge_pages, links, log, pressure};
@@ -77,7 +77,7 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
         _ = signals.next() => Ok(()),
     };
     readiness.mark_ending();
-    let local = app.store();
+    let (local, in_flight) = (app.store(), app.in_flight());
     let delay = settings.shutdown_delay;
     if outcome.is_ok() && !delay.is_zero() {
         tracing::info!(
@@ -89,7 +89,7 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
             () = SystemClock.sleep(delay) => {}
             failed = configured => outcome = Err(failed),
             failed = app.failed() => outcome = Err(failed),
-            code = signals.next() => end_at_once(&local, began, code).await,
+            code = signals.next() => end_at_once(&local, &in_flight, began, code).await,
         }
     }
     let timeout_s = settings.drain_timeout.as_secs_f64();
@@ -97,16 +97,22 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
     let began = SystemClock.monotonic();
     tokio::select! {
         drained = app.drain(settings.drain_timeout) => outcome.and(drained),
-        code = signals.next() => end_at_once(&local, began, code).await,
+        code = signals.next() => end_at_once(&local, &in_flight, began, code).await,
     }
 }
 
 /// Ends the process at the second signal. The log says what is left.
-async fn end_at_once(local: &Local<SystemClock>, began: Duration, exit_code: i32) -> ! {
+async fn end_at_once(
+    local: &Local<SystemClock>,
+    in_flight: &InFlight,
+    began: Duration,
+    exit_code: i32,
+) -> ! {
+    let cut = in_flight.cut();
     tracing::warn!(exit_code, "ended at once");
     let left = timeout(&SystemClock, COUNT_AT_END_MAX, Left::count(local)).await;
     if let Some(left) = left {
-        left.report(SystemClock.monotonic().saturating_sub(began));
+        left.report(cut, SystemClock.monotonic().saturating_sub(began));
     }
     log::flush();
     std::process::exit(exit_code)

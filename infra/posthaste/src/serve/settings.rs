@@ -24,6 +24,7 @@ use super::admin_key;
 use super::error::ServeError;
 use super::http::limits::ConnectionLimits;
 use super::metrics::SeriesBy;
+use super::tls::TlsFiles;
 use crate::cli::{DATA_DIR_DEFAULT, Global, ServeArgs};
 use crate::commands::data_dir;
 
@@ -36,6 +37,8 @@ pub struct ServeSettings {
     pub manage_listen: Option<SocketAddr>,
     /// Address of the metrics; `None` where those above answer them too.
     pub metrics_listen: Option<SocketAddr>,
+    /// The files of TLS; `None` where the addresses speak plain HTTP.
+    pub tls: Option<TlsFiles>,
     /// The data folder.
     pub data_dir: PathBuf,
     /// The files that are applied before the server is ready.
@@ -83,6 +86,7 @@ impl Default for ServeSettings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             manage_listen: None,
             metrics_listen: None,
+            tls: None,
             data_dir: PathBuf::from(DATA_DIR_DEFAULT),
             config_files: Vec::new(),
             admin_key: None,
@@ -118,7 +122,8 @@ impl Default for ServeSettings {
 
 impl ServeSettings {
     /// The settings of a command line, with those of back pressure and of links read from their
-    /// files. Fails if the bounds of requests to one link contradict each other.
+    /// files. Fails if the bounds of requests to one link contradict each other, or one of the files
+    /// of TLS is given without the other.
     pub fn of(
         global: &Global,
         mut arguments: &ServeArgs,
@@ -133,6 +138,8 @@ impl ServeSettings {
         };
         let deliver = table::deliver_settings(values, deliver);
         deliver.check_link_bounds()?;
+        let certificate = values.get(&table::TLS_CERT);
+        let tls = TlsFiles::given(certificate, values.get(&table::TLS_KEY))?;
         let admin_key = values.get(&table::ADMIN_KEY);
         let admin_key = admin_key.map_or(Ok(None), |key: Secret| admin_key::given(&key))?;
         let requests_max = values
@@ -142,6 +149,7 @@ impl ServeSettings {
             listen: values.get(&table::LISTEN).unwrap_or(default.listen),
             manage_listen: values.get(&table::MANAGE_LISTEN),
             metrics_listen: values.get(&table::METRICS_LISTEN),
+            tls,
             data_dir: data_dir(global),
             config_files: values.list(&table::CONFIG),
             admin_key,

@@ -21,5 +21,7 @@ mod private;
 mod publish_rate;
 mod scheme;
 mod serve;
+mod start;
 mod terminal;
+mod tls;
 mod two_servers;

@@ -92,6 +92,19 @@ pub enum RootFileFault {
 
 /// Adds the authorities of a file to `roots`, and answers how many certificates it has.
 pub(super) fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<usize, RootFileError> {
+    read_file(roots, path).map(|certificates| certificates.len())
+}
+
+/// The authorities of a file, each in DER. Each can be used as one.
+pub fn read_root_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, RootFileError> {
+    read_file(&mut RootCertStore::empty(), path)
+}
+
+/// Adds the authorities of a file to `roots`, and returns them.
+fn read_file(
+    roots: &mut RootCertStore,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, RootFileError> {
     let mut bytes = Vec::new();
     let limit = FILE_BYTES_MAX as u64 + 1;
     File::open(path)
@@ -106,7 +119,10 @@ pub(super) fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<usize, 
     })
 }
 
-fn add(roots: &mut RootCertStore, bytes: &[u8]) -> Result<usize, RootFileFault> {
+fn add(
+    roots: &mut RootCertStore,
+    bytes: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, RootFileFault> {
     if bytes.len() > FILE_BYTES_MAX {
         return Err(RootFileFault::TooLarge);
     }
@@ -129,7 +145,7 @@ fn add(roots: &mut RootCertStore, bytes: &[u8]) -> Result<usize, RootFileFault> 
     if blocks.is_empty() {
         Err(RootFileFault::Empty)
     } else {
-        Ok(blocks.len())
+        Ok(blocks.into_iter().map(|block| block.der).collect())
     }
 }
 
@@ -262,7 +278,7 @@ mod tests {
 
     fn added(bytes: &[u8]) -> Result<usize, String> {
         let mut roots = RootCertStore::empty();
-        let added = add(&mut roots, bytes);
+        let added = add(&mut roots, bytes).map(|certificates| certificates.len());
         if let Ok(count) = added {
             assert_eq!(roots.len(), count);
         }

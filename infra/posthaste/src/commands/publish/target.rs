@@ -40,7 +40,11 @@ impl Target {
         let key = given_key(arguments.key.as_deref())?;
         let admin_key = given_key(arguments.admin_key.as_deref())?;
         let (client, is_endpoint, key) = match (key, admin_key) {
-            (Some(key), None) => (Client::new(&global.url)?, false, key),
+            (Some(key), None) => {
+                let authorities = global.ca_cert.as_deref();
+                let client = Client::with_authorities(&global.url, authorities)?;
+                (client, false, key)
+            }
             (key, admin_key) => {
                 let admin_key = admin_key.map(|key| key.expose().to_owned());
                 ask(
@@ -112,7 +116,7 @@ fn ask(
         Secret::new(keys.key1.expose())
     };
     Ok(match view.endpoint {
-        Some(endpoint) => (Client::new(&endpoint)?, true, key),
+        Some(endpoint) => (session.client.of_another(&endpoint)?, true, key),
         None => (session.client.clone(), false, key),
     })
 }

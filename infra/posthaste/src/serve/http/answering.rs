@@ -8,19 +8,20 @@ use axum::body::{Body, Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 
 use super::places::Answering;
+use super::under_way::Counted;
 
 /// A body that is being sent.
 #[derive(Debug)]
 struct Sending {
     body: Body,
-    /// Ends with this.
-    _answering: Answering,
+    /// Both end with this.
+    _answering: (Answering, Counted),
     /// True once any of the body was asked for.
     was_read: bool,
 }
 
 /// The same body, which keeps the request's place until it was sent.
-pub(super) fn until_sent(body: Body, answering: Answering) -> Body {
+pub(super) fn until_sent(body: Body, answering: (Answering, Counted)) -> Body {
     Body::new(Sending {
         body,
         _answering: answering,

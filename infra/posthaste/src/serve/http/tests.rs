@@ -2,6 +2,8 @@
 //! acknowledgement waits, with publish behind it and the embedded store below, and of one that
 //! reads its answer slowly or not at all.
 
+mod tls;
+
 use super::*;
 use ::http::Method;
 use posthaste_core::model::{Secret, Timestamp};
@@ -48,6 +50,11 @@ impl World {
 
     /// A server whose acknowledgements wait for so long.
     async fn under(tarpit_ms: u64) -> Self {
+        Self::with_tls(tarpit_ms, None).await
+    }
+
+    /// The same, with a certificate.
+    async fn with_tls(tarpit_ms: u64, tls: Option<Arc<ServerTls>>) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(START));
         let (options, entropy) = (LocalOptions::default(), SeededEntropy::new(1));
         let local = Local::open(folder.path(), options, clock.clone(), entropy).unwrap();
@@ -72,6 +79,8 @@ impl World {
             readiness: Arc::default(),
             upkeep: Handle::current(),
             limits: ConnectionLimits::default(),
+            under_way: Arc::default(),
+            tls,
         };
         // The server's own waits are on another clock: those of the acknowledgements are counted.
         tokio::spawn(serve(
@@ -102,13 +111,8 @@ impl World {
 
     /// A client that has sent its request.
     async fn client(&self) -> TcpStream {
-        let headers = "host: x\r\nconnection: close\r\naeg-sas-key: one\r\ncontent-type: application/cloudevents+json";
-        let length = EVENT.len();
-        let request = format!(
-            "POST /topics/orders/events HTTP/1.1\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{EVENT}"
-        );
         let mut client = TcpStream::connect(self.address).await.unwrap();
-        client.write_all(request.as_bytes()).await.unwrap();
+        client.write_all(event_request().as_bytes()).await.unwrap();
         client
     }
 
@@ -133,6 +137,15 @@ impl World {
             .unwrap()
             .visible
     }
+}
+
+/// A request that publishes, the only one of its connection.
+fn event_request() -> String {
+    let headers = "host: x\r\nconnection: close\r\naeg-sas-key: one\r\ncontent-type: application/cloudevents+json";
+    let length = EVENT.len();
+    format!(
+        "POST /topics/orders/events HTTP/1.1\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{EVENT}"
+    )
 }
 
 fn operators() -> Operators {
@@ -266,6 +279,10 @@ struct Small {
 
 impl Small {
     async fn start() -> Self {
+        Self::with_tls(None).await
+    }
+
+    async fn with_tls(tls: Option<Arc<ServerTls>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, clock) = (listener.local_addr().unwrap(), ManualClock::new(START));
         let large = || async { vec![b'x'; LARGE_BYTES] };
@@ -283,6 +300,8 @@ impl Small {
             readiness: Arc::default(),
             upkeep: Handle::current(),
             limits,
+            under_way: Arc::default(),
+            tls,
         };
         tokio::spawn(serve(
             everything(listener),
@@ -377,6 +396,8 @@ async fn answer_is_refused_once_the_database_left_its_path() {
         readiness: Arc::default(),
         upkeep: Handle::current(),
         limits: ConnectionLimits::default(),
+        under_way: Arc::default(),
+        tls: None,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -409,6 +430,8 @@ async fn health_is_refused_until_the_server_is_ready() {
         readiness: Arc::clone(&readiness),
         upkeep: Handle::current(),
         limits: ConnectionLimits::default(),
+        under_way: Arc::default(),
+        tls: None,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -496,6 +519,8 @@ async fn answer_that_only_reads_ends_with_its_connection() {
             readiness: Arc::default(),
             upkeep: Handle::current(),
             limits: ConnectionLimits::default(),
+            under_way: Arc::default(),
+            tls: None,
         };
         let request = Request::builder().method(&method).uri(path);
         let request = request.body(Body::empty()).unwrap();
