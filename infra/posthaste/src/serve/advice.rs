@@ -17,10 +17,9 @@ pub(super) fn system_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a i
 
 /// Advice on a path in which the server keeps its data, or on a file in it.
 pub(super) fn on_data(path: &Path, error: &io::Error) -> Option<String> {
-    if let Some(Errno::MFILE | Errno::NFILE) = Errno::from_io_error(error) {
-        return Some(
-            "a higher limit of open files: `ulimit -n`, or LimitNOFILE= of the service".to_owned(),
-        );
+    let of_open_files = on_open_files(error);
+    if of_open_files.is_some() {
+        return of_open_files;
     }
     match error.kind() {
         ErrorKind::PermissionDenied => Some(on_rights(path, geteuid().as_raw())),
@@ -38,6 +37,17 @@ pub(super) fn on_data(path: &Path, error: &io::Error) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// Advice where no more files can be opened.
+pub(super) fn on_open_files(error: &io::Error) -> Option<String> {
+    let is_full = matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    );
+    is_full.then(|| {
+        "a higher limit of open files: `ulimit -n`, or LimitNOFILE= of the service".to_owned()
+    })
 }
 
 /// Advice on an address of an option that cannot be listened on.
