@@ -79,8 +79,8 @@ fn on_rights(path: &Path, user: u32) -> String {
     }
     let entries = fs::read_dir(&place).into_iter().flatten().flatten();
     let inside = entries.map(|entry| entry.path());
-    let owned = iter::once(place.clone()).chain(inside);
-    let mut of_another = owned
+    let places = iter::once(place.clone()).chain(inside);
+    let mut of_another = places
         .filter_map(|path| owner(&path).map(|owner| (path, owner)))
         .filter(|(_, owner)| *owner != user);
     match of_another.next() {

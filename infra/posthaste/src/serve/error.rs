@@ -84,9 +84,8 @@ impl Failure for ServeError {
         let path = match self {
             Self::Listen { option, source, .. } => return advice::on_listening(option, source),
             Self::Process(source) => return advice::on_open_files(source),
-            Self::Open(OpenError::Folder { path, .. })
-            | Self::AdminKey(AdminKeyError::File { path, .. })
-            | Self::Open(OpenError::Engine { file: path, .. }) => path,
+            Self::Open(OpenError::Folder { path, .. } | OpenError::Engine { file: path, .. })
+            | Self::AdminKey(AdminKeyError::File { path, .. }) => path,
             _ => return None,
         };
         advice::on_data(path, advice::system_error(self)?)
