@@ -1,5 +1,6 @@
 //! Dead letters: lists of them, the newest first, and each object as it is stored.
 
+pub(crate) mod import;
 mod owners;
 mod search;
 mod walk;

@@ -15,9 +15,9 @@ use utoipa::{OpenApi, PartialSchema as _, ToSchema};
 use self::events::PublishBody;
 use self::problems::Publish;
 pub(crate) use self::problems::{
-    BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject, NoEvent,
-    NoHandshake, NoObject, NoReplay, Problems, StoreDown, TooManyGuesses, Unavailable, Unchanged,
-    UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
+    BadImports, BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject,
+    NoEvent, NoHandshake, NoObject, NoReplay, Problems, StoreDown, TooManyGuesses, Unavailable,
+    Unchanged, UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
 };
 
 /// The name of the admin key among the security schemes.

@@ -132,7 +132,8 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJ
     }
 }
 
-fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+/// Refuses a body that says to be something else than JSON.
+pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(written) = headers.get(CONTENT_TYPE) else {
         return Ok(());
     };
@@ -152,28 +153,30 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Reads a body of any content type.
 pub(crate) async fn read_body(request: Request) -> Result<Bytes, Problem> {
+    read_body_of(request, MANAGE_REQUEST_BYTES_MAX).await
+}
+
+/// The same of at most so many bytes.
+pub(crate) async fn read_body_of(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
     // A body that is too large according to its headers is refused at once.
-    if request.body().size_hint().lower() > MANAGE_REQUEST_BYTES_MAX as u64 {
-        return Err(too_large());
+    if request.body().size_hint().lower() > bytes_max as u64 {
+        return Err(too_large(bytes_max));
     }
-    match Limited::new(request.into_body(), MANAGE_REQUEST_BYTES_MAX)
-        .collect()
-        .await
-    {
+    match Limited::new(request.into_body(), bytes_max).collect().await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large(bytes_max)),
         Err(_) => Err(Problem::new(ProblemKind::BadRequest).detail("the body ended early")),
     }
 }
 
-fn too_large() -> Problem {
-    let detail = format!("expected at most {MANAGE_REQUEST_BYTES_MAX} bytes");
+fn too_large(bytes_max: usize) -> Problem {
+    let detail = format!("expected at most {bytes_max} bytes");
     Problem::new(ProblemKind::TooLarge).detail(detail)
 }
 
 /// Reads settings. A body that is not JSON is a bad request. For wrong settings the problem names
 /// every member at fault.
-fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     read_json(bytes, |_| Ok(())).map_err(|fault| match fault {
         JsonFault::Syntax { member, text } if member.is_empty() => unreadable(&text),
         JsonFault::Syntax { member, text } => unreadable(&text).member(member),

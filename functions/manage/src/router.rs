@@ -93,6 +93,7 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
         .routes(routes!(dead_letters::list_dead_letters_of_topic))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
+        .routes(routes!(dead_letters::import::import_dead_letters))
         .routes(routes!(events::list_events))
         .routes(routes!(events::show_event, cancel_event::cancel_event))
         .routes(routes!(find::find_events))

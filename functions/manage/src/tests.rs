@@ -9,6 +9,7 @@ mod description;
 mod documents;
 mod events;
 mod handshakes;
+mod import;
 mod keys;
 mod links;
 mod memory;

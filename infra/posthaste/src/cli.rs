@@ -21,8 +21,9 @@ use clap_complete::Shell;
 
 pub use audit::AuditArgs;
 pub use dead_letters::{
-    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, DeleteArgs, ReplayArgs,
-    ReplayRunArgs, ReplaysCommand, SelectedArgs,
+    DeadLettersArgs, DeadLettersCommand, DeadLettersExportArgs, DeadLettersImportArgs,
+    DeadLettersListArgs, DeleteArgs, ListedArgs, ReplayArgs, ReplayRunArgs, ReplaysCommand,
+    SelectedArgs,
 };
 pub use events::{
     AttemptsCommand, AttemptsListArgs, CancelEventArgs, EventsCommand, EventsListArgs,

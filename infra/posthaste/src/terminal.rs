@@ -63,6 +63,14 @@ impl Stream {
         self.write_bytes(format!("{}\n", shown.0).as_bytes())
     }
 
+    /// Writes bytes as they are, for a program that reads them. A terminal must not get them.
+    pub fn write_exactly(self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_terminal() {
+            return self.write(&Shown::text(&String::from_utf8_lossy(bytes)));
+        }
+        self.write_bytes(bytes)
+    }
+
     fn write_bytes(self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Output => {

@@ -51,7 +51,10 @@ pub use compile::{
     FilterProblem, Problem, SettingsError, compile_sender_headers, compile_subscription,
     compile_topic,
 };
-pub use dead_letters::{DeadLetterPage, DeadLetterView, ResolveAnswer, ResolveRequest};
+pub use dead_letters::{
+    DeadLetterPage, DeadLetterView, ImportAnswer, ImportRequestView, ImportedObjectView,
+    ResolveAnswer, ResolveRequest,
+};
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use difference::{MemberChange, subscription_differences, topic_differences};
 pub use found::{FoundEvent, FoundEvents};

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -270,4 +270,81 @@ fn backup_needs_the_admin_key() {
     let refused = server.api().send("GET", "/backup", &headers, b"").unwrap();
     refused.problem(401);
     server.api().manage("POST", "/backup", None).problem(405);
+}
+
+/// The entries of backups in the audit trail, the newest first.
+fn entries_of_backups(server: &Server) -> Vec<Value> {
+    let page = server.api().show("/audit");
+    let entries = page["entries"].as_array().unwrap().iter();
+    let of_backups = entries.filter(|entry| entry["action"] == "backup.take");
+    of_backups.cloned().collect()
+}
+
+#[test]
+fn backup_has_an_entry_in_the_audit_trail() {
+    let (home, root) = (Home::new(), tempfile::tempdir().unwrap());
+    let server = home.serve();
+    let backup = root.path().join("backup");
+    home.run_json(&server, &["backup", text(&backup)]);
+    let entry = wait_until("the end of the backup's entry", || {
+        let entries = entries_of_backups(&server);
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        (entries[0]["outcome"] != "begun").then(|| entries[0].clone())
+    });
+    let known = ["actor", "via", "address", "outcome"].map(|member| &entry[member]);
+    assert_eq!(known, ["adminKey", "cli", "127.0.0.1", "done"]);
+    assert!(
+        entry["key"].is_string() && entry["at"].is_string(),
+        "{entry}"
+    );
+    let detail = entry["detail"].as_str().unwrap();
+    assert!(detail.starts_with("2 files, "), "{detail}");
+
+    // Whoever has the wrong key has no backup, and no entry of one.
+    let headers = [("authorization", "Bearer another-key-of-this-length")];
+    let refused = server.api().send("GET", "/backup", &headers, b"").unwrap();
+    refused.problem(401);
+    assert_eq!(entries_of_backups(&server).len(), 1);
+    server.stop();
+}
+
+/// Bytes of a file in the data folder that no client of a test has read before the server ends.
+const MUCH: u64 = 64 * 1024 * 1024 * 1024;
+
+#[test]
+fn backup_ends_at_once_when_the_server_ends() {
+    let (home, root) = (Home::new(), tempfile::tempdir().unwrap());
+    let server = home.serve();
+    let letter = home.path().join("dead-letters/ORDERS/BILLING/2026/1/1/1");
+    fs::create_dir_all(&letter).unwrap();
+    // It has no blocks on the disk.
+    let file = fs::File::create(letter.join("x.json")).unwrap();
+    file.set_len(MUCH).unwrap();
+    let backup = root.path().join("backup");
+    let mut command = Command::new(posthaste());
+    command.args(["--url", server.url(), "backup", text(&backup), "--data-dir"]);
+    command.arg(home.path()).stderr(Stdio::piped());
+    let client = command.spawn().unwrap();
+    let copy = backup.join("dead-letters/ORDERS/BILLING/2026/1/1/1/x.json");
+    wait_until("bytes of the large file", || {
+        fs::metadata(&copy)
+            .is_ok_and(|file| file.len() > 0)
+            .then_some(())
+    });
+    server.stop();
+
+    let output = client.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let expected = "the backup could not be read to its end: the server ends";
+    assert!(said.contains(expected), "{said}");
+    assert!(!backup.join("backup.json").exists());
+    drop(file);
+    fs::remove_file(letter.join("x.json")).unwrap();
+    let server = home.serve();
+    let entry = entries_of_backups(&server).remove(0);
+    assert_eq!(entry["outcome"], "failed", "{entry}");
+    let detail = entry["detail"].as_str().unwrap();
+    assert!(detail.starts_with("the server ends"), "{detail}");
+    server.stop();
 }

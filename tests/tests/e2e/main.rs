@@ -22,6 +22,7 @@ mod lifecycle;
 mod links;
 mod log_reader;
 mod loops;
+mod moved;
 mod names;
 mod pasted_keys;
 mod plain_clients;

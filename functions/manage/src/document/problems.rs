@@ -84,6 +84,12 @@ problems! {
         412 "`If-Match` or `If-None-Match` does not hold",
         413 "The body is larger than 1 MiB",
         415 "The body is not `application/json`";
+    /// Problems of a request with dead letters of another installation.
+    BadImports:
+        400 "The body cannot be read, or an object cannot be accepted; it is named, and nothing was written",
+        413 "The body is larger than 4.25 MiB",
+        415 "The body is not `application/json`",
+        507 "No room is left on the device";
     /// Problems of every route that changes a topic's record.
     Unchanged:
         409 "A subscription that was not written cannot accept the change, or others write it all the time",

@@ -224,6 +224,15 @@ async fn walk_over_letters(walk: &mut Walk) {
         )
         .await;
     }
+    let letter = json!({ "id": "1", "deadletterreason": "EndpointGone" });
+    let object = "ORDERS/BILLING/2026/3/7/4/a.json";
+    let import = json!({ "objects": [{ "object": object, "letters": [letter] }] });
+    walk.step(
+        "post /dead-letters/import",
+        "dead-letters.import",
+        async |api| post(api, "/dead-letters/import", import.clone()).await,
+    )
+    .await;
     let replays = walk.api.get("/replays").await.json();
     let replay = format!("/replays/{}", replays["replays"][0]["id"].as_str().unwrap());
     walk.step("delete /replays/{id}", "replay.cancel", async |api| {

@@ -42,6 +42,7 @@ const ROUTES: &[&str] = &[
     "get /topics/{topic}/subscriptions/{name}/dead-letters",
     "get /validate/{topic}/{subscription}/{code}",
     "get /version",
+    "post /dead-letters/import",
     "post /topics/{topic}/events",
     "post /topics/{topic}/subscriptions/{name}/dead-letters/delete",
     "post /topics/{topic}/subscriptions/{name}/dead-letters/replay",

@@ -1,6 +1,7 @@
 //! A backup that comes as a stream is kept in a folder.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use super::fresh;
 use super::manifest::{FORMAT, Manifest};
 use super::parts::{DATABASE, part_of};
 use super::sums::{CopyError, Sum, Sums, copy};
-use super::wire::{Line, ReadPieces};
+use super::wire::{Line, ReadPieces, SenderFailed};
 
 /// Keeps a backup in a folder that must be empty or not there. Everything is durable before the
 /// folder becomes a backup. Blocks, for as long as the stream takes to come.
@@ -39,7 +40,7 @@ pub fn receive(input: &mut impl BufRead, folder: &Path) -> Result<Manifest, Back
         copied: None,
         files: 0,
     };
-    receiving.all(input)?;
+    receiving.all(input).map_err(with_reason_of_sender)?;
     for folder in receiving.folders.iter().rev() {
         fresh::sync(folder)?;
     }
@@ -58,6 +59,22 @@ pub fn receive(input: &mut impl BufRead, folder: &Path) -> Result<Manifest, Back
     };
     manifest.write(folder)?;
     Ok(manifest)
+}
+
+/// The same error, or that of the sender where it says why nothing more comes.
+fn with_reason_of_sender(error: BackupError) -> BackupError {
+    let causes = std::iter::successors(Some(&error as &dyn Error), |&error| error.source());
+    let mut failures = causes.filter_map(|cause| {
+        let inside = cause.downcast_ref::<io::Error>()?.get_ref()?;
+        inside.downcast_ref::<SenderFailed>()
+    });
+    match failures.next() {
+        Some(SenderFailed { reason }) => {
+            let reason = reason.clone();
+            BackupError::Failed { reason }
+        }
+        None => error,
+    }
 }
 
 struct Receiving<'a> {

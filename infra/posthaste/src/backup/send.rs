@@ -10,6 +10,7 @@ use std::time::UNIX_EPOCH;
 
 use posthaste_core::model::Timestamp;
 use posthaste_local::{Held, Snapshot, SnapshotError};
+use tokio_util::sync::CancellationToken;
 
 use super::error::FolderError;
 use super::manifest::FORMAT;
@@ -31,6 +32,8 @@ pub struct Source {
     pub log: Option<Held>,
     /// The folder.
     pub data_dir: PathBuf,
+    /// Cancelled to end the backup before its end, between two pieces.
+    pub stop: CancellationToken,
 }
 
 /// Error of a data folder that cannot be sent.
@@ -55,6 +58,7 @@ pub fn send(source: Source, out: &mut impl Write) -> Result<u64, SendError> {
         snapshot,
         log,
         data_dir,
+        stop,
     } = source;
     let head = Line::Backup {
         format: FORMAT,
@@ -63,13 +67,14 @@ pub fn send(source: Source, out: &mut impl Write) -> Result<u64, SendError> {
     };
     head.write(out)?;
     Line::Database {}.write(out)?;
-    let mut rows = Pieces::new(out);
+    let mut rows = Pieces::new(out, &stop);
     snapshot.write_to(&mut rows)?;
     rows.finish()?;
     // From here on the database uses its free room again.
     drop(snapshot);
     let mut sending = Sending {
         out,
+        stop: &stop,
         files: 1,
         buffer: vec![0; READ_BYTES],
     };
@@ -89,6 +94,7 @@ pub fn send(source: Source, out: &mut impl Write) -> Result<u64, SendError> {
 
 struct Sending<'w, W> {
     out: &'w mut W,
+    stop: &'w CancellationToken,
     files: u64,
     buffer: Vec<u8>,
 }
@@ -126,7 +132,7 @@ impl<W: Write> Sending<'_, W> {
             }),
         };
         line.write(self.out)?;
-        let mut pieces = Pieces::new(self.out);
+        let mut pieces = Pieces::new(self.out, self.stop);
         loop {
             match file.read(&mut self.buffer).map_err(failed())? {
                 0 => break,

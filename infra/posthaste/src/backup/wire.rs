@@ -4,12 +4,32 @@
 use std::io::{self, BufRead, Read, Write};
 
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 /// Longest line, in bytes. A path has at most 1,024.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// In place of the length of a piece: the line follows that says why no piece does. No line begins
+/// with one of these bytes, so that they are passed over where a line is expected.
+const NO_PIECE: u32 = u32::MAX;
+
+/// A byte of [`NO_PIECE`].
+const NO_PIECE_BYTE: u8 = u8::MAX;
+
+/// Error of a backup whose sender could not go on, with the reason that it gives.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub(super) struct SenderFailed {
+    pub(super) reason: String,
+}
+
+/// Error of a backup that its sender ends before the end.
+#[derive(Debug, thiserror::Error)]
+#[error("the backup is ended")]
+struct Ended;
 
 /// A line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +55,8 @@ pub(super) enum Line {
 pub(super) struct Pieces<'w, W: Write> {
     out: &'w mut W,
     piece: Vec<u8>,
+    /// Once it is cancelled, no piece more is written, and each that was begun is whole.
+    stop: &'w CancellationToken,
 }
 
 /// Bytes that come in pieces.
@@ -59,20 +81,23 @@ impl Line {
         if line.last() != Some(&b'\n') {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(serde_json::from_slice(&line)?)
+        let begins = line.iter().position(|byte| *byte != NO_PIECE_BYTE);
+        Ok(serde_json::from_slice(&line[begins.unwrap_or_default()..])?)
     }
 }
 
-/// Ends a backup that cannot be read on.
+/// Ends a backup that cannot be read on, where a line or a piece would follow.
 pub fn report_failure(out: &mut impl Write, reason: String) -> io::Result<()> {
+    out.write_all(&NO_PIECE.to_le_bytes())?;
     Line::Failed { reason }.write(out)
 }
 
 impl<'w, W: Write> Pieces<'w, W> {
-    pub(super) fn new(out: &'w mut W) -> Self {
+    pub(super) fn new(out: &'w mut W, stop: &'w CancellationToken) -> Self {
         Self {
             out,
             piece: Vec::with_capacity(PIECE_BYTES),
+            stop,
         }
     }
 
@@ -83,6 +108,9 @@ impl<'w, W: Write> Pieces<'w, W> {
     }
 
     fn write_piece(&mut self) -> io::Result<()> {
+        if self.stop.is_cancelled() {
+            return Err(io::Error::other(Ended));
+        }
         if self.piece.is_empty() {
             return Ok(());
         }
@@ -117,6 +145,19 @@ impl<'r, R: Read> ReadPieces<'r, R> {
             is_over: false,
         }
     }
+
+    /// The error of a sender that could not go on, from the line that comes.
+    fn sender_failed(&mut self) -> io::Error {
+        let mut line = Vec::new();
+        if let Err(error) = self.input.take(LINE_BYTES_MAX).read_to_end(&mut line) {
+            return error;
+        }
+        match serde_json::from_slice(&line) {
+            Ok(Line::Failed { reason }) => io::Error::other(SenderFailed { reason }),
+            Ok(_) => io::ErrorKind::InvalidData.into(),
+            Err(error) => error.into(),
+        }
+    }
 }
 
 impl<R: Read> Read for ReadPieces<'_, R> {
@@ -124,8 +165,12 @@ impl<R: Read> Read for ReadPieces<'_, R> {
         if self.left == 0 && !self.is_over {
             let mut length = [0; 4];
             self.input.read_exact(&mut length)?;
-            self.left = u32::from_le_bytes(length);
-            self.is_over = self.left == 0;
+            let length = u32::from_le_bytes(length);
+            if length == NO_PIECE {
+                return Err(self.sender_failed());
+            }
+            self.left = length;
+            self.is_over = length == 0;
         }
         if self.is_over || out.is_empty() {
             return Ok(0);
@@ -146,7 +191,8 @@ mod tests {
 
     fn written(bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut pieces = Pieces::new(&mut out);
+        let stop = CancellationToken::new();
+        let mut pieces = Pieces::new(&mut out, &stop);
         pieces.write_all(bytes).unwrap();
         pieces.finish().unwrap();
         out
@@ -166,6 +212,30 @@ mod tests {
             assert!(read == bytes, "{length}");
             assert_eq!(Line::read(&mut input).unwrap(), Line::End { files: 7 });
         }
+    }
+
+    #[test]
+    fn reason_of_the_sender_is_read_after_a_piece_and_after_a_line() {
+        let (mut stream, stop) = (Vec::new(), CancellationToken::new());
+        let mut pieces = Pieces::new(&mut stream, &stop);
+        pieces.write_all(&vec![7; PIECE_BYTES]).unwrap();
+        stop.cancel();
+        // What was begun is whole, and nothing more is written.
+        assert!(pieces.write_all(&vec![7; 2 * PIECE_BYTES]).is_err());
+        assert_eq!(stream.len(), 4 + PIECE_BYTES);
+        report_failure(&mut stream, "it ends".to_owned()).unwrap();
+        let error = io::copy(&mut ReadPieces::new(&mut &stream[..]), &mut io::sink());
+        let error = error.unwrap_err();
+        let failed = error.get_ref().unwrap().downcast_ref::<SenderFailed>();
+        assert_eq!(failed.unwrap().reason, "it ends");
+
+        let mut stream = Vec::new();
+        report_failure(&mut stream, "it ends".to_owned()).unwrap();
+        let reason = "it ends".to_owned();
+        assert_eq!(
+            Line::read(&mut &stream[..]).unwrap(),
+            Line::Failed { reason }
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The command line of dead letters and their replays.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use posthaste_core::attempt::DeadLetterReason;
@@ -29,6 +31,14 @@ pub enum DeadLettersCommand {
         /// The key of the object, as `list` shows it.
         object: String,
     },
+    /// Write dead letters for another installation, a line of JSON for each. An object goes as a
+    /// whole: with all of its dead letters, where one of them is selected.
+    #[command(after_help = examples::EXPORT_DEAD_LETTERS)]
+    Export(DeadLettersExportArgs),
+    /// Put in what another installation exported. Each dead letter keeps its object's key, its
+    /// place and its ids. An object that is there already stays as it is.
+    #[command(after_help = examples::IMPORT_DEAD_LETTERS)]
+    Import(DeadLettersImportArgs),
 }
 
 /// Dead letters of a subscription. An option that is left out restricts nothing.
@@ -50,9 +60,9 @@ pub struct DeadLettersArgs {
     pub reason: Option<String>,
 }
 
-/// `dead-letters list`.
+/// Dead letters of a list. An option that is left out restricts nothing.
 #[derive(Debug, Args)]
-pub struct DeadLettersListArgs {
+pub struct ListedArgs {
     /// The topic. All topics if left out.
     pub topic: Option<String>,
     /// The subscription. All of the topic's if left out.
@@ -73,9 +83,38 @@ pub struct DeadLettersListArgs {
     /// Also dead letters that are resolved.
     #[arg(long)]
     pub include_resolved: bool,
+}
+
+/// `dead-letters list`.
+#[derive(Debug, Args)]
+pub struct DeadLettersListArgs {
+    #[command(flatten)]
+    pub which: ListedArgs,
     /// The most dead letters to list.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
+}
+
+/// `dead-letters export`.
+#[derive(Debug, Args)]
+pub struct DeadLettersExportArgs {
+    #[command(flatten)]
+    pub which: ListedArgs,
+    /// The folder for the file `dead-letters.jsonl`, or `-` for standard output.
+    #[arg(long, value_name = "DIR", default_value = "-")]
+    pub output: PathBuf,
+}
+
+/// `dead-letters import`.
+#[derive(Debug, Args)]
+pub struct DeadLettersImportArgs {
+    /// The files that `export` wrote. Each is read twice: nothing is put in before all of them are
+    /// whole.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Only read the files, and count.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// The dead letters that a command is for. An option that is left out restricts nothing.

@@ -82,6 +82,16 @@ Examples:
   posthaste dead-letters delete orders billing --all --dry-run
   posthaste dead-letters delete orders billing --type order.cancelled";
 
+pub(super) const EXPORT_DEAD_LETTERS: &str = "\
+Examples:
+  posthaste dead-letters export --include-resolved --output moved
+  posthaste dead-letters export orders billing --since yesterday > letters.jsonl";
+
+pub(super) const IMPORT_DEAD_LETTERS: &str = "\
+Examples:
+  posthaste dead-letters import moved/dead-letters.jsonl --dry-run
+  posthaste dead-letters import moved/dead-letters.jsonl --url https://hooks.example.com --key KEY";
+
 pub(super) const EVENTS_SHOW: &str = "\
 Examples:
   posthaste events show order-1001

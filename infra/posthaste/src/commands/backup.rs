@@ -11,6 +11,7 @@ use posthaste_local::{OpenError, Snapshot};
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use ureq::http::Method;
 
 use super::session::Session;
@@ -67,6 +68,7 @@ pub(crate) fn of_stopped(data_dir: &Path, folder: &Path) -> Result<Reply, Comman
         snapshot: Snapshot::of_stopped(data_dir).map_err(BeginError::Folder)?,
         log: None,
         data_dir: data_dir.to_owned(),
+        stop: CancellationToken::new(),
     };
     let (input, out) = io::pipe().map_err(BeginError::Pipe)?;
     let received = thread::scope(|scope| {

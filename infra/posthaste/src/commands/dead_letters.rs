@@ -1,22 +1,25 @@
 //! `dead-letters`: list, show, resolve and delete, and replay (beside the other commands of
-//! replays).
+//! replays); their way to another installation.
 
-use posthaste_core::api::events::is_plain_path;
+mod export;
+mod file;
+mod import;
+mod pages;
+
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, ResolveAnswer};
 use serde_json::json;
 use serde_json::value::RawValue;
 use ureq::http::Method;
 
+use self::pages::{PAGE_MAX, object_call, page};
 use super::replays::{self, counted};
 use super::session::Session;
-use crate::cli::{DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, SelectedArgs};
+use crate::cli::{
+    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, ListedArgs, SelectedArgs,
+};
 use crate::client::ClientError;
-use crate::commands::period::period;
 use crate::error::CommandError;
 use crate::output::{Reply, indent};
-
-/// Most dead letters in one page.
-const PAGE_MAX: usize = 1000;
 
 const HEADER: [&str; 8] = [
     "written",
@@ -36,31 +39,17 @@ pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Rep
         DeadLettersCommand::Resolve(selected) => end(session, End::Resolve, selected),
         DeadLettersCommand::Delete(arguments) => end(session, End::Delete, &arguments.selected),
         DeadLettersCommand::Show { object } => show(session, object),
+        DeadLettersCommand::Export(arguments) => export::run(session, arguments),
+        DeadLettersCommand::Import(arguments) => import::run(session, arguments),
     }
 }
 
 fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetterPage, ClientError> {
     let wanted = arguments.limit as usize;
-    let path = path(arguments);
-    let [from, to] = period(arguments.from, arguments.to);
     let mut all = DeadLetterPage::default();
     loop {
-        let call = session
-            .call(Method::GET, &path)
-            .query("from", from.as_ref())
-            .query("to", to.as_ref())
-            .query("reason", arguments.reason.as_ref())
-            .query("type", arguments.event_type.as_ref())
-            .query(
-                "includeResolved",
-                arguments.include_resolved.then_some(true),
-            )
-            .query(
-                "limit",
-                Some((wanted - all.dead_letters.len()).min(PAGE_MAX)),
-            )
-            .query("cursor", all.cursor.clone());
-        let page: DeadLetterPage = session.client.json(call)?;
+        let limit = (wanted - all.dead_letters.len()).min(PAGE_MAX);
+        let page = page(session, &arguments.which, limit, all.cursor.clone())?;
         // A page without anything may have a cursor, but never the same one.
         let is_stuck = page.dead_letters.is_empty() && page.cursor == all.cursor;
         all.dead_letters.extend(page.dead_letters);
@@ -72,15 +61,6 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetter
             return Ok(all);
         }
     }
-}
-
-fn path(arguments: &DeadLettersListArgs) -> Vec<&str> {
-    let topic = arguments.topic.iter().flat_map(|topic| ["topics", topic]);
-    let subscription = arguments
-        .subscription
-        .iter()
-        .flat_map(|name| ["subscriptions", name]);
-    topic.chain(subscription).chain(["dead-letters"]).collect()
 }
 
 fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
@@ -117,7 +97,7 @@ fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
 }
 
 fn none(arguments: &DeadLettersListArgs) -> String {
-    let DeadLettersListArgs {
+    let ListedArgs {
         topic,
         subscription,
         from,
@@ -125,7 +105,7 @@ fn none(arguments: &DeadLettersListArgs) -> String {
         reason,
         event_type,
         ..
-    } = arguments;
+    } = &arguments.which;
     let of = match (topic, subscription) {
         (Some(topic), Some(subscription)) => format!(" of {topic}/{subscription}"),
         (Some(topic), None) => format!(" of {topic}"),
@@ -225,14 +205,7 @@ fn ended(total: &ResolveAnswer, end: End, is_dry_run: bool) -> Reply {
 }
 
 fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
-    let mut path = vec!["dead-letters"];
-    let in_query = (!is_plain_path(object)).then_some(object);
-    match in_query {
-        Some(_) => path.push("-"),
-        None => path.extend(object.split('/')),
-    }
-    let call = session.call(Method::GET, &path).query("key", in_query);
-    let answer = session.client.send(call)?;
+    let answer = session.client.send(object_call(session, object))?;
     let text = String::from_utf8_lossy(&answer.body);
     if serde_json::from_slice::<&RawValue>(&answer.body).is_ok() {
         // The members and numbers stay as they are written.

@@ -1,28 +1,35 @@
 //! Backups of the data folder while the server goes on: `GET /backup`.
 //!
-//! What reads the disk for long has a thread of its own. It ends when the client is gone.
+//! What reads the disk for long has a thread of its own. It ends when the client is gone, and when
+//! the server ends. The audit trail has an entry of each: who takes a backup has all secrets.
+
+mod connection;
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use ::http::{Response, header};
-use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use futures_util::stream::poll_fn;
+use axum::{Extension, Router};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_local::{FileStore, Local};
-use posthaste_ports::Clock;
-use posthaste_system::SystemClock;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use posthaste_core::api::{AuditAction, AuditEntry, AuditOutcome, Caller};
+use posthaste_local::{FileStore, Local, StateStore};
+use posthaste_ports::{Clock, Entropy, ErrorKind, PortError};
+use posthaste_services::audit::{begin_change, end_change};
+use posthaste_system::{SystemClock, SystemEntropy};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 
+use self::connection::{ToConnection, to_connection};
 use crate::backup::{Source, report_failure, send};
 
 /// The path of a backup.
@@ -31,15 +38,14 @@ pub(super) const BACKUP: &str = "/backup";
 /// The content type of a backup.
 const CONTENT_TYPE: &str = "application/vnd.posthaste.backup";
 
-/// Bytes that go to the connection at once.
-const PIECE_BYTES: usize = 64 * 1024;
-
-/// Pieces that wait for the connection. A client that reads slowly holds the disk up, and not the
-/// memory.
-const PIECES_WAITING_MAX: usize = 8;
-
 /// Wait that is asked of a second backup at the same time.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// Wait that is asked of a backup whose entry in the audit trail cannot be written.
+const ENTRY_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// What a client is told whose backup ends before its end, because the server does.
+const ENDING: &str = "the server ends; take the backup once it has started again";
 
 /// The backups of a data folder.
 #[derive(Debug)]
@@ -49,13 +55,22 @@ pub(super) struct Backups {
     data_dir: PathBuf,
     /// One at a time: each keeps the database from using its free room again.
     places: Arc<Semaphore>,
+    /// Cancelled when the server ends.
+    stop: CancellationToken,
+}
+
+/// A backup's entry in the audit trail.
+#[derive(Debug)]
+struct Trail {
+    state: StateStore,
+    entry: AuditEntry,
 }
 
 /// Error of a backup that cannot begin.
 #[derive(Debug, thiserror::Error)]
 enum BeginError {
     #[error(transparent)]
-    Database(#[from] posthaste_ports::PortError),
+    Database(#[from] PortError),
     #[error("failed to link the files of the delivery log")]
     Log(#[source] io::Error),
     #[error("failed to begin a thread")]
@@ -64,19 +79,15 @@ enum BeginError {
     Task(#[from] tokio::task::JoinError),
 }
 
-/// Bytes on their way to the connection.
-struct ToConnection {
-    pieces: mpsc::Sender<io::Result<Bytes>>,
-    piece: Vec<u8>,
-    bytes: u64,
-}
-
 /// The route, which needs a guard.
 pub(super) fn routes(backups: Arc<Backups>) -> Router {
     Router::new().route(BACKUP, get(take)).with_state(backups)
 }
 
-async fn take(State(backups): State<Arc<Backups>>) -> Response<Body> {
+async fn take(
+    State(backups): State<Arc<Backups>>,
+    Extension(caller): Extension<Caller>,
+) -> Response<Body> {
     let Ok(place) = Arc::clone(&backups.places).try_acquire_owned() else {
         return answered(
             Problem::new(ProblemKind::Unavailable)
@@ -84,7 +95,11 @@ async fn take(State(backups): State<Arc<Backups>>) -> Response<Body> {
                 .retry_after(RETRY_AFTER),
         );
     };
-    match backups.begin(place).await {
+    let trail = match Trail::begin(backups.local.state(), caller).await {
+        Ok(trail) => trail,
+        Err(error) => return answered(without_entry(&error)),
+    };
+    match backups.begin(place, trail).await {
         Ok(body) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response(),
         Err(error) => {
             tracing::error!(error = &error as &dyn Error, "a backup cannot begin");
@@ -100,31 +115,69 @@ impl Backups {
             log,
             data_dir,
             places: Arc::new(Semaphore::new(1)),
+            stop: CancellationToken::new(),
         }
     }
 
+    /// Ends the backup that is being taken: its client is told, and takes it again.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
     /// Takes hold of what there is now, and begins to send it.
-    async fn begin(&self, place: OwnedSemaphorePermit) -> Result<Body, BeginError> {
+    async fn begin(&self, place: OwnedSemaphorePermit, trail: Trail) -> Result<Body, BeginError> {
         let (local, log, data_dir) = (self.local.clone(), self.log.clone(), self.data_dir.clone());
-        let source = spawn_blocking(move || hold(&local, &log, data_dir)).await??;
-        let (pieces, mut sent) = mpsc::channel(PIECES_WAITING_MAX);
-        let out = ToConnection {
-            pieces,
-            piece: Vec::with_capacity(PIECE_BYTES),
-            bytes: 0,
+        let stop = self.stop.clone();
+        let held = spawn_blocking(move || hold(&local, &log, data_dir, stop)).await;
+        let source = match held.map_err(BeginError::from).flatten() {
+            Ok(source) => source,
+            Err(error) => {
+                let detail = reason(&error);
+                trail.end(AuditOutcome::Failed, &detail).await;
+                return Err(error);
+            }
         };
+        let runtime = Handle::current();
+        let (out, body) = to_connection(runtime.clone(), self.stop.clone());
         let work = move || {
-            run(source, out);
+            run(source, out, (&runtime, trail));
             drop(place);
         };
         thread::Builder::new()
             .name("posthaste-backup".to_owned())
             .spawn(work)
             .map_err(BeginError::Thread)?;
-        Ok(Body::from_stream(poll_fn(move |context| {
-            sent.poll_recv(context)
-        })))
+        Ok(body)
     }
+}
+
+impl Trail {
+    /// Writes the entry of a backup that begins now.
+    async fn begin(state: StateStore, caller: Caller) -> Result<Self, PortError> {
+        let id = SystemEntropy.uuid().simple().to_string();
+        let entry = AuditEntry::new(id, SystemClock.now(), caller, AuditAction::TakeBackup);
+        begin_change(&state, &entry).await?;
+        Ok(Self { state, entry })
+    }
+
+    /// Writes how the backup ended.
+    async fn end(self, outcome: AuditOutcome, detail: &str) {
+        end_change(&self.state, self.entry.with_detail(detail), outcome).await;
+    }
+}
+
+/// The problem of a backup of which the audit trail would say nothing.
+fn without_entry(error: &PortError) -> Problem {
+    tracing::error!(
+        error = error as &dyn Error,
+        "a backup has no entry in the audit trail"
+    );
+    let problem = if error.kind == ErrorKind::Full {
+        Problem::new(ProblemKind::StorageFull)
+    } else {
+        Problem::new(ProblemKind::Unavailable).retry_after(ENTRY_RETRY_AFTER)
+    };
+    problem.detail("the entry of the backup in the audit trail cannot be written")
 }
 
 /// The data folder at this moment: the database, and then at once the files of the log.
@@ -132,6 +185,7 @@ fn hold(
     local: &Local<SystemClock>,
     log: &FileStore,
     data_dir: PathBuf,
+    stop: CancellationToken,
 ) -> Result<Source, BeginError> {
     let taken_at = SystemClock.now();
     let snapshot = local.snapshot()?;
@@ -141,29 +195,41 @@ fn hold(
         snapshot,
         log,
         data_dir,
+        stop,
     })
 }
 
-/// Sends all of it. The end of the log says how it went.
-fn run(source: Source, mut out: ToConnection) {
+/// Sends all of it. The end of the log and the audit trail say how it went, before the last bytes
+/// are on their way.
+fn run(source: Source, mut out: ToConnection, (runtime, trail): (&Handle, Trail)) {
     let began = SystemClock.monotonic();
-    let taken_at = source.taken_at;
+    let (taken_at, stop) = (source.taken_at, source.stop.clone());
     tracing::info!(%taken_at, "a backup begins");
     let sent = send(source, &mut out);
     let took_s = SystemClock.monotonic().saturating_sub(began).as_secs_f64();
-    match sent {
+    let (outcome, detail) = match sent {
         Ok(files) => {
-            let bytes = out.bytes;
+            let bytes = out.bytes();
             tracing::info!(%taken_at, files, bytes, took_s, "a backup was sent");
+            let detail = format!("{files} files, {bytes} bytes");
+            (AuditOutcome::Done, detail)
         }
         Err(error) => {
             tracing::error!(
                 %taken_at, took_s, error = &error as &dyn Error, "a backup was not sent to its end"
             );
+            let why = if stop.is_cancelled() {
+                ENDING.to_owned()
+            } else {
+                reason(&error)
+            };
             // A client that is gone needs no reason.
-            let _ = report_failure(&mut out, reason(&error)).and_then(|()| out.flush());
+            let _ = report_failure(&mut out, why.clone());
+            (AuditOutcome::Failed, why)
         }
-    }
+    };
+    runtime.block_on(trail.end(outcome, &detail));
+    out.end();
 }
 
 /// The error with its causes, in a line.
@@ -172,27 +238,6 @@ fn reason(error: &dyn Error) -> String {
     let mut texts: Vec<_> = causes.map(ToString::to_string).collect();
     texts.dedup();
     texts.join(": ")
-}
-
-impl Write for ToConnection {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(PIECE_BYTES - self.piece.len());
-        self.piece.extend_from_slice(&bytes[..taken]);
-        if self.piece.len() == PIECE_BYTES {
-            self.flush()?;
-        }
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.piece.is_empty() {
-            return Ok(());
-        }
-        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE_BYTES));
-        self.bytes += piece.len() as u64;
-        let sent = self.pieces.blocking_send(Ok(piece.into()));
-        sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the client is gone"))
-    }
 }
 
 fn answered(problem: Problem) -> Response<Body> {

@@ -216,10 +216,12 @@ impl Functions {
             Arc::clone(&self.wake),
             stop.clone(),
         );
+        let backups = Arc::clone(&self.backups);
         tasks.spawn(async move {
             stopped.cancelled().await;
             deliver.stop();
             wake.stop();
+            backups.stop();
         });
         self.monitor.spawn(tasks, stop);
         self.data_folder.spawn(tasks, stop);

@@ -119,6 +119,12 @@ pub enum AuditAction {
     /// Dead letters were deleted.
     #[serde(rename = "dead-letters.delete")]
     DeleteDeadLetters,
+    /// Dead letters of another installation were put in.
+    #[serde(rename = "dead-letters.import")]
+    ImportDeadLetters,
+    /// A backup was taken, with all secrets in it.
+    #[serde(rename = "backup.take")]
+    TakeBackup,
     /// Somebody signed in to the console.
     #[serde(rename = "console.sign-in")]
     SignIn,

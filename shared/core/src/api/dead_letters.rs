@@ -175,3 +175,43 @@ pub struct ResolveAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
+
+/// Dead letters of another installation that are put in.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportAnswer {
+    /// The number of objects that were written.
+    pub objects: u64,
+    /// The number of dead letters in them.
+    pub dead_letters: u64,
+    /// The number of those that are resolved.
+    pub resolved: u64,
+    /// The number of objects that were there already. They, and what is resolved in them, stay as
+    /// they are.
+    pub left_objects: u64,
+    /// The number of dead letters of the request in those.
+    pub left_dead_letters: u64,
+}
+
+/// A dead-letter object of another installation.
+#[derive(ToSchema)]
+#[schema(as = ImportedObject)]
+#[expect(dead_code, reason = "described here, read as it is stored")]
+pub struct ImportedObjectView {
+    /// The key, which it keeps.
+    #[schema(example = "ORDERS/BILLING/2026/11/21/10/0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e.json")]
+    object: String,
+    /// Its dead letters as they are stored, in order.
+    letters: Vec<serde_json::Value>,
+    /// The list of those that are resolved, as it is stored. Left out where none is.
+    resolved: Option<serde_json::Value>,
+}
+
+/// Dead-letter objects of another installation, at most 100.
+#[derive(ToSchema)]
+#[schema(as = ImportRequest)]
+#[expect(dead_code, reason = "described here, read as it is stored")]
+pub struct ImportRequestView {
+    /// The objects.
+    objects: Vec<ImportedObjectView>,
+}

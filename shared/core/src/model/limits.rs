@@ -377,6 +377,16 @@ pub const DEAD_LETTER_RETENTION_MAX: Duration = Duration::from_hours(36_500 * 24
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
+/// Largest body of a request that puts in dead letters of another installation, in bytes: an object
+/// of [`DEAD_LETTER_OBJECT_BYTES_PREFERRED`] with the list of what is resolved in it. In base64 it
+/// still fits into the 6 MB that a Lambda function takes.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+pub const DEAD_LETTER_IMPORT_BYTES_MAX: usize = DEAD_LETTER_OBJECT_BYTES_PREFERRED + 256 * 1024;
+
+/// Most objects of one such request. Each takes three calls of the store, and all of them must end
+/// before the request's time does.
+pub const DEAD_LETTER_IMPORT_OBJECTS_MAX: usize = 100;
+
 /// Largest failure notice, in bytes of its JSON (under 256 KB). One that would be larger has not
 /// the data of the event it is about.
 pub const NOTICE_BYTES_MAX: usize = 256_000;

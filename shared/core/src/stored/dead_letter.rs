@@ -14,14 +14,16 @@ use crate::model::{DeadLetter, Entry};
 
 mod key;
 mod members;
+mod moved;
 mod period;
 mod restore;
 mod shown;
 
 pub use self::key::{
     WrittenIn, dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of,
-    dead_letters_of_topic, written_at,
+    dead_letters_of_topic, is_dead_letter_key, written_at,
 };
+pub use self::moved::{LetterLine, MovedObject, MovedObjectError};
 pub use self::period::Period;
 pub use self::restore::{
     LETTER_WEBHOOK_ID_BYTES_MAX, NotDeadLetters, RestoreError, Restored, restore, restore_all,

@@ -2,11 +2,14 @@
 
 use std::ops::Range;
 
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{SubscriptionName, Timestamp, TopicName, is_object_key};
 use crate::stored::keys::hour_key;
 
 /// The milliseconds of the hour that one folder of dead letters stands for.
 const HOUR_MS: u64 = 3_600_000;
+
+/// Parts of the key of a dead-letter object: two names, four numbers of its hour, and its own name.
+const DEAD_LETTER_KEY_PARTS: usize = 7;
 
 /// A dead-letter object: names upper-cased, date parts in UTC and unpadded. `id` is a UUID.
 pub fn dead_letter(
@@ -62,6 +65,21 @@ pub fn dead_letter_hour(prefix: &str, key: &str) -> Option<Range<Timestamp>> {
     let begins =
         Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}T{hour:02}:00:00Z")).ok()?;
     Some(begins..Timestamp::from_millis(begins.as_millis() + HOUR_MS))
+}
+
+/// Whether a dead-letter object can have this key: `TOPIC/SUBSCRIPTION/year/month/day/hour/name.json`
+/// with names in upper case. Others that people put there are no dead letters of posthaste's.
+pub fn is_dead_letter_key(key: &str) -> bool {
+    let Some((topic, subscription)) = dead_letter_owner(key) else {
+        return false;
+    };
+    let prefix = dead_letters_of(&topic, &subscription);
+    let parts = key.split('/').count();
+    let has_name = key
+        .strip_suffix(".json")
+        .is_some_and(|rest| !rest.ends_with('/'));
+    let has_time = dead_letter_hour(&prefix, key).is_some();
+    is_object_key(key) && parts == DEAD_LETTER_KEY_PARTS && has_name && has_time
 }
 
 /// The time from `from` on and before `to`. A bound that is left out restricts nothing.
@@ -135,5 +153,29 @@ mod tests {
             dead_letter_hour("ORDERS/BILLING/", "ORDERS/OTHER/2026/3/7/4/x.json"),
             None
         );
+    }
+
+    #[test]
+    fn only_keys_of_dead_letters_are_taken_for_such() {
+        let check = |key: &str, expected| assert_eq!(is_dead_letter_key(key), expected, "{key}");
+        check("ORDERS/BILLING/2026/3/7/4/x.json", true);
+        check("ORDERS/BILLING/2026/11/21/23/a b.json", true);
+        for foreign in [
+            "",
+            "MALFORMED/2026/3/7/4/x",
+            "MALFORMED/2026/3/7/4/x.json",
+            "resolved/ORDERS/BILLING/2026/3/7/4/x.json",
+            "orders/BILLING/2026/3/7/4/x.json",
+            "ORDERS/billing/2026/3/7/4/x.json",
+            "ORDERS/BILLING/2026/3/7/x.json",
+            "ORDERS/BILLING/2026/3/7/4/5/x.json",
+            "ORDERS/BILLING/2026/13/7/4/x.json",
+            "ORDERS/BILLING/2026/3/7/4/x",
+            "ORDERS/BILLING/2026/3/7/4/.json",
+            "ORDERS/BILLING/2026/3/7/4/..json/../x.json",
+            "ORDERS/BILLING/2026/3/7/4/x\n.json",
+        ] {
+            check(foreign, false);
+        }
     }
 }

@@ -51,6 +51,11 @@ pub fn shown_letters(object: &Bytes) -> Result<Vec<ShownLetter>, NotDeadLetters>
     Ok(records.into_iter().map(shown).collect())
 }
 
+/// Whether a part of an object is a dead letter: it says why its event was given up.
+pub(super) fn is_letter(record: &RawValue) -> bool {
+    shown(record).reason.is_some()
+}
+
 fn shown(record: &RawValue) -> ShownLetter {
     let Ok(members) = serde_json::from_str::<Members<'_>>(record.get()) else {
         return ShownLetter::default();

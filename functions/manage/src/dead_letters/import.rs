@@ -1,0 +1,208 @@
+//! Dead letters of another installation, which keep their keys and places.
+
+use std::collections::BTreeSet;
+
+use axum::extract::{FromRequest, Request, State};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::{AuditAction, AuditEntry, ImportAnswer, ImportRequestView};
+use posthaste_core::model::{DEAD_LETTER_IMPORT_BYTES_MAX, DEAD_LETTER_IMPORT_OBJECTS_MAX};
+use posthaste_core::stored::dead_letter::MovedObject;
+use posthaste_core::stored::{ResolvedLetters, layout};
+use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports, PutCondition};
+use posthaste_services::resolved::can_be_resolved;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::answer::{Answer, ApiError, JsonResponse};
+use crate::audit::Who;
+use crate::document::{BadImports, Problems};
+use crate::extract::{parse_settings, read_body_of, require_json};
+use crate::manage::{Manage, Managed};
+
+/// Objects that are written side by side.
+const PUTS_AT_ONCE: usize = 16;
+
+/// Put in dead letters of another installation
+///
+/// Each object is written under the key that it had, so that its dead letters keep their places,
+/// ids and members, and so is the list of those that are resolved. An object that is there already
+/// stays as it is, so that the same request may be sent again. A request with one bad object is
+/// refused as a whole. Subscriptions need not exist. At most 100 objects and 4.25 MiB.
+#[utoipa::path(post, path = "/dead-letters/import", tag = "dead letters",
+    request_body(content = ImportRequestView),
+    responses((status = 200, description = "What was written, and what was there already", body = ImportAnswer),
+        BadImports, Problems))]
+pub(crate) async fn import_dead_letters<P: Ports>(
+    State(manage): Managed<P>,
+    Who(caller): Who,
+    Import(objects): Import,
+) -> Answer<ImportAnswer> {
+    let letters: usize = objects.iter().map(|(object, _)| object.letters.len()).sum();
+    let asked = format!("{} objects with {letters} dead letters", objects.len());
+    let entry = manage.entry(caller, AuditAction::ImportDeadLetters);
+    let entry = entry.with_detail(&asked);
+    manage
+        .audited(entry, manage.import(objects), with_counts)
+        .await
+}
+
+/// Objects of a request, each with what is resolved in it. All of them are well formed.
+pub(crate) struct Import(Vec<(MovedObject, ResolvedLetters)>);
+
+impl<S: Send + Sync> FromRequest<S> for Import {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        require_json(request.headers())?;
+        let bytes = read_body_of(request, DEAD_LETTER_IMPORT_BYTES_MAX).await?;
+        match read(&bytes) {
+            Some(objects) => Ok(Self(checked(objects)?)),
+            None => Err(fault(&bytes).into()),
+        }
+    }
+}
+
+/// A request as JSON that is told from another one, without a look at the dead letters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct WrittenRequest {
+    objects: Vec<Box<RawValue>>,
+}
+
+/// The same with all of its members, to say what is wrong with them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[expect(dead_code, reason = "read to be refused")]
+struct WrittenMembers {
+    objects: Vec<WrittenObject>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[expect(dead_code, reason = "read to be refused")]
+struct WrittenObject {
+    object: String,
+    letters: Vec<Value>,
+    resolved: Option<Value>,
+}
+
+/// The objects of a request. The usual reader of bodies would not keep the dead letters as they are
+/// written, and would refuse a producer's member that is there twice.
+fn read(bytes: &[u8]) -> Option<Vec<MovedObject>> {
+    let is_object = |json: &str| json.trim_start().starts_with('{');
+    let text = std::str::from_utf8(bytes)
+        .ok()
+        .filter(|text| is_object(text))?;
+    let request: WrittenRequest = serde_json::from_str(text).ok()?;
+    let objects = request.objects.into_iter().map(|object| {
+        let json = Some(object.get()).filter(|json| is_object(json))?;
+        serde_json::from_str(json).ok()
+    });
+    objects.collect()
+}
+
+/// What is wrong with a request that cannot be read, in the words for all bodies.
+fn fault(bytes: &[u8]) -> Problem {
+    parse_settings::<WrittenMembers>(bytes)
+        .err()
+        .unwrap_or_else(|| Problem::new(ProblemKind::BadRequest))
+}
+
+/// The objects, if each is well formed and there are as many as one request may have.
+fn checked(objects: Vec<MovedObject>) -> Result<Vec<(MovedObject, ResolvedLetters)>, Problem> {
+    let bad = |member: String, detail: String| {
+        let problem = Problem::new(ProblemKind::BadRequest);
+        problem.member(member).detail(detail)
+    };
+    if !(1..=DEAD_LETTER_IMPORT_OBJECTS_MAX).contains(&objects.len()) {
+        let found = objects.len();
+        let detail =
+            format!("expected 1 to {DEAD_LETTER_IMPORT_OBJECTS_MAX} objects, found {found}");
+        return Err(bad("objects".to_owned(), detail));
+    }
+    let mut keys = BTreeSet::new();
+    let mut all = Vec::with_capacity(objects.len());
+    for (place, object) in objects.into_iter().enumerate() {
+        let member = format!("objects[{place}]");
+        let states = object
+            .check()
+            .map_err(|error| bad(member.clone(), error.to_string()))?;
+        if !keys.insert(object.object.clone()) {
+            return Err(bad(member, "the same object twice".to_owned()));
+        }
+        all.push((object, states));
+    }
+    Ok(all)
+}
+
+impl<P: Ports> Manage<P> {
+    async fn import(&self, objects: Vec<(MovedObject, ResolvedLetters)>) -> Answer<ImportAnswer> {
+        let puts = objects.into_iter().map(|(object, states)| async move {
+            let is_new = self.import_object(&object, &states).await?;
+            let letters = object.letters.len() as u64;
+            let resolved = states.places.len() as u64;
+            Ok::<_, PortError>((is_new, letters, resolved))
+        });
+        let mut answer = ImportAnswer::default();
+        let mut puts = stream::iter(puts).buffer_unordered(PUTS_AT_ONCE);
+        while let Some((is_new, letters, resolved)) = puts.try_next().await? {
+            if is_new {
+                answer.objects += 1;
+                answer.dead_letters += letters;
+                answer.resolved += resolved;
+            } else {
+                answer.left_objects += 1;
+                answer.left_dead_letters += letters;
+            }
+        }
+        Ok(JsonResponse::new(answer))
+    }
+
+    /// Writes an object. False if it is there already. The list of what is resolved comes first: an
+    /// object without its list, left by a process that ended, would be there already the next time,
+    /// and its letters would be sent again.
+    async fn import_object(
+        &self,
+        object: &MovedObject,
+        states: &ResolvedLetters,
+    ) -> Result<bool, PortError> {
+        let key = &object.object;
+        let listed = self.dead_letters.list(key, None, 1).await?.objects;
+        if listed.iter().any(|found| found.key == *key) {
+            return Ok(false);
+        }
+        let list = layout::resolved(key);
+        if !states.places.is_empty() {
+            let put = self
+                .dead_letters
+                .put(&list, states.render(), PutCondition::Always);
+            put.await?;
+        } else if can_be_resolved(key) {
+            // One of a former object, which somebody deleted.
+            self.dead_letters.delete(&list).await?;
+        }
+        let put = self
+            .dead_letters
+            .put(key, object.stored(), PutCondition::IfAbsent);
+        match put.await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The entry with what became of the objects.
+fn with_counts(entry: AuditEntry, answered: &JsonResponse<ImportAnswer>) -> AuditEntry {
+    let ImportAnswer {
+        objects,
+        dead_letters,
+        left_objects,
+        ..
+    } = answered.body();
+    entry.with_detail(&format!(
+        "{objects} objects with {dead_letters} dead letters, {left_objects} objects were there already"
+    ))
+}

@@ -1,0 +1,269 @@
+//! `dead-letters export`: a line of JSON for each dead letter. One object is held at a time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use posthaste_core::api::{DeadLetterView, ReplayFailure};
+use posthaste_core::stored::dead_letter::{LetterLine, MovedObject};
+use posthaste_core::stored::{FormatError, ResolvedLetters, layout};
+use posthaste_local::{make_folder, private};
+use serde_json::json;
+
+use super::pages::{PAGE_MAX, object_call, page};
+use crate::cli::DeadLettersExportArgs;
+use crate::client::ClientError;
+use crate::commands::Session;
+use crate::commands::replays::{self, counted};
+use crate::error::{CommandError, Failure};
+use crate::output::Reply;
+use crate::terminal::{Shown, Stream};
+
+/// The file of an export in its folder, and its name until it is whole.
+const FILE: &str = "dead-letters.jsonl";
+const PART: &str = "dead-letters.jsonl.part";
+
+/// Error of an export.
+#[derive(Debug, thiserror::Error)]
+enum ExportError {
+    /// A file cannot be written.
+    #[error("failed to write {}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    /// There is an export already.
+    #[error("{} is there already", path.display())]
+    Exists { path: PathBuf },
+    /// Standard output takes no more.
+    #[error("failed to write to standard output")]
+    Output(#[source] io::Error),
+    /// The list of what is resolved was written by a newer version.
+    #[error("what is resolved in {object} cannot be read")]
+    Resolved { object: String, source: FormatError },
+    /// Objects are missing.
+    #[error("{} could not be exported; the others were", counted(*objects as u64, "object"))]
+    Incomplete { objects: usize },
+    /// The list of subscriptions was cut.
+    #[error("the export is not whole: {note}")]
+    Cut { note: String },
+}
+
+impl Failure for ExportError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Exists { .. } => "another folder; nothing was changed",
+            Self::Incomplete { .. } => {
+                "copy these objects with the tools of their folder or bucket"
+            }
+            Self::Cut { .. } => "`posthaste dead-letters export TOPIC`, topic by topic",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// The numbers of an export.
+#[derive(Debug, Default)]
+struct Exported {
+    objects: u64,
+    letters: u64,
+    resolved: u64,
+    failures: Vec<ReplayFailure>,
+}
+
+pub(super) fn run(
+    session: &Session,
+    arguments: &DeadLettersExportArgs,
+) -> Result<Reply, CommandError> {
+    let mut out = Out::open(&arguments.output)?;
+    let mut exported = Exported::default();
+    let mut cursor = None;
+    let mut last = String::new();
+    let mut note = None;
+    loop {
+        let page = page(session, &arguments.which, PAGE_MAX, cursor.clone())?;
+        for rows in page.dead_letters.chunk_by(|a, b| a.object == b.object) {
+            // The rows of an object may be on two pages.
+            if rows[0].object != last {
+                last.clone_from(&rows[0].object);
+                export(session, rows, &mut out, &mut exported)?;
+            }
+        }
+        exported.failures.extend(page.failures);
+        note = page.note.or(note);
+        // A page without anything may have a cursor, but never the same one.
+        let is_stuck = page.dead_letters.is_empty() && page.cursor == cursor;
+        cursor = page.cursor;
+        if is_stuck || cursor.is_none() {
+            break;
+        }
+    }
+    let path = out.finish()?;
+    let reply = reply(&exported, path.as_deref());
+    if let Some(note) = note {
+        return Err(CommandError::from(ExportError::Cut { note }).after(reply));
+    }
+    match exported.failures.len() {
+        0 => Ok(reply),
+        objects => Err(CommandError::from(ExportError::Incomplete { objects }).after(reply)),
+    }
+}
+
+/// Exports the object of these rows of a list.
+fn export(
+    session: &Session,
+    rows: &[DeadLetterView],
+    out: &mut Out,
+    exported: &mut Exported,
+) -> Result<(), CommandError> {
+    let object = &rows[0].object;
+    let Some(bytes) = read(session, object)? else {
+        // It was deleted since it was listed.
+        return Ok(());
+    };
+    let states = states(session, object)?;
+    let moved = match MovedObject::read(object, &bytes, &states) {
+        Ok(moved) => moved,
+        Err(error) => {
+            exported.failures.push(ReplayFailure {
+                key: object.clone(),
+                index: None,
+                detail: error.to_string(),
+            });
+            return Ok(());
+        }
+    };
+    for line in moved.lines(&states) {
+        out.line(&line)?;
+    }
+    exported.objects += 1;
+    exported.letters += moved.letters.len() as u64;
+    exported.resolved += states.places.len() as u64;
+    Ok(())
+}
+
+/// An object of the dead letters, as it is stored. `None` if there is none.
+fn read(session: &Session, key: &str) -> Result<Option<Vec<u8>>, ClientError> {
+    match session.client.send(object_call(session, key)) {
+        Ok(answer) => Ok(Some(answer.body)),
+        Err(ClientError::Refused(refusal)) if refusal.status == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is resolved in an object. A damaged list is none, as everywhere: a letter too many is better
+/// than one too few.
+fn states(session: &Session, object: &str) -> Result<ResolvedLetters, CommandError> {
+    let Some(list) = read(session, &layout::resolved(object))? else {
+        return Ok(ResolvedLetters::default());
+    };
+    match ResolvedLetters::parse(&list) {
+        Err(FormatError::Malformed(..)) => Ok(ResolvedLetters::default()),
+        read => read.map_err(|source| {
+            let object = object.to_owned();
+            ExportError::Resolved { object, source }.into()
+        }),
+    }
+}
+
+fn reply(exported: &Exported, path: Option<&Path>) -> Reply {
+    let Exported {
+        objects,
+        letters,
+        resolved,
+        failures,
+    } = exported;
+    let said = format!(
+        "exported {} of {}, {resolved} of them resolved",
+        counted(*letters, "dead letter"),
+        counted(*objects, "object")
+    );
+    match path {
+        Some(path) => {
+            let reply = Reply::new(json!({
+                "file": path, "objects": objects, "deadLetters": letters, "resolved": resolved,
+                "failures": failures,
+            }));
+            let reply = reply.line(format!("{}: {said}", path.display()));
+            replays::failures(reply, "cannot be exported", failures)
+        }
+        // Standard output has the lines alone.
+        None => failures
+            .iter()
+            .fold(Reply::silent().note(said), |reply, failure| {
+                reply.note(format!(
+                    "cannot be exported: {}: {}",
+                    failure.key, failure.detail
+                ))
+            }),
+    }
+}
+
+/// Where the lines go.
+enum Out {
+    Output,
+    File {
+        folder: PathBuf,
+        part: BufWriter<File>,
+    },
+}
+
+impl Out {
+    fn open(to: &Path) -> Result<Self, ExportError> {
+        if to == Path::new("-") {
+            return Ok(Self::Output);
+        }
+        let path = to.join(FILE);
+        if path.exists() {
+            return Err(ExportError::Exists { path });
+        }
+        make_folder(to).map_err(failed(to))?;
+        let part = to.join(PART);
+        let mut options = OpenOptions::new();
+        let file = private::open(options.write(true).create(true).truncate(true), &part);
+        Ok(Self::File {
+            folder: to.to_owned(),
+            part: BufWriter::new(file.map_err(failed(&part))?),
+        })
+    }
+
+    fn line(&mut self, line: &LetterLine) -> Result<(), CommandError> {
+        // Plain data with text keys: serialising it cannot fail.
+        let json = serde_json::to_string(line).unwrap_or_default();
+        let written = match self {
+            Self::Output => print(&json).map_err(ExportError::Output),
+            Self::File { folder, part } => {
+                writeln!(part, "{json}").map_err(failed(&folder.join(PART)))
+            }
+        };
+        Ok(written?)
+    }
+
+    /// Makes the file durable, under its name.
+    fn finish(self) -> Result<Option<PathBuf>, ExportError> {
+        let Self::File { folder, part } = self else {
+            return Ok(None);
+        };
+        let path = folder.join(FILE);
+        let written = part
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)
+            .and_then(|file| file.sync_all())
+            .and_then(|()| fs::rename(folder.join(PART), &path))
+            .and_then(|()| File::open(&folder)?.sync_all());
+        written.map_err(failed(&path))?;
+        Ok(Some(path))
+    }
+}
+
+/// Prints a line. On a terminal, what nobody sees is escaped; a pipe gets each byte as it is stored.
+fn print(json: &str) -> io::Result<()> {
+    if Stream::Output.is_terminal() {
+        Stream::Output.write_line(&Shown::json(json))
+    } else {
+        Stream::Output.write_exactly(format!("{json}\n").as_bytes())
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> ExportError {
+    let path = path.to_owned();
+    move |source| ExportError::Write { path, source }
+}

@@ -1,0 +1,149 @@
+//! `dead-letters import`: the objects of exported files, some of them in a request.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use posthaste_core::api::ImportAnswer;
+use posthaste_core::model::{DEAD_LETTER_IMPORT_BYTES_MAX, DEAD_LETTER_IMPORT_OBJECTS_MAX};
+use posthaste_core::stored::dead_letter::MovedObject;
+use serde_json::json;
+use ureq::http::Method;
+
+use super::file::Objects;
+use crate::cli::DeadLettersImportArgs;
+use crate::client::ClientError;
+use crate::commands::Session;
+use crate::commands::replays::counted;
+use crate::error::{CommandError, Failure};
+use crate::output::Reply;
+
+/// Error of an import that the server ends.
+#[derive(Debug, thiserror::Error)]
+#[error("the import ended before its end; what was put in stays")]
+struct ImportError(#[source] ClientError);
+
+impl Failure for ImportError {
+    fn hint(&self) -> Option<String> {
+        let again = "the same command again: it leaves what is there already";
+        let asks_for_more =
+            matches!(&self.0, ClientError::Refused(refusal) if refusal.status < 500);
+        (!asks_for_more).then(|| again.to_owned())
+    }
+}
+
+/// Objects of the next request.
+#[derive(Debug, Default)]
+struct Batch {
+    keys: BTreeSet<String>,
+    /// Their JSON, with commas between.
+    json: Vec<u8>,
+}
+
+/// The beginning and the end of a request.
+const AROUND: [&str; 2] = [r#"{"objects":["#, "]}"];
+
+pub(super) fn run(
+    session: &Session,
+    arguments: &DeadLettersImportArgs,
+) -> Result<Reply, CommandError> {
+    // Nothing is put in before every line was read.
+    let found = counts(&arguments.files)?;
+    if arguments.dry_run {
+        return Ok(reply(&found, "would put in"));
+    }
+    let mut total = ImportAnswer::default();
+    let put_in = put_all(session, &arguments.files, &mut total);
+    let done = reply(&total, "put in");
+    match put_in {
+        Ok(()) => Ok(done),
+        Err(error) => Err(error.after(done)),
+    }
+}
+
+/// The numbers of what the files hold.
+fn counts(files: &[PathBuf]) -> Result<ImportAnswer, CommandError> {
+    let mut found = ImportAnswer::default();
+    for file in files {
+        let mut objects = Objects::open(file)?;
+        while let Some((object, states)) = objects.next()? {
+            found.objects += 1;
+            found.dead_letters += object.letters.len() as u64;
+            found.resolved += states.places.len() as u64;
+        }
+    }
+    Ok(found)
+}
+
+fn put_all(
+    session: &Session,
+    files: &[PathBuf],
+    total: &mut ImportAnswer,
+) -> Result<(), CommandError> {
+    let mut batch = Batch::default();
+    for file in files {
+        let mut objects = Objects::open(file)?;
+        while let Some((object, _)) = objects.next()? {
+            // Plain data with text keys: serialising it cannot fail.
+            let json = serde_json::to_vec(&object).unwrap_or_default();
+            if !batch.has_room(&object, &json) {
+                std::mem::take(&mut batch).send(session, total)?;
+            }
+            batch.add(object, &json);
+        }
+    }
+    batch.send(session, total)
+}
+
+impl Batch {
+    fn has_room(&self, object: &MovedObject, json: &[u8]) -> bool {
+        let around = AROUND.map(str::len).iter().sum::<usize>();
+        let bytes = self.json.len() + ",".len() + json.len() + around;
+        self.keys.len() < DEAD_LETTER_IMPORT_OBJECTS_MAX
+            && bytes <= DEAD_LETTER_IMPORT_BYTES_MAX
+            && !self.keys.contains(&object.object)
+    }
+
+    fn add(&mut self, object: MovedObject, json: &[u8]) {
+        if !self.keys.is_empty() {
+            self.json.push(b',');
+        }
+        self.json.extend_from_slice(json);
+        self.keys.insert(object.object);
+    }
+
+    fn send(self, session: &Session, total: &mut ImportAnswer) -> Result<(), CommandError> {
+        if self.keys.is_empty() {
+            return Ok(());
+        }
+        let [begin, end] = AROUND.map(str::as_bytes);
+        let body = [begin, &self.json, end].concat();
+        let call = session
+            .call(Method::POST, &["dead-letters", "import"])
+            .body("application/json", body);
+        let answer: ImportAnswer = session.client.json(call).map_err(ImportError)?;
+        total.objects += answer.objects;
+        total.dead_letters += answer.dead_letters;
+        total.resolved += answer.resolved;
+        total.left_objects += answer.left_objects;
+        total.left_dead_letters += answer.left_dead_letters;
+        Ok(())
+    }
+}
+
+fn reply(counts: &ImportAnswer, done: &str) -> Reply {
+    let letters = counted(counts.dead_letters, "dead letter");
+    let objects = counted(counts.objects, "object");
+    let resolved = counts.resolved;
+    let reply = Reply::new(json!(counts));
+    let reply = reply.line(format!(
+        "{done} {letters} of {objects}, {resolved} of them resolved"
+    ));
+    if counts.left_objects == 0 {
+        return reply;
+    }
+    let letters = counted(counts.left_dead_letters, "dead letter");
+    let objects = counted(counts.left_objects, "object");
+    reply.line(format!(
+        "there already, and left as they are: {letters} of {objects}"
+    ))
+}
