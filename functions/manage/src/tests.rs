@@ -15,6 +15,7 @@ mod memory;
 mod replays;
 mod resend;
 mod resolve;
+mod revealed;
 mod rotation;
 mod secrets;
 mod status;

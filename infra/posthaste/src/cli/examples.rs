@@ -39,6 +39,11 @@ Examples:
   posthaste apply -f topics.yaml
   posthaste apply -f topics.yaml --url https://hooks.example.com --key KEY";
 
+pub(super) const EXPORT: &str = "\
+Examples:
+  posthaste topics export > topics.yaml
+  (umask 077; posthaste topics export --secrets > moved.yaml)     to apply on another server";
+
 pub(super) const PUBLISH: &str = "\
 Examples:
   posthaste publish orders -f event.json

@@ -17,10 +17,16 @@ pub enum TopicsCommand {
     Show(TopicArg),
     /// Print all topics and their subscriptions as a file for `apply`. Secrets are masked: the
     /// server that has them keeps them when the file is applied, and another one refuses them.
+    /// --secrets writes them in clear.
+    #[command(after_help = examples::EXPORT)]
     Export {
         /// Only topics whose names begin like this.
         #[arg(long, value_name = "TEXT", default_value = "")]
         prefix: String,
+        /// Print signing secrets, secret headers and publish keys in clear, so that `apply` makes
+        /// the same topics on another server. The audit trail says who read them.
+        #[arg(long)]
+        secrets: bool,
     },
     /// Delete a topic and its subscriptions. Events that still wait are dead-lettered: it says how
     /// many, and asks first.

@@ -4,6 +4,7 @@
 
 mod changes;
 mod file;
+mod keys;
 mod notices;
 mod parallel;
 mod plan;
@@ -14,11 +15,10 @@ mod server;
 use std::path::PathBuf;
 use std::slice;
 
-use posthaste_core::api::{TopicKeysView, TopicSettings};
+use posthaste_core::api::{MemberChange, TopicKeysView, TopicSettings};
 use posthaste_core::model::TopicName;
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
-use ureq::http::Method;
 
 use super::session::Session;
 use super::source;
@@ -147,6 +147,8 @@ struct Put {
     before: Option<View>,
     /// `None` where nothing was to be written.
     after: Option<View>,
+    /// The publish keys that the write changed.
+    key_changes: Vec<MemberChange>,
     /// Of a topic that is new. The secrets that its creation made are shown also where these cannot
     /// be read.
     keys: Option<Result<TopicKeysView, ClientError>>,
@@ -192,11 +194,15 @@ fn put_topic(
 ) -> Result<Put, ClientError> {
     let mut before = present.view(session, name)?;
     let mut tries = 1;
+    let mut key_changes = Vec::new();
     let after = loop {
-        if let Some(before) = &before
-            && plan::is_as_written(name, settings, &before.topic, SystemClock.now())
-        {
-            break None;
+        if let Some(before) = &before {
+            key_changes = keys::changes(session, name, settings)?;
+            if key_changes.is_empty()
+                && plan::is_as_written(name, settings, &before.topic, SystemClock.now())
+            {
+                break None;
+            }
         }
         match replace(session, name, settings, before.as_ref()) {
             Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => {
@@ -207,12 +213,13 @@ fn put_topic(
         }
     };
     let keys = match before {
-        None => Some(session.ask(Method::GET, &["topics", name.as_str(), "keys"])),
+        None => Some(keys::of_topic(session, name)),
         Some(_) => None,
     };
     Ok(Put {
         before,
         after,
+        key_changes,
         keys,
     })
 }
@@ -225,11 +232,14 @@ impl Applied {
             return;
         };
         self.add(name, settings, before.map(|it| &it.topic), &after.topic);
+        if before.is_some() {
+            self.add_key_changes(name, &put.key_changes);
+        }
         if let Some(is_same_version) = before.and_then(|before| before.is_same_version(after)) {
             self.settle(name, is_same_version);
         }
         if let Some(Ok(keys)) = &put.keys {
-            self.add_keys(name, keys);
+            self.add_keys(name, settings, keys);
         }
     }
 }

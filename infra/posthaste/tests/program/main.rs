@@ -15,6 +15,7 @@ mod demo;
 mod follow;
 mod help;
 mod listen;
+mod moved;
 mod outage;
 mod output;
 mod private;

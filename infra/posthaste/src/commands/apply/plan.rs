@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::changes::{Applied, AppliedEntity};
+use super::keys;
 use super::server::Present;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Failure};
@@ -42,6 +43,9 @@ pub(super) fn add(
     let view = present.view(session, name)?;
     let present = view.map(|view| view.settings(session)).transpose()?;
     planned.add_preview(name, written, present.as_ref(), SystemClock.now())?;
+    if present.is_some() {
+        planned.add_key_changes(name, &keys::changes(session, name, written)?);
+    }
     Ok(())
 }
 
