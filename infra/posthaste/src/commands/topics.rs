@@ -11,26 +11,13 @@ use ureq::http::Method;
 
 use super::giving_up::Waiting;
 use super::session::Session;
-use super::subscriptions;
+use super::whole_topics::{PAGE_TOPICS, Unreadable};
+use super::{one, subscriptions};
 use crate::cli::{ConfirmedArg, TopicArg, TopicsCommand};
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-/// Topics on a page of whole ones: larger ones make it shorter.
-pub(super) const PAGE_TOPICS: &str = "200";
-
-/// Error of what needs all topics, where one cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("the topic {0} cannot be read, so nothing was done")]
-pub(super) struct Unreadable(pub(super) String);
-
 impl Failure for WriteError {}
-
-impl Failure for Unreadable {
-    fn hint(&self) -> Option<String> {
-        Some("`posthaste topics` says what is wrong with it".to_owned())
-    }
-}
 
 pub(crate) fn run(
     session: &Session,
@@ -39,6 +26,7 @@ pub(crate) fn run(
     match command.unwrap_or(TopicsCommand::List) {
         TopicsCommand::List => list(session),
         TopicsCommand::Show(TopicArg { topic }) => show(session, &topic),
+        TopicsCommand::Create { topic, members } => one::create_topic(session, &topic, &members),
         TopicsCommand::Export { prefix, secrets } => export(session, &prefix, secrets),
         TopicsCommand::Delete {
             of: TopicArg { topic },

@@ -16,6 +16,7 @@ mod follow;
 mod help;
 mod listen;
 mod moved;
+mod named;
 mod outage;
 mod output;
 mod private;
