@@ -38,7 +38,7 @@ pub(super) enum Expected {
 
 /// The members that are named of a topic.
 #[derive(Debug, Clone)]
-pub(super) struct TopicPatch {
+pub(crate) struct TopicPatch {
     /// Those of the topic itself.
     own: Value,
     /// Those of each subscription.

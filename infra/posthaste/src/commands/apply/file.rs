@@ -81,7 +81,7 @@ impl Checked {
     }
 
     /// A topic of which the command line names members.
-    pub(in crate::commands) fn of_arguments(
+    pub(crate) fn of_arguments(
         name: TopicName,
         settings: TopicSettings,
         patch: TopicPatch,
