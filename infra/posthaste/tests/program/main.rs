@@ -8,6 +8,7 @@
 
 mod apply;
 mod backup;
+mod busy;
 mod cli;
 mod common;
 mod damage;
