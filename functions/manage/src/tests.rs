@@ -16,6 +16,7 @@ mod memory;
 mod replays;
 mod resend;
 mod resolve;
+mod revealed;
 mod rotation;
 mod secrets;
 mod status;

@@ -5,9 +5,10 @@ use std::pin::pin;
 use axum::extract::State;
 use axum::http::StatusCode;
 use futures_util::{StreamExt, stream};
-use posthaste_core::api::problem::Problem;
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
-    AuditAction, IsoTimestamp, TopicPage, TopicSettings, TopicSummary, UnreadableTopic,
+    AuditAction, AuditEntry, IsoTimestamp, SettingsError, TopicPage, TopicSettings, TopicSummary,
+    UnreadableTopic,
 };
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, Ports};
@@ -48,80 +49,103 @@ pub(crate) struct TopicQuery {
     /// shorter than asked for.
     #[serde(default)]
     settings: bool,
+    /// Whether each topic is also shown with its secrets and publish keys, in clear. It needs
+    /// `settings`.
+    #[serde(default)]
+    secrets: bool,
+}
+
+/// The query of one topic.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SecretsQuery {
+    /// Whether secrets are shown in clear, and the publish keys too. Without, secrets are masked.
+    #[serde(default)]
+    secrets: bool,
+}
+
+/// How much of a topic is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// A line of a list.
+    Summary,
+    /// Its settings, with masked secrets.
+    Settings,
+    /// Its settings with its secrets and publish keys.
+    Secrets,
+}
+
+impl TopicQuery {
+    fn shown(&self) -> Result<Shown, Problem> {
+        match (self.settings, self.secrets) {
+            (false, false) => Ok(Shown::Summary),
+            (true, false) => Ok(Shown::Settings),
+            (true, true) => Ok(Shown::Secrets),
+            (false, true) => Err(Problem::new(ProblemKind::BadRequest)
+                .member("secrets")
+                .detail("shown with the settings alone: ask with settings=true as well")),
+        }
+    }
 }
 
 /// List topics
 ///
 /// In a stable order, without their subscriptions unless `settings` asks for them. A topic whose record cannot be read is in
-/// `unreadable`.
+/// `unreadable`. A page with `secrets` has an entry in the audit trail.
 #[utoipa::path(get, path = "/topics", tag = "topics", params(TopicQuery),
     responses((status = 200, description = "One page of topics", body = TopicPage), BadRequests, Problems))]
 pub(crate) async fn list_topics<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Query(query): Query<TopicQuery>,
 ) -> Answer<TopicPage> {
-    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
-    let prefix = format!("{}{}", layout::TOPICS, folded_prefix(&query.prefix)?);
-    let after = after_in(layout::TOPICS, after)?;
-    let page = manage.state.list(&prefix, after.as_deref(), items).await?;
-    let keys: Vec<_> = page.objects.into_iter().map(|it| it.key).collect();
-    let is_whole = query.settings;
-    let read = |key: &String| {
-        let (manage, key) = (manage.clone(), key.clone());
-        async move { (manage.summary(&key, is_whole).await, key) }
-    };
-    let mut reads = pin!(stream::iter(&keys).map(read).buffered(TOPICS_AT_ONCE));
-    let (mut topics, mut unreadable) = (Vec::with_capacity(keys.len()), Vec::new());
-    let (mut bytes, mut next_after, mut before) = (0, page.next_after, None);
-    while let Some((read, key)) = reads.next().await {
-        match read? {
-            Ok(Some(mut summary)) => {
-                let length = summary.settings.as_ref().map_or(0, length);
-                if length > PAGE_BYTES {
-                    summary.settings = None;
-                } else if bytes + length > PAGE_BYTES {
-                    next_after = before;
-                    break;
-                } else {
-                    bytes += length;
-                }
-                topics.push(summary);
-            }
-            Ok(None) => {}
-            Err(topic) => unreadable.push(topic),
-        }
-        before = Some(key);
+    let shown = query.shown()?;
+    if shown != Shown::Secrets {
+        return manage.topic_page(&query, shown).await;
     }
-    let cursor = next_after.as_deref().map(cursor);
-    Ok(JsonResponse::new(TopicPage {
-        topics,
-        unreadable,
-        cursor,
-    }))
+    let names = format!("names that begin with {:?}", query.prefix);
+    let entry = manage.entry(caller, AuditAction::ReadSecrets);
+    let entry = entry.of_target(if query.prefix.is_empty() {
+        "all topics"
+    } else {
+        &names
+    });
+    let note = |entry: AuditEntry, answer: &JsonResponse<TopicPage>| match answer.body().range() {
+        Some((first, last)) => entry.with_detail(&format!("from {first} to {last}")),
+        None => entry.with_detail("no topics"),
+    };
+    manage
+        .audited(entry, manage.topic_page(&query, shown), note)
+        .await
 }
 
 /// Show a topic
 ///
-/// With its subscriptions. Secrets are masked. The answer can be put back as it is.
-#[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(TopicPath),
+/// With its subscriptions. Secrets are masked, unless `secrets` asks for them; then the audit trail
+/// has an entry. The answer can be put back as it is.
+#[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(TopicPath, SecretsQuery),
     responses((status = 200, description = "The topic", body = TopicSettings,
         headers(("ETag" = String, description = "The version, for If-Match"))),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn get_topic<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<TopicPath>,
+    Query(query): Query<SecretsQuery>,
 ) -> Answer<TopicSettings> {
-    let record = manage.existing(&path.topic).await?;
-    Ok(JsonResponse::versioned(
-        manage.shown(&record),
-        topic_etag(&record),
-    ))
+    if !query.secrets {
+        return manage.topic_shown(&path, Shown::Settings).await;
+    }
+    let entry = manage.entry(caller, AuditAction::ReadSecrets);
+    let entry = entry.of_topic(&path.topic);
+    let shown = manage.topic_shown(&path, Shown::Secrets);
+    manage.audited(entry, shown, |entry, _| entry).await
 }
-
 /// Create or replace a topic
 ///
-/// Two publish keys are made with a new topic and stay when it is replaced. Subscriptions in the
-/// body are created or replaced; the others stay. A signing secret that is made is shown in this
+/// Two publish keys are made with a new topic and stay when it is replaced, unless the body has
+/// `keys`. Subscriptions in the body are created or replaced; the others stay. A signing secret that is made is shown in this
 /// answer and never again.
 #[utoipa::path(put, path = "/topics/{topic}", tag = "topics", params(TopicPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
@@ -144,6 +168,9 @@ pub(crate) async fn put_topic<P: Ports>(
         let new = || TopicRecord::new(path.topic.clone(), [editor.key(), editor.key()], editor.now);
         let mut record = present.unwrap_or_else(new);
         let changes = editor.put_topic(&path.topic, &mut record.settings, &written)?;
+        if let Some(keys) = &written.keys {
+            record.put_keys(keys).map_err(|error| bad_keys(&error))?;
+        }
         Ok((record, (changes, is_new)))
     };
     let named: Vec<_> = written.subscriptions.keys().collect();
@@ -192,18 +219,83 @@ pub(crate) async fn delete_topic<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
+    /// A page of topics, shown so far.
+    async fn topic_page(&self, query: &TopicQuery, shown: Shown) -> Answer<TopicPage> {
+        let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+        let prefix = format!("{}{}", layout::TOPICS, folded_prefix(&query.prefix)?);
+        let after = after_in(layout::TOPICS, after)?;
+        let page = self.state.list(&prefix, after.as_deref(), items).await?;
+        let keys: Vec<_> = page.objects.into_iter().map(|it| it.key).collect();
+        let read = |key: &String| {
+            let key = key.clone();
+            async move { (self.summary(&key, shown).await, key) }
+        };
+        let mut reads = pin!(stream::iter(&keys).map(read).buffered(TOPICS_AT_ONCE));
+        let (mut topics, mut unreadable) = (Vec::with_capacity(keys.len()), Vec::new());
+        let (mut bytes, mut next_after, mut before) = (0, page.next_after, None);
+        while let Some((read, key)) = reads.next().await {
+            match read? {
+                Ok(Some(mut summary)) => {
+                    let length = summary.settings.as_ref().map_or(0, length);
+                    if length > PAGE_BYTES {
+                        summary.settings = None;
+                    } else if bytes + length > PAGE_BYTES {
+                        next_after = before;
+                        break;
+                    } else {
+                        bytes += length;
+                    }
+                    topics.push(summary);
+                }
+                Ok(None) => {}
+                Err(topic) => unreadable.push(topic),
+            }
+            before = Some(key);
+        }
+        let cursor = next_after.as_deref().map(cursor);
+        Ok(JsonResponse::new(TopicPage {
+            topics,
+            unreadable,
+            cursor,
+        }))
+    }
+
+    /// A topic, shown so far.
+    async fn topic_shown(&self, path: &TopicPath, shown: Shown) -> Answer<TopicSettings> {
+        let record = self.existing(&path.topic).await?;
+        let view = if shown == Shown::Secrets {
+            self.revealed(&record)
+        } else {
+            self.shown(&record)
+        };
+        Ok(JsonResponse::versioned(view, topic_etag(&record)))
+    }
+
+    /// A topic with its secrets and publish keys, as [`Self::shown`] shows the rest.
+    fn revealed(&self, record: &TopicRecord) -> TopicSettings {
+        let keys = record.shown_keys();
+        let revealed = record
+            .settings
+            .revealed(&record.name, keys, self.clock.now());
+        TopicSettings {
+            endpoint: self.publish_url(record),
+            ..revealed
+        }
+    }
+
     /// A topic as users see it, with its publish URL if another function has that.
     fn shown(&self, record: &TopicRecord) -> TopicSettings {
-        let path = ["topics", record.name.as_str(), "events"];
-        let endpoint = self
-            .settings
-            .publish_url
-            .as_ref()
-            .map(|base| below(base, &path));
         TopicSettings {
-            endpoint,
+            endpoint: self.publish_url(record),
             ..record.settings.shown(&record.name, self.clock.now())
         }
+    }
+
+    /// The URL to publish to, if another function has it.
+    fn publish_url(&self, record: &TopicRecord) -> Option<String> {
+        let path = ["topics", record.name.as_str(), "events"];
+        let base = self.settings.publish_url.as_ref();
+        base.map(|base| below(base, &path))
     }
 
     /// A topic of a list. `None` for one that was deleted in the meantime. A record that cannot be
@@ -211,7 +303,7 @@ impl<P: Ports> Manage<P> {
     async fn summary(
         &self,
         key: &str,
-        is_whole: bool,
+        shown: Shown,
     ) -> Result<Result<Option<TopicSummary>, UnreadableTopic>, ApiError> {
         let object = match self.state.get(key).await {
             Err(error) if error.kind == ErrorKind::Damaged => {
@@ -221,7 +313,11 @@ impl<P: Ports> Manage<P> {
         };
         Ok(match self.place(key, object) {
             Ok(place) => Ok(place.topic().map(|(record, _)| {
-                let settings = is_whole.then(|| self.shown(&record));
+                let settings = match shown {
+                    Shown::Summary => None,
+                    Shown::Settings => Some(self.shown(&record)),
+                    Shown::Secrets => Some(self.revealed(&record)),
+                };
                 summary(record, settings)
             })),
             Err(problem) => Err(unreadable(key, problem)),
@@ -245,6 +341,12 @@ fn summary(record: TopicRecord, settings: Option<TopicSettings>) -> TopicSummary
 /// Bytes of a topic as it is sent.
 fn length(settings: &TopicSettings) -> usize {
     serde_json::to_vec(settings).map_or(0, |text| text.len())
+}
+
+fn bad_keys(error: &SettingsError) -> Problem {
+    Problem::new(ProblemKind::BadSettings)
+        .member(error.member.as_str())
+        .detail(error.problem.to_string())
 }
 
 fn unreadable(key: &str, problem: Problem) -> UnreadableTopic {

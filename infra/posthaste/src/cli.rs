@@ -160,6 +160,10 @@ pub enum Command {
         /// file declares. It says what that gives up, and asks first.
         #[arg(long)]
         prune: bool,
+        /// Keep the value of every member that the files do not name, as JSON merge patch does:
+        /// null takes a value away. Without it, a member that is left out gets its default.
+        #[arg(long, conflicts_with = "prune")]
+        keep: bool,
         #[command(flatten)]
         confirmed: ConfirmedArg,
         #[command(flatten)]

@@ -3,6 +3,7 @@
 //! would be wrong for an operator's tool.
 
 mod agent;
+mod busy;
 mod problem;
 mod scheme;
 
@@ -23,8 +24,11 @@ use ureq::http::{self, HeaderMap, Method, Request, Response, header};
 use ureq::{AsSendBody, Body};
 use url::{Host, Url, form_urlencoded};
 
+use crate::terminal::tell;
+
 pub use agent::Trust;
 pub(crate) use agent::agent;
+pub(crate) use busy::rest;
 pub use problem::Refusal;
 pub(crate) use scheme::{is_of_another_name, is_of_unknown_authority};
 
@@ -59,6 +63,8 @@ pub struct Call<'a> {
     headers: Vec<(&'static str, String)>,
     body: Option<(&'a str, Vec<u8>)>,
     timeout: Duration,
+    /// Whether it is sent again where the server is busy.
+    is_patient: bool,
 }
 
 /// An answer of success.
@@ -109,6 +115,14 @@ pub enum ClientError {
     /// The server said no.
     #[error(transparent)]
     Refused(Box<Refusal>),
+    /// A list goes on and on.
+    #[error("the list of {url} is longer than {items} items, or does not end")]
+    Endless {
+        /// The server's address.
+        url: Url,
+        /// The items that were read.
+        items: usize,
+    },
     /// The server's answer is not what its API says.
     #[error("failed to read the answer of {url}")]
     Answer {
@@ -131,7 +145,14 @@ impl<'a> Call<'a> {
             headers: Vec::new(),
             body: None,
             timeout: REQUEST_TIMEOUT,
+            is_patient: false,
         }
+    }
+
+    /// Lets it be sent again, a few times, where the server is busy (429, 503).
+    pub fn patient(mut self) -> Self {
+        self.is_patient = true;
+        self
     }
 
     /// Adds a query parameter, if there is a value.
@@ -231,7 +252,30 @@ impl Client {
     }
 
     /// Sends a request and returns its success.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a call is made where it is sent"
+    )]
     pub fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
+        let mut retries = 0;
+        loop {
+            let refusal = match self.send_once(&call) {
+                Err(ClientError::Refused(refusal)) if call.is_patient => refusal,
+                sent => return sent,
+            };
+            let Some(wait) = busy::wait(&refusal, &call.method, retries) else {
+                return Err(ClientError::Refused(refusal));
+            };
+            retries += 1;
+            let (status, seconds) = (refusal.status, wait.as_secs());
+            tell(&format!(
+                "the server is busy ({status}): the request is sent again in {seconds} s"
+            ));
+            rest(wait);
+        }
+    }
+
+    fn send_once(&self, call: &Call<'_>) -> Result<Answer, ClientError> {
         let (head, body) = self.begin(call)?;
         let body = body
             .into_with_config()
@@ -242,8 +286,12 @@ impl Client {
     }
 
     /// Sends a request and returns the body of its success as it comes, of any length.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a call is made where it is sent"
+    )]
     pub fn stream(&self, call: Call<'_>) -> Result<impl Read + use<>, ClientError> {
-        let (head, body) = self.begin(call)?;
+        let (head, body) = self.begin(&call)?;
         if head.status.is_success() {
             self.was_heard.store(true, Ordering::Relaxed);
             return Ok(body.into_with_config().limit(u64::MAX).reader());
@@ -261,19 +309,19 @@ impl Client {
     }
 
     /// Sends a request, and returns the head of its answer with the body to come.
-    fn begin(&self, call: Call<'_>) -> Result<(Head, Body), ClientError> {
-        let mut request = Request::builder().uri(self.uri(&call)).method(call.method);
+    fn begin(&self, call: &Call<'_>) -> Result<(Head, Body), ClientError> {
+        let mut request = Request::builder().uri(self.uri(call)).method(&call.method);
         if let Some(key) = call.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose()));
         }
-        for (name, value) in call.headers {
-            request = request.header(name, value);
+        for (name, value) in &call.headers {
+            request = request.header(*name, value);
         }
-        let response = match call.body {
+        let response = match &call.body {
             Some((content_type, bytes)) => self.run(
                 request
-                    .header(header::CONTENT_TYPE, content_type)
-                    .body(bytes),
+                    .header(header::CONTENT_TYPE, *content_type)
+                    .body(bytes.as_slice()),
                 call.timeout,
             ),
             None => self.run(request.body(()), call.timeout),

@@ -1,6 +1,7 @@
 //! The operator's commands: each loads what it needs, calls the server, and returns what to show.
 
 pub(crate) mod apply;
+mod assign;
 pub(crate) mod attempts;
 pub(crate) mod audit;
 pub(crate) mod backup;
@@ -12,6 +13,8 @@ mod giving_up;
 pub(crate) mod health;
 pub(crate) mod links;
 pub(crate) mod man;
+mod one;
+mod patch;
 mod period;
 pub(crate) mod pressure;
 pub(crate) mod publish;
@@ -20,11 +23,14 @@ pub(crate) mod replays;
 pub(crate) mod restore;
 mod session;
 mod source;
+mod state;
 pub(crate) mod subscriptions;
 mod test_event;
 pub(crate) mod topics;
 mod waiting;
+mod whole_topics;
 
-pub use apply::{Applied, Checked, check_files, put};
+pub use apply::{Applied, ApplyError, Checked, check_files, put};
+pub use patch::PatchError;
 pub use session::{ADMIN_KEY_FILE, Session, data_dir};
 pub(crate) use source::{InputError, read as read_input};

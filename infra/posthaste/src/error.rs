@@ -111,7 +111,7 @@ impl Failure for ClientError {
             Self::Address { .. } | Self::Authorities { .. } => 2,
             Self::Unreachable { .. } | Self::OtherScheme { .. } => 7,
             Self::Refused(refusal) => refused_exit_code(refusal),
-            Self::Answer { .. } => 1,
+            Self::Answer { .. } | Self::Endless { .. } => 1,
         })
     }
 
@@ -134,7 +134,10 @@ impl Failure for ClientError {
                 url.scheme()
             )),
             Self::Refused(refusal) => refused_hint(refusal),
-            Self::Address { .. } | Self::Authorities { .. } | Self::Answer { .. } => None,
+            Self::Address { .. }
+            | Self::Authorities { .. }
+            | Self::Answer { .. }
+            | Self::Endless { .. } => None,
         }
     }
 }

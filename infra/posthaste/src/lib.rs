@@ -76,10 +76,15 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
             files,
             dry_run,
             prune,
+            keep,
             confirmed,
             admin,
         } => {
-            let files = apply::check_files(&files)?;
+            let files = if keep {
+                apply::check_parts_of_files(&files)?
+            } else {
+                apply::check_files(&files)?
+            };
             let way = apply::Way {
                 dry_run,
                 prune,

@@ -2,4 +2,4 @@
 
 mod mistakes;
 
-pub use mistakes::{FileMistake, Mistakes, parse, read, refused};
+pub use mistakes::{FileMistake, Mistakes, parse, read, read_part, refused};

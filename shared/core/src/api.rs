@@ -48,8 +48,8 @@ pub use audit::{
 #[cfg(test)]
 pub(crate) use compile::compile_filter;
 pub use compile::{
-    FilterProblem, Problem, SettingsError, compile_sender_headers, compile_subscription,
-    compile_topic,
+    FilterProblem, Problem, SettingsError, check_topic_keys, compile_sender_headers,
+    compile_subscription, compile_topic,
 };
 pub use dead_letters::{
     DeadLetterPage, DeadLetterView, ImportAnswer, ImportRequestView, ImportedObjectView,
@@ -88,7 +88,7 @@ pub use settings::{
 };
 pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings, WayOut};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};
-pub use topic_keys::{KeyName, TierKeys, TopicKeysView};
+pub use topic_keys::{KeyName, TierKeys, TopicKeySettings, TopicKeysView};
 pub use view::{HealthView, SubscriptionPage, TopicPage, TopicSummary, UnreadableTopic};
 pub use waiting::{LastOutcomeView, WaitingCount, WaitingView};
 pub use webhook_keys::{WebhookKey, WebhookKeys};

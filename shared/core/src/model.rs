@@ -65,7 +65,9 @@ pub use publish_url::{API_EVENTS_PATH, EVENTS_PATH, PublishUrls};
 pub use recovery::{EarlierLife, RecoveryPolicy};
 pub use sas_token::SasToken;
 pub use schema::{ContentMode, Schema};
-pub use secret::{ADMIN_KEY_CHARS_MIN, KeyDigest, Secret};
+pub use secret::{
+    ADMIN_KEY_CHARS_MIN, KeyDigest, PUBLISH_KEY_CHARS_MAX, PUBLISH_KEY_CHARS_MIN, Secret,
+};
 pub use sender_headers::{PrefixError, SenderHeader, SenderHeaderNames, SenderHeaders};
 pub use time::{TimeError, Timestamp};
 pub use topic::{

@@ -10,7 +10,8 @@ mod text_mistake;
 mod write;
 
 pub use crate::mistakes::{
-    Check, mistake_of, name_mistake, read, read_file, read_subscription, read_topic,
+    Check, mistake_of, name_mistake, read, read_file, read_part, read_subscription, read_topic,
+    read_value,
 };
 pub use crate::place::Place;
 pub use crate::text_mistake::TextMistake;

@@ -1,7 +1,8 @@
 //! All mistakes of a YAML text, each with its place and its member.
 
 use posthaste_core::api::{
-    ApplyFile, Mistake, Notation, SettingsError, SubscriptionSettings, TopicSettings, read_written,
+    ApplyFile, Mistake, Notation, SettingsError, SubscriptionSettings, TopicSettings, Written,
+    read_written,
 };
 use serde::de::DeserializeOwned;
 
@@ -36,21 +37,46 @@ pub fn read_subscription(
     read(text, check)
 }
 
-/// Reads a text of any kind, as [`read_file`] does. This is the only way in for YAML.
+/// Reads a text of any kind, as [`read_file`] does.
 ///
 /// # Errors
 /// All mistakes of the text, up to a bound.
 pub fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, Vec<TextMistake>> {
+    read_part(text, &Written::clone, check).map(|(value, _)| value)
+}
+
+/// Reads a text of which `complete` makes a whole, as [`read`] does, and returns what was written
+/// too. This is the only way in for YAML.
+///
+/// # Errors
+/// All mistakes of the text, up to a bound.
+pub fn read_part<T: DeserializeOwned>(
+    text: &[u8],
+    complete: &dyn Fn(&Written) -> Written,
+    check: Check<'_, T>,
+) -> Result<(T, Written), Vec<TextMistake>> {
     let text = without_mark(text);
     let places = Places::of(text).map_err(|mistake| vec![mistake])?;
-    read_written(places.written(text), Notation::Yaml, check).map_err(|mistakes| {
+    let written = places.written(text);
+    let read = read_written(complete(&written), Notation::Yaml, check);
+    let value = read.map_err(|mistakes| {
         let mut found: Vec<_> = mistakes
             .into_iter()
             .map(|mistake| placed(&places, mistake))
             .collect();
         found.sort_by_key(|mistake| mistake.place);
         found
-    })
+    })?;
+    Ok((value, written))
+}
+
+/// Reads a text as a value of no certain type.
+///
+/// # Errors
+/// The mistake that makes it no YAML.
+pub fn read_value(text: &[u8]) -> Result<Written, TextMistake> {
+    let text = without_mark(text);
+    Ok(Places::of(text)?.written(text))
 }
 
 fn placed(places: &Places, mistake: Mistake) -> TextMistake {

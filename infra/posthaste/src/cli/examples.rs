@@ -37,7 +37,30 @@ Examples:
 pub(super) const APPLY: &str = "\
 Examples:
   posthaste apply -f topics.yaml
+  posthaste apply -f topics.yaml --keep --dry-run   change only the members that the file names
   posthaste apply -f topics.yaml --url https://hooks.example.com --key KEY";
+
+pub(super) const EXPORT: &str = "\
+Examples:
+  posthaste topics export > topics.yaml
+  (umask 077; posthaste topics export --secrets > moved.yaml)     to apply on another server";
+
+pub(super) const CREATE_TOPIC: &str = "\
+Examples:
+  posthaste topics create orders
+  posthaste topics create orders inputSchema=EventGrid defaultTimeToLive=P1D";
+
+pub(super) const CREATE_SUBSCRIPTION: &str = "\
+Examples:
+  posthaste subscriptions create orders billing --endpoint https://billing.example.com/hooks
+  posthaste subscriptions create orders crm --endpoint https://crm.example.com/hooks \\
+      'filter.includedEventTypes=[order.paid]' retryPolicy.maxDeliveryAttempts=8";
+
+pub(super) const SET: &str = "\
+Examples:
+  posthaste subscriptions set orders billing retryPolicy.maxDeliveryAttempts=8
+  posthaste subscriptions set orders billing 'retryPolicy.schedule=[PT1M, PT5M]'
+  posthaste subscriptions set orders billing endpoint.timeout=null     the default again";
 
 pub(super) const PUBLISH: &str = "\
 Examples:

@@ -15,12 +15,27 @@ pub enum TopicsCommand {
     List,
     /// Show a topic and its subscriptions.
     Show(TopicArg),
+    /// Create a topic and print its publish keys. A topic that exists is refused and stays as it is.
+    #[command(after_help = examples::CREATE_TOPIC)]
+    Create {
+        /// The topic.
+        topic: String,
+        /// Settings of the topic, named as in a file for `apply`. Values are YAML or JSON.
+        #[arg(value_name = "MEMBER=VALUE")]
+        members: Vec<String>,
+    },
     /// Print all topics and their subscriptions as a file for `apply`. Secrets are masked: the
     /// server that has them keeps them when the file is applied, and another one refuses them.
+    /// --secrets writes them in clear.
+    #[command(after_help = examples::EXPORT)]
     Export {
         /// Only topics whose names begin like this.
         #[arg(long, value_name = "TEXT", default_value = "")]
         prefix: String,
+        /// Print signing secrets, secret headers and publish keys in clear, so that `apply` makes
+        /// the same topics on another server. The audit trail says who read them.
+        #[arg(long)]
+        secrets: bool,
     },
     /// Delete a topic and its subscriptions. Events that still wait are dead-lettered: it says how
     /// many, and asks first.
@@ -85,6 +100,29 @@ pub enum SubscriptionsCommand {
     List(TopicArg),
     /// Show a subscription, its secrets masked.
     Show(SubscriptionArgs),
+    /// Create a subscription and print its signing secret, this once. One that exists is refused and
+    /// stays as it is.
+    #[command(after_help = examples::CREATE_SUBSCRIPTION)]
+    Create {
+        #[command(flatten)]
+        of: SubscriptionArgs,
+        /// The URL that gets the events: `endpoint.url`. (`--url` is that of the server.)
+        #[arg(long, value_name = "URL")]
+        endpoint: Option<String>,
+        /// More settings, named as in a file for `apply`. Values are YAML or JSON.
+        #[arg(value_name = "MEMBER=VALUE")]
+        members: Vec<String>,
+    },
+    /// Change settings of a subscription. Those that are not named keep their values; null or
+    /// nothing takes a value away.
+    #[command(after_help = examples::SET)]
+    Set {
+        #[command(flatten)]
+        of: SubscriptionArgs,
+        /// Settings, named as in a file for `apply`. Values are YAML or JSON.
+        #[arg(value_name = "MEMBER=VALUE", required = true)]
+        members: Vec<String>,
+    },
     /// Send one event to the endpoint at once, and show the request and its answer. There is no
     /// retry.
     #[command(after_help = examples::TEST)]

@@ -16,9 +16,8 @@ pub const WRONG_LINE: u8 = 2;
 const SHOWN_CHARS_MAX: usize = 80;
 
 /// Words for making something.
-const MAKE: &[&str] = &[
-    "create", "add", "new", "make", "put", "set", "update", "edit", "apply", "patch",
-];
+const MAKE: &[&str] = &["add", "new", "make"];
+const CHANGE: &[&str] = &["put", "update", "edit", "apply", "patch"];
 const REMOVE: &[&str] = &["remove", "rm", "del", "drop", "destroy"];
 const LOOK: &[&str] = &["get", "describe", "info", "view", "inspect", "read"];
 const ALL: &[&str] = &["ls", "all", "find", "search"];
@@ -26,16 +25,27 @@ const ALL: &[&str] = &["ls", "all", "find", "search"];
 /// What to do instead of a command that is not there: the command above it, the words for it, and
 /// the way out. A word that is only mistyped is not here.
 const INSTEAD: &[(&str, &[&str], &str)] = &[
+    ("posthaste topics", MAKE, "`posthaste topics create TOPIC`"),
     (
         "posthaste topics",
-        MAKE,
+        CHANGE,
         "`posthaste apply -f topics.yaml`, which creates and changes the topics that the file declares",
+    ),
+    (
+        "posthaste topics",
+        &["set"],
+        "`posthaste apply -f topics.yaml --keep`, which changes the members that the file names",
     ),
     (
         "posthaste subscriptions",
         MAKE,
-        "`posthaste apply -f topics.yaml`, which creates and changes the subscriptions that the file declares \
-         below their topic",
+        "`posthaste subscriptions create TOPIC NAME --endpoint URL`",
+    ),
+    (
+        "posthaste subscriptions",
+        CHANGE,
+        "`posthaste subscriptions set TOPIC NAME MEMBER=VALUE`, or `posthaste apply -f topics.yaml`, which \
+         creates and changes the subscriptions that the file declares below their topic",
     ),
     ("posthaste topics", LOOK, "`posthaste topics show TOPIC`"),
     ("posthaste topics", ALL, "`posthaste topics list`"),
@@ -464,17 +474,12 @@ mod tests {
 
     #[test]
     fn command_that_is_not_there_has_a_way_out() {
-        let apply = Some("`posthaste apply -f topics.yaml`");
-        for word in MAKE {
-            let fault = format!("posthaste topics has no command \"{word}\"");
-            check(&format!("posthaste topics {word} x"), &fault, apply);
-            let fault = format!("posthaste subscriptions has no command \"{word}\"");
-            check(
-                &format!("posthaste subscriptions {word} orders x"),
-                &fault,
-                apply,
-            );
-        }
+        let create = Some("`posthaste topics create TOPIC`");
+        let fault = "posthaste topics has no command \"add\"";
+        check("posthaste topics add x", fault, create);
+        let set = Some("`posthaste subscriptions set TOPIC NAME MEMBER=VALUE`");
+        let fault = "posthaste subscriptions has no command \"update\"";
+        check("posthaste subscriptions update orders x", fault, set);
         for (command, words, way_out) in INSTEAD {
             for word in *words {
                 let fault = format!("{command} has no command {word:?}");

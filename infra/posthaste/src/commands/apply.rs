@@ -4,6 +4,7 @@
 
 mod changes;
 mod file;
+mod keys;
 mod notices;
 mod parallel;
 mod plan;
@@ -11,15 +12,16 @@ mod prune;
 mod report;
 mod server;
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::slice;
 
-use posthaste_core::api::{TopicKeysView, TopicSettings};
+use posthaste_core::api::{MemberChange, TopicKeysView, TopicSettings};
 use posthaste_core::model::TopicName;
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
-use ureq::http::Method;
 
+use super::patch::PatchError;
 use super::session::Session;
 use super::source;
 use crate::client::ClientError;
@@ -31,7 +33,7 @@ use crate::yaml::Mistakes;
 pub use changes::Applied;
 pub use file::Checked;
 pub(crate) use file::check;
-use file::topics;
+use file::{Wanted, check_part, topics};
 use prune::Surplus;
 use server::{Present, View, current, replace};
 
@@ -43,7 +45,34 @@ const TRIES_MAX: u32 = 5;
 #[derive(Debug, thiserror::Error)]
 #[error("not everything was applied")]
 struct PartlyApplied {
-    source: ClientError,
+    source: ApplyError,
+}
+
+/// Error of a topic that was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The server refused it, or was not reached.
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// What is named of it cannot be laid over what the server has.
+    #[error("{0}")]
+    Patch(#[from] PatchError),
+}
+
+impl Failure for ApplyError {
+    fn exit_code(&self) -> Option<u8> {
+        match self {
+            Self::Client(error) => error.exit_code(),
+            Self::Patch(error) => error.exit_code(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Client(error) => error.hint(),
+            Self::Patch(error) => error.hint(),
+        }
+    }
 }
 
 impl Failure for PartlyApplied {}
@@ -51,6 +80,18 @@ impl Failure for PartlyApplied {}
 /// Reads and checks files, each by itself and all together. The error has the mistakes of all of
 /// them.
 pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
+    check_files_by(paths, check)
+}
+
+/// The same of files of which the members that are named are written.
+pub(crate) fn check_parts_of_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
+    check_files_by(paths, check_part)
+}
+
+fn check_files_by(
+    paths: &[PathBuf],
+    check: impl Fn(&Path, &[u8]) -> Result<Checked, Mistakes>,
+) -> Result<Vec<Checked>, CommandError> {
     let (mut files, mut mistakes) = (Vec::with_capacity(paths.len()), Vec::new());
     for path in paths {
         let text = source::read(path)?;
@@ -82,8 +123,12 @@ pub(crate) struct Way {
 
 /// Applies checked files, or says what that would change.
 pub(crate) fn run(session: &Session, files: &[Checked], way: Way) -> Result<Reply, CommandError> {
+    // A list leaves out what only a newer server knows, and a part is laid over all that is there.
+    let is_part = files.iter().any(Checked::is_part);
     let declared = files.iter().map(|file| file.contents.topics.len()).sum();
+    let declared = if is_part { 0 } else { declared };
     let present = Present::read(session, declared, way.prune)?;
+    file::check_parts(session, &present, files)?;
     warn_of_missing_topics(session, &present, files);
     let surplus = if way.prune {
         Surplus::find(session, &present, files)?
@@ -106,7 +151,7 @@ fn apply(
 ) -> Result<Reply, CommandError> {
     let mut applied = Applied::default();
     let done = put_all(session, present, files, &mut applied)
-        .and_then(|()| surplus.delete(session, &mut applied));
+        .and_then(|()| Ok(surplus.delete(session, &mut applied)?));
     match done {
         Ok(()) => Ok(report::done(&applied)),
         Err(source) if applied.entities.is_empty() => Err(source.into()),
@@ -134,8 +179,8 @@ fn plan(
     surplus: &Surplus,
 ) -> Result<Reply, CommandError> {
     let mut planned = Applied::default();
-    for (name, settings) in topics(files) {
-        let added = plan::add(session, present, name, settings, &mut planned);
+    for wanted in topics(files) {
+        let added = plan::add(session, present, wanted, &mut planned);
         added.map_err(|error| error.after(report::planned(&planned)))?;
     }
     surplus.add_to(&mut planned);
@@ -143,10 +188,14 @@ fn plan(
 }
 
 /// A topic that was put, or is as it is wanted.
-struct Put {
+struct Put<'a> {
+    /// What was to be written.
+    settings: Cow<'a, TopicSettings>,
     before: Option<View>,
     /// `None` where nothing was to be written.
     after: Option<View>,
+    /// The publish keys that the write changed.
+    key_changes: Vec<MemberChange>,
     /// Of a topic that is new. The secrets that its creation made are shown also where these cannot
     /// be read.
     keys: Option<Result<TopicKeysView, ClientError>>,
@@ -154,7 +203,7 @@ struct Put {
 
 /// Puts a checked file's topics, as `apply` of the file does, and adds the results to `applied`, also
 /// where one fails.
-pub fn put(session: &Session, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
+pub fn put(session: &Session, file: &Checked, applied: &mut Applied) -> Result<(), ApplyError> {
     let present = Present::read(session, file.contents.topics.len(), false)?;
     put_all(session, &present, slice::from_ref(file), applied)
 }
@@ -166,17 +215,15 @@ fn put_all(
     present: &Present,
     files: &[Checked],
     applied: &mut Applied,
-) -> Result<(), ClientError> {
+) -> Result<(), ApplyError> {
     let topics: Vec<_> = topics(files).collect();
-    let all = parallel::each(&topics, |(name, settings)| {
-        put_topic(session, present, name, settings)
-    });
+    let all = parallel::each(&topics, |wanted| put_topic(session, present, *wanted));
     let mut failure = all.failure;
-    for ((name, settings), put) in topics.iter().zip(all.done) {
+    for (wanted, put) in topics.iter().zip(all.done) {
         if let Some(put) = put {
-            applied.add_put(name, settings, &put);
+            applied.add_put(wanted.name, &put);
             let of_keys = put.keys.and_then(Result::err);
-            failure = failure.or(of_keys);
+            failure = failure.or(of_keys.map(ApplyError::Client));
         }
     }
     failure.map_or(Ok(()), Err)
@@ -184,52 +231,63 @@ fn put_all(
 
 /// Puts a topic in the place of the one that was read, so that the difference is what this write
 /// changed. If another one came between, both are made again.
-fn put_topic(
+fn put_topic<'a>(
     session: &Session,
     present: &Present,
-    name: &TopicName,
-    settings: &TopicSettings,
-) -> Result<Put, ClientError> {
+    wanted: Wanted<'a>,
+) -> Result<Put<'a>, ApplyError> {
+    let name = wanted.name;
     let mut before = present.view(session, name)?;
     let mut tries = 1;
-    let after = loop {
-        if let Some(before) = &before
-            && plan::is_as_written(name, settings, &before.topic, SystemClock.now())
-        {
-            break None;
+    let mut key_changes = Vec::new();
+    let (settings, after) = loop {
+        let settings = wanted.settings(before.as_ref())?;
+        if let Some(before) = &before {
+            key_changes = keys::changes(session, name, &settings)?;
+            if key_changes.is_empty()
+                && plan::is_as_written(name, &settings, &before.topic, SystemClock.now())
+            {
+                break (settings, None);
+            }
         }
-        match replace(session, name, settings, before.as_ref()) {
+        match replace(session, name, &settings, before.as_ref()) {
             Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => {
                 tries += 1;
                 before = current(session, name)?;
             }
-            after => break Some(after?),
+            after => break (settings, Some(after?)),
         }
     };
     let keys = match before {
-        None => Some(session.ask(Method::GET, &["topics", name.as_str(), "keys"])),
+        None => Some(keys::of_topic(session, name)),
         Some(_) => None,
     };
     Ok(Put {
+        settings,
         before,
         after,
+        key_changes,
         keys,
     })
 }
 
 impl Applied {
     /// Adds a topic that was put.
-    fn add_put(&mut self, name: &TopicName, settings: &TopicSettings, put: &Put) {
+    fn add_put(&mut self, name: &TopicName, put: &Put<'_>) {
+        let settings = put.settings.as_ref();
         let before = put.before.as_ref();
         let Some(after) = put.after.as_ref().or(before) else {
             return;
         };
         self.add(name, settings, before.map(|it| &it.topic), &after.topic);
+        if before.is_some() {
+            self.add_key_changes(name, &put.key_changes);
+        }
         if let Some(is_same_version) = before.and_then(|before| before.is_same_version(after)) {
             self.settle(name, is_same_version);
         }
         if let Some(Ok(keys)) = &put.keys {
-            self.add_keys(name, keys);
+            self.add_keys(name, settings, keys);
         }
     }
 }

@@ -17,7 +17,8 @@ use ureq::http::Method;
 
 use super::giving_up::Waiting;
 use super::session::Session;
-use super::{links, test_event};
+use super::state::state;
+use super::{links, one, test_event};
 use crate::cli::{ConfirmedArg, SubscriptionArgs, SubscriptionsCommand, TopicArg};
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
@@ -87,6 +88,12 @@ pub(crate) fn run(
                 &["topics", topic, "subscriptions", name],
             )?))
         }
+        SubscriptionsCommand::Create {
+            of,
+            endpoint,
+            members,
+        } => one::create_subscription(session, of, endpoint.as_deref(), members),
+        SubscriptionsCommand::Set { of, members } => one::set_subscription(session, of, members),
         SubscriptionsCommand::Test { of, file } => test_event::run(session, of, file.as_deref()),
         SubscriptionsCommand::RotateSecret {
             of: SubscriptionArgs { topic, name },
@@ -219,14 +226,6 @@ fn force(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandError
     } else {
         links::table(reply, &forced.forced)
     })
-}
-
-/// A state and its reason, for people.
-pub(super) fn state(status: &StatusView) -> String {
-    match &status.reason {
-        Some(reason) => format!("{:?}: {}", status.state, visible_line(reason)),
-        None => format!("{:?}", status.state),
-    }
 }
 
 /// A subscription of a topic.

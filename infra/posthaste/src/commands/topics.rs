@@ -1,8 +1,8 @@
 //! `topics`: list, show, delete; their publish keys.
 
 use posthaste_core::api::{
-    ApplyFile, KeyName, SecretText, TopicKeysView, TopicPage, TopicSettings, TopicSummary,
-    UnreadableTopic,
+    ApplyFile, KeyName, SecretText, StatusState, TopicKeysView, TopicPage, TopicSettings,
+    TopicSummary, UnreadableTopic,
 };
 use posthaste_core::model::time::format_duration;
 use posthaste_yaml::WriteError;
@@ -11,26 +11,13 @@ use ureq::http::Method;
 
 use super::giving_up::Waiting;
 use super::session::Session;
-use super::subscriptions;
+use super::whole_topics::{PAGE_TOPICS, Unreadable};
+use super::{one, subscriptions};
 use crate::cli::{ConfirmedArg, TopicArg, TopicsCommand};
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-/// Topics on a page of whole ones: larger ones make it shorter.
-pub(super) const PAGE_TOPICS: &str = "200";
-
-/// Error of what needs all topics, where one cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("the topic {0} cannot be read, so nothing was done")]
-pub(super) struct Unreadable(pub(super) String);
-
 impl Failure for WriteError {}
-
-impl Failure for Unreadable {
-    fn hint(&self) -> Option<String> {
-        Some("`posthaste topics` says what is wrong with it".to_owned())
-    }
-}
 
 pub(crate) fn run(
     session: &Session,
@@ -39,7 +26,8 @@ pub(crate) fn run(
     match command.unwrap_or(TopicsCommand::List) {
         TopicsCommand::List => list(session),
         TopicsCommand::Show(TopicArg { topic }) => show(session, &topic),
-        TopicsCommand::Export { prefix } => export(session, &prefix),
+        TopicsCommand::Create { topic, members } => one::create_topic(session, &topic, &members),
+        TopicsCommand::Export { prefix, secrets } => export(session, &prefix, secrets),
         TopicsCommand::Delete {
             of: TopicArg { topic },
             confirmed,
@@ -64,14 +52,17 @@ fn list(session: &Session) -> Result<Reply, CommandError> {
     Ok(listed(&topics, &unreadable))
 }
 
-/// All topics as a file for `apply`. One that cannot be read is no reason to leave it out unsaid.
-fn export(session: &Session, prefix: &str) -> Result<Reply, CommandError> {
+/// All topics as a file for `apply`, with secrets in clear if that is asked for. One that cannot be
+/// read is no reason to leave it out unsaid.
+fn export(session: &Session, prefix: &str, secrets: bool) -> Result<Reply, CommandError> {
     let mut unreadable = Vec::new();
-    let whole = [
+    let mut whole = vec![
         ("settings", "true"),
         ("limit", PAGE_TOPICS),
         ("prefix", prefix),
     ];
+    // A server of 0.1 does not know the parameter, and shows no secrets.
+    whole.extend(secrets.then_some(("secrets", "true")));
     let topics = session.list_with(&["topics"], &whole, |page: TopicPage| {
         unreadable.extend(page.unreadable);
         (page.topics, page.cursor)
@@ -80,16 +71,45 @@ fn export(session: &Session, prefix: &str) -> Result<Reply, CommandError> {
         return Err(Unreadable(topic.name.clone()).into());
     }
     let mut file = ApplyFile::default();
+    let mut inactive = 0;
     for TopicSummary { name, settings, .. } in topics {
-        let settings = match settings {
-            Some(settings) => settings,
+        let settings = if let Some(settings) = settings {
+            settings
+        } else {
             // One that is too large for a list is shown alone.
-            None => session.ask(Method::GET, &["topics", name.as_str()])?,
+            let call = session.call(Method::GET, &["topics", name.as_str()]);
+            let call = call.query("secrets", secrets.then_some(true));
+            session.client.json(call)?
         };
+        inactive += inactive_count(&settings);
         file.topics.insert(name, settings.written());
     }
     let text = posthaste_yaml::write(&file)?;
-    Ok(Reply::new(json!(file)).line(text.trim_end()))
+    let reply = Reply::new(json!(file)).line(text.trim_end());
+    Ok(match inactive {
+        count if count > 0 && secrets => reply.note(format!(
+            "warning: {} paused, disabled or without consent here; another server makes them \
+             active, or asks their endpoints, when the file is applied",
+            in_words(count)
+        )),
+        _ => reply,
+    })
+}
+
+/// Subscriptions whose state is not in the file: a write makes them active.
+fn inactive_count(topic: &TopicSettings) -> usize {
+    let states = topic.subscriptions.values();
+    let states = states.filter_map(|subscription| subscription.status.as_ref());
+    states
+        .filter(|status| status.state != StatusState::Active)
+        .count()
+}
+
+fn in_words(subscriptions: usize) -> String {
+    match subscriptions {
+        1 => "1 subscription is".to_owned(),
+        count => format!("{count} subscriptions are"),
+    }
 }
 
 fn listed(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Reply {

@@ -1,9 +1,9 @@
 //! Commands that wait: the time between two requests, and requests that are repeated while they
 //! fail.
 
-use std::thread;
 use std::time::Duration;
 
+pub(super) use crate::client::rest;
 use crate::client::{ClientError, Refusal};
 
 /// The time between two requests.
@@ -15,15 +15,6 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 /// Statuses from 400 to 499 that another try may change: the request came too slowly, too early or
 /// too often.
 const PASSING: [u16; 3] = [408, 425, 429];
-
-/// Waits.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a person waits, and their time is real"
-)]
-pub(super) fn rest(length: Duration) {
-    thread::sleep(length);
-}
 
 /// Asks until there is an answer, or a failure that another try cannot change. Before each further
 /// try, `rest` gets the failure and the time to wait.
@@ -47,7 +38,8 @@ fn may_heal(error: &ClientError) -> bool {
         ClientError::Unreachable { .. } | ClientError::Answer { .. } => true,
         ClientError::Address { .. }
         | ClientError::Authorities { .. }
-        | ClientError::OtherScheme { .. } => false,
+        | ClientError::OtherScheme { .. }
+        | ClientError::Endless { .. } => false,
     }
 }
 

@@ -165,10 +165,7 @@ pub(super) fn declaration(url_of: impl Fn(&str) -> String) -> Result<Checked, se
             role.settings(&url_of(role.subscription));
     }
     let contents: ApplyFile = serde_json::from_value(json!({ "topics": topics }))?;
-    Ok(Checked {
-        path: PathBuf::from("demo"),
-        contents,
-    })
+    Ok(Checked::whole(PathBuf::from("demo"), contents))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use posthaste_ports::PortError;
 use super::admin_key::AdminKeyError;
 use super::advice;
 use super::tls::{HalfGiven, ServerTlsError};
-use crate::client::ClientError;
+use crate::commands::ApplyError;
 use crate::error::Failure;
 
 /// Error of a server that does not start, or does not end well.
@@ -53,7 +53,7 @@ pub enum ServeError {
     Process(#[source] io::Error),
     /// A configuration file was refused.
     #[error("failed to apply the configuration")]
-    Config(#[source] ClientError),
+    Config(#[source] ApplyError),
     /// A task of the program failed.
     #[error("failed inside")]
     Task(#[source] tokio::task::JoinError),

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::api::ApplyFile;
+use posthaste_core::api::{ApplyFile, Written};
 use posthaste_core::model::MISTAKES_MAX;
 use posthaste_yaml::{Check, Place, TextMistake, mistake_of, name_mistake};
 use serde::de::DeserializeOwned;
@@ -25,6 +25,17 @@ pub struct Mistakes(pub Vec<FileMistake>);
 /// Reads the text of a file of topics that has to pass `check`, or finds all mistakes in it.
 pub fn read(path: &Path, text: &[u8], check: Check<'_, ApplyFile>) -> Result<ApplyFile, Mistakes> {
     posthaste_yaml::read_file(text, check).map_err(|found| Mistakes::of(path, found))
+}
+
+/// Reads the text of a file of topics that `complete` makes whole, as [`read`] does, and returns
+/// what was written too.
+pub fn read_part(
+    path: &Path,
+    text: &[u8],
+    complete: &dyn Fn(&Written) -> Written,
+    check: Check<'_, ApplyFile>,
+) -> Result<(ApplyFile, Written), Mistakes> {
+    posthaste_yaml::read_part(text, complete, check).map_err(|found| Mistakes::of(path, found))
 }
 
 /// Reads the text of a file of settings, or finds all mistakes in it but those against rules.

@@ -8,6 +8,7 @@
 
 mod apply;
 mod backup;
+mod busy;
 mod cli;
 mod common;
 mod damage;
@@ -15,6 +16,8 @@ mod demo;
 mod follow;
 mod help;
 mod listen;
+mod moved;
+mod named;
 mod outage;
 mod output;
 mod private;

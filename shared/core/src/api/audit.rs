@@ -59,6 +59,9 @@ pub enum AuditAction {
     /// A topic was deleted.
     #[serde(rename = "topic.delete")]
     DeleteTopic,
+    /// The secrets of one topic, or of the topics on one page of a list, were shown.
+    #[serde(rename = "topic.read-secrets")]
+    ReadSecrets,
     /// A publish key was made or replaced.
     #[serde(rename = "key.regenerate")]
     RegenerateKey,

@@ -7,6 +7,7 @@ mod policy;
 mod problem;
 mod schemas;
 mod sender_headers;
+mod topic_keys;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub use self::problem::{FilterProblem, Problem, SettingsError};
 use self::problem::{count_in, duration_from, duration_in, error};
 use self::schemas::{content_mode, delivery_schema, input_mapping};
 pub use self::sender_headers::compile_sender_headers;
+pub use self::topic_keys::check_topic_keys;
 use super::{IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, TopicSettings};
 use crate::attempt::{DeliveryHeader, SigningSecret};
 use crate::events::is_extension_name;

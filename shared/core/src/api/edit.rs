@@ -64,6 +64,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         *settings = TopicSettings {
             name: None,
             endpoint: None,
+            keys: None,
             delivery_failed_notices,
             subscriptions,
             ..written.clone()

@@ -12,7 +12,7 @@ pub use self::filter::{AdvancedFilterSettings, FilterSettings};
 use super::{
     DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, LastOutcomeView,
     LinkView, SecretText, SenderHeaderSettings, SigningSettings, StatusState,
-    SubscriptionHealthView, WaitingView,
+    SubscriptionHealthView, TopicKeySettings, WaitingView,
 };
 use crate::model::{
     ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName, WhileDisabled,
@@ -81,6 +81,11 @@ pub struct TopicSettings {
     /// installation when left out (`serve --sender-headers`, on AWS `SenderHeaders`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_headers: Option<SenderHeaderSettings>,
+    /// Publish keys to set, in clear, so that producers of another installation need no other ones.
+    /// Those that are left out stay, and `key1` and `key2` of a new topic are made. Shown only where
+    /// a topic is asked for with its secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<TopicKeySettings>,
     /// Subscriptions by name. Written with the topic, the named ones are created or replaced and
     /// the others stay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

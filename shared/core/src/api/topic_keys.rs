@@ -65,6 +65,37 @@ pub struct TopicKeysView {
     pub tier_keys: TierKeys,
 }
 
+/// Publish keys as they are written with a topic, in clear. Those that are left out stay; `key1` and
+/// `key2` of a new topic are made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct TopicKeySettings {
+    /// The first key of the usual producers, 32 to 256 visible characters of ASCII, as each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub key1: Option<SecretText>,
+    /// The second key of the usual producers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub key2: Option<SecretText>,
+    /// The first key of the tier `internal`, which may publish where other producers are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub internal_key1: Option<SecretText>,
+    /// The second key of the tier `internal`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub internal_key2: Option<SecretText>,
+    /// The first key of the tier `bulk`, which is refused first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub bulk_key1: Option<SecretText>,
+    /// The second key of the tier `bulk`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub bulk_key2: Option<SecretText>,
+}
+
 impl KeyName {
     /// All of them, in the order in which they are shown.
     pub const ALL: [Self; 6] = [
@@ -135,7 +166,8 @@ impl TopicKeysView {
             .filter_map(|name| Some((name, self.key(name)?)))
     }
 
-    fn key(&self, name: KeyName) -> Option<&SecretText> {
+    /// The key of this name, if there is one.
+    pub fn key(&self, name: KeyName) -> Option<&SecretText> {
         match name {
             KeyName::Key1 => Some(&self.key1),
             KeyName::Key2 => Some(&self.key2),
@@ -143,6 +175,47 @@ impl TopicKeysView {
             KeyName::InternalKey2 => self.tier_keys.internal_key2.as_ref(),
             KeyName::BulkKey1 => self.tier_keys.bulk_key1.as_ref(),
             KeyName::BulkKey2 => self.tier_keys.bulk_key2.as_ref(),
+        }
+    }
+}
+
+impl TopicKeySettings {
+    /// The keys that are written, in order.
+    pub fn given(&self) -> impl Iterator<Item = (KeyName, &SecretText)> {
+        KeyName::ALL
+            .into_iter()
+            .filter_map(|name| Some((name, self.key(name)?)))
+    }
+
+    /// The key that is written under this name.
+    pub fn key(&self, name: KeyName) -> Option<&SecretText> {
+        let key = match name {
+            KeyName::Key1 => &self.key1,
+            KeyName::Key2 => &self.key2,
+            KeyName::InternalKey1 => &self.internal_key1,
+            KeyName::InternalKey2 => &self.internal_key2,
+            KeyName::BulkKey1 => &self.bulk_key1,
+            KeyName::BulkKey2 => &self.bulk_key2,
+        };
+        key.as_ref()
+    }
+}
+
+impl From<TopicKeysView> for TopicKeySettings {
+    fn from(keys: TopicKeysView) -> Self {
+        let TierKeys {
+            internal_key1,
+            internal_key2,
+            bulk_key1,
+            bulk_key2,
+        } = keys.tier_keys;
+        Self {
+            key1: Some(keys.key1),
+            key2: Some(keys.key2),
+            internal_key1,
+            internal_key2,
+            bulk_key1,
+            bulk_key2,
         }
     }
 }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{
     DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, StatusView,
-    SubscriptionSettings, TopicSettings,
+    SubscriptionSettings, TopicKeysView, TopicSettings,
 };
 use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
 
@@ -81,6 +81,22 @@ impl TopicSettings {
             ..self.clone()
         }
     }
+
+    /// The topic as it is shown, with all that another installation needs to be the same: its
+    /// secrets in clear, and these publish keys. The code of a handshake stays hidden.
+    pub fn revealed(&self, name: &TopicName, keys: TopicKeysView, now: Timestamp) -> Self {
+        let mut revealed = self.shown(name, now);
+        for (name, subscription) in &mut revealed.subscriptions {
+            if let Some(stored) = self.subscriptions.get(name) {
+                subscription.signing.clone_from(&stored.signing);
+                subscription
+                    .delivery_headers
+                    .clone_from(&stored.delivery_headers);
+            }
+        }
+        revealed.keys = Some(keys.into());
+        revealed
+    }
 }
 
 /// A topic in a list: without its subscriptions, of which there may be hundreds, unless it was asked
@@ -131,6 +147,14 @@ pub struct TopicPage {
     /// The beginning of the next page: send it as `cursor`. Left out on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+}
+
+impl TopicPage {
+    /// The names of the first and the last topic.
+    pub fn range(&self) -> Option<(&TopicName, &TopicName)> {
+        let (first, last) = (self.topics.first()?, self.topics.last()?);
+        Some((&first.name, &last.name))
+    }
 }
 
 /// One page of a topic's subscriptions, in the order of their names without regard to case.
@@ -196,6 +220,19 @@ mod tests {
         for secret in ["whsec_", "s3cret", "sesame"] {
             assert!(!shown.to_string().contains(secret), "{secret}");
         }
+    }
+
+    #[test]
+    fn what_is_revealed_has_every_secret_but_the_code_of_a_handshake() {
+        let keys = json!({ "key1": "first", "key2": "second", "bulkKey1": "third" });
+        let view = serde_json::from_value(keys.clone()).unwrap();
+        let revealed = topic().revealed(&TopicName::parse("o").unwrap(), view, Timestamp::EPOCH);
+        let revealed = serde_json::to_value(revealed).unwrap();
+        assert_eq!(revealed["keys"], keys);
+        let billing = &revealed["subscriptions"]["Billing"];
+        assert_eq!(billing["signing"]["secrets"], json!([SECRET, SECRET]));
+        assert_eq!(billing["deliveryHeaders"][0]["value"], "s3cret");
+        assert!(!revealed.to_string().contains("sesame"));
     }
 
     #[test]

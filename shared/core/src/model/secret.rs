@@ -35,6 +35,14 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// Shortest publish key that may be written, in characters: 24 random bytes in base64, as many as a
+/// signing secret has at least. Those that are made have 44.
+pub const PUBLISH_KEY_CHARS_MIN: usize = 32;
+
+/// Longest publish key that may be written, in characters. A key travels in a header of each
+/// request.
+pub const PUBLISH_KEY_CHARS_MAX: usize = 256;
+
 /// Shortest key of the management API, in characters: one that is guessed opens everything.
 pub const ADMIN_KEY_CHARS_MIN: usize = 16;
 

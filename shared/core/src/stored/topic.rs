@@ -21,7 +21,8 @@ use std::time::Duration;
 use super::format::{Format, FormatError, render};
 use crate::api::{
     KeyName, RecoverySettings, SecretText, SenderHeaderSettings, SettingsError,
-    SubscriptionSettings, TierKeys, TopicKeysView, TopicSettings, compile_topic,
+    SubscriptionSettings, TierKeys, TopicKeySettings, TopicKeysView, TopicSettings,
+    check_topic_keys, compile_topic,
 };
 use crate::model::{
     Created, CreationId, Creations, DeliveryLogMode, Secret, SubscriptionName, Timestamp, Topic,
@@ -353,6 +354,15 @@ impl TopicRecord {
             None if name == KeyName::Key1 => self.key1 = key,
             None => self.key2 = key,
         }
+    }
+
+    /// Sets the keys that are written with the topic. The others stay.
+    pub fn put_keys(&mut self, written: &TopicKeySettings) -> Result<(), SettingsError> {
+        check_topic_keys(written, Some(&self.shown_keys()))?;
+        for (name, key) in written.given() {
+            self.set_key(name, key.clone());
+        }
+        Ok(())
     }
 
     /// Takes a key away, and answers whether it was there. `None` for one that every topic has.

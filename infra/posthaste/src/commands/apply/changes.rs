@@ -1,8 +1,8 @@
 //! The effect of applying a file, by comparing the server's views before and after.
 
 use posthaste_core::api::{
-    MemberChange, SecretText, StatusState, StatusView, SubscriptionSettings, TopicKeysView,
-    TopicSettings, subscription_differences, topic_differences,
+    KeyName, MemberChange, SecretText, StatusState, StatusView, SubscriptionSettings,
+    TopicKeysView, TopicSettings, subscription_differences, topic_differences,
 };
 use posthaste_core::model::{SubscriptionName, TopicName};
 use serde::{Deserialize, Serialize};
@@ -154,10 +154,28 @@ impl Applied {
         }
     }
 
-    /// Adds the keys of a topic that is new.
-    pub(super) fn add_keys(&mut self, name: &TopicName, keys: &TopicKeysView) {
-        for key in [&keys.key1, &keys.key2] {
+    /// Adds the keys that were made with a topic that is new. Those that were written are known.
+    pub(super) fn add_keys(
+        &mut self,
+        name: &TopicName,
+        written: &TopicSettings,
+        keys: &TopicKeysView,
+    ) {
+        let is_written = |key: KeyName| written.keys.as_ref().and_then(|it| it.key(key)).is_some();
+        for (_, key) in keys.present().filter(|(key, _)| !is_written(*key)) {
             self.add_secret(name.as_str(), "publish key", key.expose());
+        }
+    }
+
+    /// Adds the publish keys that differ to the members of their topic, which was added.
+    pub(super) fn add_key_changes(&mut self, name: &TopicName, changes: &[MemberChange]) {
+        let mut entities = self.entities.iter_mut();
+        let topic = entities.find(|it| it.subscription.is_none() && it.topic == name.as_str());
+        if let Some(topic) = topic
+            && !changes.is_empty()
+        {
+            topic.change = Change::Changed;
+            topic.members.extend_from_slice(changes);
         }
     }
 

@@ -1,13 +1,19 @@
 //! A file that is to be applied: parsed, and checked by the rules the server has too.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use posthaste_core::api::edit::check_topic;
-use posthaste_core::api::{ApplyFile, Problem, SettingsError, TopicSettings};
+use posthaste_core::api::{ApplyFile, Mistake, Problem, SettingsError, TopicSettings};
 use posthaste_core::model::TopicName;
+use serde::Deserialize;
 
-use crate::yaml::{FileMistake, Mistakes, read};
+use super::server::{Present, View};
+use crate::commands::patch::{Expected, PatchError, TopicPatch, check_names, completed};
+use crate::commands::session::Session;
+use crate::error::CommandError;
+use crate::yaml::{FileMistake, Mistakes, read, read_part};
 
 /// A file that passed every check that can be made without the server.
 #[derive(Debug)]
@@ -15,20 +21,168 @@ pub struct Checked {
     pub path: PathBuf,
     /// Declared topics.
     pub contents: ApplyFile,
+    /// What is named of each of them, where that alone is written.
+    part: Option<Part>,
+}
+
+/// The members that are named, and where.
+#[derive(Debug)]
+struct Part {
+    /// The text, if they are from a file.
+    text: Option<Vec<u8>>,
+    topics: BTreeMap<TopicName, TopicPatch>,
+}
+
+/// A topic as it is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) name: &'a TopicName,
+    /// What is declared. Where a part is named, it has the subscriptions that are.
+    pub(super) declared: &'a TopicSettings,
+    patch: Option<&'a TopicPatch>,
+    file: &'a Checked,
 }
 
 /// Parses a file and checks every topic in it.
 pub(crate) fn check(path: &Path, text: &[u8]) -> Result<Checked, Mistakes> {
     let contents = read(path, text, &check_topics)?;
+    Ok(Checked::whole(path.to_owned(), contents))
+}
+
+/// Parses a file of which the members that are named are written. The rules can be checked once the
+/// other members are known.
+pub(crate) fn check_part(path: &Path, text: &[u8]) -> Result<Checked, Mistakes> {
+    let (contents, written) = read_part(path, text, &completed, &check_names)?;
+    let written = written.member("topics");
+    let named = |(name, settings): (&TopicName, &TopicSettings)| {
+        let written = written.and_then(|topics| topics.member(name.as_str()));
+        let named = TopicPatch::of(written, settings, Expected::Any);
+        (name.clone(), named)
+    };
+    let topics = contents.topics.iter().map(named).collect();
     Ok(Checked {
         path: path.to_owned(),
         contents,
+        part: Some(Part {
+            text: Some(text.to_owned()),
+            topics,
+        }),
     })
 }
 
+impl Checked {
+    /// Whole topics, which passed their check.
+    pub(crate) fn whole(path: PathBuf, contents: ApplyFile) -> Self {
+        Self {
+            path,
+            contents,
+            part: None,
+        }
+    }
+
+    /// A topic of which the command line names members.
+    pub(crate) fn of_arguments(
+        name: TopicName,
+        settings: TopicSettings,
+        patch: TopicPatch,
+    ) -> Self {
+        let topics = BTreeMap::from([(name.clone(), patch)]);
+        Self {
+            path: PathBuf::from("command line"),
+            contents: ApplyFile {
+                topics: BTreeMap::from([(name, settings)]),
+            },
+            part: Some(Part { text: None, topics }),
+        }
+    }
+
+    /// Whether members that are not named keep their values.
+    pub(super) fn is_part(&self) -> bool {
+        self.part.is_some()
+    }
+
+    /// The mistakes of a topic that is laid over the server's, in this file. The error itself if it
+    /// is about no member of a file.
+    fn placed(&self, error: PatchError) -> Result<Vec<FileMistake>, PatchError> {
+        let text = self.part.as_ref().and_then(|part| part.text.as_ref());
+        match (error, text) {
+            (PatchError::Mistakes { topic, mistakes }, Some(text)) => {
+                let placed = |Mistake {
+                                  member,
+                                  text: fault,
+                                  is_at_name,
+                              }| {
+                    let member = format!("topics.{topic}.{member}");
+                    let mistake = if is_at_name {
+                        posthaste_yaml::name_mistake(text, member, fault)
+                    } else {
+                        posthaste_yaml::mistake_of(text, member, fault)
+                    };
+                    FileMistake {
+                        path: self.path.clone(),
+                        mistake,
+                    }
+                };
+                let mut placed: Vec<_> = mistakes.into_iter().map(placed).collect();
+                placed.sort_by_key(|it| it.mistake.place);
+                Ok(placed)
+            }
+            (error, _) => Err(error),
+        }
+    }
+}
+
 /// The topics that files declare, in their order.
-pub(super) fn topics(files: &[Checked]) -> impl Iterator<Item = (&TopicName, &TopicSettings)> {
-    files.iter().flat_map(|file| &file.contents.topics)
+pub(super) fn topics(files: &[Checked]) -> impl Iterator<Item = Wanted<'_>> {
+    files.iter().flat_map(|file| {
+        file.contents.topics.iter().map(move |(name, declared)| {
+            let part = file.part.as_ref();
+            Wanted {
+                name,
+                declared,
+                patch: part.and_then(|part| part.topics.get(name)),
+                file,
+            }
+        })
+    })
+}
+
+impl<'a> Wanted<'a> {
+    /// The topic to write where `before` is there.
+    pub(super) fn settings(
+        &self,
+        before: Option<&View>,
+    ) -> Result<Cow<'a, TopicSettings>, PatchError> {
+        let Some(patch) = self.patch else {
+            return Ok(Cow::Borrowed(self.declared));
+        };
+        let present = before.map(|view| TopicSettings::deserialize(&view.topic));
+        let present = present.transpose().map_err(|source| PatchError::Newer {
+            topic: self.name.clone(),
+            source,
+        })?;
+        patch.over(self.name, present.as_ref()).map(Cow::Owned)
+    }
+}
+
+/// Checks what is named against what the server has, before anything is written.
+pub(super) fn check_parts(
+    session: &Session,
+    present: &Present,
+    files: &[Checked],
+) -> Result<(), CommandError> {
+    let mut mistakes = Vec::new();
+    for wanted in topics(files).filter(|wanted| wanted.patch.is_some()) {
+        let view = present.view(session, wanted.name)?;
+        if let Err(error) = wanted.settings(view.as_ref()) {
+            mistakes.extend(wanted.file.placed(error)?);
+        }
+    }
+    if mistakes.is_empty() {
+        Ok(())
+    } else {
+        Err(Mistakes(mistakes).into())
+    }
 }
 
 /// The rules that hold without the server.

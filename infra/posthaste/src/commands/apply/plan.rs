@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::changes::{Applied, AppliedEntity};
+use super::file::Wanted;
+use super::keys;
 use super::server::Present;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Failure};
@@ -35,13 +37,17 @@ impl Failure for WouldRefuse {
 pub(super) fn add(
     session: &Session,
     present: &Present,
-    name: &TopicName,
-    written: &TopicSettings,
+    wanted: Wanted<'_>,
     planned: &mut Applied,
 ) -> Result<(), CommandError> {
+    let name = wanted.name;
     let view = present.view(session, name)?;
+    let written = &wanted.settings(view.as_ref())?;
     let present = view.map(|view| view.settings(session)).transpose()?;
     planned.add_preview(name, written, present.as_ref(), SystemClock.now())?;
+    if present.is_some() {
+        planned.add_key_changes(name, &keys::changes(session, name, written)?);
+    }
     Ok(())
 }
 

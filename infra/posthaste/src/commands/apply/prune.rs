@@ -13,7 +13,7 @@ use crate::client::ClientError;
 use crate::commands::giving_up::{Loss, Waiting};
 use crate::commands::replays::counted;
 use crate::commands::session::Session;
-use crate::commands::topics::Unreadable;
+use crate::commands::whole_topics::Unreadable;
 use crate::error::CommandError;
 
 /// Topics, and subscriptions of topics that the files declare, which are in no file.
@@ -35,7 +35,7 @@ impl Surplus {
             return Err(Unreadable(topic.to_owned()).into());
         }
         let declared: BTreeMap<_, _> = topics(files)
-            .map(|(name, settings)| (name.folded(), settings))
+            .map(|wanted| (wanted.name.folded(), wanted.declared))
             .collect();
         let mut surplus = Self::default();
         for name in present.names() {

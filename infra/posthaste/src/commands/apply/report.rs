@@ -5,7 +5,7 @@ use posthaste_core::model::visible::visible_line;
 use serde_json::json;
 
 use super::changes::{Applied, AppliedEntity, Change};
-use crate::commands::subscriptions;
+use crate::commands::state::state;
 use crate::output::{Reply, word};
 
 const HEADER: [&str; 4] = ["topic", "subscription", "result", "state"];
@@ -98,11 +98,7 @@ fn details(
 
 fn row(entity: &AppliedEntity, change: String) -> [String; 4] {
     let subscription = entity.subscription.clone().unwrap_or_default();
-    let state = entity
-        .status
-        .as_ref()
-        .map(subscriptions::state)
-        .unwrap_or_default();
+    let state = entity.status.as_ref().map(state).unwrap_or_default();
     [entity.topic.clone(), subscription, change, state]
 }
 

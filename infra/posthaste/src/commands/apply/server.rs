@@ -11,7 +11,7 @@ use ureq::http::{HeaderMap, Method};
 
 use crate::client::{Call, ClientError};
 use crate::commands::session::Session;
-use crate::commands::topics::PAGE_TOPICS;
+use crate::commands::whole_topics::PAGE_TOPICS;
 
 /// A topic as the server shows it, with the version of that.
 pub(super) struct View {

@@ -7,8 +7,9 @@ use crate::filter::{FilterOperator, KeyError};
 use crate::model::time::format_duration;
 use crate::model::{
     ACKNOWLEDGED_EVENTS_MAX, ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX,
-    ADVANCED_FILTER_VALUES_MAX, EndpointUrlError, MAPPED_VALUE_BYTES_MAX, PrefixError,
-    REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Schema, SourceFieldError,
+    ADVANCED_FILTER_VALUES_MAX, EndpointUrlError, MAPPED_VALUE_BYTES_MAX, PUBLISH_KEY_CHARS_MAX,
+    PUBLISH_KEY_CHARS_MIN, PrefixError, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Schema,
+    SourceFieldError,
 };
 
 /// A member that cannot be accepted.
@@ -162,6 +163,15 @@ pub enum Problem {
             batching"
     )]
     BinaryMode,
+    /// Not a publish key.
+    #[error(
+        "expected a publish key of {PUBLISH_KEY_CHARS_MIN} to {PUBLISH_KEY_CHARS_MAX} visible \
+         characters of ASCII; leave it out to keep the one that is there, or to have one made"
+    )]
+    PublishKey,
+    /// One key in two places: it would have two tiers, and could not be replaced alone.
+    #[error("is the same key as {0}")]
+    SameKey(&'static str),
     /// The name differs from the path's.
     #[error("differs from the name in the path, {0:?}")]
     Name(String),

@@ -100,6 +100,7 @@ fn own(shown: &TopicSettings, wanted: &TopicSettings) -> TopicSettings {
     TopicSettings {
         name: shown.name.clone(),
         endpoint: shown.endpoint.clone(),
+        keys: None,
         subscriptions: BTreeMap::new(),
         delivery_failed_notices: failed_notices(shown, wanted),
         ..wanted.clone()

@@ -4,12 +4,17 @@
 use std::collections::BTreeMap;
 
 use super::preview::unmasked;
-use crate::api::{SettingsError, SubscriptionSettings, TopicSettings, compile_topic};
+use crate::api::{
+    SettingsError, SubscriptionSettings, TopicSettings, check_topic_keys, compile_topic,
+};
 use crate::model::{Secret, SubscriptionName, TopicKeys, TopicName};
 
 /// Checks the settings of a topic, with the subscriptions in them.
 pub fn check_topic(name: &TopicName, settings: &TopicSettings) -> Result<(), SettingsError> {
-    // Its keys do not matter here.
+    if let Some(written) = &settings.keys {
+        check_topic_keys(written, None)?;
+    }
+    // The present keys do not matter here.
     let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
     compile_topic(name, &unmasked(settings), keys).map(drop)
 }

@@ -47,6 +47,26 @@ impl Written {
         Self::scalar(Value::String(text.into()))
     }
 
+    /// The member of this name, of an object that has it.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else {
+            return None;
+        };
+        let found = members.iter().find(|(it, _)| it == name);
+        found.map(|(_, member)| member)
+    }
+
+    /// Whether it is nothing.
+    pub fn is_null(&self) -> bool {
+        matches!(
+            self,
+            Self::Scalar {
+                value: Value::Null,
+                ..
+            }
+        )
+    }
+
     fn scalar(value: Value) -> Self {
         Self::Scalar { value, text: None }
     }

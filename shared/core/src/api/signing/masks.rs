@@ -49,7 +49,7 @@ impl MaskError {
 
 impl SigningSettings {
     /// The settings to store when these are written at `now`, where `present` are the live ones: a
-    /// mask keeps its secret with its time.
+    /// mask keeps its secret with its time, and a secret in clear has the time beside it.
     pub fn resolved(&self, present: &Self, now: Timestamp) -> Result<Self, MaskError> {
         let Some(written) = &self.secrets else {
             return Ok(present.clone());
@@ -71,8 +71,8 @@ impl SigningSettings {
                 .position(|(secret, _)| secret.masked_as_one_of_several() == text)
             {
                 Some(found) => resolved.push(left.remove(found)),
-                None if !text.is_masked() => resolved.push((text, None)),
                 None if has_ended(end, now) => {}
+                None if !text.is_masked() => resolved.push((text, end)),
                 None => return Err(MaskError::Unknown { index }),
             }
         }
@@ -202,6 +202,21 @@ mod tests {
             Err(MaskError::Unknown { index: 1 }),
         );
         check(&["(masked:)"], Err(MaskError::Unknown { index: 0 }));
+    }
+
+    #[test]
+    fn secret_in_clear_ends_at_the_time_beside_it() {
+        let none = SigningSettings::default();
+        let both = settings(&["whsec_b", "whsec_a"], &[None, Some(END)]);
+        assert_eq!(both.resolved(&none, NOW), Ok(both.clone()));
+        let end = NOW + Duration::from_mins(1000);
+        assert_eq!(
+            both.resolved(&none, end),
+            Ok(settings(&["whsec_b"], &[])),
+            "one that has ended signs no more"
+        );
+        let ending = settings(&["whsec_a"], &[Some(END)]);
+        assert_eq!(ending.resolved(&none, NOW), Err(MaskError::AllEnd));
     }
 
     #[test]

@@ -18,9 +18,9 @@ pub struct SigningSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<Vec<SecretText>>,
     /// The time until which each of the secrets signs, as it is shown while one is rotated out;
-    /// null: for good. Not set by writing: a masked secret keeps its time, another one has
-    /// none. A mask whose secret has ended may be written back beside the time at which it
-    /// ended.
+    /// null: for good. A masked secret keeps the time that it has; one in clear ends at the time
+    /// beside it, and is left out if that has passed. A mask whose secret has ended may be written
+    /// back beside the time at which it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Option<String>>>)]
     pub expires_at: Option<Vec<Option<IsoTimestamp>>>,

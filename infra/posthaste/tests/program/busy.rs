@@ -1,0 +1,193 @@
+//! Servers that are busy, lists that do not end, and changes in between: stood in for by a listener
+//! that answers from a script.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::common::{failure, run, run_with};
+
+/// A server that answers each request by this function of its line, such as `GET /topics`.
+struct Scripted {
+    url: String,
+    /// The requests that came: each line, with the body.
+    seen: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Scripted {
+    fn start(answer: impl Fn(&str, usize) -> String + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&seen);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let (line, body) = request(&stream);
+                let count = {
+                    let mut lines = lines.lock().unwrap();
+                    lines.push((line.clone(), body));
+                    lines.iter().filter(|(it, _)| *it == line).count()
+                };
+                // A client may leave before it is answered.
+                let _ = stream.write_all(answer(&line, count).as_bytes());
+            }
+        });
+        Self { url, seen }
+    }
+
+    fn seen(&self) -> Vec<(String, String)> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+/// Reads a request to its end: its line, and its body.
+fn request(stream: &TcpStream) -> (String, String) {
+    let mut reader = BufReader::new(stream);
+    let mut first = String::new();
+    reader.read_line(&mut first).unwrap();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let words: Vec<_> = first.split(' ').take(2).collect();
+    (words.join(" "), String::from_utf8(body).unwrap())
+}
+
+fn response(status: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}"
+    )
+}
+
+fn busy(status: &str) -> String {
+    response(status, "retry-after: 0\r\n", "")
+}
+
+const NO_TOPICS: &str = r#"{"topics":[]}"#;
+
+#[test]
+fn busy_server_is_asked_again_and_the_wait_is_said() {
+    let server = Scripted::start(|_, count| match count {
+        1 => busy("503 Service Unavailable"),
+        2 => busy("429 Too Many Requests"),
+        _ => response("200 OK", "", NO_TOPICS),
+    });
+    let output = run(&["topics", "--key", "k", "--url", &server.url]);
+    let (code, said) = failure(&output);
+    let expected = "the server is busy (503): the request is sent again in 0 s\n\
+                    the server is busy (429): the request is sent again in 0 s\n";
+    assert!(code == 0 && said.starts_with(expected), "{code} {said}");
+    assert_eq!(server.seen().len(), 3);
+}
+
+#[test]
+fn server_that_stays_busy_is_asked_six_times() {
+    let server = Scripted::start(|_, _| busy("503 Service Unavailable"));
+    let (code, said) = failure(&run(&["topics", "--key", "k", "--url", &server.url]));
+    assert_eq!((code, server.seen().len()), (7, 6), "{said}");
+    assert!(said.contains("HTTP status 503 (503)"), "{said}");
+}
+
+#[test]
+fn request_that_may_have_been_done_is_not_sent_again() {
+    let server = Scripted::start(|_, _| busy("503 Service Unavailable"));
+    let arguments = ["topics", "regenerate-key", "orders", "key1", "--key", "k"];
+    let output = run(&[&arguments[..], &["--url", &server.url]].concat());
+    assert_eq!((failure(&output).0, server.seen().len()), (7, 1));
+}
+
+#[test]
+fn list_whose_cursor_leads_to_itself_ends() {
+    let page = r#"{"topics":[],"cursor":"again"}"#;
+    let server = Scripted::start(move |_, _| response("200 OK", "", page));
+    let (code, said) = failure(&run(&["topics", "--key", "k", "--url", &server.url]));
+    let expected = "is longer than 0 items, or does not end";
+    assert!(code == 1 && said.contains(expected), "{code} {said}");
+    assert_eq!(server.seen().len(), 2);
+}
+
+/// The secrets of a new topic are shown once, so they are shown although its keys are not.
+#[test]
+fn apply_shows_new_secrets_where_the_keys_cannot_be_read() {
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let server = Scripted::start(|line, _| match line {
+        "PUT /topics/orders" => {
+            let topic = format!(
+                r#"{{"name":"orders","subscriptions":{{"billing":{{
+                "endpoint":{{"url":"https://a.example/"}},"signing":{{"secrets":["{SECRET}"]}}}}}}}}"#
+            );
+            response("201 Created", "etag: \"1\"\r\n", &topic)
+        }
+        "GET /topics/orders/keys" => response("500 Internal Server Error", "", ""),
+        _ => response(
+            "404 Not Found",
+            "content-type: application/problem+json\r\n",
+            "{}",
+        ),
+    });
+    let file = "topics: { orders: { subscriptions: { billing: { endpoint: { url: 'https://a.example/' } } } } }";
+    let arguments = ["apply", "-f", "-", "--key", "k", "--url", &server.url];
+    let output = run_with(&arguments, file);
+    let (code, said) = failure(&output);
+    assert!(
+        code == 1 && said.starts_with("error: not everything was applied\n"),
+        "{code} {said}"
+    );
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("orders  billing       created"), "{shown}");
+    assert!(
+        shown.contains(&format!("orders/billing  signing secret  {SECRET}")),
+        "{shown}"
+    );
+}
+
+/// What is named is laid over the newer version, so that the change in between is kept.
+#[test]
+fn keep_is_laid_over_a_change_that_comes_between() {
+    let topic = |ttl: &str, etag: &str| {
+        let body = format!(r#"{{"name":"orders","defaultTimeToLive":"{ttl}"}}"#);
+        response("200 OK", &format!("etag: \"{etag}\"\r\n"), &body)
+    };
+    let server = Scripted::start(move |line, count| match (line, count) {
+        ("PUT /topics/orders", 1) => response("412 Precondition Failed", "", ""),
+        ("PUT /topics/orders", _) => topic("P3D", "3"),
+        // Before it is checked, and before it is written.
+        (_, 1 | 2) => topic("P1D", "1"),
+        _ => topic("P2D", "2"),
+    });
+    let arguments = [
+        "apply",
+        "-f",
+        "-",
+        "--keep",
+        "--key",
+        "k",
+        "--url",
+        &server.url,
+    ];
+    let output = run_with(&arguments, "topics: { orders: { recordUnmatched: true } }");
+    assert_eq!(failure(&output), (0, String::new()));
+    let seen = server.seen();
+    let puts = seen.iter().filter(|(line, _)| line.starts_with("PUT"));
+    let lives: Vec<_> = puts
+        .map(|(_, body)| {
+            let body: serde_json::Value = serde_json::from_str(body).unwrap();
+            assert_eq!(body["recordUnmatched"], true);
+            body["defaultTimeToLive"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(lives, ["P1D", "P2D"]);
+}
