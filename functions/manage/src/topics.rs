@@ -145,8 +145,8 @@ pub(crate) async fn get_topic<P: Ports>(
 /// Create or replace a topic
 ///
 /// Two publish keys are made with a new topic and stay when it is replaced, unless the body has
-/// `keys`. Subscriptions in the body are created or replaced; the others stay. A signing secret that is made is shown in this
-/// answer and never again.
+/// `keys`. Subscriptions in the body are created or replaced; the others stay. A signing secret that
+/// is made is shown in this answer, and later only where secrets are asked for.
 #[utoipa::path(put, path = "/topics/{topic}", tag = "topics", params(TopicPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if it is not there")),
