@@ -96,6 +96,7 @@ impl World {
             wrong_keys: posthaste_services::WrongKeys::default(),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
+            examiner: None,
             own_publish_urls: PublishUrls::default(),
             settings: ManageSettings {
                 publish_url: None,

@@ -9,6 +9,7 @@ mod callbacks;
 mod cancel_event;
 mod conditions;
 mod dead_letters;
+mod doctor;
 mod document;
 mod events;
 mod extract;

@@ -18,8 +18,8 @@ use crate::document::{Crowded, describe};
 use crate::guard::{complete, limit_time, require_admin_key};
 use crate::manage::{Manage, Managed};
 use crate::{
-    actions, attempts, audit, callbacks, cancel_event, dead_letters, events, find, keys, links,
-    replays, resend, resolve, status, subscriptions, test_event, topics, webhook_keys,
+    actions, attempts, audit, callbacks, cancel_event, dead_letters, doctor, events, find, keys,
+    links, replays, resend, resolve, status, subscriptions, test_event, topics, webhook_keys,
 };
 
 /// Routes of this function.
@@ -107,6 +107,7 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
         .routes(routes!(replays::show_replay, replays::cancel_replay))
         .routes(routes!(status::pressure))
         .routes(routes!(links::links))
+        .routes(routes!(doctor::doctor))
         .routes(routes!(audit::list::list_audit))
 }
 

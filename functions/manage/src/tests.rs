@@ -6,6 +6,7 @@ mod conditions;
 mod dead_letters;
 mod delivery_headers;
 mod description;
+mod doctor;
 mod documents;
 mod events;
 mod handshakes;
@@ -47,7 +48,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use self::memory::{FixedClock, Memory, Numbers};
-use posthaste_ports::Bundle;
+use posthaste_ports::{Bundle, Examiner};
 use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
 
@@ -151,6 +152,20 @@ impl Api {
         }
     }
 
+    /// The same installation with something that looks at its machine.
+    pub(crate) fn then_examined_by(self, examiner: Arc<dyn Examiner>) -> Self {
+        drop(self.router);
+        let mut manage = Arc::into_inner(self.manage).unwrap();
+        manage.examiner = Some(examiner);
+        let manage = Arc::new(manage);
+        let router = router(Arc::clone(&manage));
+        Self {
+            manage,
+            router,
+            ..self
+        }
+    }
+
     /// An API beside which events are published elsewhere.
     pub(crate) fn publishing_at(url: &str) -> Self {
         Self::wire(
@@ -205,6 +220,7 @@ impl Api {
             wrong_keys: posthaste_services::WrongKeys::default(),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
+            examiner: None,
             own_publish_urls: PublishUrls::default().under(publish_url.clone()),
             settings: ManageSettings {
                 publish_url,

@@ -170,6 +170,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         wrong_keys: posthaste_services::WrongKeys::default(),
         activity: Activity::default(),
         address_policy: environment.client.addresses.clone(),
+        examiner: None,
         own_publish_urls: PublishUrls::default().under(environment.settings.publish_url.clone()),
         settings: environment.settings.clone(),
         work: BegunRequests::looking_beside_answers(),

@@ -232,6 +232,17 @@ pub enum Command {
     /// Ask whether the server takes requests. Needs no key. The exit code is 0 if it does, and 7 if
     /// it does not yet, or not any more.
     Health,
+    /// Check an installation from outside and inside: reachability, certificates, clocks, disk,
+    /// open files, pressure, versions. The exit code is 1 if a check fails.
+    #[command(after_help = examples::DOCTOR)]
+    Doctor {
+        /// Let the server connect to the endpoint of every subscription too, without a request:
+        /// names, addresses, TLS.
+        #[arg(long)]
+        endpoints: bool,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
     /// Show how busy the server is, and whether producers have to wait or are refused.
     Pressure(AdminKey),
     /// Print the script by which a shell completes commands and options.

@@ -8,6 +8,7 @@ pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod dead_letters;
+pub(crate) mod doctor;
 pub(crate) mod events;
 mod giving_up;
 pub(crate) mod health;

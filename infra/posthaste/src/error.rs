@@ -62,6 +62,24 @@ impl CommandError {
         self.done.as_ref()
     }
 
+    /// What failed, and why, in a line.
+    pub fn line(&self) -> String {
+        let mut text = self.failure.to_string();
+        for error in self.chain().skip(1) {
+            let because = error.to_string();
+            // Some errors contain their cause's text.
+            if !text.ends_with(&because) {
+                let _ = write!(text, ": {because}");
+            }
+        }
+        text.replace('\n', "; ")
+    }
+
+    /// Advice on what to do.
+    pub fn hint(&self) -> Option<String> {
+        self.failure.hint().or_else(|| self.client()?.hint())
+    }
+
     /// The whole story for people: what failed, why, and what to do.
     pub fn report(&self) -> String {
         let mut text = format!("error: {}", self.failure);
@@ -72,7 +90,7 @@ impl CommandError {
                 let _ = write!(text, "\n  because: {because}");
             }
         }
-        if let Some(hint) = self.failure.hint().or_else(|| self.client()?.hint()) {
+        if let Some(hint) = self.hint() {
             let _ = write!(text, "\n  try: {hint}");
         }
         text

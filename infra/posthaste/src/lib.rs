@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use crate::cli::{AdminKey, Cli, Command, WRONG_LINE, WrongLine, asks_for_json};
 use crate::commands::{
     Session, apply, attempts, audit, backup as back_up, check, completions, data_dir, dead_letters,
-    events, health, links, man, pressure, publish, replays, restore, subscriptions, topics,
+    doctor, events, health, links, man, pressure, publish, replays, restore, subscriptions, topics,
 };
 use crate::error::CommandError;
 use crate::output::{Reply, Style};
@@ -102,6 +102,7 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
         Command::Audit { which, admin } => audit::run(&open(admin)?, &which),
         Command::Links(admin) => links::run(&open(admin)?),
         Command::Health => health::run(&global),
+        Command::Doctor { endpoints, admin } => doctor::run(&global, &admin, endpoints),
         Command::Pressure(admin) => pressure::run(&open(admin)?),
         Command::Completions { shell } => Ok(completions::run(shell)),
         Command::Man { folder } => man::run(&folder),

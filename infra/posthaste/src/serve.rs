@@ -4,6 +4,7 @@ pub mod admin_key;
 pub mod http;
 pub mod log;
 mod log_upkeep;
+mod machine;
 pub mod metrics;
 pub mod poller;
 pub mod readiness;

@@ -9,6 +9,7 @@ mod compile;
 mod dead_letters;
 mod delivery_headers;
 mod difference;
+pub mod doctor;
 pub mod edit;
 pub mod events;
 mod found;

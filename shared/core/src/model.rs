@@ -38,7 +38,7 @@ pub mod url_text;
 pub mod visible;
 mod written_time;
 
-pub use address::AddressPolicy;
+pub use address::{AddressPolicy, AddressRefusal};
 pub use carried::Carried;
 pub use content_coding::content_coding;
 pub use delivery::{

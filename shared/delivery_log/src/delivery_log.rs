@@ -64,6 +64,11 @@ impl<S: ObjectStore> DeliveryLog<S> {
         }
     }
 
+    /// The store of its files.
+    pub fn store(&self) -> &S {
+        self.reader.store()
+    }
+
     /// The records of an event, searched while `has_time`. If there are none since the time in its
     /// id, all are searched: the clock of its producer may be ahead.
     pub async fn event(

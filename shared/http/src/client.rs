@@ -56,15 +56,15 @@ use crate::tls::{Tls, TlsSetupError};
 ///   A request that then finds none has [no resources left](SendFailure::Exhausted).
 /// - Neither redirects nor proxies of the environment are followed.
 pub struct HyperWebhookClient<C, N = SystemNames<C>> {
-    clock: C,
-    shared: Arc<Shared<N>>,
-    pool: Arc<Pool>,
+    pub(crate) clock: C,
+    pub(crate) shared: Arc<Shared<N>>,
+    pub(crate) pool: Arc<Pool>,
 }
 
-struct Shared<N> {
-    policy: AddressPolicy,
+pub(crate) struct Shared<N> {
+    pub(crate) policy: AddressPolicy,
     names: NameCache<N>,
-    tls: Tls,
+    pub(crate) tls: Tls,
 }
 
 impl<C: Clock> HyperWebhookClient<C> {
@@ -214,11 +214,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
 
     /// All addresses of the link's host, every one of them allowed.
     async fn validated(&self, link: &Link) -> Result<Arc<[IpAddr]>, SendFailure> {
+        let addresses = self.resolved(link).await?;
         let policy = &self.shared.policy;
-        let addresses = match policy.known_addresses(link) {
-            Some(known) => known.into(),
-            None => Box::pin(self.shared.names.addresses(&link.host, &self.clock)).await?,
-        };
         policy
             .check_addresses(link, &addresses)
             .map_err(|refusal| {
@@ -226,6 +223,14 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
                 SendFailure::AddressRefused
             })?;
         Ok(addresses)
+    }
+
+    /// All addresses of the link's host, of which none is checked.
+    pub(crate) async fn resolved(&self, link: &Link) -> Result<Arc<[IpAddr]>, SendFailure> {
+        match self.shared.policy.known_addresses(link) {
+            Some(known) => Ok(known.into()),
+            None => Box::pin(self.shared.names.addresses(&link.host, &self.clock)).await,
+        }
     }
 }
 

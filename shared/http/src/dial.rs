@@ -15,8 +15,10 @@ use posthaste_core::model::Link;
 use posthaste_ports::Clock;
 use rustix::io::Errno;
 use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::connection::Connection;
 use crate::failure::{SendFault, failure_of, is_exhausted};
@@ -62,13 +64,25 @@ pub(crate) async fn dial<C: Clock>(
     link: &Link,
     addresses: &[IpAddr],
 ) -> Result<Box<Connection>, SendFault> {
+    let open = |address, stream| open(tls, link, stream, address);
+    dial_and(pool, clock, (link, addresses), open).await
+}
+
+/// Connects as [`dial`] does, and does `open` with the connected socket. Where that fails, the next
+/// address is tried.
+pub(crate) async fn dial_and<C: Clock, T, F: Future<Output = Result<T, SendFault>>>(
+    pool: &Pool,
+    clock: &C,
+    (link, addresses): (&Link, &[IpAddr]),
+    open: impl Fn(IpAddr, (TcpStream, Place)) -> F,
+) -> Result<T, SendFault> {
     let mut race = Race::new(clock, addresses, |address| {
         connect(pool, address, link.port)
     });
     let mut fault = SendFault::from(SendFailure::Socket);
     while let Some((address, stream)) = race.next_connected().await {
-        match open(tls, link, stream, address).await {
-            Ok(connection) => return Ok(connection),
+        match open(address, stream).await {
+            Ok(opened) => return Ok(opened),
             // A handshake that failed says more than an address that did not answer.
             Err(other) if other.failure.is_tls() || !fault.failure.is_tls() => fault = other,
             Err(_) => {}
@@ -100,19 +114,28 @@ async fn open(
     let meter = Meter::new();
     let stream = Metered::new(stream, Arc::clone(&meter));
     let wire = if link.is_tls {
-        let name = ServerName::try_from(link.host.to_string()).map_err(|_| SendFailure::Tls)?;
-        let stream = tls.connect(name, stream).await.map_err(|error| {
-            let cause = &error as &dyn std::error::Error;
-            tracing::debug!(%link, %address, error = cause, "failed the TLS handshake");
-            in_handshake(failure_of(&error))
-        })?;
-        Wire::Right(Box::new(stream))
+        Wire::Right(Box::new(shake_hands(tls, link, stream, address).await?))
     } else {
         Wire::Left(stream)
     };
     Connection::open(wire, meter, address)
         .await
         .map_err(|error| failure_of(&error))
+}
+
+/// Begins TLS on a connected stream. The server's certificate is verified.
+pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
+    tls: &TlsConnector,
+    link: &Link,
+    stream: S,
+    address: IpAddr,
+) -> Result<TlsStream<S>, SendFault> {
+    let name = ServerName::try_from(link.host.to_string()).map_err(|_| SendFailure::Tls)?;
+    tls.connect(name, stream).await.map_err(|error| {
+        let cause = &error as &dyn std::error::Error;
+        tracing::debug!(%link, %address, error = cause, "failed the TLS handshake");
+        in_handshake(failure_of(&error))
+    })
 }
 
 /// A connection that ends in the handshake without a word, as it does at a balancer that has no

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use posthaste_core::api::doctor::EndpointFault;
 use posthaste_core::attempt::SendFailure;
 use rustix::io::Errno;
 use rustls::InvalidMessage;
@@ -40,6 +41,16 @@ impl From<SendFailure> for SendFault {
     fn from(failure: SendFailure) -> Self {
         let text = None;
         Self { failure, text }
+    }
+}
+
+impl From<SendFault> for EndpointFault {
+    fn from(fault: SendFault) -> Self {
+        Self {
+            failure: fault.failure,
+            text: fault.text,
+            refusal: None,
+        }
     }
 }
 

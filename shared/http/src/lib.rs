@@ -8,6 +8,7 @@ mod dial;
 mod failure;
 mod framing;
 mod heads;
+mod look;
 mod names;
 mod odd;
 mod places;

@@ -15,8 +15,10 @@ mod verifier;
 use std::path::Path;
 use std::sync::Arc;
 
+use posthaste_core::api::doctor::CertificateTimes;
 use rustls::client::{Resumption, VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
@@ -46,6 +48,8 @@ pub enum TlsSetupError {
 pub(crate) struct Tls {
     pub(crate) connector: TlsConnector,
     sessions: Arc<Sessions>,
+    /// The verifier; `None` where there are no roots.
+    verifier: Option<Arc<Verifier>>,
 }
 
 impl Tls {
@@ -54,17 +58,22 @@ impl Tls {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?;
-        let mut config = if roots.is_empty() {
-            // No verifier can be made without roots; this configuration refuses every certificate.
-            builder.with_root_certificates(roots).with_no_client_auth()
+        // No verifier can be made without roots.
+        let verifier = if roots.is_empty() {
+            None
         } else {
             let builder_of_verifier =
                 WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider);
-            let verifier = Verifier::new(builder_of_verifier.build()?, roots);
-            builder
+            let verifier = Verifier::new(builder_of_verifier.build()?, Arc::clone(&roots));
+            Some(Arc::new(verifier))
+        };
+        let mut config = match &verifier {
+            // This configuration refuses every certificate.
+            None => builder.with_root_certificates(roots).with_no_client_auth(),
+            Some(verifier) => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(verifier))
-                .with_no_client_auth()
+                .with_custom_certificate_verifier(Arc::clone(verifier) as _)
+                .with_no_client_auth(),
         };
         let sessions = Sessions::new(SESSION_HOSTS_MAX);
         config.alpn_protocols = vec![ALPN_HTTP_1_1.to_vec()];
@@ -72,7 +81,22 @@ impl Tls {
         Ok(Self {
             connector: TlsConnector::from(Arc::new(config)),
             sessions,
+            verifier,
         })
+    }
+
+    /// The same TLS without sessions: a session that is resumed verifies no certificate.
+    pub(crate) fn without_sessions(&self) -> TlsConnector {
+        let mut config = ClientConfig::clone(self.connector.config());
+        config.resumption = Resumption::disabled();
+        TlsConnector::from(Arc::new(config))
+    }
+
+    /// The validity of a server's certificate that was verified; the first of the chain is the
+    /// server's own.
+    pub(crate) fn times_of(&self, chain: &[CertificateDer<'_>]) -> Option<CertificateTimes> {
+        let (own, others) = chain.split_first()?;
+        self.verifier.as_ref()?.times(own, others)
     }
 
     /// Forgets all sessions, and answers of how many hosts there were some.

@@ -8,6 +8,7 @@ pub mod drain;
 pub mod entropy;
 pub mod error;
 pub mod evict;
+pub mod examine;
 pub mod probe;
 pub mod queue;
 pub mod spans;
@@ -22,6 +23,7 @@ pub use drain::{DrainSource, LookTime};
 pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
 pub use evict::{Evict, Evicted};
+pub use examine::{Check, Examiner, Look};
 pub use probe::{Database, NoMachine, Probe, Sample};
 pub use queue::{
     BatchResponse, GroupCount, GroupCounts, MessageId, OutgoingMessage, QueueCounts, QueueName,

@@ -18,6 +18,7 @@ const ROUTES: &[&str] = &[
     "get /audit",
     "get /dead-letters",
     "get /dead-letters/{key}",
+    "get /doctor",
     "get /events/{id}",
     "get /health",
     "get /links",

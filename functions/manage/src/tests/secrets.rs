@@ -194,6 +194,7 @@ fn debug_shows_no_admin_key() {
         wrong_keys: posthaste_services::WrongKeys::default(),
         activity: Activity::default(),
         address_policy: AddressPolicy::default(),
+        examiner: None,
         own_publish_urls: PublishUrls::default(),
         settings: ManageSettings {
             publish_url: None,

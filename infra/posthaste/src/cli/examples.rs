@@ -74,6 +74,12 @@ Examples:
   posthaste audit --since yesterday
   posthaste audit --topic orders --from 2026-11-21T10:00:00Z --json";
 
+pub(super) const DOCTOR: &str = "\
+Examples:
+  posthaste doctor
+  posthaste doctor --endpoints
+  posthaste doctor --url https://hooks.example.com --key KEY --json";
+
 pub(super) const ROTATE: &str = "\
 Examples:
   posthaste subscriptions rotate-secret orders billing --overlap PT12H

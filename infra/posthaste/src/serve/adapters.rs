@@ -24,6 +24,7 @@ use posthaste_wake::{Wake, WakePorts};
 use super::backup::Backups;
 use super::data_folder::{DataFolder, KeyFile};
 use super::error::ServeError;
+use super::machine::Machine;
 use super::settings::ServeSettings;
 use crate::backup::parts;
 use crate::commands::ADMIN_KEY_FILE;
@@ -174,6 +175,7 @@ impl<'a> Adapters<'a> {
             wrong_keys: WrongKeys::slowed(),
             activity: Activity::default(),
             address_policy: settings.client.addresses.clone(),
+            examiner: Some(Machine::new(settings, self.webhooks.clone())),
             own_publish_urls: PublishUrls::default()
                 .listening_on(address)
                 .under(settings.manage.public_url.clone()),

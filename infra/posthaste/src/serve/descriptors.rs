@@ -1,13 +1,11 @@
 //! File descriptors: every connection takes one, and the usual soft limit of 1024 is too few for a
 //! server. What takes them is bounded here, all of it together.
 
+use posthaste_core::api::doctor::DESCRIPTORS_ENOUGH;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::http::limits::OPERATORS_MAX;
 use super::settings::ServeSettings;
-
-/// With fewer descriptors than this, slow endpoints and many producers compete for them.
-const DESCRIPTORS_ENOUGH: u64 = 16_384;
 
 /// One descriptor in four is kept from ordinary requests: for connections to endpoints, and for
 /// files.

@@ -13,6 +13,7 @@ mod cli;
 mod common;
 mod damage;
 mod demo;
+mod doctor;
 mod follow;
 mod help;
 mod listen;

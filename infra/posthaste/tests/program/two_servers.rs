@@ -69,6 +69,7 @@ impl Deployed {
             wrong_keys: posthaste_services::WrongKeys::default(),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
+            examiner: None,
             own_publish_urls: PublishUrls::default().under(Some(publish_url.parse().unwrap())),
             settings: ManageSettings {
                 publish_url: Some(publish_url.parse().unwrap()),

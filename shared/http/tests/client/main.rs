@@ -10,6 +10,7 @@ mod answers;
 mod certificates;
 mod deadline;
 mod endpoint;
+mod look;
 mod name_server;
 mod odd;
 mod reuse;

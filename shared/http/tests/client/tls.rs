@@ -22,17 +22,17 @@ use crate::endpoint::{Endpoint, OK, Step, exchange, write};
 use crate::{TIMEOUT, answered, brief, on_loopback, post, send, settle};
 
 /// An authority of our own.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
     /// Settings of a client that trusts this authority.
-    fn trusted(&self, test: &str) -> ClientSettings {
+    pub(crate) fn trusted(&self, test: &str) -> ClientSettings {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.pem"));
         std::fs::write(&path, self.0.pem()).unwrap();
         ClientSettings {
@@ -41,7 +41,7 @@ impl Authority {
         }
     }
 
-    fn acceptor(&self, params: &CertificateParams) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self, params: &CertificateParams) -> TlsAcceptor {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -60,11 +60,11 @@ impl Authority {
     }
 }
 
-fn certificate_for(name: &str) -> CertificateParams {
+pub(crate) fn certificate_for(name: &str) -> CertificateParams {
     CertificateParams::new(vec![name.to_owned()]).unwrap()
 }
 
-fn https(endpoint: &Endpoint) -> String {
+pub(crate) fn https(endpoint: &Endpoint) -> String {
     endpoint.url().replace("http://", "https://")
 }
 

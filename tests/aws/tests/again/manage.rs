@@ -51,6 +51,7 @@ fn api(world: &World) -> Api {
         admin_key: KeyDigest::of(""),
         wrong_keys: WrongKeys::default(),
         address_policy: AddressPolicy::default(),
+        examiner: None,
         own_publish_urls: PublishUrls::default(),
         settings: ManageSettings {
             publish_url: None,

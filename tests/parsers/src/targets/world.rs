@@ -141,6 +141,7 @@ impl World {
             wrong_keys: WrongKeys::default(),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
+            examiner: None,
             own_publish_urls: PublishUrls::default(),
             settings: ManageSettings {
                 publish_url: None,

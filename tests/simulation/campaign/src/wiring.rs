@@ -289,6 +289,7 @@ impl Wiring<'_> {
             admin_key: KeyDigest::of(""),
             wrong_keys: WrongKeys::default(),
             address_policy: AddressPolicy::default(),
+            examiner: None,
             own_publish_urls: PublishUrls::default(),
             settings: ManageSettings {
                 publish_url: None,

@@ -1,0 +1,128 @@
+//! The checks that an installation makes of itself, for `posthaste doctor`: its stores, its
+//! pressure, what waits, what its examiner looks at, and on request every endpoint. A check changes
+//! nothing and leaves nothing behind.
+
+mod endpoints;
+mod in_time;
+mod stores;
+
+use axum::extract::State;
+use futures_util::future::{join, join_all};
+use posthaste_core::api::doctor::{
+    CheckResult, CheckView, DoctorView, own_clock_check, pressure_check, waiting_check,
+};
+use posthaste_core::api::{IsoTimestamp, PressureView};
+use posthaste_core::pressure::PressureState;
+use posthaste_core::stored::PRESSURE_KEY;
+use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
+use serde::Deserialize;
+
+use self::in_time::{causes, in_time};
+use crate::answer::{Answer, JsonResponse};
+use crate::document::{BadRequests, Problems};
+use crate::extract::Query;
+use crate::manage::{Manage, Managed};
+
+/// The query of the checks.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DoctorQuery {
+    /// Whether the endpoints of all subscriptions are connected to as well.
+    #[serde(default)]
+    endpoints: bool,
+}
+
+/// Check the installation
+///
+/// The installation looks at what it stands on: its stores, its clock, the pressure, what waits,
+/// and in `serve` the disk and the limit of open files. With `endpoints`, the server connects to
+/// the host of every subscription as a delivery does, and verifies its certificate; no request is
+/// sent. Each check has a result of its own, so that the answer is 200 whatever was found. It comes
+/// within 25 seconds.
+#[utoipa::path(get, path = "/doctor", tag = "status", params(DoctorQuery),
+    responses((status = 200, description = "The checks", body = DoctorView), BadRequests, Problems))]
+pub(crate) async fn doctor<P: Ports>(
+    State(manage): Managed<P>,
+    Query(query): Query<DoctorQuery>,
+) -> Answer<DoctorView> {
+    let endpoints = async {
+        if query.endpoints {
+            manage.check_endpoints().await
+        } else {
+            Vec::new()
+        }
+    };
+    let (mut checks, endpoints) = join(manage.check_itself(), endpoints).await;
+    checks.extend(endpoints);
+    Ok(JsonResponse::new(DoctorView {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        checks,
+    }))
+}
+
+impl<P: Ports> Manage<P> {
+    /// All checks but those of endpoints, side by side.
+    async fn check_itself(&self) -> Vec<CheckView> {
+        let checks = self.examiner.as_ref().map(|examiner| examiner.checks());
+        let of_examiner = checks.unwrap_or_default().into_iter().map(|check| {
+            let look = in_time(&self.clock, check.name, check.of, check.look);
+            async move { vec![look.await] }
+        });
+        let (stores, monitored, waiting, examined) = futures_util::join!(
+            self.check_stores(),
+            self.check_pressure(),
+            self.check_waiting(),
+            join_all(of_examiner)
+        );
+        let parts = [stores, monitored, vec![waiting]];
+        parts.into_iter().chain(examined).flatten().collect()
+    }
+
+    /// The pressure, and the own clock against the time at which it was measured.
+    async fn check_pressure(&self) -> Vec<CheckView> {
+        let now = self.clock.now();
+        let read = in_time::limited(&self.clock, self.state.get(PRESSURE_KEY)).await;
+        let object = match read {
+            Some(Ok(object)) => object,
+            Some(Err(error)) => return vec![unread_pressure(causes(&error))],
+            None => return vec![unread_pressure("no answer in time".to_owned())],
+        };
+        let state = object.map(|object| PressureState::parse(&object.bytes));
+        let view = match state.transpose() {
+            Ok(state) => PressureView::new(state.as_ref(), now),
+            Err(_) => PressureView::unreadable(),
+        };
+        let measured_at = view.polled_at.map(|IsoTimestamp(at)| at);
+        vec![
+            pressure_check(&view),
+            own_clock_check("the clock of what answers", now, measured_at),
+        ]
+    }
+
+    /// What waits for all subscriptions.
+    async fn check_waiting(&self) -> CheckView {
+        let of = "events for all subscriptions";
+        let look = async {
+            match self.waiting_events().all().await {
+                Ok(all) => waiting_check(of, &all.sum(), self.clock.now()),
+                Err(error) => uncounted(of, &error),
+            }
+        };
+        in_time(&self.clock, "waiting", of.to_owned(), look).await
+    }
+}
+
+fn unread_pressure(found: String) -> CheckView {
+    CheckView::ok("pressure", "what the monitor measures", found).but(
+        CheckResult::Unknown,
+        "see the check `store`: the pressure is in the state store",
+    )
+}
+
+fn uncounted(of: &str, error: &PortError) -> CheckView {
+    CheckView::ok("waiting", of, causes(error)).but(
+        CheckResult::Unknown,
+        "see the check `store`, and the server's log: what waits is counted in the stores and queues",
+    )
+}

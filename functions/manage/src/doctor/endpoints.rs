@@ -1,0 +1,165 @@
+//! The endpoints of all subscriptions: which hosts there are, and whether deliveries reach them.
+//!
+//! A host is looked at once, however many subscriptions it serves. What is looked at is bounded, in
+//! number, at once and in time, and whatever is left out is said.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use posthaste_core::api::doctor::{CheckResult, CheckView, endpoint_check};
+use posthaste_core::model::Link;
+use posthaste_core::stored::{TopicRecord, layout};
+use posthaste_ports::{Clock, Examiner, ObjectStore, Ports};
+use posthaste_services::{objects, timeout_at};
+
+use super::in_time::causes;
+use crate::manage::Manage;
+
+/// Longest time for all endpoints. A request has 25 s, and its answer has to be written.
+const ENDPOINTS_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Longest time for one endpoint: from the name to the end of the TLS handshake. Over the slowest
+/// ways on Earth that takes about a second, and a lost packet one or three more (RFC 6298).
+const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Most endpoints that are looked at at once. Where a process may open 1024 files, `serve` leaves
+/// as many connections to requests of operators.
+const LOOKS_AT_ONCE: usize = 8;
+
+/// Most endpoints that are looked at: what fits into the time where each takes 160 ms.
+const LOOKS_MAX: usize = 1000;
+
+/// Topics that are read at once.
+const READS_AT_ONCE: usize = 16;
+
+/// What the subscriptions have for endpoints.
+#[derive(Debug, Default)]
+struct Endpoints {
+    /// The subscriptions of each host, as `topic/name`.
+    users: BTreeMap<Link, Vec<String>>,
+    /// The topics that could not be read, and why.
+    unread: Vec<CheckView>,
+    /// Whether the time was over before all topics were read.
+    is_partial: bool,
+}
+
+impl<P: Ports> Manage<P> {
+    /// A check of each host, and of what was left out.
+    pub(super) async fn check_endpoints(&self) -> Vec<CheckView> {
+        let Some(examiner) = &self.examiner else {
+            let found = "this installation has no way to look at endpoints";
+            let advice = "`posthaste subscriptions test` makes a request to one";
+            return vec![CheckView::ok("endpoint", "all", found).but(CheckResult::Unknown, advice)];
+        };
+        let until = self.clock.monotonic() + ENDPOINTS_TIME_MAX;
+        let Endpoints {
+            users,
+            unread,
+            is_partial,
+        } = self.endpoints(until).await;
+        let count = users.len();
+        let mut checks = self.look_at_all(examiner, users, until).await;
+        let left_out = count.saturating_sub(checks.len());
+        checks.extend(unread);
+        checks.extend(rest(left_out, is_partial));
+        if checks.is_empty() {
+            checks.push(CheckView::ok(
+                "endpoint",
+                "all",
+                "there are no subscriptions",
+            ));
+        }
+        checks
+    }
+
+    /// The hosts of all subscriptions, as far as they are read by `until`.
+    async fn endpoints(&self, until: Duration) -> Endpoints {
+        let mut found = Endpoints::default();
+        let keys = objects(&self.state, layout::TOPICS, None);
+        let reads = keys.map(|listed| async move {
+            match listed {
+                Ok(object) => self.record_or_check(&object.key).await,
+                Err(error) => Err(unread("the list of topics", causes(&error))),
+            }
+        });
+        let mut reads = pin!(reads.buffered(READS_AT_ONCE));
+        loop {
+            match timeout_at(&self.clock, until, reads.next()).await {
+                Some(Some(Ok(record))) => found.add(record),
+                Some(Some(Err(check))) => found.unread.push(check),
+                Some(None) => break,
+                None => {
+                    found.is_partial = true;
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// The record of a topic, or the check that says why it cannot be read. `None` where the topic
+    /// is gone.
+    async fn record_or_check(&self, key: &str) -> Result<Option<TopicRecord>, CheckView> {
+        let topic = || format!("topic {}", layout::topic_name(key));
+        let object = self.state.get(key).await;
+        let object = object.map_err(|error| unread(&topic(), causes(&error)))?;
+        match self.place(key, object) {
+            Ok(place) => Ok(place.topic().map(|(record, _)| record)),
+            Err(problem) => Err(unread(&topic(), problem.detail.unwrap_or_default())),
+        }
+    }
+
+    /// A check of each of these hosts that was looked at by `until`, in their order.
+    async fn look_at_all(
+        &self,
+        examiner: &Arc<dyn Examiner>,
+        users: BTreeMap<Link, Vec<String>>,
+        until: Duration,
+    ) -> Vec<CheckView> {
+        let looks = users.into_iter().take(LOOKS_MAX).enumerate();
+        let looks = looks.map(|(at, (link, users))| async move {
+            let look = examiner.look_at(link.clone(), LOOK_TIME_MAX).await;
+            (at, endpoint_check(&link, &users, &look, self.clock.now()))
+        });
+        let mut looks = pin!(stream::iter(looks).buffer_unordered(LOOKS_AT_ONCE));
+        let mut checks = BTreeMap::new();
+        while let Some(Some((at, check))) = timeout_at(&self.clock, until, looks.next()).await {
+            checks.insert(at, check);
+        }
+        checks.into_values().collect()
+    }
+}
+
+impl Endpoints {
+    fn add(&mut self, record: Option<TopicRecord>) {
+        let Some(record) = record else { return };
+        for (name, settings) in &record.settings.subscriptions {
+            let user = format!("{}/{name}", record.name);
+            for link in settings.endpoint.links() {
+                self.users.entry(link).or_default().push(user.clone());
+            }
+        }
+    }
+}
+
+fn unread(of: &str, found: String) -> CheckView {
+    CheckView::ok("endpoint", of, found).but(
+        CheckResult::Unknown,
+        "see the check `store`, and `posthaste topics`, which says what is wrong with a topic",
+    )
+}
+
+/// What was left out.
+fn rest(left_out: usize, is_partial: bool) -> Option<CheckView> {
+    let secs = ENDPOINTS_TIME_MAX.as_secs();
+    let found = match (left_out, is_partial) {
+        (0, false) => return None,
+        (0, true) => format!("not all topics were read within {secs} s"),
+        (some, _) => format!("{some} or more endpoints were not looked at within {secs} s"),
+    };
+    let advice = "`posthaste subscriptions test` makes a request to one; `posthaste links` shows those that fail";
+    Some(CheckView::ok("endpoint", "the others", found).but(CheckResult::Unknown, advice))
+}

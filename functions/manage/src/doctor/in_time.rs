@@ -1,0 +1,40 @@
+//! The time that a check may take, and the words for an error.
+
+use std::error::Error;
+use std::time::Duration;
+
+use posthaste_core::api::doctor::{CheckResult, CheckView};
+use posthaste_ports::Clock;
+use posthaste_services::timeout;
+
+/// Longest time of a check. A store or a service that takes longer than this is of no use to a
+/// request either, which has 25 s for several calls.
+pub(super) const CHECK_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What a look brings, or `None` if it hangs.
+pub(super) async fn limited<T>(clock: &impl Clock, look: impl Future<Output = T>) -> Option<T> {
+    timeout(clock, CHECK_TIME_MAX, look).await
+}
+
+/// The result of a look. One that hangs has failed.
+pub(super) async fn in_time(
+    clock: &impl Clock,
+    check: &str,
+    of: String,
+    look: impl Future<Output = CheckView>,
+) -> CheckView {
+    limited(clock, look).await.unwrap_or_else(|| {
+        let found = format!("no answer within {} s", CHECK_TIME_MAX.as_secs());
+        let advice = "look for what hangs: a disk or mount, the network, or the service";
+        CheckView::ok(check, of, found).but(CheckResult::Failed, advice)
+    })
+}
+
+/// An error with its causes, in a line.
+pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut texts: Vec<_> = std::iter::successors(Some(error), |&error| error.source())
+        .map(ToString::to_string)
+        .collect();
+    texts.dedup();
+    texts.join(": ")
+}

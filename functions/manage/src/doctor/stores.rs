@@ -1,0 +1,96 @@
+//! The stores: each is listed, read and written to as this function needs it.
+//!
+//! A write that cannot happen shows the right to write and leaves nothing behind: its condition is
+//! a version that no object has. A store that refuses the writer says so before it looks at the
+//! condition.
+
+use bytes::Bytes;
+use posthaste_core::api::doctor::{CheckResult, CheckView};
+use posthaste_ports::{ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
+
+use super::in_time::{causes, in_time};
+use crate::manage::Manage;
+
+/// Keys at which nothing ever is, below prefixes where this function may read and write: the names
+/// of their objects have another form.
+const STATE_KEY: &str = "validating/doctor";
+const DEAD_LETTERS_KEY: &str = "resolved/doctor";
+const LOG_KEY: &str = "doctor";
+
+/// A version that no object has.
+const NO_VERSION: &str = "\"doctor\"";
+
+/// What this function does with a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Reads,
+    ReadsAndWrites,
+}
+
+impl<P: Ports> Manage<P> {
+    /// A check of each store.
+    pub(super) async fn check_stores(&self) -> Vec<CheckView> {
+        let both = Use::ReadsAndWrites;
+        let state = self.check_store(&self.state, "the state", (STATE_KEY, both));
+        let dead_letters =
+            self.check_store(&self.dead_letters, "dead letters", (DEAD_LETTERS_KEY, both));
+        let log = self.check_store(self.log.store(), "the delivery log", (LOG_KEY, Use::Reads));
+        let (state, dead_letters, log) = futures_util::join!(state, dead_letters, log);
+        vec![state, dead_letters, log]
+    }
+
+    async fn check_store<S: ObjectStore>(
+        &self,
+        store: &S,
+        of: &str,
+        (key, uses): (&str, Use),
+    ) -> CheckView {
+        let look = async {
+            match tried(store, (key, uses)).await {
+                Ok(()) => {
+                    let done = match uses {
+                        Use::Reads => "listed and read",
+                        Use::ReadsAndWrites => "listed and read, and may be written to",
+                    };
+                    CheckView::ok("store", of, done)
+                }
+                Err(error) => CheckView::ok("store", of, causes(&error))
+                    .but(CheckResult::Failed, advice(error.kind)),
+            }
+        };
+        in_time(&self.clock, "store", of.to_owned(), look).await
+    }
+}
+
+/// Lists, reads and writes at a key where there is nothing.
+async fn tried<S: ObjectStore>(store: &S, (key, uses): (&str, Use)) -> Result<(), PortError> {
+    store.list(key, None, 1).await?;
+    store.get(key).await?;
+    if uses == Use::Reads {
+        return Ok(());
+    }
+    let condition = PutCondition::IfMatch(ETag(NO_VERSION.to_owned()));
+    match store.put(key, Bytes::new(), condition).await {
+        // S3 answers 404 where there is no object, and others that the condition does not hold.
+        Err(error) if is_of_condition(error.kind) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn is_of_condition(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::PreconditionFailed | ErrorKind::NotFound)
+}
+
+fn advice(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Denied => {
+            "give the right back: deploy the template again, and look for a policy of the bucket, \
+             of its key or of the organisation that denies it"
+        }
+        ErrorKind::Full => "free space on the disk that holds the data folder",
+        ErrorKind::NotFound => "the bucket must exist: restore it, or deploy the stack again",
+        ErrorKind::Throttled { .. } | ErrorKind::TimedOut => "ask again in a minute",
+        _ => "look at the server's log, which has the same error with each request that met it",
+    }
+}

@@ -1,0 +1,150 @@
+//! What `posthaste doctor` looks at on this machine: the disk of the data folder, the open files,
+//! and the way to endpoints.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::api::doctor::{
+    CheckResult, CheckView, EndpointFault, EndpointSeen, OpenFiles, disk_check, open_files_check,
+};
+use posthaste_core::model::Link;
+use posthaste_core::pressure::PressureSettings;
+use posthaste_http::HyperWebhookClient;
+use posthaste_ports::{Check, Examiner, Look};
+use posthaste_system::SystemClock;
+use posthaste_system::probe::disk;
+use rustix::process::{Resource, getrlimit};
+use tokio::task::spawn_blocking;
+
+use super::settings::ServeSettings;
+
+/// The folder in which Linux shows the open files of a process.
+const OPEN_FILES: &str = "/proc/self/fd";
+
+/// The machine of a server.
+pub(super) struct Machine {
+    data_dir: PathBuf,
+    pressure: PressureSettings,
+    requests_max: usize,
+    connections_max: usize,
+    webhooks: HyperWebhookClient<SystemClock>,
+}
+
+impl Machine {
+    /// The machine of a server with these settings, whose deliveries go out by `webhooks`.
+    pub(super) fn new(
+        settings: &ServeSettings,
+        webhooks: HyperWebhookClient<SystemClock>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            data_dir: settings.data_dir.clone(),
+            pressure: settings.monitor.pressure.clone(),
+            requests_max: settings.connections.requests_max,
+            connections_max: settings.client.connections_max,
+            webhooks,
+        })
+    }
+
+    fn disk(&self) -> Check {
+        let (folder, pressure) = (self.data_dir.clone(), self.pressure.clone());
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let of = folder.display().to_string();
+        let look = {
+            let of = of.clone();
+            move || {
+                let usage = disk(&folder);
+                let calm = usage.and_then(|usage| pressure.calm_disk_percent(usage));
+                disk_check(&of, usage, calm)
+            }
+        };
+        blocking("disk", of, look)
+    }
+
+    fn open_files(&self) -> Check {
+        let of = format!("process {}", std::process::id());
+        let (requests_max, connections_max) = (self.requests_max, self.connections_max);
+        let look = {
+            let of = of.clone();
+            move || {
+                // The look itself has the folder open.
+                let now = fs::read_dir(OPEN_FILES).map(|files| files.count() as u64 - 1);
+                let files = OpenFiles {
+                    max: getrlimit(Resource::Nofile).current,
+                    now: now.ok(),
+                    requests_max,
+                    connections_max,
+                };
+                open_files_check(&of, &files)
+            }
+        };
+        blocking("open-files", of, look)
+    }
+}
+
+/// A check on a thread of its own: a mount that hangs holds it up, and nothing else.
+fn blocking(
+    name: &'static str,
+    of: String,
+    look: impl FnOnce() -> CheckView + Send + 'static,
+) -> Check {
+    let whose = of.clone();
+    let look = Box::pin(async move {
+        spawn_blocking(look).await.unwrap_or_else(|error| {
+            CheckView::ok(name, whose, error.to_string())
+                .but(CheckResult::Unknown, "look at the server's log")
+        })
+    });
+    Check { name, of, look }
+}
+
+impl Examiner for Machine {
+    fn checks(&self) -> Vec<Check> {
+        vec![self.disk(), self.open_files()]
+    }
+
+    fn look_at(&self, link: Link, timeout: Duration) -> Look<Result<EndpointSeen, EndpointFault>> {
+        let webhooks = self.webhooks.clone();
+        Box::pin(async move { webhooks.look_at(&link, timeout).await })
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine")
+            .field("data_dir", &self.data_dir)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_http::ClientSettings;
+
+    #[tokio::test]
+    async fn machine_tells_of_its_disk_and_its_open_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = ServeSettings {
+            data_dir: folder.path().to_owned(),
+            ..ServeSettings::default()
+        };
+        let webhooks = HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap();
+        let machine = Machine::new(&settings, webhooks);
+        let mut checks = Vec::new();
+        for check in machine.checks() {
+            let (name, of) = (check.name, check.of.clone());
+            let view = check.look.await;
+            assert_eq!((&*view.check, &view.of), (name, &of));
+            checks.push(view);
+        }
+        let [disk, files] = &*checks else {
+            panic!("{checks:?}")
+        };
+        assert_eq!(disk.of, folder.path().display().to_string());
+        assert!(disk.found.contains(" % used, "), "{disk:?}");
+        assert!(files.found.contains(" open, "), "{files:?}");
+    }
+}

@@ -1,0 +1,18 @@
+//! The checks of `posthaste doctor`: what was looked at, what was found, and what to do. The rules
+//! are here; whoever looks at a clock, a disk or an endpoint hands in what it saw.
+
+mod check;
+mod clock;
+mod endpoint;
+mod installation;
+
+pub use check::{CheckResult, CheckView, DoctorView, summary};
+pub use clock::{CLOCK_DIFFERENCE_MAX, CLOCK_DIFFERENCE_NOTED, ClockReading, clock_check};
+pub use endpoint::{
+    CERTIFICATE_REST_MIN, CertificateTimes, EndpointFault, EndpointSeen, certificate_check,
+    endpoint_check,
+};
+pub use installation::{
+    DESCRIPTORS_ENOUGH, OpenFiles, disk_check, open_files_check, own_clock_check, pressure_check,
+    waiting_check,
+};

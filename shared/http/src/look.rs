@@ -1,0 +1,69 @@
+//! A look at an endpoint without a request: its name, its addresses, a connection and TLS.
+
+use std::net::IpAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use posthaste_core::api::doctor::{CertificateTimes, EndpointFault, EndpointSeen};
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::Link;
+use posthaste_ports::Clock;
+
+use crate::client::HyperWebhookClient;
+use crate::dial::{dial_and, in_turn, shake_hands};
+use crate::failure::SendFault;
+use crate::names::NameLookup;
+
+impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
+    /// Connects to a link within `timeout` as a request would, by the same names, rules on
+    /// addresses and authorities, verifies the certificate in a whole handshake, and closes the
+    /// connection. No byte of HTTP is sent, and no kept connection is used or closed, as long as
+    /// there is a place for one more.
+    pub async fn look_at(
+        &self,
+        link: &Link,
+        timeout: Duration,
+    ) -> Result<EndpointSeen, EndpointFault> {
+        let deadline = pin!(self.clock.sleep(timeout));
+        // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
+        match select(pin!(self.looked_at(link)), deadline).await {
+            Either::Left((seen, _)) => seen,
+            Either::Right(_) => Err(SendFault::from(SendFailure::ConnectTimedOut).into()),
+        }
+    }
+
+    async fn looked_at(&self, link: &Link) -> Result<EndpointSeen, EndpointFault> {
+        let addresses = self.resolved(link).await.map_err(SendFault::from)?;
+        let policy = &self.shared.policy;
+        policy
+            .check_addresses(link, &addresses)
+            .map_err(EndpointFault::refused)?;
+        let in_turn = in_turn(&addresses, 0);
+        let (connected, certificate) = self.connected(link, &in_turn).await?;
+        Ok(EndpointSeen {
+            addresses: addresses.to_vec(),
+            connected,
+            certificate,
+        })
+    }
+
+    /// The address that takes a connection, and the validity of the certificate there.
+    async fn connected(
+        &self,
+        link: &Link,
+        addresses: &[IpAddr],
+    ) -> Result<(IpAddr, Option<CertificateTimes>), SendFault> {
+        let tls = self.shared.tls.without_sessions();
+        let tls = &tls;
+        let open = |address, (stream, _place)| async move {
+            if !link.is_tls {
+                return Ok((address, None));
+            }
+            let stream = shake_hands(tls, link, stream, address).await?;
+            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+            Ok((address, self.shared.tls.times_of(chain)))
+        };
+        dial_and(&self.pool, &self.clock, (link, addresses), open).await
+    }
+}

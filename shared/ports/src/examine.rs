@@ -1,0 +1,44 @@
+//! What `posthaste doctor` looks at and the other ports do not show: the machine or the account
+//! that an installation runs on, and its way to endpoints.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use posthaste_core::api::doctor::{CheckView, EndpointFault, EndpointSeen};
+use posthaste_core::model::Link;
+
+/// A look that is under way. Dropping it ends it.
+pub type Look<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A check that is under way.
+pub struct Check {
+    /// Its name, which says what it is where it does not end in time.
+    pub name: &'static str,
+    /// What it looks at.
+    pub of: String,
+    /// The look. It ends with a result whatever it finds.
+    pub look: Look<CheckView>,
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check")
+            .field("name", &self.name)
+            .field("of", &self.of)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Looks at what an installation stands on. A look changes nothing and leaves nothing behind.
+pub trait Examiner: fmt::Debug + Send + Sync {
+    /// The checks of the machine or the account. They are independent of each other, and may be
+    /// made at once.
+    fn checks(&self) -> Vec<Check>;
+
+    /// Connects to a link as a delivery does: by the same name servers, rules on addresses and
+    /// trusted authorities. The TLS handshake is whole, no bytes of HTTP are sent, and the
+    /// connection is closed. All of it ends within `timeout`.
+    fn look_at(&self, link: Link, timeout: Duration) -> Look<Result<EndpointSeen, EndpointFault>>;
+}
