@@ -123,6 +123,6 @@ fn unread_pressure(found: String) -> CheckView {
 fn uncounted(of: &str, error: &PortError) -> CheckView {
     CheckView::ok("waiting", of, causes(error)).but(
         CheckResult::Unknown,
-        "see the check `store`, and the server's log: what waits is counted in the stores and queues",
+        "see the checks `store` and `queue`: what waits is counted there",
     )
 }

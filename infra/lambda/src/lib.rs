@@ -3,6 +3,7 @@
 // library.
 #![recursion_limit = "256"]
 
+mod account;
 pub mod both_queues;
 pub mod custom_resources;
 pub mod environment;

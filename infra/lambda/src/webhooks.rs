@@ -2,8 +2,10 @@
 //! longer than all the rest of a program's start, and an instance may be started for a batch that
 //! posts nothing.
 
+use std::fmt;
 use std::time::Duration;
 
+use posthaste_core::api::doctor::{EndpointFault, EndpointSeen};
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
@@ -25,6 +27,32 @@ impl<C: Clock> LazyWebhooks<C> {
             clock,
             client: OnceCell::new(),
         }
+    }
+
+    /// Looks at an endpoint without a request, as [`HyperWebhookClient::look_at`] does. A client
+    /// that cannot be made has no resources left.
+    pub async fn look_at(
+        &self,
+        link: &Link,
+        timeout: Duration,
+    ) -> Result<EndpointSeen, EndpointFault> {
+        let make = async || HyperWebhookClient::new(self.settings.clone(), self.clock.clone());
+        match self.client.get_or_try_init(make).await {
+            Ok(client) => client.look_at(link, timeout).await,
+            Err(error) => Err(EndpointFault {
+                failure: SendFailure::Exhausted,
+                text: Some(error.to_string().into()),
+                refusal: None,
+            }),
+        }
+    }
+}
+
+impl<C> fmt::Debug for LazyWebhooks<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LazyWebhooks")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 

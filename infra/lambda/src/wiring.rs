@@ -32,6 +32,9 @@ use posthaste_services::{
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
+use crate::account::{
+    Account, DEAD_LETTERS_VISIBILITY, DELIVERIES_VISIBILITY, RECORDS_VISIBILITY, REDRIVE_VISIBILITY,
+};
 use crate::both_queues::{BothQueues, OneQueue};
 use crate::custom_resources::Answering;
 use crate::environment::{
@@ -63,12 +66,6 @@ const IDLE_CONNECTIONS_MAX: usize = 128;
 /// Time between two refreshes of a live page of the console. Each of them costs a request and some
 /// reads of S3, for every page that is open.
 const CONSOLE_REFRESH: Duration = Duration::from_secs(30);
-
-/// The visibility timeouts of the queues that feed functions, as template.yaml has them.
-const DELIVERIES_VISIBILITY: Duration = Duration::from_secs(730);
-const DEAD_LETTERS_VISIBILITY: Duration = Duration::from_mins(11);
-const REDRIVE_VISIBILITY: Duration = Duration::from_mins(6);
-const RECORDS_VISIBILITY: Duration = Duration::from_mins(13);
 
 type Queue = SqsQueue<SystemClock>;
 type AwsSlowLane = SlowLane<Queue, S3Store, SystemClock>;
@@ -147,6 +144,12 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         idle_max: 0,
         ..environment.client.clone()
     };
+    let slow_url = environment.slow_deliveries_queue_url.as_deref();
+    let account = Account::new(
+        clients.queue_setup(),
+        (&environment.deliveries_queue_url, slow_url),
+        LazyWebhooks::new(client.clone(), SystemClock),
+    );
     let access = Arc::new(Access::new(
         state.clone(),
         SystemClock,
@@ -170,7 +173,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         wrong_keys: posthaste_services::WrongKeys::default(),
         activity: Activity::default(),
         address_policy: environment.client.addresses.clone(),
-        examiner: None,
+        examiner: Some(Arc::new(account)),
         own_publish_urls: PublishUrls::default().under(environment.settings.publish_url.clone()),
         settings: environment.settings.clone(),
         work: BegunRequests::looking_beside_answers(),

@@ -25,7 +25,7 @@ class Failed(AssertionError):
 
     def __init__(self, command, done):
         super().__init__(f"{command} ended with {done.returncode}:\n{done.stderr}")
-        self.code = done.returncode
+        self.code, self.output = done.returncode, done.stdout
 
 
 class Stack:

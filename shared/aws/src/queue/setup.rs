@@ -9,6 +9,7 @@ use posthaste_ports::{ErrorKind, PortError};
 
 use crate::clients::failure::failure;
 
+const LOOKING: &str = "look at a queue";
 const READING: &str = "read which queues may redrive";
 const MAKING: &str = "make a queue";
 const CHANGING: &str = "change a queue";
@@ -44,6 +45,21 @@ pub struct SqsSetup {
 impl SqsSetup {
     pub(crate) fn new(client: Client) -> Self {
         Self { client }
+    }
+
+    /// How the queue at `url` is made, and how many of its messages are due.
+    pub async fn attributes(&self, url: &str) -> Result<QueueAttributes, PortError> {
+        let request = self.client.get_queue_attributes().queue_url(url);
+        let request = request
+            .attribute_names(QueueAttributeName::VisibilityTimeout)
+            .attribute_names(QueueAttributeName::RedrivePolicy)
+            .attribute_names(QueueAttributeName::ApproximateNumberOfMessages);
+        let answer = request.send().await;
+        let answer = answer.map_err(|error| failure(LOOKING, error))?;
+        let attributes = answer.attributes.unwrap_or_default().into_iter();
+        Ok(attributes
+            .map(|(name, value)| (name.as_str().to_owned(), value))
+            .collect())
     }
 }
 
