@@ -112,10 +112,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
     let subscribers = runtime
         .block_on(start_subscribers(&story))
         .map_err(DemoError::Start)?;
-    let session = Session {
-        client: Client::new(&app.manage_url())?,
-        key: app.admin_key().clone(),
-    };
+    let session = Session::new(Client::new(&app.manage_url())?, app.admin_key().clone());
     let mut demo = Demo {
         runtime,
         session,

@@ -144,9 +144,10 @@ fn ask_for(
         );
         return Ok(shown(&replay).line(hint));
     }
+    let session = session.without_retries();
     while !is_over(&replay) {
         rest(LOOK_EVERY);
-        let look = || ask(session, Method::GET, &replay.id);
+        let look = || ask(&session, Method::GET, &replay.id);
         replay = until_answered(look, |_, wait| rest(wait))?;
     }
     let ended = waited(&replay);

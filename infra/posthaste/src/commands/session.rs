@@ -28,6 +28,8 @@ const WHOLE_KEY: &str = "write the whole key into the file, or give --key or POS
 pub struct Session {
     pub client: Client,
     pub key: Secret,
+    /// Whether requests are sent again where the server is busy.
+    is_patient: bool,
 }
 
 /// Error of a command that needs the admin key and has none.
@@ -78,12 +80,35 @@ impl Session {
             }
             None => key_of_folder(&data_dir(global))?,
         };
-        Ok(Self { client, key })
+        Ok(Self::new(client, key))
     }
 
-    /// A request with the key, which is sent again where the server is busy.
+    /// A session of this client and key, whose requests are sent again where the server is busy.
+    pub fn new(client: Client, key: Secret) -> Self {
+        Self {
+            client,
+            key,
+            is_patient: true,
+        }
+    }
+
+    /// The same session for a command that goes on by itself when a request fails.
+    pub(super) fn without_retries(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            key: self.key.clone(),
+            is_patient: false,
+        }
+    }
+
+    /// A request with the key.
     pub fn call<'a>(&'a self, method: Method, path: &[&'a str]) -> Call<'a> {
-        Call::new(method, path).key(&self.key).patient()
+        let call = Call::new(method, path).key(&self.key);
+        if self.is_patient {
+            call.patient()
+        } else {
+            call
+        }
     }
 
     /// Sends a request without a body, and returns the JSON of its success.

@@ -14,12 +14,10 @@ use crate::output::word;
 pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result<(), ServeError> {
     let url = url.to_owned();
     let put_all = move || {
-        let session = Session {
-            // The server is this process, which holds the port. Its certificate is of the name by
-            // which others ask, and need not be of this address.
-            client: Client::trusting(&url, Trust::Anyone)?,
-            key,
-        };
+        // The server is this process, which holds the port. Its certificate is of the name by
+        // which others ask, and need not be of this address.
+        let client = Client::trusting(&url, Trust::Anyone)?;
+        let session = Session::new(client, key);
         let mut applied = Applied::default();
         files
             .iter()

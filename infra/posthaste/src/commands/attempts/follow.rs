@@ -66,6 +66,7 @@ pub(super) fn run(
     let mut is_read = (is_json
         || say(&Shown::text(&line(&ATTEMPT_HEADER.map(str::to_uppercase))))?)
         && print(&fresh, is_json)?;
+    let session = session.without_retries();
     while is_read {
         rest(LOOK_EVERY);
         let later = RecordsArgs {
@@ -77,7 +78,7 @@ pub(super) fn run(
             which: &later,
             ..question
         };
-        let page = until_answered(|| question.ask(session, |_| false), rest_after)?;
+        let page = until_answered(|| question.ask(&session, |_| false), rest_after)?;
         is_read = print(&tail.fresh(page), is_json)?;
     }
     Ok(Reply::silent())
