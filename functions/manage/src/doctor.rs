@@ -81,8 +81,8 @@ impl<P: Ports> Manage<P> {
 
     /// The pressure, and the own clock against the time at which it was measured.
     async fn check_pressure(&self) -> Vec<CheckView> {
-        let now = self.clock.now();
         let read = in_time::limited(&self.clock, self.state.get(PRESSURE_KEY)).await;
+        let now = self.clock.now();
         let object = match read {
             Some(Ok(object)) => object,
             Some(Err(error)) => return vec![unread_pressure(causes(&error))],

@@ -33,8 +33,32 @@ pub struct Exporter<C> {
     settings: CollectorSettings,
     resource: Resource,
     spans: Arc<Spans>,
-    /// Whether the last request failed, which the log has said.
-    is_failing: AtomicBool,
+    /// Whether the last request of each signal failed, which the log has said.
+    is_failing: [AtomicBool; 2],
+}
+
+/// What is sent.
+#[derive(Debug, Clone, Copy)]
+enum Signal {
+    Spans,
+    Metrics,
+}
+
+impl Signal {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Spans => "spans",
+            Self::Metrics => "metrics",
+        }
+    }
+
+    /// Where it is sent, below the collector's URL.
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Spans => "v1/traces",
+            Self::Metrics => "v1/metrics",
+        }
+    }
 }
 
 /// What became of a request.
@@ -73,32 +97,35 @@ impl<C: Collector> Exporter<C> {
             collector,
             settings,
             spans,
-            is_failing: AtomicBool::new(false),
+            is_failing: Default::default(),
         }
     }
 
-    /// Sends the spans that wait. Ends with the first request that the collector does not take for
-    /// now: its spans wait for the next call. Answers whether there was none.
-    pub async fn send_spans(&self) -> bool {
+    /// Sends the spans that wait, in so many requests at most. Ends with the first request that the
+    /// collector does not take for now: its spans wait for the next call. Answers whether it took
+    /// all. May be dropped at any time.
+    pub async fn send_spans(&self, requests_max: usize) -> bool {
         let mut are_taken = true;
-        loop {
+        for _ in 0..requests_max {
             let spans = self.spans.first(SPANS_PER_REQUEST_MAX);
-            if spans.is_empty() {
+            if spans.spans().is_empty() {
                 break;
             }
-            let count = spans.len();
-            let request = span::request(&self.resource, spans.clone());
-            match self.post("v1/traces", &request).await {
-                Sent::Taken(answer) => self.note_rejected(&answer),
+            let request = span::request(&self.resource, spans.spans());
+            match self.post(Signal::Spans, &request).await {
+                Sent::Taken(answer) => {
+                    spans.keep();
+                    self.note_rejected(&answer);
+                }
                 Sent::Later(reason) => {
-                    self.spans.put_back(spans);
-                    self.note_failure("spans", &reason);
+                    self.note_failure(Signal::Spans, &reason);
                     are_taken = false;
                     break;
                 }
                 Sent::Refused(reason) => {
-                    self.spans.count_lost(count);
-                    self.note_failure("spans", &reason);
+                    self.spans.count_lost(spans.keep());
+                    self.note_failure(Signal::Spans, &reason);
+                    are_taken = false;
                 }
             }
         }
@@ -109,35 +136,37 @@ impl<C: Collector> Exporter<C> {
         are_taken
     }
 
-    /// Sends metrics that were read now. What is not taken is not sent again: the next reading says
-    /// more.
-    pub async fn send_metrics(&self, points: Vec<Point>, time: Temporality, now: Timestamp) {
+    /// Sends metrics that were read now. Answers whether the collector took them.
+    pub async fn send_metrics(&self, points: &[Point], time: Temporality, now: Timestamp) -> bool {
         for points in points.chunks(POINTS_PER_REQUEST_MAX) {
             let request = metric::request(&self.resource, points.to_vec(), time, now);
-            match self.post("v1/metrics", &request).await {
+            match self.post(Signal::Metrics, &request).await {
                 Sent::Taken(_) => {}
                 Sent::Later(reason) | Sent::Refused(reason) => {
-                    self.note_failure("metrics", &reason);
-                    return;
+                    self.note_failure(Signal::Metrics, &reason);
+                    return false;
                 }
             }
         }
+        true
     }
 
-    async fn post(&self, path: &str, message: &impl Message) -> Sent {
+    async fn post(&self, signal: Signal, message: &impl Message) -> Sent {
         let mut headers = self.settings.headers.clone();
         let protobuf = HeaderValue::from_static("application/x-protobuf");
         headers.insert(CONTENT_TYPE, protobuf);
         let agent = concat!("posthaste/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         let request = CollectorRequest {
-            url: signal_url(&self.settings.endpoint, path),
+            url: signal_url(&self.settings.endpoint, signal.path()),
             headers,
             body: message.encode_to_vec().into(),
         };
         let sent = sent(self.collector.post(request).await);
-        if matches!(sent, Sent::Taken(_)) && self.is_failing.swap(false, Ordering::Relaxed) {
-            tracing::info!("the collector takes spans and metrics again");
+        let is_failing = &self.is_failing[signal as usize];
+        if matches!(sent, Sent::Taken(_)) && is_failing.swap(false, Ordering::Relaxed) {
+            let signal = signal.as_str();
+            tracing::info!(signal, "the collector takes what is sent again");
         }
         sent
     }
@@ -151,13 +180,14 @@ impl<C: Collector> Exporter<C> {
         if partial.rejected_spans > 0 {
             let rejected = usize::try_from(partial.rejected_spans).unwrap_or(usize::MAX);
             self.spans.count_lost(rejected);
-            self.note_failure("spans", &partial.error_message);
+            self.note_failure(Signal::Spans, &partial.error_message);
         }
     }
 
     /// Logs the first failure of several.
-    fn note_failure(&self, signal: &str, reason: &str) {
-        if !self.is_failing.swap(true, Ordering::Relaxed) {
+    fn note_failure(&self, signal: Signal, reason: &str) {
+        if !self.is_failing[signal as usize].swap(true, Ordering::Relaxed) {
+            let signal = signal.as_str();
             // A URL may have a password in it.
             let collector = self.settings.endpoint.origin().ascii_serialization();
             tracing::warn!(

@@ -15,10 +15,10 @@ use crate::attributes::{of_span, scope};
 const SAMPLED: u32 = 1;
 
 /// A request with these spans.
-pub(crate) fn request(resource: &Resource, spans: Vec<Span>) -> ExportTraceServiceRequest {
+pub(crate) fn request(resource: &Resource, spans: &[Span]) -> ExportTraceServiceRequest {
     let scope_spans = ScopeSpans {
         scope: Some(scope()),
-        spans: spans.into_iter().map(sent).collect(),
+        spans: spans.iter().cloned().map(sent).collect(),
         schema_url: String::new(),
     };
     ExportTraceServiceRequest {

@@ -32,16 +32,19 @@ impl SpanSink for Spans {
 }
 
 impl Spans {
-    /// Takes the oldest, at most so many.
-    pub(crate) fn first(&self, spans_max: usize) -> Vec<Span> {
+    /// Takes the oldest, at most so many. They come back unless somebody keeps them.
+    pub(crate) fn first(&self, spans_max: usize) -> Borrowed<'_> {
         let mut waiting = self.waiting.lock();
         let count = waiting.len().min(spans_max);
-        waiting.drain(..count).collect()
+        Borrowed {
+            spans: waiting.drain(..count).collect(),
+            home: self,
+        }
     }
 
     /// Puts spans back that were taken, before all others. Those for which there is no room any more
     /// are lost.
-    pub(crate) fn put_back(&self, mut spans: Vec<Span>) {
+    fn put_back(&self, mut spans: Vec<Span>) {
         let mut waiting = self.waiting.lock();
         let room = SPANS_WAITING_MAX - waiting.len();
         let lost = spans.len().saturating_sub(room);
@@ -63,6 +66,30 @@ impl Spans {
     /// How many were lost since this was asked last.
     pub(crate) fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// Spans on their way. A request that is cut off has sent none of them, as far as anybody knows: a
+/// collector tells a span that comes twice by its id.
+pub(crate) struct Borrowed<'s> {
+    spans: Vec<Span>,
+    home: &'s Spans,
+}
+
+impl Borrowed<'_> {
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Keeps them away, and answers their number.
+    pub(crate) fn keep(mut self) -> usize {
+        std::mem::take(&mut self.spans).len()
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        self.home.put_back(std::mem::take(&mut self.spans));
     }
 }
 
@@ -91,15 +118,20 @@ pub(crate) mod tests {
         }
     }
 
+    fn take_first(spans: &Spans, spans_max: usize) -> Vec<Span> {
+        let first = spans.first(spans_max);
+        let taken = first.spans().to_vec();
+        first.keep();
+        taken
+    }
+
     #[test]
     fn first_to_come_is_first_to_go() {
         let spans = Spans::default();
         (0..5).for_each(|number| spans.take(span(number)));
-        let first = spans.first(2);
-        assert_eq!(first, [span(0), span(1)]);
-        spans.put_back(first);
-        assert_eq!(spans.first(9), [0, 1, 2, 3, 4].map(span));
-        assert_eq!(spans.take_lost(), 0);
+        assert_eq!(spans.first(2).spans(), [span(0), span(1)]);
+        assert_eq!(take_first(&spans, 9), [0, 1, 2, 3, 4].map(span));
+        assert_eq!((take_first(&spans, 9), spans.take_lost()), (vec![], 0));
     }
 
     #[test]
@@ -109,9 +141,9 @@ pub(crate) mod tests {
         assert_eq!(spans.take_lost(), 3);
         let first = spans.first(4);
         spans.take(span(1));
-        spans.put_back(first);
+        drop(first);
         assert_eq!(spans.take_lost(), 1);
-        assert_eq!(spans.first(2), [span(1), span(2)]);
+        assert_eq!(take_first(&spans, 2), [span(1), span(2)]);
         assert_eq!(spans.take_lost(), 0);
     }
 }

@@ -173,22 +173,47 @@ impl<P: Ports> Manage<P> {
         if listed.iter().any(|found| found.key == *key) {
             return Ok(false);
         }
-        let list = layout::resolved(key);
-        if !states.places.is_empty() {
-            let put = self
-                .dead_letters
-                .put(&list, states.render(), PutCondition::Always);
-            put.await?;
-        } else if can_be_resolved(key) {
-            // One of a former object, which somebody deleted.
-            self.dead_letters.delete(&list).await?;
+        let has_list = can_be_resolved(key);
+        if has_list {
+            self.import_list(key, states).await?;
         }
         let put = self
             .dead_letters
             .put(key, object.stored(), PutCondition::IfAbsent);
         match put.await {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(false),
+            Ok(_) => {}
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        if has_list && !states.places.is_empty() {
+            // wake deletes lists without an object, and may have met it in between.
+            let list = layout::resolved(key);
+            let put = self
+                .dead_letters
+                .put(&list, states.render(), PutCondition::IfAbsent);
+            match put.await {
+                Ok(_) => {}
+                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes the list of what is resolved in an object that is not there yet, in the place of one
+    /// that a former object of this key left. One that another import of the object writes meanwhile
+    /// stays.
+    async fn import_list(&self, key: &str, states: &ResolvedLetters) -> Result<(), PortError> {
+        let list = layout::resolved(key);
+        let condition = match self.dead_letters.get(&list).await? {
+            Some(former) => PutCondition::IfMatch(former.etag),
+            None if states.places.is_empty() => return Ok(()),
+            None => PutCondition::IfAbsent,
+        };
+        let put = self.dead_letters.put(&list, states.render(), condition);
+        match put.await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -21,8 +21,14 @@ use posthaste_system::SystemClock;
 /// The name of the service, where the operator gives none.
 const SERVICE: &str = "posthaste";
 
-/// Longest time of a request: an invocation lasts as much longer.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest time that an invocation lasts for its export.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Most requests with spans of one invocation.
+const REQUESTS_MAX: usize = 4;
+
+/// Most points that wait for a collector which takes none.
+const POINTS_WAITING_MAX: usize = 2_000;
 
 /// Time for which a collector that took nothing is left alone, so that not every invocation waits for
 /// it.
@@ -41,14 +47,14 @@ struct Export {
     /// The end of the time that was exported last.
     exported: Mutex<Timestamp>,
     rests_until: Mutex<Timestamp>,
+    /// What was measured since then.
+    waiting: Mutex<Vec<Point>>,
 }
 
 impl Collector for Client {
     async fn post(&self, request: CollectorRequest) -> Result<Answer, Unreachable> {
         let CollectorRequest { url, headers, body } = request;
-        let post = self.0.post(url.as_str(), &headers, body);
-        let answer = timeout(&SystemClock, REQUEST_TIMEOUT, post).await;
-        let (status, body) = answer.ok_or("no answer in time")??;
+        let (status, body) = self.0.post(url.as_str(), &headers, body).await?;
         Ok(Answer { status, body })
     }
 }
@@ -62,6 +68,7 @@ pub(super) fn start(settings: &ExportSettings, clients: &Clients) {
         traces: traces.telling_endpoints(settings.tells_endpoints),
         exported: Mutex::new(SystemClock.now()),
         rests_until: Mutex::new(Timestamp::EPOCH),
+        waiting: Mutex::default(),
     };
     let export = EXPORT.get_or_init(|| Arc::new(export));
     telemetry::export_with(move || {
@@ -78,23 +85,73 @@ pub(super) fn traces() -> Traces {
 }
 
 impl Export {
+    /// Sends what an invocation has measured. Lambda would end an invocation that lasts too long and
+    /// give its messages to another one, so that this has one time for all.
     async fn run(&self) {
         let now = SystemClock.now();
+        let copies = telemetry::take_copies();
+        let lost = merge(
+            &mut self.waiting.lock(),
+            copies.into_iter().filter_map(point),
+        );
+        if lost > 0 {
+            tracing::warn!(lost, "metrics lost on their way to the collector");
+        }
         if now < *self.rests_until.lock() {
             return;
         }
-        if !self.exporter.send_spans().await {
+        let sent = timeout(&SystemClock, EXPORT_TIMEOUT, self.send(now)).await;
+        if sent != Some(true) {
             *self.rests_until.lock() = now + REST_AFTER_FAILURE;
-            return;
         }
-        let copies = telemetry::take_copies();
-        let points: Vec<_> = copies.into_iter().filter_map(point).collect();
+    }
+
+    /// Answers whether the collector took all.
+    async fn send(&self, now: Timestamp) -> bool {
+        if !self.exporter.send_spans(REQUESTS_MAX).await {
+            return false;
+        }
+        let points = self.waiting.lock().clone();
         if points.is_empty() {
-            return;
+            return true;
         }
-        let since = std::mem::replace(&mut *self.exported.lock(), now);
-        let since = Temporality::SinceLast(since);
-        self.exporter.send_metrics(points, since, now).await;
+        let since = Temporality::SinceLast(*self.exported.lock());
+        let is_taken = self.exporter.send_metrics(&points, since, now).await;
+        if is_taken {
+            *self.exported.lock() = now;
+            self.waiting.lock().clear();
+        }
+        is_taken
+    }
+}
+
+/// Adds points to those that the collector has not taken yet. Answers how many found no room.
+fn merge(waiting: &mut Vec<Point>, points: impl Iterator<Item = Point>) -> usize {
+    let mut lost = 0;
+    for point in points {
+        let same = |it: &Point| it.name == point.name && it.labels == point.labels;
+        match waiting.iter().position(same) {
+            Some(place) => waiting[place].value = sum(&waiting[place].value, point.value),
+            None if waiting.len() < POINTS_WAITING_MAX => waiting.push(point),
+            None => lost += 1,
+        }
+    }
+    lost
+}
+
+/// The value over the time of both. A gauge has its last one.
+fn sum(first: &PointValue, second: PointValue) -> PointValue {
+    match (first, second) {
+        (PointValue::Count(first), PointValue::Count(second)) => PointValue::Count(first + second),
+        (PointValue::Times(first), PointValue::Times(second)) => {
+            let counts = first.counts.iter().zip(&second.counts);
+            PointValue::Times(Distribution {
+                counts: counts.map(|(first, second)| first + second).collect(),
+                sum: first.sum + second.sum,
+                bounds: second.bounds,
+            })
+        }
+        (_, second) => second,
     }
 }
 
@@ -176,6 +233,28 @@ mod tests {
         assert_eq!(times.counts.last(), Some(&4));
         assert!((times.sum - 280.0031).abs() < 1e-6, "{}", times.sum);
         assert!((times.bounds[0] - 0.001).abs() < 1e-9);
+    }
+
+    #[test]
+    fn points_that_wait_are_added_up() {
+        let measured = |name: &str, value| point(copied(name, value)).unwrap();
+        let mut waiting = Vec::new();
+        for _ in 0..2 {
+            let values = CopiedValue::Values(vec![(1.0, 2, 2.0)]);
+            let points = [
+                measured("DeliverySuccessCount", CopiedValue::Count(3)),
+                measured("PublishSuccessLatencyInMs", values),
+            ];
+            assert_eq!(merge(&mut waiting, points.into_iter()), 0);
+        }
+        assert_eq!(waiting.len(), 2);
+        assert_eq!(waiting[0].value, PointValue::Count(6));
+        let PointValue::Times(times) = &waiting[1].value else {
+            panic!("{waiting:?}")
+        };
+        assert_eq!((times.counts[0], times.sum), (4, 0.004));
+        let last = sum(&PointValue::Number(1.0), PointValue::Number(2.0));
+        assert_eq!(last, PointValue::Number(2.0));
     }
 
     #[test]

@@ -35,12 +35,13 @@ pub(crate) fn run(
     admin: &AdminKey,
     endpoints: bool,
 ) -> Result<Reply, CommandError> {
-    let client = Client::new(&global.url)?;
+    let authorities = global.ca_cert.as_deref();
+    let client = Client::with_authorities(&global.url, authorities)?;
     let Outside {
         mut checks,
         is_reached,
         version,
-    } = look_from_outside(&client);
+    } = look_from_outside(&client, authorities);
     let session = Session::open(global, admin.key.as_deref());
     let inside = look_from_inside(session, is_reached, endpoints);
     let version = version.or(inside.version);

@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// The same session for a command that goes on by itself when a request fails.
-    pub(super) fn without_retries(&self) -> Self {
+    pub fn without_retries(&self) -> Self {
         Self {
             client: self.client.clone(),
             key: self.key.clone(),

@@ -35,8 +35,11 @@ const SPANS_PERIOD: Duration = Duration::from_secs(5);
 /// <https://opentelemetry.io/docs/specs/otel/metrics/sdk/#periodic-exporting-metricreader>
 const METRICS_PERIOD: Duration = Duration::from_mins(1);
 
+/// Most requests with spans in a row: as many as take all that may wait.
+const REQUESTS_MAX: usize = 16;
+
 /// Longest time that the end of the process waits for its last spans and metrics.
-const LAST_EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+const LAST_EXPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The collector, spoken to over the client of commands.
 #[derive(Debug)]
@@ -78,19 +81,25 @@ impl Export {
         upkeep: &Handle,
         pages: Arc<EmbeddedPages>,
     ) {
-        let exporter = Arc::clone(&self.exporter);
+        let (exporter, ending) = (Arc::clone(&self.exporter), stop.clone());
         let send_spans = move || {
-            let exporter = Arc::clone(&exporter);
+            let (exporter, ending) = (Arc::clone(&exporter), ending.clone());
             async move {
-                exporter.send_spans().await;
+                // The end of the process sends what is left.
+                let send = exporter.send_spans(REQUESTS_MAX);
+                ending.run_until_cancelled(send).await;
             }
         };
         let spans = every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
         tasks.spawn_on(spans, upkeep);
-        let export = self.clone();
+        let (export, ending) = (self.clone(), stop.clone());
         let send_metrics = move || {
             let (export, pages) = (export.clone(), Arc::clone(&pages));
-            async move { export.send_metrics(&pages).await }
+            let ending = ending.clone();
+            async move {
+                let send = export.send_metrics(&pages);
+                ending.run_until_cancelled(send).await;
+            }
         };
         let metrics = every(
             "metrics-export",
@@ -105,7 +114,7 @@ impl Export {
     /// Sends the last spans and metrics, before the process ends.
     pub(super) async fn end(&self, pages: &EmbeddedPages) {
         let send = async {
-            self.exporter.send_spans().await;
+            self.exporter.send_spans(REQUESTS_MAX).await;
             self.send_metrics(pages).await;
         };
         if timeout(&SystemClock, LAST_EXPORT_TIMEOUT, send)
@@ -120,7 +129,7 @@ impl Export {
         if let Some(points) = pages.points().await {
             let since = Temporality::Since(self.began);
             let now = SystemClock.now();
-            self.exporter.send_metrics(points, since, now).await;
+            self.exporter.send_metrics(&points, since, now).await;
         }
     }
 }

@@ -366,6 +366,8 @@ async fn connection<C: Clock>(
         biased;
         shaken = handshake => shaken,
         () = cut.as_mut() => return log_cut(),
+        // No request has begun.
+        () = stop.cancelled() => return,
     };
     match shaken {
         Ok(Handshake::Done(stream)) => {

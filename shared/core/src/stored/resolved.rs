@@ -57,6 +57,10 @@ struct NewerWire {
     letters: Vec<[usize; 2]>,
 }
 
+/// Longest key of an object, in bytes.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
+const OBJECT_KEY_BYTES_MAX: usize = 1024;
+
 /// Most places that an object can name: more than any dead-letter object has letters.
 const LETTERS_MAX: usize = 1_000_000;
 
@@ -92,8 +96,24 @@ impl ResolvedLetters {
 
     /// Reads an object.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        Self::parse_of(bytes, LETTERS_MAX)
+    }
+
+    /// Reads what is resolved of an object with so many letters. A text of some bytes can name very
+    /// many places, and is refused before they take memory.
+    pub fn parse_of(bytes: &[u8], letters_max: usize) -> Result<Self, FormatError> {
         let ResolvedWire { letters, newer } = FORMAT.read(bytes)?;
-        if letters.iter().any(|[_, last]| *last >= LETTERS_MAX) {
+        let is_beyond = |[_, last]: &[usize; 2]| *last >= letters_max;
+        let lengths = letters
+            .iter()
+            .map(|[first, last]| (last + 1).saturating_sub(*first));
+        let newer_count: usize = newer.iter().map(|it| it.letters.len()).sum();
+        let is_long = |it: &NewerWire| it.object.len() > OBJECT_KEY_BYTES_MAX;
+        if letters.iter().any(is_beyond)
+            || lengths.sum::<usize>() > letters_max
+            || newer_count > letters_max
+            || newer.iter().any(is_long)
+        {
             return Err(FORMAT.malformed("a place that no letter can have"));
         }
         let newer = newer.into_iter().flat_map(|NewerWire { object, letters }| {
@@ -172,6 +192,40 @@ mod tests {
         assert_eq!(
             ResolvedLetters::parse(RESOLVED_V1_NEWER.as_bytes()).unwrap(),
             letters
+        );
+    }
+
+    #[test]
+    fn few_bytes_do_not_name_many_letters() {
+        let check = |letters: &str, newer: &str, letters_max, is_read: bool| {
+            let newer = if newer.is_empty() {
+                String::new()
+            } else {
+                format!(",\"newer\":[{newer}]")
+            };
+            let json = format!("{{\"v\":1,\"letters\":[{letters}]{newer}}}");
+            let read = ResolvedLetters::parse_of(json.as_bytes(), letters_max);
+            assert_eq!(read.is_ok(), is_read, "{json:.80}: {read:?}");
+        };
+        let runs = vec!["[0,999999]"; 1000].join(",");
+        check(&runs, "", LETTERS_MAX, false);
+        check("[0,2]", "", 3, true);
+        check("[0,3]", "", 3, false);
+        check("[0,2],[0,0]", "", 3, false);
+        check("[2,0]", "", 3, true);
+        let pairs = ["[0,0]"; 4].join(",");
+        check(
+            "[0,2]",
+            &format!("{{\"object\":\"a\",\"letters\":[{pairs}]}}"),
+            3,
+            false,
+        );
+        let key = "a".repeat(OBJECT_KEY_BYTES_MAX + 1);
+        check(
+            "[0,2]",
+            &format!("{{\"object\":\"{key}\",\"letters\":[[0,0]]}}"),
+            3,
+            false,
         );
     }
 

@@ -82,7 +82,7 @@ impl World {
 async fn a_request_says_who_sends_it() {
     let world = world();
     world.spans.take(span(1));
-    world.exporter.send_spans().await;
+    world.exporter.send_spans(9).await;
     let requests = world.collector.requests.lock();
     let [request] = &requests[..] else {
         panic!("{requests:?}")
@@ -113,7 +113,7 @@ async fn a_request_says_who_sends_it() {
 async fn spans_are_sent_until_none_waits() {
     let world = world();
     (0..SPANS_PER_REQUEST_MAX + 2).for_each(|number| world.spans.take(span(number)));
-    world.exporter.send_spans().await;
+    world.exporter.send_spans(9).await;
     let counts: Vec<_> = world.sent_events().iter().map(Vec::len).collect();
     assert_eq!(counts, [SPANS_PER_REQUEST_MAX, 2]);
 }
@@ -124,9 +124,9 @@ async fn what_is_not_taken_for_now_is_sent_again() {
         let world = world();
         world.spans.take(span(1));
         world.answers(status);
-        world.exporter.send_spans().await;
+        world.exporter.send_spans(9).await;
         world.spans.take(span(2));
-        world.exporter.send_spans().await;
+        world.exporter.send_spans(9).await;
         let counts: Vec<_> = world.sent_events().iter().map(Vec::len).collect();
         assert_eq!(counts, [1, 2], "{status}");
     }
@@ -137,11 +137,61 @@ async fn without_an_answer_spans_wait() {
     let world = world();
     world.spans.take(span(1));
     world.collector.answers.lock().push_back(Err("refused"));
-    world.exporter.send_spans().await;
-    assert!(world.exporter.is_failing.load(Ordering::Relaxed));
-    world.exporter.send_spans().await;
+    world.exporter.send_spans(9).await;
+    let is_failing = || world.exporter.is_failing[0].load(Ordering::Relaxed);
+    assert!(is_failing());
+    world.exporter.send_spans(9).await;
     assert_eq!(world.sent_events().len(), 2);
-    assert!(!world.exporter.is_failing.load(Ordering::Relaxed));
+    assert!(!is_failing());
+}
+
+#[tokio::test]
+async fn spans_of_a_request_that_is_cut_off_wait() {
+    #[derive(Debug)]
+    struct Silent;
+
+    impl Collector for Silent {
+        async fn post(&self, _: CollectorRequest) -> Result<Answer, Unreachable> {
+            std::future::pending().await
+        }
+    }
+
+    let spans = Arc::<Spans>::default();
+    let settings = world().exporter.settings;
+    let exporter = Exporter::new(Silent, settings, "posthaste", spans.clone());
+    spans.take(span(1));
+    tokio::select! {
+        biased;
+        _ = exporter.send_spans(1) => panic!("nobody answers"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!(spans.first(2).spans(), [span(1)]);
+}
+
+#[tokio::test]
+async fn requests_of_one_call_are_bounded() {
+    let world = world();
+    (0..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take(span(number)));
+    assert!(world.exporter.send_spans(1).await);
+    assert_eq!(world.sent_events().len(), 1);
+    assert_eq!(world.spans.first(2).spans().len(), 1);
+}
+
+/// A collector may take traces alone.
+#[tokio::test]
+async fn signals_fail_each_by_itself() {
+    let world = world();
+    world.answers(404);
+    let points = [point("accepted", "a", PointValue::Count(1))];
+    let since = Temporality::Since(AT);
+    assert!(!world.exporter.send_metrics(&points, since, AT).await);
+    world.spans.take(span(1));
+    assert!(world.exporter.send_spans(9).await);
+    let are_failing = world.exporter.is_failing.each_ref();
+    assert_eq!(
+        are_failing.map(|it| it.load(Ordering::Relaxed)),
+        [false, true]
+    );
 }
 
 #[tokio::test]
@@ -149,10 +199,10 @@ async fn what_is_refused_is_lost_and_the_rest_is_sent() {
     let world = world();
     (0..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take(span(number)));
     world.answers(400);
-    world.exporter.send_spans().await;
+    world.exporter.send_spans(9).await;
     let counts: Vec<_> = world.sent_events().iter().map(Vec::len).collect();
     assert_eq!(counts, [SPANS_PER_REQUEST_MAX, 1]);
-    assert!(world.spans.first(1).is_empty());
+    assert!(world.spans.first(1).spans().is_empty());
 }
 
 #[tokio::test]
@@ -196,7 +246,7 @@ async fn points_of_a_metric_are_together() {
     let since = Temporality::SinceLast(AT);
     world
         .exporter
-        .send_metrics(points, since, AT + Duration::from_mins(1))
+        .send_metrics(&points, since, AT + Duration::from_mins(1))
         .await;
     let requests = world.collector.requests.lock();
     assert_eq!(requests[0].url.path(), "/otlp/v1/metrics");

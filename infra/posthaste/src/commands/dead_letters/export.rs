@@ -107,6 +107,9 @@ pub(super) fn run(
     }
 }
 
+/// The status for an object that is larger than an answer of Lambda may be.
+const TOO_LARGE: u16 = 422;
+
 /// Exports the object of these rows of a list.
 fn export(
     session: &Session,
@@ -115,9 +118,19 @@ fn export(
     exported: &mut Exported,
 ) -> Result<(), CommandError> {
     let object = &rows[0].object;
-    let Some(bytes) = read(session, object)? else {
+    let bytes = match read(session, object) {
+        Ok(Some(bytes)) => bytes,
         // It was deleted since it was listed.
-        return Ok(());
+        Ok(None) => return Ok(()),
+        Err(ClientError::Refused(refusal)) if refusal.status == TOO_LARGE => {
+            exported.failures.push(ReplayFailure {
+                key: object.clone(),
+                index: None,
+                detail: refusal.to_string(),
+            });
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
     };
     let states = states(session, object)?;
     let moved = match MovedObject::read(object, &bytes, &states) {

@@ -1,5 +1,6 @@
 //! What this program sees of a server: whether it answers, its certificate, its clock, its version.
 
+use std::path::Path;
 use std::time::Duration;
 
 use posthaste_core::api::doctor::{
@@ -37,10 +38,10 @@ pub(super) struct Outside {
 }
 
 /// Looks at a server without a key.
-pub(super) fn look_from_outside(client: &Client) -> Outside {
+pub(super) fn look_from_outside(client: &Client, authorities: Option<&Path>) -> Outside {
     let of = client.base().to_string();
     let mut checks = Vec::new();
-    checks.extend(transport(client));
+    checks.extend(transport(client, authorities));
     let asked_at = SystemClock.now();
     let began = SystemClock.monotonic();
     // On AWS, and before 0.2, `/health` is all there is.
@@ -106,10 +107,10 @@ fn readiness(of: &str, answer: Result<Answer, ClientError>) -> CheckView {
 }
 
 /// The way to the server: its certificate, or that there is none.
-fn transport(client: &Client) -> Option<CheckView> {
+fn transport(client: &Client, authorities: Option<&Path>) -> Option<CheckView> {
     let base = client.base();
     if base.scheme() == "https" {
-        let look = look_at(&link(base)?)?;
+        let look = look_at(&link(base)?, authorities)?;
         let failure = look.as_ref().err().map(|fault| fault.failure);
         let is_of_tls = failure.is_none_or(|it| it.is_tls() && it != SendFailure::NotTls);
         // Whatever else it is, the server is not reached for it, which is said next.
@@ -137,9 +138,10 @@ fn link(base: &Url) -> Option<Link> {
     })
 }
 
-/// Connects to the server, with the machine's own certificates, as the client of the commands does.
+/// Connects to the server and trusts whom the client of the commands trusts: the machine's own
+/// authorities, and those of a file.
 /// `None` where no runtime or no TLS can be set up, which the next request says.
-fn look_at(link: &Link) -> Option<Result<EndpointSeen, EndpointFault>> {
+fn look_at(link: &Link, authorities: Option<&Path>) -> Option<Result<EndpointSeen, EndpointFault>> {
     let settings = ClientSettings {
         addresses: AddressPolicy {
             allowed: ALL_NETWORKS
@@ -148,6 +150,7 @@ fn look_at(link: &Link) -> Option<Result<EndpointSeen, EndpointFault>> {
                 .collect(),
             ..AddressPolicy::default()
         },
+        extra_root_file: authorities.map(Path::to_owned),
         ..ClientSettings::default()
     };
     let client = HyperWebhookClient::new(settings, SystemClock).ok()?;
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn plain_http_to_another_machine_is_a_warning() {
         let check = |url: &str, expected| {
-            let transport = transport(&Client::new(url).unwrap());
+            let transport = transport(&Client::new(url).unwrap(), None);
             assert_eq!(transport.map(|it| it.result), expected, "{url}");
         };
         check("http://127.0.0.1:8080", None);

@@ -171,7 +171,7 @@ impl MovedObject {
         let Some(resolved) = &self.resolved else {
             return Ok(ResolvedLetters::default());
         };
-        let parsed = ResolvedLetters::parse(resolved.get().as_bytes());
+        let parsed = ResolvedLetters::parse_of(resolved.get().as_bytes(), self.letters.len());
         let states = parsed.map_err(|_| MovedObjectError::Resolved)?;
         let is_place = |index: &usize| *index < self.letters.len();
         let is_newer = |(index, newer): (&usize, &LetterPlace)| {
