@@ -15,6 +15,11 @@ use crate::dial::{dial_and, in_turn, shake_hands};
 use crate::failure::SendFault;
 use crate::names::NameLookup;
 
+/// The failure where name servers have not answered while there was time.
+const NO_NAME_SERVER: SendFailure = SendFailure::Resolution {
+    does_not_exist: false,
+};
+
 impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     /// Connects to a link within `timeout` as a request would, by the same names, rules on
     /// addresses and authorities, verifies the certificate in a whole handshake, and closes the
@@ -25,21 +30,28 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         link: &Link,
         timeout: Duration,
     ) -> Result<EndpointSeen, EndpointFault> {
-        let deadline = pin!(self.clock.sleep(timeout));
+        let mut deadline = pin!(self.clock.sleep(timeout));
         // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
-        match select(pin!(self.looked_at(link)), deadline).await {
+        let addresses = match select(pin!(self.resolved(link)), deadline.as_mut()).await {
+            Either::Left((addresses, _)) => addresses.map_err(SendFault::from)?,
+            Either::Right(_) => return Err(SendFault::from(NO_NAME_SERVER).into()),
+        };
+        match select(pin!(self.looked_at(link, &addresses)), deadline).await {
             Either::Left((seen, _)) => seen,
             Either::Right(_) => Err(SendFault::from(SendFailure::ConnectTimedOut).into()),
         }
     }
 
-    async fn looked_at(&self, link: &Link) -> Result<EndpointSeen, EndpointFault> {
-        let addresses = self.resolved(link).await.map_err(SendFault::from)?;
+    async fn looked_at(
+        &self,
+        link: &Link,
+        addresses: &[IpAddr],
+    ) -> Result<EndpointSeen, EndpointFault> {
         let policy = &self.shared.policy;
         policy
-            .check_addresses(link, &addresses)
+            .check_addresses(link, addresses)
             .map_err(EndpointFault::refused)?;
-        let in_turn = in_turn(&addresses, 0);
+        let in_turn = in_turn(addresses, 0);
         let (connected, certificate) = self.connected(link, &in_turn).await?;
         Ok(EndpointSeen {
             addresses: addresses.to_vec(),

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use metrics::{counter, histogram};
 use parking_lot::Mutex;
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
-use posthaste_core::model::{LastAttempt, SenderHeaders, Subscription};
+use posthaste_core::model::{LastAttempt, SenderHeaders, Subscription, Timestamp};
 use posthaste_ports::{Clock, LastLook, Ports, WebhookRequest};
 use posthaste_services::Traces;
 use posthaste_services::busy::with_bytes;
@@ -53,51 +53,8 @@ impl<P: Ports> Attempts<P> {
         current: &CurrentSubscriptions<P>,
     ) -> Result<RequestOutcome, EntryVerdict> {
         let (began, started) = (self.clock.now(), self.clock.monotonic());
-        let (subscription, origin) = (&*plan.subscription, &self.origin);
-        let sender_headers = &self.sender_headers;
-        let RequestKind {
-            schema,
-            attempts_before,
-            replayed,
-            hops,
-            ..
-        } = plan.kind;
-        let context = AttemptContext {
-            subscription,
-            schema,
-            attempts_before,
-            replayed,
-            hops,
-            at: began,
-            origin,
-            sender_headers,
-        };
-        let mut events: Vec<_> = run
-            .iter()
-            .map(|event| outgoing(invocation, event))
-            .collect();
-        // As the event's own context, that of its span is for one that travels alone.
-        let traceparent = match run {
-            [event] => self
-                .traces
-                .outward(invocation.entry(event.at), subscription, began),
-            _ => None,
-        };
-        if let (Some(traceparent), [event]) = (&traceparent, &mut events[..]) {
-            event.traceparent = Some(traceparent);
-        }
-        let bytes = run.iter().map(|event| event.text.len()).sum();
-        let rendered = with_bytes(bytes, || {
-            delivery(context, route.endpoint, subscription.timeout, &events)
-        });
-        let mut request = rendered.map_err(|error| {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(
-                topic = %subscription.topic, subscription = %subscription.name, error, "event cannot be sent"
-            );
-            UNRENDERABLE
-        })?;
-        request.needs_new_connection = route.is_probe() || had_no_answer_in_time(invocation, run);
+        let subscription = &*plan.subscription;
+        let request = self.request((invocation, plan), route, run, began)?;
         let webhook_id = header(&request, "webhook-id");
         let look = StillCurrent {
             current,
@@ -151,6 +108,62 @@ impl<P: Ports> Attempts<P> {
                 .let_go_on(late, &route.target, &plan.subscription, events);
         }
         Ok(outcome)
+    }
+
+    /// The request that posts these events, made at `began`.
+    fn request(
+        &self,
+        (invocation, plan): (&Invocation, &RequestPlan),
+        route: &Route<'_>,
+        run: &[LoadedPayload],
+        began: Timestamp,
+    ) -> Result<WebhookRequest, EntryVerdict> {
+        let (subscription, origin) = (&*plan.subscription, &self.origin);
+        let sender_headers = &self.sender_headers;
+        let RequestKind {
+            schema,
+            attempts_before,
+            replayed,
+            hops,
+            ..
+        } = plan.kind;
+        let context = AttemptContext {
+            subscription,
+            schema,
+            attempts_before,
+            replayed,
+            hops,
+            at: began,
+            origin,
+            sender_headers,
+        };
+        let mut events: Vec<_> = run
+            .iter()
+            .map(|event| outgoing(invocation, event))
+            .collect();
+        // As the event's own context, that of its span is for one that travels alone.
+        let traceparent = match run {
+            [event] => self
+                .traces
+                .outward(invocation.entry(event.at), subscription, began),
+            _ => None,
+        };
+        if let (Some(traceparent), [event]) = (&traceparent, &mut events[..]) {
+            event.traceparent = Some(traceparent);
+        }
+        let bytes = run.iter().map(|event| event.text.len()).sum();
+        let rendered = with_bytes(bytes, || {
+            delivery(context, route.endpoint, subscription.timeout, &events)
+        });
+        let mut request = rendered.map_err(|error| {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(
+                topic = %subscription.topic, subscription = %subscription.name, error, "event cannot be sent"
+            );
+            UNRENDERABLE
+        })?;
+        request.needs_new_connection = route.is_probe() || had_no_answer_in_time(invocation, run);
+        Ok(request)
     }
 }
 

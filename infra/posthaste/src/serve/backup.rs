@@ -60,7 +60,7 @@ pub(super) struct Backups {
 }
 
 /// A backup's entry in the audit trail.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Trail {
     state: StateStore,
     entry: AuditEntry,
@@ -99,7 +99,10 @@ async fn take(
         Ok(trail) => trail,
         Err(error) => return answered(without_entry(&error)),
     };
-    match backups.begin(place, trail).await {
+    // Whatever becomes of the client, the entry gets its end.
+    let begin = async move { backups.begin(place, trail).await };
+    let begun = tokio::spawn(begin).await;
+    match begun.map_err(BeginError::from).flatten() {
         Ok(body) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response(),
         Err(error) => {
             tracing::error!(error = &error as &dyn Error, "a backup cannot begin");
@@ -139,14 +142,17 @@ impl Backups {
         };
         let runtime = Handle::current();
         let (out, body) = to_connection(runtime.clone(), self.stop.clone());
+        let kept = trail.clone();
         let work = move || {
             run(source, out, (&runtime, trail));
             drop(place);
         };
-        thread::Builder::new()
-            .name("posthaste-backup".to_owned())
-            .spawn(work)
-            .map_err(BeginError::Thread)?;
+        let thread = thread::Builder::new().name("posthaste-backup".to_owned());
+        if let Err(error) = thread.spawn(work) {
+            let error = BeginError::Thread(error);
+            kept.end(AuditOutcome::Failed, &reason(&error)).await;
+            return Err(error);
+        }
         Ok(body)
     }
 }

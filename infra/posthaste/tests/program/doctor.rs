@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::common::{Server, failure, run};
+use posthaste_tests::authority::Authority;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -247,4 +248,36 @@ fn endpoint_whose_name_does_not_exist_fails() {
         text(&check, "found").starts_with("the host name "),
         "{check}"
     );
+}
+
+#[test]
+fn server_of_an_own_authority_is_trusted_by_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, authority) = (folder.path().join("data"), Authority::new());
+    let files = authority.issue(&["localhost"]).write(folder.path());
+    let [certificate, key] = files.each_ref().map(|path| path.to_str().unwrap());
+    let server = Server::start(&data, &["--tls-cert", certificate, "--tls-key", key]);
+    let url = server.url.replace("127.0.0.1", "localhost");
+    let trusted = folder.path().join("ca.pem");
+    fs::write(&trusted, authority.pem()).unwrap();
+    let here = [
+        "doctor",
+        "--json",
+        "--url",
+        &url,
+        "--data-dir",
+        data.to_str().unwrap(),
+    ];
+    let (code, checks) = checked(&run(&here));
+    let of_server = find(&checks, "certificate", "https://localhost");
+    assert_eq!(
+        (code, text(of_server, "result")),
+        (1, "failed"),
+        "{checks:#?}"
+    );
+    let ca = ["--ca-cert", trusted.to_str().unwrap()];
+    let (_, checks) = checked(&run(&[&here, &ca[..]].concat()));
+    for check in ["certificate", "server", "key"] {
+        assert_eq!(find(&checks, check, "")["result"], "ok", "{checks:#?}");
+    }
 }

@@ -165,7 +165,7 @@ async fn what_took_no_time_took_none() {
 }
 
 /// A resolver that never answers.
-struct Silent;
+pub(crate) struct Silent;
 
 impl NameLookup for Silent {
     async fn lookup(&self, _host: &str) -> Result<Vec<std::net::IpAddr>, LookupError> {

@@ -10,6 +10,7 @@ use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;
 use rustls::HandshakeKind;
 
+use crate::deadline::Silent;
 use crate::endpoint::{Endpoint, OK, Step, exchange, write};
 use crate::tls::{Authority, certificate_for, https};
 use crate::{Script, TIMEOUT, answered, client, on_loopback, send, settle};
@@ -131,6 +132,20 @@ async fn unknown_name_is_a_fault_of_resolution() {
         does_not_exist: true,
     };
     assert_eq!(failure(look), expected);
+}
+
+#[tokio::test]
+async fn name_servers_that_are_silent_are_a_fault_of_resolution() {
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::with_names(on_loopback(), clock.clone(), Silent).unwrap();
+    let link = link("https://a.example/");
+    let looking = tokio::spawn(async move { client.look_at(&link, TIMEOUT).await });
+    settle().await;
+    clock.advance(TIMEOUT);
+    let expected = SendFailure::Resolution {
+        does_not_exist: false,
+    };
+    assert_eq!(failure(looking.await.unwrap()), expected);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Two faults in one run, and a fault with a kill after it, over the scenarios of the tests with one
-//! fault: whichever effects fail, nothing is lost, all comes to rest, and an event arrives once more
-//! for each fault at most.
+//! fault: whichever effects fail, nothing is lost, all comes to rest, and each fault at most doubles
+//! how often an event arrives.
 //!
 //! `tests/run` draws some of the pairs. `just pairs` tries all of them.
 
