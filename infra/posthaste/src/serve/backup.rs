@@ -100,8 +100,8 @@ async fn take(
         Err(error) => return answered(without_entry(&error)),
     };
     // Whatever becomes of the client, the entry gets its end.
-    let begin = async move { backups.begin(place, trail).await };
-    let begun = tokio::spawn(begin).await;
+    let work = async move { backups.begin(place, trail).await };
+    let begun = tokio::spawn(work).await;
     match begun.map_err(BeginError::from).flatten() {
         Ok(body) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response(),
         Err(error) => {
