@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use posthaste_aws::telemetry::{self, Copied, CopiedValue};
 use posthaste_aws::{Clients, CollectorClient};
 use posthaste_core::model::Timestamp;
-use posthaste_core::model::metric::{DURATION_BOUNDS_MS, METRICS, Unit, place};
+use posthaste_core::model::metric::{DURATION_BOUNDS_MS, METRICS, place};
 use posthaste_core::trace::collector::ExportSettings;
 use posthaste_otlp::{
     Answer, Collector, CollectorRequest, Distribution, Exporter, Point, PointValue, Spans,
@@ -159,11 +159,6 @@ fn sum(first: &PointValue, second: PointValue) -> PointValue {
 fn point(copied: Copied) -> Option<Point> {
     let metric = &METRICS[place(&copied.name)?];
     let per_base_unit = metric.unit.per_base_unit();
-    let unit = match metric.unit {
-        Unit::Milliseconds | Unit::Seconds => "s",
-        Unit::Bytes => "By",
-        Unit::Number(_) => "1",
-    };
     let value = match copied.value {
         CopiedValue::Count(count) => PointValue::Count(count),
         CopiedValue::Last(value) => PointValue::Number(value / per_base_unit),
@@ -177,7 +172,7 @@ fn point(copied: Copied) -> Option<Point> {
     Some(Point {
         name: metric.exposed?,
         help: metric.help,
-        unit,
+        unit: metric.unit.ucum(),
         labels,
         value,
     })

@@ -16,11 +16,6 @@ pub(super) fn points(lines: &[Line]) -> Vec<Point> {
 fn point(line: &Line) -> Option<Point> {
     let metric = &METRICS[line.place];
     let per_base_unit = metric.unit.per_base_unit();
-    let unit = match metric.unit.base() {
-        Some("seconds") => "s",
-        Some("bytes") => "By",
-        _ => "1",
-    };
     let value = match line.value {
         Value::Count(count) => PointValue::Count(count),
         Value::Number(number) => PointValue::Number(number / per_base_unit),
@@ -36,7 +31,7 @@ fn point(line: &Line) -> Option<Point> {
     Some(Point {
         name: metric.exposed?,
         help: metric.help,
-        unit,
+        unit: metric.unit.ucum(),
         labels: labels(&line.labels),
         value,
     })

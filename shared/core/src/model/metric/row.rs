@@ -76,6 +76,16 @@ impl Unit {
         }
     }
 
+    /// The base unit as UCUM writes it, for OpenTelemetry.
+    /// <https://opentelemetry.io/docs/specs/semconv/general/metrics/#instrument-units>
+    pub fn ucum(self) -> &'static str {
+        match self {
+            Self::Milliseconds | Self::Seconds => "s",
+            Self::Bytes => "By",
+            Self::Number(_) => "1",
+        }
+    }
+
     /// The name of the base unit; `None` for numbers.
     pub fn base(self) -> Option<&'static str> {
         match self {
