@@ -258,15 +258,18 @@ impl Client {
     )]
     pub fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
         let mut retries = 0;
+        let mut is_in_doubt = false;
         loop {
-            let refusal = match self.send_once(&call) {
+            let mut refusal = match self.send_once(&call) {
                 Err(ClientError::Refused(refusal)) if call.is_patient => refusal,
                 sent => return sent,
             };
+            refusal.follows_doubt = is_in_doubt;
             let Some(wait) = busy::wait(&refusal, &call.method, retries) else {
                 return Err(ClientError::Refused(refusal));
             };
             retries += 1;
+            is_in_doubt |= busy::leaves_doubt(&refusal);
             let (status, seconds) = (refusal.status, wait.as_secs());
             tell(&format!(
                 "the server is busy ({status}): the request is sent again in {seconds} s"

@@ -18,15 +18,17 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 /// one before.
 const WAIT_FIRST: Duration = Duration::from_secs(1);
 
+/// Whether a request that was refused like this may have been carried out: a gateway gives up before
+/// the server does.
+pub(super) fn leaves_doubt(refusal: &Refusal) -> bool {
+    refusal.status == 503
+}
+
 /// The wait before a request is sent again that was refused and sent again so often; `None` where
-/// this refusal is the end. With 429 nothing was done. With 503 it may have been, so what would be
-/// done twice then is not sent again.
+/// this refusal is the end. With 429 nothing was done. Where it may have been, what would be done
+/// twice is not sent again.
 pub(super) fn wait(refusal: &Refusal, method: &Method, retries: u32) -> Option<Duration> {
-    let is_passing = match refusal.status {
-        429 => true,
-        503 => method.is_idempotent(),
-        _ => false,
-    };
+    let is_passing = refusal.status == 429 || leaves_doubt(refusal) && method.is_idempotent();
     if !is_passing || retries >= RETRIES_MAX {
         return None;
     }

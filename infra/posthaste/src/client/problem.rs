@@ -36,6 +36,9 @@ pub struct Refusal {
     pub retry_after: Option<String>,
     /// The text of `Posthaste-Pressure`.
     pub pressure: Option<String>,
+    /// Whether the same request was sent before and answered with 503: it may have been carried out
+    /// then, and be refused for its own effect.
+    pub follows_doubt: bool,
 }
 
 impl Refusal {
@@ -75,6 +78,7 @@ impl Refusal {
             more: more(&problem),
             retry_after: header(RETRY_AFTER.as_str()),
             pressure: header(PRESSURE_HEADER),
+            follows_doubt: false,
         }
     }
 

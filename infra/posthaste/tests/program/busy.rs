@@ -122,36 +122,91 @@ fn list_whose_cursor_leads_to_itself_ends() {
 /// The secrets of a new topic are shown once, so they are shown although its keys are not.
 #[test]
 fn apply_shows_new_secrets_where_the_keys_cannot_be_read() {
-    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let server = Scripted::start(|line, _| match line {
-        "PUT /topics/orders" => {
-            let topic = format!(
-                r#"{{"name":"orders","subscriptions":{{"billing":{{
-                "endpoint":{{"url":"https://a.example/"}},"signing":{{"secrets":["{SECRET}"]}}}}}}}}"#
-            );
-            response("201 Created", "etag: \"1\"\r\n", &topic)
-        }
+        "PUT /topics/orders" => response("201 Created", "etag: \"1\"\r\n", &orders(SECRET)),
         "GET /topics/orders/keys" => response("500 Internal Server Error", "", ""),
-        _ => response(
-            "404 Not Found",
-            "content-type: application/problem+json\r\n",
-            "{}",
-        ),
+        _ => not_found(),
     });
-    let file = "topics: { orders: { subscriptions: { billing: { endpoint: { url: 'https://a.example/' } } } } }";
-    let arguments = ["apply", "-f", "-", "--key", "k", "--url", &server.url];
-    let output = run_with(&arguments, file);
-    let (code, said) = failure(&output);
+    let (code, said, shown) = apply_orders(&server);
     assert!(
         code == 1 && said.starts_with("error: not everything was applied\n"),
         "{code} {said}"
     );
-    let shown = String::from_utf8(output.stdout).unwrap();
     assert!(shown.contains("orders  billing       created"), "{shown}");
     assert!(
         shown.contains(&format!("orders/billing  signing secret  {SECRET}")),
         "{shown}"
     );
+}
+
+/// A gateway gave the write up, and the server carried it out: sent again, it meets its own effect.
+#[test]
+fn write_whose_answer_was_lost_shows_what_it_has_made() {
+    let server = Scripted::start(|line, count| match (line, count) {
+        ("PUT /topics/orders", 1) => busy("503 Service Unavailable"),
+        ("PUT /topics/orders", _) => response("412 Precondition Failed", "", ""),
+        ("GET /topics/orders/keys", _) => response("200 OK", "", KEYS),
+        ("GET /topics/orders?secrets=true", _) => {
+            response("200 OK", "etag: \"1\"\r\n", &orders(SECRET))
+        }
+        ("GET /topics/orders", 1) => not_found(),
+        _ => response("200 OK", "etag: \"1\"\r\n", &orders("(masked:0a1b2c3d)")),
+    });
+    let (code, said, shown) = apply_orders(&server);
+    assert_eq!(code, 0, "{said} {:?}", server.seen());
+    for expected in [
+        "orders  billing       created",
+        &format!("orders/billing  signing secret  {SECRET}"),
+        "k-1",
+    ] {
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
+
+/// Somebody else made the topic between the two: that is no effect of this write.
+#[test]
+fn write_after_a_doubt_that_another_one_beat_is_made_again() {
+    let server = Scripted::start(|line, count| match (line, count) {
+        ("PUT /topics/orders", 1) => busy("503 Service Unavailable"),
+        ("PUT /topics/orders", 2) => response("412 Precondition Failed", "", ""),
+        ("PUT /topics/orders", _) => response("200 OK", "etag: \"2\"\r\n", &orders(SECRET)),
+        ("GET /topics/orders", 1) => not_found(),
+        ("GET /topics/orders/keys", _) => response("200 OK", "", KEYS),
+        _ => response("200 OK", "etag: \"1\"\r\n", r#"{"name":"orders"}"#),
+    });
+    let (code, said, shown) = apply_orders(&server);
+    assert_eq!(code, 0, "{said} {:?}", server.seen());
+    assert!(shown.contains("orders  billing       created"), "{shown}");
+    assert!(shown.contains(SECRET), "{shown}");
+}
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+const KEYS: &str = r#"{"key1":"k-1","key2":"k-2"}"#;
+
+/// The topic `orders` with one subscription, whose signing secret is shown like this.
+fn orders(secret: &str) -> String {
+    format!(
+        r#"{{"name":"orders","inputSchema":"CloudEvents","subscriptions":{{"billing":{{
+        "name":"billing","endpoint":{{"url":"https://a.example/"}},"contentMode":"structured",
+        "filter":{{"isSubjectCaseSensitive":false}},"retryPolicy":{{}},"deadLetter":{{}},
+        "signing":{{"secrets":["{secret}"]}},
+        "status":{{"state":"Active","since":"2026-11-29T17:01:00.023Z"}}}}}}}}"#
+    )
+}
+
+fn not_found() -> String {
+    let headers = "content-type: application/problem+json\r\n";
+    response("404 Not Found", headers, "{}")
+}
+
+/// Applies that topic. Answers the exit code, and what was said and shown.
+fn apply_orders(server: &Scripted) -> (i32, String, String) {
+    let file = "topics: { orders: { subscriptions: { billing: { endpoint: { url: 'https://a.example/' } } } } }";
+    let arguments = ["apply", "-f", "-", "--key", "k", "--url", &server.url];
+    let output = run_with(&arguments, file);
+    let (code, said) = failure(&output);
+    (code, said, String::from_utf8(output.stdout).unwrap())
 }
 
 /// What is named is laid over the newer version, so that the change in between is kept.

@@ -56,11 +56,16 @@ impl AppliedEntity {
         }
     }
 
+    /// Whether nothing differs that is shown.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.change == Change::Unchanged
+    }
+
     /// Whether nothing differs, and nothing is under way: an endpoint that has yet to consent is
     /// asked again when its subscription is written.
     pub(super) fn is_settled(&self) -> bool {
         let is_active = |status: &StatusView| status.state == StatusState::Active;
-        self.change == Change::Unchanged
+        self.is_unchanged()
             && self.not_compared.is_empty()
             && self.status.as_ref().is_none_or(is_active)
     }

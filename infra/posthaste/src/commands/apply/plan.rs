@@ -58,9 +58,6 @@ pub(super) fn is_as_written(
     present: &Value,
     now: Timestamp,
 ) -> bool {
-    let Ok(present) = TopicSettings::deserialize(present) else {
-        return false;
-    };
     let of_subscriptions = written.subscriptions.values();
     let mut idle_times = of_subscriptions
         .map(|it| it.auto_delete_on_idle)
@@ -69,11 +66,29 @@ pub(super) fn is_as_written(
     if idle_times.any(|time| time.is_some()) {
         return false;
     }
+    is_each(AppliedEntity::is_settled, (name, written, present, now))
+}
+
+/// Whether a topic shows what was written, as far as it shows that.
+pub(super) fn shows(
+    name: &TopicName,
+    written: &TopicSettings,
+    present: &Value,
+    now: Timestamp,
+) -> bool {
+    is_each(AppliedEntity::is_unchanged, (name, written, present, now))
+}
+
+fn is_each(
+    is: fn(&AppliedEntity) -> bool,
+    (name, written, present, now): (&TopicName, &TopicSettings, &Value, Timestamp),
+) -> bool {
     let mut planned = Applied::default();
-    let is_accepted = planned
-        .add_preview(name, written, Some(&present), now)
-        .is_ok();
-    is_accepted && planned.entities.iter().all(AppliedEntity::is_settled)
+    let is_accepted = TopicSettings::deserialize(present).is_ok_and(|present| {
+        let added = planned.add_preview(name, written, Some(&present), now);
+        added.is_ok()
+    });
+    is_accepted && planned.entities.iter().all(is)
 }
 
 impl Applied {

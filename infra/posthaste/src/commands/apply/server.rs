@@ -130,6 +130,28 @@ pub(super) fn current(session: &Session, name: &TopicName) -> Result<Option<View
     }
 }
 
+/// A topic that was written, as the answer to the write would have shown it: with the secrets of
+/// those subscriptions that were not there `before`.
+pub(super) fn made(
+    session: &Session,
+    name: &TopicName,
+    before: Option<&View>,
+    present: &View,
+) -> Result<View, ClientError> {
+    let call = session.call(Method::GET, &["topics", name.as_str()]);
+    let mut whole = view(session, call.query("secrets", Some(true)))?;
+    let masked = |name: &str| present.topic.pointer("/subscriptions")?.get(name).cloned();
+    let old = before.and_then(|before| before.topic.get("subscriptions")?.as_object());
+    if let Some(subscriptions) = whole.topic.get_mut("subscriptions") {
+        for name in old.into_iter().flat_map(|old| old.keys()) {
+            if let Some(subscription) = subscriptions.get_mut(name) {
+                *subscription = masked(name).unwrap_or_default();
+            }
+        }
+    }
+    Ok(whole)
+}
+
 /// Puts a topic if `before` is still what is there.
 pub(super) fn replace(
     session: &Session,
