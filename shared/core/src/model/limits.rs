@@ -378,8 +378,9 @@ pub const DEAD_LETTER_RETENTION_MAX: Duration = Duration::from_hours(36_500 * 24
 pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
 /// Largest body of a request that puts in dead letters of another installation, in bytes: an object
-/// of [`DEAD_LETTER_OBJECT_BYTES_PREFERRED`] with the list of what is resolved in it. In base64 it
-/// still fits into the 6 MB that a Lambda function takes.
+/// of [`DEAD_LETTER_OBJECT_BYTES_PREFERRED`] with the list of what is resolved in it. A Lambda
+/// function takes 6 MB and gets the body as text within JSON, so that this fits where at most four in
+/// ten characters are quotes or backslashes.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const DEAD_LETTER_IMPORT_BYTES_MAX: usize = DEAD_LETTER_OBJECT_BYTES_PREFERRED + 256 * 1024;
 

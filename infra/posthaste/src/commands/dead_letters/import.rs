@@ -31,12 +31,19 @@ impl Failure for ImportError {
     }
 }
 
+/// Most bytes of a request of several objects as text within JSON: a Lambda function gets it like
+/// that, and takes 6 MB with the headers.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+const TEXT_BYTES_MAX: usize = 6 * 1024 * 1024 - 64 * 1024;
+
 /// Objects of the next request.
 #[derive(Debug, Default)]
 struct Batch {
     keys: BTreeSet<String>,
     /// Their JSON, with commas between.
     json: Vec<u8>,
+    /// The characters of that which get a backslash where it is text within JSON.
+    escaped: usize,
 }
 
 /// The beginning and the end of a request.
@@ -100,6 +107,7 @@ impl Batch {
         let bytes = self.json.len() + ",".len() + json.len() + around;
         self.keys.len() < DEAD_LETTER_IMPORT_OBJECTS_MAX
             && bytes <= DEAD_LETTER_IMPORT_BYTES_MAX
+            && bytes + self.escaped + escaped(json) <= TEXT_BYTES_MAX
             && !self.keys.contains(&object.object)
     }
 
@@ -108,6 +116,7 @@ impl Batch {
             self.json.push(b',');
         }
         self.json.extend_from_slice(json);
+        self.escaped += escaped(json);
         self.keys.insert(object.object);
     }
 
@@ -130,6 +139,11 @@ impl Batch {
     }
 }
 
+fn escaped(json: &[u8]) -> usize {
+    let is_escaped = |byte: &&u8| matches!(byte, b'"' | b'\\');
+    json.iter().filter(is_escaped).count()
+}
+
 fn reply(counts: &ImportAnswer, done: &str) -> Reply {
     let letters = counted(counts.dead_letters, "dead letter");
     let objects = counted(counts.objects, "object");
@@ -146,4 +160,36 @@ fn reply(counts: &ImportAnswer, done: &str) -> Reply {
     reply.line(format!(
         "there already, and left as they are: {letters} of {objects}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of objects of 512 KiB, whose letter is this text again and again, in a request.
+    fn objects_in_a_request(text: &str) -> usize {
+        let letter = format!("[{}0]", text.repeat(512 * 1024 / text.len()));
+        let mut batch = Batch::default();
+        for index in 0.. {
+            let object = MovedObject {
+                object: format!("ORDERS/BILLING/2026/11/29/16/{index}.json"),
+                letters: vec![serde_json::from_str(&letter).unwrap()],
+                resolved: None,
+            };
+            let json = serde_json::to_vec(&object).unwrap();
+            if !batch.has_room(&object, &json) {
+                return index;
+            }
+            batch.add(object, &json);
+        }
+        unreachable!("a batch has no end")
+    }
+
+    #[test]
+    fn request_fits_in_what_lambda_takes_as_text() {
+        assert_eq!(objects_in_a_request("1234567,"), 8);
+        assert_eq!(objects_in_a_request(r#""1234","#), 8);
+        // Half of it are quotes, so it is half as much again as text.
+        assert_eq!(objects_in_a_request(r#""1","#), 7);
+    }
 }
