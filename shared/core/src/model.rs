@@ -3,6 +3,7 @@
 
 mod address;
 mod carried;
+mod causes;
 mod content_coding;
 pub mod delivery;
 mod delivery_log;
@@ -40,6 +41,7 @@ mod written_time;
 
 pub use address::{AddressPolicy, AddressRefusal};
 pub use carried::Carried;
+pub use causes::with_causes;
 pub use content_coding::content_coding;
 pub use delivery::{
     DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, Scheduled, StorageTrouble, group,

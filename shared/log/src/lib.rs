@@ -7,6 +7,7 @@ use std::error::Error;
 use std::fmt;
 
 use posthaste_core::model::visible::escaped_json;
+use posthaste_core::model::with_causes;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -17,9 +18,6 @@ use tracing_subscriber::registry::LookupSpan;
 
 pub use background::{Background, LineWriter};
 pub use lossy::Lossy;
-
-/// Most causes of one error that are written. It ends a chain with a loop.
-const CAUSES_MAX: usize = 16;
 
 /// Names of members that the writer itself gives to a line. The workspace's fields have other
 /// names, which `tests/reserved.rs` checks. A library's field with one of these names gets an
@@ -116,16 +114,6 @@ impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.put_field(field, format!("{value:?}"));
     }
-}
-
-/// The error's text and those of its causes, outermost first.
-pub fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes
-        .take(CAUSES_MAX)
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
 }
 
 /// Writes panics to the log from now on, instead of as text that no reader of JSON lines

@@ -1,12 +1,12 @@
 //! `backup`: a data folder of one moment, from a server that runs or from a folder of one that has
 //! ended.
 
-use std::error::Error;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use posthaste_core::model::with_causes;
 use posthaste_local::{OpenError, Snapshot};
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use ureq::http::Method;
 
 use super::session::Session;
-use crate::backup::{Manifest, SendError, Source, check_empty, receive, report_failure, send};
+use crate::backup::{Manifest, Source, check_empty, receive, report_failure, send};
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
@@ -76,19 +76,12 @@ pub(crate) fn of_stopped(data_dir: &Path, folder: &Path) -> Result<Reply, Comman
             let mut out = BufWriter::with_capacity(READ_BYTES, out);
             if let Err(error) = send(source, &mut out) {
                 // Where the other end is gone, it knows why.
-                let _ = report_failure(&mut out, reason(&error)).and_then(|()| out.flush());
+                let _ = report_failure(&mut out, with_causes(&error)).and_then(|()| out.flush());
             }
         });
         receive(&mut BufReader::with_capacity(READ_BYTES, input), folder)
     });
     Ok(reply(&received?, folder))
-}
-
-fn reason(error: &SendError) -> String {
-    let causes = std::iter::successors(Some(error as &dyn Error), |&error| error.source());
-    let mut texts: Vec<_> = causes.map(ToString::to_string).collect();
-    texts.dedup();
-    texts.join(": ")
 }
 
 fn reply(manifest: &Manifest, folder: &Path) -> Reply {

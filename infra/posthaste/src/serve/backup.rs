@@ -20,6 +20,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{AuditAction, AuditEntry, AuditOutcome, Caller};
+use posthaste_core::model::with_causes;
 use posthaste_local::{FileStore, Local, StateStore};
 use posthaste_ports::{Clock, Entropy, ErrorKind, PortError};
 use posthaste_services::audit::{begin_change, end_change};
@@ -106,7 +107,7 @@ async fn take(
         Ok(body) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response(),
         Err(error) => {
             tracing::error!(error = &error as &dyn Error, "a backup cannot begin");
-            answered(Problem::new(ProblemKind::Internal).detail(reason(&error)))
+            answered(Problem::new(ProblemKind::Internal).detail(with_causes(&error)))
         }
     }
 }
@@ -135,7 +136,7 @@ impl Backups {
         let source = match held.map_err(BeginError::from).flatten() {
             Ok(source) => source,
             Err(error) => {
-                let detail = reason(&error);
+                let detail = with_causes(&error);
                 trail.end(AuditOutcome::Failed, &detail).await;
                 return Err(error);
             }
@@ -150,7 +151,7 @@ impl Backups {
         let thread = thread::Builder::new().name("posthaste-backup".to_owned());
         if let Err(error) = thread.spawn(work) {
             let error = BeginError::Thread(error);
-            kept.end(AuditOutcome::Failed, &reason(&error)).await;
+            kept.end(AuditOutcome::Failed, &with_causes(&error)).await;
             return Err(error);
         }
         Ok(body)
@@ -227,7 +228,7 @@ fn run(source: Source, mut out: ToConnection, (runtime, trail): (&Handle, Trail)
             let why = if stop.is_cancelled() {
                 ENDING.to_owned()
             } else {
-                reason(&error)
+                with_causes(&error)
             };
             // A client that is gone needs no reason.
             let _ = report_failure(&mut out, why.clone());
@@ -236,14 +237,6 @@ fn run(source: Source, mut out: ToConnection, (runtime, trail): (&Handle, Trail)
     };
     runtime.block_on(trail.end(outcome, &detail));
     out.end();
-}
-
-/// The error with its causes, in a line.
-fn reason(error: &dyn Error) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    let mut texts: Vec<_> = causes.map(ToString::to_string).collect();
-    texts.dedup();
-    texts.join(": ")
 }
 
 fn answered(problem: Problem) -> Response<Body> {

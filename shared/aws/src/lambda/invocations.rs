@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, service_fn};
-use posthaste_log::with_causes;
+use posthaste_core::model::with_causes;
 use posthaste_ports::Clock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

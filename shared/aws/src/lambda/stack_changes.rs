@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lambda_runtime::{Context, Error};
-use posthaste_log::with_causes;
+use posthaste_core::model::with_causes;
 use posthaste_ports::{Clock, ErrorKind, PortError};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
