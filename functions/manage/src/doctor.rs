@@ -12,12 +12,13 @@ use posthaste_core::api::doctor::{
     CheckResult, CheckView, DoctorView, own_clock_check, pressure_check, waiting_check,
 };
 use posthaste_core::api::{IsoTimestamp, PressureView};
+use posthaste_core::model::with_causes;
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use serde::Deserialize;
 
-use self::in_time::{causes, in_time};
+use self::in_time::in_time;
 use crate::answer::{Answer, JsonResponse};
 use crate::document::{BadRequests, Problems};
 use crate::extract::Query;
@@ -85,7 +86,7 @@ impl<P: Ports> Manage<P> {
         let now = self.clock.now();
         let object = match read {
             Some(Ok(object)) => object,
-            Some(Err(error)) => return vec![unread_pressure(causes(&error))],
+            Some(Err(error)) => return vec![unread_pressure(with_causes(&error))],
             None => return vec![unread_pressure("no answer in time".to_owned())],
         };
         let state = object.map(|object| PressureState::parse(&object.bytes));
@@ -94,9 +95,12 @@ impl<P: Ports> Manage<P> {
             Err(_) => PressureView::unreadable(),
         };
         let measured_at = view.polled_at.map(|IsoTimestamp(at)| at);
+        // A monitor that goes by the same clock measures anew as soon as that was set back.
+        let examiner = self.examiner.as_ref();
+        let at_least = examiner.and_then(|examiner| examiner.clock_at_least());
         vec![
             pressure_check(&view),
-            own_clock_check("the clock of what answers", now, measured_at),
+            own_clock_check("the clock of what answers", now, measured_at.max(at_least)),
         ]
     }
 
@@ -121,7 +125,7 @@ fn unread_pressure(found: String) -> CheckView {
 }
 
 fn uncounted(of: &str, error: &PortError) -> CheckView {
-    CheckView::ok("waiting", of, causes(error)).but(
+    CheckView::ok("waiting", of, with_causes(error)).but(
         CheckResult::Unknown,
         "see the checks `store` and `queue`: what waits is counted there",
     )

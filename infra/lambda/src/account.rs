@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_aws::queue::{QueueAttributes, SqsSetup};
-use posthaste_core::api::doctor::{CheckResult, CheckView, EndpointFault, EndpointSeen};
-use posthaste_core::model::{Link, MAX_RECEIVE_COUNT};
+use posthaste_core::api::doctor::{CheckResult, CheckView, EndpointFault, EndpointSeen, RELEASED};
+use posthaste_core::model::{Link, MAX_RECEIVE_COUNT, Timestamp, with_causes};
 use posthaste_ports::{Check, Examiner, Look, PortError, QueueName};
 use posthaste_system::SystemClock;
 use serde::Deserialize;
@@ -119,6 +119,11 @@ impl Examiner for Account {
         self.made_queues().into_iter().map(check).collect()
     }
 
+    /// No process lives long enough to remember more than its release.
+    fn clock_at_least(&self) -> Option<Timestamp> {
+        Some(RELEASED)
+    }
+
     fn look_at(&self, link: Link, timeout: Duration) -> Look<Result<EndpointSeen, EndpointFault>> {
         let webhooks = Arc::clone(&self.webhooks);
         Box::pin(async move { webhooks.look_at(&link, timeout).await })
@@ -132,7 +137,8 @@ fn queue_check(made: &MadeQueue, found: Result<QueueAttributes, PortError>) -> C
         Ok(attributes) => attributes,
         Err(error) => {
             let advice = "the queue must exist, and the role of manage may read its attributes: deploy the template again";
-            return CheckView::ok("queue", of, causes(&error)).but(CheckResult::Failed, advice);
+            return CheckView::ok("queue", of, with_causes(&error))
+                .but(CheckResult::Failed, advice);
         }
     };
     let visibility = attributes
@@ -199,15 +205,6 @@ impl RedrivePolicy {
         let number = &self.max_receive_count;
         number.as_u64().or_else(|| number.as_str()?.parse().ok())
     }
-}
-
-/// An error with its causes, in a line.
-fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut texts: Vec<_> = std::iter::successors(Some(error), |&error| error.source())
-        .map(ToString::to_string)
-        .collect();
-    texts.dedup();
-    texts.join(": ")
 }
 
 #[cfg(test)]

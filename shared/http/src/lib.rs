@@ -26,4 +26,4 @@ pub use settings::{
     IDLE_MAX_DEFAULT, IDLE_PER_LINK_MAX_DEFAULT, INTERIM_ANSWERS_MAX, INTERIM_BYTES_MAX,
     NAMES_KEPT_DEFAULT, RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX, parse_dns_server,
 };
-pub use tls::{RootFileError, RootFileFault, TlsSetupError, read_root_file};
+pub use tls::{RootFileError, RootFileFault, TlsSetupError, certificate_times, read_root_file};

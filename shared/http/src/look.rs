@@ -14,6 +14,7 @@ use crate::client::HyperWebhookClient;
 use crate::dial::{dial_and, in_turn, shake_hands};
 use crate::failure::SendFault;
 use crate::names::NameLookup;
+use crate::tls::certificate_times;
 
 /// The failure where name servers have not answered while there was time.
 const NO_NAME_SERVER: SendFailure = SendFailure::Resolution {
@@ -74,7 +75,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             }
             let stream = shake_hands(tls, link, stream, address).await?;
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-            Ok((address, self.shared.tls.times_of(chain)))
+            Ok((address, chain.first().and_then(certificate_times)))
         };
         dial_and(&self.pool, &self.clock, (link, addresses), open).await
     }

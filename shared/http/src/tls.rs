@@ -10,21 +10,21 @@ mod object_ids;
 pub(crate) mod reason;
 mod roots;
 mod sessions;
+mod times;
 mod verifier;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use posthaste_core::api::doctor::CertificateTimes;
 use rustls::client::{Resumption, VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
 pub(crate) use self::faults::certificate_faults;
 pub use self::roots::{RootFileError, RootFileFault, read_root_file};
 use self::sessions::{SESSION_HOSTS_MAX, Sessions};
+pub use self::times::certificate_times;
 use self::verifier::Verifier;
 
 /// The only protocol offered.
@@ -48,8 +48,6 @@ pub enum TlsSetupError {
 pub(crate) struct Tls {
     pub(crate) connector: TlsConnector,
     sessions: Arc<Sessions>,
-    /// The verifier; `None` where there are no roots.
-    verifier: Option<Arc<Verifier>>,
 }
 
 impl Tls {
@@ -58,22 +56,17 @@ impl Tls {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?;
-        // No verifier can be made without roots.
-        let verifier = if roots.is_empty() {
-            None
+        let mut config = if roots.is_empty() {
+            // No verifier can be made without roots. This configuration refuses every certificate.
+            builder.with_root_certificates(roots).with_no_client_auth()
         } else {
-            let builder_of_verifier =
-                WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider);
-            let verifier = Verifier::new(builder_of_verifier.build()?, Arc::clone(&roots));
-            Some(Arc::new(verifier))
-        };
-        let mut config = match &verifier {
-            // This configuration refuses every certificate.
-            None => builder.with_root_certificates(roots).with_no_client_auth(),
-            Some(verifier) => builder
+            let verifier =
+                WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider)
+                    .build()?;
+            builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::clone(verifier) as _)
-                .with_no_client_auth(),
+                .with_custom_certificate_verifier(Arc::new(Verifier::new(verifier, roots)))
+                .with_no_client_auth()
         };
         let sessions = Sessions::new(SESSION_HOSTS_MAX);
         config.alpn_protocols = vec![ALPN_HTTP_1_1.to_vec()];
@@ -81,7 +74,6 @@ impl Tls {
         Ok(Self {
             connector: TlsConnector::from(Arc::new(config)),
             sessions,
-            verifier,
         })
     }
 
@@ -90,13 +82,6 @@ impl Tls {
         let mut config = ClientConfig::clone(self.connector.config());
         config.resumption = Resumption::disabled();
         TlsConnector::from(Arc::new(config))
-    }
-
-    /// The validity of a server's certificate that was verified; the first of the chain is the
-    /// server's own.
-    pub(crate) fn times_of(&self, chain: &[CertificateDer<'_>]) -> Option<CertificateTimes> {
-        let (own, others) = chain.split_first()?;
-        self.verifier.as_ref()?.times(own, others)
     }
 
     /// Forgets all sessions, and answers of how many hosts there were some.

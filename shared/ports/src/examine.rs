@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use posthaste_core::api::doctor::{CheckView, EndpointFault, EndpointSeen};
-use posthaste_core::model::Link;
+use posthaste_core::model::{Link, Timestamp};
 
 /// A look that is under way. Dropping it ends it.
 pub type Look<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -36,6 +36,9 @@ pub trait Examiner: fmt::Debug + Send + Sync {
     /// The checks of the machine or the account. They are independent of each other, and may be
     /// made at once.
     fn checks(&self) -> Vec<Check>;
+
+    /// The time that the clock shows now if nobody has set it back. `None` where nothing tells it.
+    fn clock_at_least(&self) -> Option<Timestamp>;
 
     /// Connects to a link as a delivery does: by the same name servers, rules on addresses and
     /// trusted authorities. The TLS handshake is whole, no bytes of HTTP are sent, and the

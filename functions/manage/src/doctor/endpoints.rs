@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use posthaste_core::api::doctor::{CheckResult, CheckView, endpoint_check};
-use posthaste_core::model::Link;
+use posthaste_core::model::{Link, with_causes};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, Examiner, ObjectStore, Ports};
 use posthaste_services::{objects, timeout_at};
 
-use super::in_time::causes;
 use crate::manage::Manage;
 
 /// Longest time for all endpoints. A request has 25 s, and its answer has to be written.
@@ -82,7 +81,7 @@ impl<P: Ports> Manage<P> {
         let reads = keys.map(|listed| async move {
             match listed {
                 Ok(object) => self.record_or_check(&object.key).await,
-                Err(error) => Err(unread("the list of topics", causes(&error))),
+                Err(error) => Err(unread("the list of topics", with_causes(&error))),
             }
         });
         let mut reads = pin!(reads.buffered(READS_AT_ONCE));
@@ -105,7 +104,7 @@ impl<P: Ports> Manage<P> {
     async fn record_or_check(&self, key: &str) -> Result<Option<TopicRecord>, CheckView> {
         let topic = || format!("topic {}", layout::topic_name(key));
         let object = self.state.get(key).await;
-        let object = object.map_err(|error| unread(&topic(), causes(&error)))?;
+        let object = object.map_err(|error| unread(&topic(), with_causes(&error)))?;
         match self.place(key, object) {
             Ok(place) => Ok(place.topic().map(|(record, _)| record)),
             Err(problem) => Err(unread(&topic(), problem.detail.unwrap_or_default())),

@@ -1,6 +1,5 @@
-//! The time that a check may take, and the words for an error.
+//! The time that a check may take.
 
-use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::api::doctor::{CheckResult, CheckView};
@@ -28,13 +27,4 @@ pub(super) async fn in_time(
         let advice = "look for what hangs: a disk or mount, the network, or the service";
         CheckView::ok(check, of, found).but(CheckResult::Failed, advice)
     })
-}
-
-/// An error with its causes, in a line.
-pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
-    let mut texts: Vec<_> = std::iter::successors(Some(error), |&error| error.source())
-        .map(ToString::to_string)
-        .collect();
-    texts.dedup();
-    texts.join(": ")
 }

@@ -6,9 +6,10 @@
 
 use bytes::Bytes;
 use posthaste_core::api::doctor::{CheckResult, CheckView};
+use posthaste_core::model::with_causes;
 use posthaste_ports::{ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 
-use super::in_time::{causes, in_time};
+use super::in_time::in_time;
 use crate::manage::Manage;
 
 /// Keys at which nothing ever is, below prefixes where this function may read and write: the names
@@ -54,7 +55,7 @@ impl<P: Ports> Manage<P> {
                     };
                     CheckView::ok("store", of, done)
                 }
-                Err(error) => CheckView::ok("store", of, causes(&error))
+                Err(error) => CheckView::ok("store", of, with_causes(&error))
                     .but(CheckResult::Failed, advice(error.kind)),
             }
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posthaste_core::api::doctor::{CheckView, DoctorView, EndpointFault, EndpointSeen};
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::Link;
+use posthaste_core::model::{Link, Timestamp};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Check, Clock, ErrorKind, Examiner, Look};
@@ -22,6 +22,7 @@ use super::{Api, billing};
 struct Scripted {
     hangs: bool,
     looked_at: Mutex<Vec<String>>,
+    clock_at_least: Option<Timestamp>,
     clock: FixedClock,
 }
 
@@ -45,6 +46,10 @@ impl Examiner for Scripted {
                 look: files,
             },
         ]
+    }
+
+    fn clock_at_least(&self) -> Option<Timestamp> {
+        self.clock_at_least
     }
 
     fn look_at(&self, link: Link, _: Duration) -> Look<Result<EndpointSeen, EndpointFault>> {
@@ -140,6 +145,23 @@ async fn installation_that_is_well_has_ok_for_each_check() {
 async fn checks_need_the_admin_key() {
     let api = Api::opened_by("another-admin-key-of-these-tests");
     api.get("/doctor").await.problem(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn clock_that_was_set_back_fails_though_the_monitor_goes_by_it() {
+    let api = Api::new();
+    let now = api.clock.now();
+    let examiner = Scripted {
+        clock_at_least: Some(now + Duration::from_hours(1)),
+        ..Scripted::default()
+    };
+    let api = api.then_examined_by(Arc::new(examiner));
+    let state = PressureState::normal(now);
+    api.state.write(PRESSURE_KEY, state.render());
+    let found = checks(&api, "/doctor").await;
+    let clock = find(&found, "server-clock", "the clock of what answers");
+    assert_eq!(clock.result.word(), "failed");
+    assert!(clock.found.contains(" 3600 s behind"), "{clock:?}");
 }
 
 #[tokio::test]

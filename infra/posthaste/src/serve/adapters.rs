@@ -25,6 +25,7 @@ use super::backup::Backups;
 use super::data_folder::{DataFolder, KeyFile};
 use super::error::ServeError;
 use super::machine::Machine;
+use super::machine_clock::ShownTime;
 use super::settings::ServeSettings;
 use crate::backup::parts;
 use crate::commands::ADMIN_KEY_FILE;
@@ -161,6 +162,8 @@ impl<'a> Adapters<'a> {
         admin_key: &Secret,
         address: SocketAddr,
     ) -> Manage<Embedded> {
+        let written_until = self.local.opening().written_until;
+        let shown_time = ShownTime::begin(&SystemClock, written_until);
         Manage {
             state: self.local.state(),
             dead_letters: self.bucket.clone(),
@@ -175,7 +178,7 @@ impl<'a> Adapters<'a> {
             wrong_keys: WrongKeys::slowed(),
             activity: Activity::default(),
             address_policy: settings.client.addresses.clone(),
-            examiner: Some(Machine::new(settings, self.webhooks.clone())),
+            examiner: Some(Machine::new(settings, shown_time, self.webhooks.clone())),
             own_publish_urls: PublishUrls::default()
                 .listening_on(address)
                 .under(settings.manage.public_url.clone()),

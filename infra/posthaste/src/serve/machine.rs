@@ -1,5 +1,5 @@
-//! What `posthaste doctor` looks at on this machine: the disk of the data folder, the open files,
-//! and the way to endpoints.
+//! What `posthaste doctor` looks at on this machine: the disk of the data folder, the open files, the
+//! clock, and the way to endpoints.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use posthaste_core::api::doctor::{
     CheckResult, CheckView, EndpointFault, EndpointSeen, OpenFiles, disk_check, open_files_check,
 };
-use posthaste_core::model::Link;
+use posthaste_core::model::{Link, Timestamp};
 use posthaste_core::pressure::PressureSettings;
 use posthaste_http::HyperWebhookClient;
 use posthaste_ports::{Check, Examiner, Look};
@@ -19,6 +19,7 @@ use posthaste_system::probe::disk;
 use rustix::process::{Resource, getrlimit};
 use tokio::task::spawn_blocking;
 
+use super::machine_clock::ShownTime;
 use super::settings::ServeSettings;
 
 /// The folder in which Linux shows the open files of a process.
@@ -30,6 +31,7 @@ pub(super) struct Machine {
     pressure: PressureSettings,
     requests_max: usize,
     connections_max: usize,
+    shown_time: ShownTime,
     webhooks: HyperWebhookClient<SystemClock>,
 }
 
@@ -37,6 +39,7 @@ impl Machine {
     /// The machine of a server with these settings, whose deliveries go out by `webhooks`.
     pub(super) fn new(
         settings: &ServeSettings,
+        shown_time: ShownTime,
         webhooks: HyperWebhookClient<SystemClock>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -44,6 +47,7 @@ impl Machine {
             pressure: settings.monitor.pressure.clone(),
             requests_max: settings.connections.requests_max,
             connections_max: settings.client.connections_max,
+            shown_time,
             webhooks,
         })
     }
@@ -105,6 +109,10 @@ impl Examiner for Machine {
         vec![self.disk(), self.open_files()]
     }
 
+    fn clock_at_least(&self) -> Option<Timestamp> {
+        Some(self.shown_time.now_at_least(&SystemClock))
+    }
+
     fn look_at(&self, link: Link, timeout: Duration) -> Look<Result<EndpointSeen, EndpointFault>> {
         let webhooks = self.webhooks.clone();
         Box::pin(async move { webhooks.look_at(&link, timeout).await })
@@ -132,7 +140,8 @@ mod tests {
             ..ServeSettings::default()
         };
         let webhooks = HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap();
-        let machine = Machine::new(&settings, webhooks);
+        let shown_time = ShownTime::begin(&SystemClock, None);
+        let machine = Machine::new(&settings, shown_time, webhooks);
         let mut checks = Vec::new();
         for check in machine.checks() {
             let (name, of) = (check.name, check.of.clone());

@@ -1,12 +1,11 @@
-//! The clock of the machine at the start: what is obviously wrong is said before it does harm.
+//! The clock of the machine: what is obviously wrong with it is said at the start, before it does
+//! harm, and to `posthaste doctor` later.
 
 use std::time::Duration;
 
+use posthaste_core::api::doctor::RELEASED;
 use posthaste_core::model::Timestamp;
-
-/// The day of the last release, 2026-11-27. Nobody ran this program before, so an earlier time is
-/// wrong. A test compares it with the changelog.
-const RELEASED: Timestamp = Timestamp::from_millis(1_795_737_600_000);
+use posthaste_ports::Clock;
 
 /// How far the clock may be behind what the data folder holds. Time servers correct less than that,
 /// and receivers refuse a signature that is five minutes off.
@@ -19,6 +18,30 @@ enum Fault {
     BeforeRelease,
     /// It shows a time before the one at which this was written into the data folder.
     BehindData(Timestamp),
+}
+
+/// What the clock has shown, carried on by the clock that nobody can set.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShownTime {
+    at: Timestamp,
+    /// The reading of that clock at the time.
+    since: Duration,
+}
+
+impl ShownTime {
+    /// It begins now, or with the newest time of the data folder, and never before the release.
+    pub(super) fn begin(clock: &impl Clock, written_until: Option<Timestamp>) -> Self {
+        let at = clock.now().max(written_until.unwrap_or_default());
+        Self {
+            at: at.max(RELEASED),
+            since: clock.monotonic(),
+        }
+    }
+
+    /// The time that the clock shows now if nobody has set it back.
+    pub(super) fn now_at_least(&self, clock: &impl Clock) -> Timestamp {
+        self.at + clock.monotonic().saturating_sub(self.since)
+    }
 }
 
 /// Says in the log that the clock is wrong, or was wrong before. `written_until` is the newest time
@@ -50,6 +73,7 @@ fn fault(now: Timestamp, written_until: Option<Timestamp>) -> Option<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posthaste_testkit::ManualClock;
 
     const CHANGELOG: &str = include_str!("../../../../CHANGELOG.md");
 
@@ -66,6 +90,27 @@ mod tests {
             fault(Timestamp::EPOCH, Some(now)),
             Some(Fault::BeforeRelease)
         );
+    }
+
+    #[test]
+    fn shown_time_goes_on_from_the_newest_that_is_known() {
+        let now = RELEASED + Duration::from_hours(1);
+        let later = now + Duration::from_secs(9);
+        let cases = [
+            (now, None, now),
+            (now, Some(later), later),
+            (later, Some(now), later),
+            (Timestamp::EPOCH, None, RELEASED),
+        ];
+        for (now, written_until, expected) in cases {
+            let clock = ManualClock::new(now);
+            let shown = ShownTime::begin(&clock, written_until);
+            assert_eq!(shown.now_at_least(&clock), expected);
+            let minute = Duration::from_mins(1);
+            clock.advance(minute);
+            clock.set_back(Duration::from_mins(10));
+            assert_eq!(shown.now_at_least(&clock), expected + minute);
+        }
     }
 
     /// `RELEASE.md` says that both are written together.

@@ -2,14 +2,16 @@
 //! taken while the server goes on.
 
 mod files;
-mod validity;
+mod standing;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use posthaste_core::model::Timestamp;
+use posthaste_core::api::doctor::CertificateTimes;
+use posthaste_core::model::{Timestamp, with_causes};
+use posthaste_http::certificate_times;
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 use rustls::ServerConfig;
@@ -19,7 +21,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 use self::files::{Content, Pair};
-use self::validity::{Standing, Validity};
+use self::standing::{Standing, shown_end};
 use super::schedule::every;
 
 pub use self::files::{HalfGiven, TlsFileFault, TlsFiles, TlsFilesError};
@@ -58,7 +60,7 @@ struct State {
     config: Arc<ServerConfig>,
     /// The content of the files that the certificate in use is of.
     content: Content,
-    validity: Option<Validity>,
+    validity: Option<CertificateTimes>,
     /// What the log says of the certificate in use.
     told: Standing,
     refused: Option<Refused>,
@@ -77,9 +79,9 @@ impl ServerTls {
         let texts = files.read()?;
         let pair = files.pair(&texts)?;
         let path = files.certificate.display().to_string();
-        let (certificates, validity) = (pair.certificates(), Validity::of(pair.certificate()));
+        let (certificates, validity) = (pair.certificates(), certificate_times(pair.certificate()));
         tracing::info!(
-            %path, certificates, valid_until = Validity::shown_end(validity.as_ref()),
+            %path, certificates, valid_until = shown_end(validity),
             "the certificate of --tls-cert was read"
         );
         let state = State {
@@ -142,14 +144,14 @@ impl ServerTls {
             return Ok(());
         }
         let pair = self.files.pair(&texts)?;
-        let (certificates, validity) = (pair.certificates(), Validity::of(pair.certificate()));
+        let (certificates, validity) = (pair.certificates(), certificate_times(pair.certificate()));
         // Sessions of the certificate of before end with its settings, so that each client sees the
         // new one at its next connection.
         let config = Arc::new(config(pair)?);
         tracing::info!(
             path = %self.files.certificate.display(),
             certificates,
-            valid_until = Validity::shown_end(validity.as_ref()),
+            valid_until = shown_end(validity),
             "a new certificate of --tls-cert is in use; open connections go on with the one before"
         );
         let mut state = self.state.write();
@@ -163,7 +165,7 @@ impl ServerTls {
     /// Says once that the files hold nothing to use. It is said at the second look that finds the
     /// same: between the two files of a renewal, one is of before.
     fn refuse(&self, error: &ServerTlsError) {
-        let message = posthaste_log::with_causes(error);
+        let message = with_causes(error);
         let mut state = self.state.write();
         match &mut state.refused {
             Some(refused) if refused.message == message => {
@@ -190,7 +192,7 @@ impl ServerTls {
         let Some(validity) = state.validity else {
             return;
         };
-        let standing = validity.standing(now);
+        let standing = Standing::at(now, &validity);
         if standing == state.told {
             return;
         }
@@ -199,11 +201,11 @@ impl ServerTls {
         match standing {
             Standing::Valid => {}
             Standing::Expired => tracing::warn!(
-                %path, valid_until = validity.end.to_event_grid(),
+                %path, valid_until = validity.until.to_event_grid(),
                 "the certificate of --tls-cert has expired, clients refuse it"
             ),
             Standing::NotYet => tracing::warn!(
-                %path, valid_from = validity.begin.to_event_grid(),
+                %path, valid_from = validity.from.to_event_grid(),
                 "the certificate of --tls-cert is not valid yet, clients refuse it"
             ),
         }

@@ -13,6 +13,6 @@ pub use endpoint::{
     endpoint_check,
 };
 pub use installation::{
-    DESCRIPTORS_ENOUGH, OpenFiles, disk_check, open_files_check, own_clock_check, pressure_check,
-    waiting_check,
+    DESCRIPTORS_ENOUGH, OpenFiles, RELEASED, disk_check, open_files_check, own_clock_check,
+    pressure_check, waiting_check,
 };

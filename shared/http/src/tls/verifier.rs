@@ -2,10 +2,7 @@
 //! apart. Whoever mends one should not meet the next a day later.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use posthaste_core::api::doctor::CertificateTimes;
-use posthaste_core::model::Timestamp;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -18,10 +15,6 @@ use super::faults::{CertificateFaults, Fault, is_self_signed, name_fault};
 /// Most times that a certificate is verified to find its faults: as it is, at the ends of its
 /// validity, and once more.
 const LOOKS_MAX: usize = 4;
-
-/// The first second after the year 9999, the last that a certificate can name (RFC 5280, section
-/// 4.1.2.5), since 1970.
-const AFTER_ALL_SECS: u64 = 253_402_300_800;
 
 /// Bytes of the modulus of an RSA key of 2048 bits. ring takes no smaller one.
 const RSA_2048_KEY_BYTES: usize = 256;
@@ -98,35 +91,6 @@ impl Verifier {
             faults.push(fault);
         }
         faults
-    }
-
-    /// The begin and the end of a certificate's validity: it is verified long before the one and
-    /// long after the other, and the library says when. The name does not matter, as it is looked
-    /// at last.
-    pub(super) fn times(
-        &self,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-    ) -> Option<CertificateTimes> {
-        let name = ServerName::try_from("localhost").ok()?;
-        let fault_at = |at| {
-            let at = UnixTime::since_unix_epoch(Duration::from_secs(at));
-            let verified =
-                self.inner
-                    .verify_server_cert(certificate, intermediates, &name, &[], at);
-            match verified {
-                Err(Error::InvalidCertificate(error)) => Some(Fault::of(&error)),
-                _ => None,
-            }
-        };
-        let time = |at: UnixTime| Timestamp::from_millis(at.as_secs().saturating_mul(1000));
-        match (fault_at(0)?, fault_at(AFTER_ALL_SECS)?) {
-            (Fault::NotYetValid(from), Fault::Expired(until)) => Some(CertificateTimes {
-                from: time(from),
-                until: time(until),
-            }),
-            _ => None,
-        }
     }
 
     /// Whether a chain of issuers leads to a known authority, by their names. That its signatures

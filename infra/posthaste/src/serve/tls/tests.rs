@@ -109,8 +109,8 @@ fn validity_is_the_one_in_the_certificate() {
     let expired = validity(&world.authority.issue_expired(NAMES));
     let (begin, end) = ("1975-01-01T00:00:00Z", "2021-01-01T00:00:00Z");
     let time = |text| Timestamp::parse(text).unwrap();
-    assert_eq!((expired.begin, expired.end), (time(begin), time(end)));
-    let at = |text| expired.standing(time(text));
+    assert_eq!((expired.from, expired.until), (time(begin), time(end)));
+    let at = |text| Standing::at(time(text), &expired);
     assert_eq!(at("1974-12-31T23:59:59Z"), Standing::NotYet);
     assert_eq!(at("1975-01-01T00:00:00Z"), Standing::Valid);
     assert_eq!(at("2021-01-01T00:00:00.999Z"), Standing::Valid);
