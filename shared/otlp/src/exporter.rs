@@ -1,5 +1,6 @@
 //! What is sent to the collector, and what its answers mean.
 
+use std::future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,11 +18,7 @@ use crate::attributes::text;
 use crate::collector::{Answer, Collector, CollectorRequest, Unreachable};
 use crate::metric::{self, Point, Temporality};
 use crate::span;
-use crate::waiting::Spans;
-
-/// Most spans of one request, as in OpenTelemetry's SDK.
-/// <https://opentelemetry.io/docs/specs/otel/trace/sdk/#batching-processor>
-const SPANS_PER_REQUEST_MAX: usize = 512;
+use crate::waiting::{SPANS_PER_REQUEST_MAX, Spans};
 
 /// Most points of one request. With their labels they take some hundred bytes each.
 const POINTS_PER_REQUEST_MAX: usize = 5_000;
@@ -134,6 +131,15 @@ impl<C: Collector> Exporter<C> {
             tracing::warn!(lost, "spans lost on their way to the collector");
         }
         are_taken
+    }
+
+    /// Completes once a whole request of spans waits. Never while the collector takes none: it is
+    /// asked again when its time has come, however many wait.
+    pub async fn is_filled(&self) {
+        if self.is_failing[Signal::Spans as usize].load(Ordering::Relaxed) {
+            future::pending::<()>().await;
+        }
+        self.spans.filled().await;
     }
 
     /// Sends metrics that were read now. Answers whether the collector took them.

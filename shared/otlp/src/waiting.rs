@@ -7,16 +7,23 @@ use metrics::counter;
 use parking_lot::Mutex;
 use posthaste_core::trace::Span;
 use posthaste_ports::SpanSink;
+use tokio::sync::Notify;
 
 /// Most spans that wait, with about a kilobyte each. OpenTelemetry's SDK keeps 2,048 by default, and
 /// an event has three spans here.
 pub const SPANS_WAITING_MAX: usize = 8192;
+
+/// Most spans of one request, as in OpenTelemetry's SDK.
+/// <https://opentelemetry.io/docs/specs/otel/trace/sdk/#batching-processor>
+pub(crate) const SPANS_PER_REQUEST_MAX: usize = 512;
 
 /// Spans that wait.
 #[derive(Debug, Default)]
 pub struct Spans {
     waiting: Mutex<VecDeque<Span>>,
     lost: AtomicU64,
+    /// Told whenever another request of them is full.
+    filled: Notify,
 }
 
 impl SpanSink for Spans {
@@ -24,6 +31,11 @@ impl SpanSink for Spans {
         let mut waiting = self.waiting.lock();
         if waiting.len() < SPANS_WAITING_MAX {
             waiting.push_back(span);
+            let is_full = waiting.len() % SPANS_PER_REQUEST_MAX == 0;
+            drop(waiting);
+            if is_full {
+                self.filled.notify_one();
+            }
         } else {
             drop(waiting);
             self.count_lost(1);
@@ -32,6 +44,11 @@ impl SpanSink for Spans {
 }
 
 impl Spans {
+    /// Completes once another request of them is full, also if that was before the call.
+    pub(crate) async fn filled(&self) {
+        self.filled.notified().await;
+    }
+
     /// Takes the oldest, at most so many. They come back unless somebody keeps them.
     pub(crate) fn first(&self, spans_max: usize) -> Borrowed<'_> {
         let mut waiting = self.waiting.lock();

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// Deliveries of each throughput case in a round; `endpoints` may have more.
     #[arg(long, default_value_t = 100_000)]
     pub(crate) deliveries: usize,
-    /// Rows of `load` and `tls`.
+    /// Rows of `load`, `tls` and `traces`.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Shape::ISSUE)]
     pub(crate) shapes: Vec<Shape>,
     /// What the delivery log keeps in `load`, `latency`, `endpoints` and `subscriptions`.
@@ -92,6 +92,8 @@ pub(crate) enum Run {
     Log,
     /// The rows over TLS against plain HTTP.
     Tls,
+    /// The rows with traces against none.
+    Traces,
     /// From publish to arrival at a rate.
     Latency,
     /// Many hosts against one.
@@ -125,6 +127,7 @@ impl Arguments {
             profile: &self.pressure_profile,
             mode,
             extra_ca: None,
+            traced: None,
         }
     }
 

@@ -33,6 +33,7 @@ mod subscriptions;
 mod svg;
 mod table;
 mod tls;
+mod traces;
 mod traffic;
 mod trial;
 mod wire;
@@ -82,6 +83,9 @@ fn main() {
     }
     if wanted(Run::Tls) {
         verdicts.extend(tls::measure(&sink, &arguments));
+    }
+    if wanted(Run::Traces) {
+        traces::measure(&sink, &arguments);
     }
     if wanted(Run::Latency) {
         verdicts.extend(latency::measure(&sink, &arguments));

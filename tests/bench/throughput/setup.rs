@@ -33,6 +33,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) mode: Mode,
     /// A certificate that the program trusts besides.
     pub(crate) extra_ca: Option<&'a Path>,
+    /// The URL of a collector, and the ratio of the events that are traced.
+    pub(crate) traced: Option<(&'a str, &'a str)>,
 }
 
 impl Mode {
@@ -63,6 +65,9 @@ impl Setup<'_> {
         ];
         if self.mode != Mode::Default {
             options.extend(["--delivery-log", self.mode.name()]);
+        }
+        if let Some((collector, ratio)) = self.traced {
+            options.extend(["--otlp-endpoint", collector, "--trace-ratio", ratio]);
         }
         if let Some(file) = self.extra_ca {
             options.extend([

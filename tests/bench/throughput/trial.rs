@@ -10,6 +10,9 @@ use crate::setup::{Mode, Setup};
 use crate::sink::Sink;
 use crate::traffic::Traffic;
 
+/// The metric of the spans that the collector did not get.
+const SPANS_LOST: &str = "posthaste_spans_lost_total";
+
 /// The part of the requests that is sent before the clock runs.
 const WARM_UP_SHARE: usize = 20;
 
@@ -26,6 +29,8 @@ pub(crate) struct Measured {
     pub(crate) resident_mib: f64,
     /// Bytes of the delivery log's files for each delivery.
     pub(crate) log_bytes: f64,
+    /// Spans that the collector did not get.
+    pub(crate) spans_lost: f64,
 }
 
 impl Measured {
@@ -72,5 +77,6 @@ pub(crate) fn run(sink: &Sink, traffic: &Traffic, events: usize, setup: &Setup<'
         secs,
         resident_mib: resident(server.pid()).now_mib,
         log_bytes: log_bytes as f64 / logged as f64,
+        spans_lost: server.api().metric(SPANS_LOST),
     }
 }

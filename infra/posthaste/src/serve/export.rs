@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use ureq::Agent;
 
 use super::functions::EmbeddedPages;
-use super::schedule::every;
+use super::schedule::{every, every_or_sooner};
 use crate::client::{Trust, agent};
 
 /// The name of the service, where the operator gives none.
@@ -27,7 +27,7 @@ const SERVICE: &str = "posthaste";
 /// <https://opentelemetry.io/docs/specs/otel/protocol/exporter/#configuration-options>
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time between two requests with spans, as in OpenTelemetry's SDK.
+/// Longest time between two requests with spans, as in OpenTelemetry's SDK: a full one goes at once.
 /// <https://opentelemetry.io/docs/specs/otel/trace/sdk/#batching-processor>
 const SPANS_PERIOD: Duration = Duration::from_secs(5);
 
@@ -90,7 +90,19 @@ impl Export {
                 ending.run_until_cancelled(send).await;
             }
         };
-        let spans = every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
+        let exporter = Arc::clone(&self.exporter);
+        let is_filled = move || {
+            let exporter = Arc::clone(&exporter);
+            async move { exporter.is_filled().await }
+        };
+        let spans = every_or_sooner(
+            "spans",
+            SPANS_PERIOD,
+            SystemClock,
+            stop.clone(),
+            send_spans,
+            is_filled,
+        );
         tasks.spawn_on(spans, upkeep);
         let (export, ending) = (self.clone(), stop.clone());
         let send_metrics = move || {

@@ -1,4 +1,6 @@
 use std::collections::VecDeque;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -116,6 +118,28 @@ async fn spans_are_sent_until_none_waits() {
     world.exporter.send_spans(9).await;
     let counts: Vec<_> = world.sent_events().iter().map(Vec::len).collect();
     assert_eq!(counts, [SPANS_PER_REQUEST_MAX, 2]);
+}
+
+fn is_ready(future: impl Future<Output = ()>) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    pin!(future).poll(&mut context).is_ready()
+}
+
+#[tokio::test]
+async fn full_request_is_due_unless_the_collector_takes_none() {
+    let world = world();
+    let fill = || (1..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take(span(number)));
+    (1..SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take(span(number)));
+    assert!(!is_ready(world.exporter.is_filled()));
+    world.spans.take(span(0));
+    assert!(is_ready(world.exporter.is_filled()));
+    assert!(!is_ready(world.exporter.is_filled()), "it was told once");
+    world.answers(503);
+    world.exporter.send_spans(1).await;
+    fill();
+    assert!(!is_ready(world.exporter.is_filled()));
+    world.exporter.send_spans(2).await;
+    assert!(is_ready(world.exporter.is_filled()));
 }
 
 #[tokio::test]

@@ -24,6 +24,9 @@ use crate::wire::Messages;
 /// endpoint that fails has its events stored elsewhere, and they must wait in the queue.
 const HELD_MAX: Duration = Duration::from_secs(20);
 
+/// The beginning of a request to a collector, whose body is no event.
+const OF_COLLECTOR: &[u8] = b"POST /v1/";
+
 const TAKEN: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
 /// The state that all connections share.
@@ -115,7 +118,9 @@ impl Shared {
                 );
                 writer.write_all((head + &answer).as_bytes()).await?;
             } else {
-                self.take(body).await;
+                if !line.starts_with(OF_COLLECTOR) {
+                    self.take(body).await;
+                }
                 writer.write_all(TAKEN).await?;
             }
             writer.flush().await?;
