@@ -3,14 +3,15 @@
 //!
 //! An input is the text of a request, without the version of HTTP.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Uri};
-use posthaste_core::stored::TopicRecord;
+use posthaste_core::stored::dead_letter::MovedObject;
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
+use posthaste_core::stored::{ResolvedLetters, TopicRecord, layout};
 use url::form_urlencoded;
 
 use super::events;
@@ -93,6 +94,24 @@ fn check_topics(world: &World) {
     }
 }
 
+/// Every dead-letter object that is put in can be moved on, with what is resolved in it.
+fn check_dead_letters(world: &World) {
+    let resolved: BTreeMap<_, _> = world
+        .dead_letters
+        .under(layout::RESOLVED)
+        .into_iter()
+        .collect();
+    for (key, bytes) in world.dead_letters.under("") {
+        if key.starts_with(layout::RESOLVED) {
+            continue;
+        }
+        let states = resolved.get(&layout::resolved(&key));
+        let states = states.map(|list| ResolvedLetters::parse(list).expect("a list of ours"));
+        let moved = MovedObject::read(&key, &bytes, &states.unwrap_or_default());
+        assert!(moved.is_ok(), "{key}: {moved:?}");
+    }
+}
+
 fn word(answer: &Answer) -> String {
     let text = String::from_utf8_lossy(&answer.body);
     let start: String = text.chars().take(300).collect();
@@ -122,6 +141,7 @@ fn manage(bytes: &[u8]) -> String {
     check(&answer);
     check_topics(&world);
     check_messages(&world);
+    check_dead_letters(&world);
     word(&answer)
 }
 
