@@ -12,7 +12,7 @@ use posthaste_core::api::doctor::{
     CheckResult, CheckView, DoctorView, own_clock_check, pressure_check, waiting_check,
 };
 use posthaste_core::api::{IsoTimestamp, PressureView};
-use posthaste_core::model::with_causes;
+use posthaste_core::model::{Timestamp, with_causes};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
@@ -86,8 +86,14 @@ impl<P: Ports> Manage<P> {
         let now = self.clock.now();
         let object = match read {
             Some(Ok(object)) => object,
-            Some(Err(error)) => return vec![unread_pressure(with_causes(&error))],
-            None => return vec![unread_pressure("no answer in time".to_owned())],
+            Some(Err(error)) => {
+                let unread = unread_pressure(with_causes(&error));
+                return vec![unread, self.check_clock(now, None)];
+            }
+            None => {
+                let unread = unread_pressure("no answer in time".to_owned());
+                return vec![unread, self.check_clock(now, None)];
+            }
         };
         let state = object.map(|object| PressureState::parse(&object.bytes));
         let view = match state.transpose() {
@@ -95,13 +101,15 @@ impl<P: Ports> Manage<P> {
             Err(_) => PressureView::unreadable(),
         };
         let measured_at = view.polled_at.map(|IsoTimestamp(at)| at);
-        // A monitor that goes by the same clock measures anew as soon as that was set back.
+        vec![pressure_check(&view), self.check_clock(now, measured_at)]
+    }
+
+    /// The own clock. The monitor's last look says little where it goes by the same clock: it
+    /// measures anew as soon as that was set back.
+    fn check_clock(&self, now: Timestamp, measured_at: Option<Timestamp>) -> CheckView {
         let examiner = self.examiner.as_ref();
         let at_least = examiner.and_then(|examiner| examiner.clock_at_least());
-        vec![
-            pressure_check(&view),
-            own_clock_check("the clock of what answers", now, measured_at.max(at_least)),
-        ]
+        own_clock_check("the clock of what answers", now, measured_at.max(at_least))
     }
 
     /// What waits for all subscriptions.

@@ -1,6 +1,5 @@
 //! What is sent to the collector, and what its answers mean.
 
-use std::future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,6 +31,8 @@ pub struct Exporter<C> {
     spans: Arc<Spans>,
     /// Whether the last request of each signal failed, which the log has said.
     is_failing: [AtomicBool; 2],
+    /// Whether the last request of spans was taken without some of them, which the log has said.
+    is_rejecting: AtomicBool,
 }
 
 /// What is sent.
@@ -95,6 +96,7 @@ impl<C: Collector> Exporter<C> {
             settings,
             spans,
             is_failing: Default::default(),
+            is_rejecting: AtomicBool::new(false),
         }
     }
 
@@ -133,13 +135,18 @@ impl<C: Collector> Exporter<C> {
         are_taken
     }
 
-    /// Completes once a whole request of spans waits. Never while the collector takes none: it is
-    /// asked again when its time has come, however many wait.
-    pub async fn is_filled(&self) {
-        if self.is_failing[Signal::Spans as usize].load(Ordering::Relaxed) {
-            future::pending::<()>().await;
+    /// Sends each request of spans as soon as it is full, for ever. While the collector takes none,
+    /// [`send_spans`](Self::send_spans) alone tries again, however many wait. May be dropped at any
+    /// time.
+    pub async fn send_full_requests(&self) {
+        loop {
+            let is_failing = self.is_failing[Signal::Spans as usize].load(Ordering::Relaxed);
+            if is_failing || !self.spans.is_filled() {
+                self.spans.filled().await;
+            } else {
+                self.send_spans(1).await;
+            }
         }
-        self.spans.filled().await;
     }
 
     /// Sends metrics that were read now. Answers whether the collector took them.
@@ -180,29 +187,34 @@ impl<C: Collector> Exporter<C> {
     /// Counts spans of a request that was taken without them.
     fn note_rejected(&self, answer: &[u8]) {
         let answer = ExportTraceServiceResponse::decode(answer).unwrap_or_default();
-        let Some(partial) = answer.partial_success else {
-            return;
-        };
-        if partial.rejected_spans > 0 {
+        let partial = answer.partial_success.unwrap_or_default();
+        let rejected = partial.rejected_spans > 0;
+        if rejected {
             let rejected = usize::try_from(partial.rejected_spans).unwrap_or(usize::MAX);
             self.spans.count_lost(rejected);
-            self.note_failure(Signal::Spans, &partial.error_message);
+        }
+        if !self.is_rejecting.swap(rejected, Ordering::Relaxed) && rejected {
+            self.warn(Signal::Spans, &partial.error_message);
         }
     }
 
     /// Logs the first failure of several.
     fn note_failure(&self, signal: Signal, reason: &str) {
         if !self.is_failing[signal as usize].swap(true, Ordering::Relaxed) {
-            let signal = signal.as_str();
-            // A URL may have a password in it.
-            let collector = self.settings.endpoint.origin().ascii_serialization();
-            tracing::warn!(
-                collector,
-                signal,
-                reason,
-                "the collector does not take what is sent"
-            );
+            self.warn(signal, reason);
         }
+    }
+
+    fn warn(&self, signal: Signal, reason: &str) {
+        let signal = signal.as_str();
+        // A URL may have a password in it.
+        let collector = self.settings.endpoint.origin().ascii_serialization();
+        tracing::warn!(
+            collector,
+            signal,
+            reason,
+            "the collector does not take what is sent"
+        );
     }
 }
 

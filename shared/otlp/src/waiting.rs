@@ -31,7 +31,7 @@ impl SpanSink for Spans {
         let mut waiting = self.waiting.lock();
         if waiting.len() < SPANS_WAITING_MAX {
             waiting.push_back(span);
-            let is_full = waiting.len() % SPANS_PER_REQUEST_MAX == 0;
+            let is_full = waiting.len().is_multiple_of(SPANS_PER_REQUEST_MAX);
             drop(waiting);
             if is_full {
                 self.filled.notify_one();
@@ -44,6 +44,11 @@ impl SpanSink for Spans {
 }
 
 impl Spans {
+    /// Whether a request of them is full.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.waiting.lock().len() >= SPANS_PER_REQUEST_MAX
+    }
+
     /// Completes once another request of them is full, also if that was before the call.
     pub(crate) async fn filled(&self) {
         self.filled.notified().await;

@@ -61,6 +61,7 @@ pub(crate) fn run(sink: &Sink, traffic: &Traffic, events: usize, setup: &Setup<'
     wait_for_log();
     sink.reset();
 
+    let lost = server.api().metric(SPANS_LOST);
     let (begin, cpu) = (now().as_secs_f64(), cpu_seconds(server.pid()));
     producer.publish(times);
     let deliveries = times * traffic.batch() * traffic.fan_out;
@@ -77,6 +78,6 @@ pub(crate) fn run(sink: &Sink, traffic: &Traffic, events: usize, setup: &Setup<'
         secs,
         resident_mib: resident(server.pid()).now_mib,
         log_bytes: log_bytes as f64 / logged as f64,
-        spans_lost: server.api().metric(SPANS_LOST),
+        spans_lost: server.api().metric(SPANS_LOST) - lost,
     }
 }

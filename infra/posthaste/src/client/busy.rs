@@ -18,8 +18,8 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 /// one before.
 const WAIT_FIRST: Duration = Duration::from_secs(1);
 
-/// Whether a request that was refused like this may have been carried out: a gateway gives up before
-/// the server does.
+/// Whether a request that was refused like this may have been carried out: the
+/// server, or a gateway before it, gave it up while it went on.
 pub(super) fn leaves_doubt(refusal: &Refusal) -> bool {
     refusal.status == 503
 }

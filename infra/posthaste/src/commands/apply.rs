@@ -35,7 +35,7 @@ pub use file::Checked;
 pub(crate) use file::check;
 use file::{Wanted, check_part, topics};
 use prune::Surplus;
-use server::{Present, View, current, made, replace};
+use server::{Present, View, current, replace, show_made_secrets};
 
 /// Most tries to put a topic that others change at the same time.
 const TRIES_MAX: u32 = 5;
@@ -237,35 +237,52 @@ fn put_topic<'a>(
     wanted: Wanted<'a>,
 ) -> Result<Put<'a>, ApplyError> {
     let name = wanted.name;
-    let mut before = present.view(session, name)?;
-    let mut tries = 1;
+    let mut present = present.view(session, name)?;
+    let mut settings = wanted.settings(present.as_ref())?;
+    // What was there before a write whose answer was lost.
+    let mut before_doubt = None;
     let mut key_changes = Vec::new();
-    let (settings, after) = loop {
-        let settings = wanted.settings(before.as_ref())?;
-        if let Some(before) = &before {
-            key_changes = keys::changes(session, name, &settings)?;
-            if key_changes.is_empty()
-                && plan::is_as_written(name, &settings, &before.topic, SystemClock.now())
-            {
-                break (settings, None);
+    let mut tries = 1;
+    let mut after = loop {
+        if let Some(present) = &present {
+            let changes = keys::changes(session, name, &settings)?;
+            let is_there = changes.is_empty()
+                && plan::is_as_written(name, &settings, &present.topic, SystemClock.now());
+            if before_doubt.is_none() {
+                key_changes = changes;
+            }
+            if is_there {
+                break None;
             }
         }
-        match replace(session, name, &settings, before.as_ref()) {
+        match replace(session, name, &settings, present.as_ref()) {
             Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => {
                 tries += 1;
-                let present = current(session, name)?;
-                if refusal.follows_doubt
-                    && let Some(present) = &present
-                    && plan::shows(name, &settings, &present.topic, SystemClock.now())
-                {
-                    // The write was carried out, and its answer was lost on the way.
-                    let after = made(session, name, before.as_ref(), present)?;
-                    break (settings, Some(after));
+                let newer = current(session, name)?;
+                let shows =
+                    |newer: &View| plan::shows(name, &settings, &newer.topic, SystemClock.now());
+                let is_own = refusal.follows_doubt && newer.as_ref().is_some_and(shows);
+                let former = std::mem::replace(&mut present, newer);
+                if refusal.follows_doubt && before_doubt.is_none() {
+                    before_doubt = Some(former);
                 }
-                before = present;
+                if !is_own {
+                    settings = wanted.settings(present.as_ref())?;
+                }
             }
-            after => break (settings, Some(after?)),
+            after => break Some(after?),
         }
+    };
+    let before = match before_doubt {
+        Some(before) => {
+            let mut shown = after.or(present);
+            if let Some(shown) = &mut shown {
+                show_made_secrets(session, name, before.as_ref(), shown);
+            }
+            after = shown;
+            before
+        }
+        None => present,
     };
     let keys = match before {
         None => Some(keys::of_topic(session, name)),

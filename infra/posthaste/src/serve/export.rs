@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use ureq::Agent;
 
 use super::functions::EmbeddedPages;
-use super::schedule::{every, every_or_sooner};
+use super::schedule::every;
 use crate::client::{Trust, agent};
 
 /// The name of the service, where the operator gives none.
@@ -90,20 +90,24 @@ impl Export {
                 ending.run_until_cancelled(send).await;
             }
         };
-        let exporter = Arc::clone(&self.exporter);
-        let is_filled = move || {
-            let exporter = Arc::clone(&exporter);
-            async move { exporter.is_filled().await }
+        let spans = every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
+        tasks.spawn_on(spans, upkeep);
+        let (exporter, ending) = (Arc::clone(&self.exporter), stop.clone());
+        let send_full = move || {
+            let (exporter, ending) = (Arc::clone(&exporter), ending.clone());
+            async move {
+                let send = exporter.send_full_requests();
+                ending.run_until_cancelled(send).await;
+            }
         };
-        let spans = every_or_sooner(
-            "spans",
+        let full = every(
+            "full-spans",
             SPANS_PERIOD,
             SystemClock,
             stop.clone(),
-            send_spans,
-            is_filled,
+            send_full,
         );
-        tasks.spawn_on(spans, upkeep);
+        tasks.spawn_on(full, upkeep);
         let (export, ending) = (self.clone(), stop.clone());
         let send_metrics = move || {
             let (export, pages) = (export.clone(), Arc::clone(&pages));

@@ -20,27 +20,31 @@ enum Fault {
     BehindData(Timestamp),
 }
 
-/// What the clock has shown, carried on by the clock that nobody can set.
+/// Times that have been: the start of the process, carried on by the clock that nobody can set, the
+/// newest of the data folder, and the release.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShownTime {
-    at: Timestamp,
-    /// The reading of that clock at the time.
-    since: Duration,
+    started_at: Timestamp,
+    /// The reading of that clock at the start.
+    started: Duration,
+    written_until: Timestamp,
 }
 
 impl ShownTime {
-    /// It begins now, or with the newest time of the data folder, and never before the release.
+    /// It begins now. `written_until` is the newest time at which something was written that the
+    /// data folder holds.
     pub(super) fn begin(clock: &impl Clock, written_until: Option<Timestamp>) -> Self {
-        let at = clock.now().max(written_until.unwrap_or_default());
         Self {
-            at: at.max(RELEASED),
-            since: clock.monotonic(),
+            started_at: clock.now(),
+            started: clock.monotonic(),
+            written_until: written_until.unwrap_or_default(),
         }
     }
 
     /// The time that the clock shows now if nobody has set it back.
     pub(super) fn now_at_least(&self, clock: &impl Clock) -> Timestamp {
-        self.at + clock.monotonic().saturating_sub(self.since)
+        let shown = self.started_at + clock.monotonic().saturating_sub(self.started);
+        shown.max(self.written_until).max(RELEASED)
     }
 }
 
@@ -93,23 +97,24 @@ mod tests {
     }
 
     #[test]
-    fn shown_time_goes_on_from_the_newest_that_is_known() {
+    fn only_what_the_clock_has_shown_goes_on() {
         let now = RELEASED + Duration::from_hours(1);
-        let later = now + Duration::from_secs(9);
+        let later = now + Duration::from_hours(9);
+        let minute = Duration::from_mins(1);
         let cases = [
-            (now, None, now),
-            (now, Some(later), later),
-            (later, Some(now), later),
-            (Timestamp::EPOCH, None, RELEASED),
+            (now, None, now, now + minute),
+            (later, Some(now), later, later + minute),
+            // The data folder is of a time when the clock was ahead, and the release of no clock.
+            (now, Some(later), later, later),
+            (Timestamp::EPOCH, None, RELEASED, RELEASED),
         ];
-        for (now, written_until, expected) in cases {
+        for (now, written_until, at_first, in_a_minute) in cases {
             let clock = ManualClock::new(now);
             let shown = ShownTime::begin(&clock, written_until);
-            assert_eq!(shown.now_at_least(&clock), expected);
-            let minute = Duration::from_mins(1);
+            assert_eq!(shown.now_at_least(&clock), at_first);
             clock.advance(minute);
             clock.set_back(Duration::from_mins(10));
-            assert_eq!(shown.now_at_least(&clock), expected + minute);
+            assert_eq!(shown.now_at_least(&clock), in_a_minute);
         }
     }
 

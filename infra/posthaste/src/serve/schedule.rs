@@ -1,10 +1,8 @@
 //! Schedules: a job at a fixed rate on the clock port, one run at a time.
 
-use std::future::{Future, pending};
-use std::pin::pin;
+use std::future::Future;
 use std::time::Duration;
 
-use futures_util::future::select;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 use tokio_util::sync::CancellationToken;
@@ -17,35 +15,17 @@ pub async fn every<C, J, F>(
     period: Duration,
     clock: C,
     stop: CancellationToken,
-    job: J,
-) where
-    C: Clock,
-    J: FnMut() -> F,
-    F: Future<Output = ()> + Send + 'static,
-{
-    every_or_sooner(name, period, clock, stop, job, pending).await;
-}
-
-/// The same, and each run begins as soon as `sooner` has completed.
-pub async fn every_or_sooner<C, J, F, S>(
-    name: &'static str,
-    period: Duration,
-    clock: C,
-    stop: CancellationToken,
     mut job: J,
-    sooner: impl Fn() -> S,
 ) where
     C: Clock,
     J: FnMut() -> F,
     F: Future<Output = ()> + Send + 'static,
-    S: Future<Output = ()>,
 {
     while !stop.is_cancelled() {
         let next = clock.monotonic() + period;
         run(name, job()).await;
         let rest = next.saturating_sub(clock.monotonic());
-        stop.run_until_cancelled(select(pin!(clock.sleep(rest)), pin!(sooner())))
-            .await;
+        stop.run_until_cancelled(clock.sleep(rest)).await;
     }
 }
 
@@ -94,7 +74,6 @@ mod tests {
     use posthaste_testkit::ManualClock;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
-    use tokio::sync::Notify;
 
     #[tokio::test]
     async fn a_job_runs_at_once_and_every_period_even_after_a_panic() {
@@ -127,31 +106,6 @@ mod tests {
         }
         stop.cancel();
         schedule.await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_job_runs_sooner_where_it_is_due() {
-        let (clock, stop) = (ManualClock::new(Timestamp::EPOCH), CancellationToken::new());
-        let (runs, due) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
-        let job = {
-            let (runs, stop) = (Arc::clone(&runs), stop.clone());
-            move || {
-                if runs.fetch_add(1, Ordering::SeqCst) == 2 {
-                    stop.cancel();
-                }
-                std::future::ready(())
-            }
-        };
-        // It was due before the first run, and becomes due once more.
-        due.notify_one();
-        let again = Arc::clone(&due);
-        let sooner = || async {
-            due.notified().await;
-            again.notify_one();
-        };
-        let minute = Duration::from_mins(1);
-        every_or_sooner("test", minute, clock, stop, job, sooner).await;
-        assert_eq!(runs.load(Ordering::SeqCst), 3);
     }
 
     #[tokio::test]

@@ -139,18 +139,16 @@ fn apply_shows_new_secrets_where_the_keys_cannot_be_read() {
     );
 }
 
-/// A gateway gave the write up, and the server carried it out: sent again, it meets its own effect.
+/// The server gave the write up and carried it out: sent again, it meets its own effect.
 #[test]
 fn write_whose_answer_was_lost_shows_what_it_has_made() {
     let server = Scripted::start(|line, count| match (line, count) {
         ("PUT /topics/orders", 1) => busy("503 Service Unavailable"),
-        ("PUT /topics/orders", _) => response("412 Precondition Failed", "", ""),
+        ("PUT /topics/orders", 2) => response("412 Precondition Failed", "", ""),
         ("GET /topics/orders/keys", _) => response("200 OK", "", KEYS),
-        ("GET /topics/orders?secrets=true", _) => {
-            response("200 OK", "etag: \"1\"\r\n", &orders(SECRET))
-        }
+        ("GET /topics/orders?secrets=true", _) => topic(&revealed(SECRET)),
         ("GET /topics/orders", 1) => not_found(),
-        _ => response("200 OK", "etag: \"1\"\r\n", &orders("(masked:0a1b2c3d)")),
+        _ => topic(&orders(MASKED)),
     });
     let (code, said, shown) = apply_orders(&server);
     assert_eq!(code, 0, "{said} {:?}", server.seen());
@@ -163,21 +161,75 @@ fn write_whose_answer_was_lost_shows_what_it_has_made() {
     }
 }
 
+/// Only the subscription is new: the keys of its topic, and the secrets of others, are not shown.
+#[test]
+fn write_to_a_topic_whose_answer_was_lost_shows_new_secrets_alone() {
+    let empty = r#"{"name":"orders","inputSchema":"CloudEvents","subscriptions":{}}"#;
+    let server = Scripted::start(move |line, count| match (line, count) {
+        ("PUT /topics/orders", 1) => busy("503 Service Unavailable"),
+        ("PUT /topics/orders", 2) => response("412 Precondition Failed", "", ""),
+        ("GET /topics/orders?secrets=true", _) => topic(&revealed(SECRET)),
+        ("GET /topics/orders", 1) => topic(empty),
+        _ => topic(&orders(MASKED)),
+    });
+    let (code, said, shown) = apply_orders(&server);
+    assert_eq!(code, 0, "{said} {:?}", server.seen());
+    assert!(shown.contains("orders                unchanged"), "{shown}");
+    assert!(shown.contains("orders  billing       created"), "{shown}");
+    assert!(shown.contains(SECRET) && !shown.contains("k-1"), "{shown}");
+}
+
+/// The secrets cannot be read a second time: what was done is told all the same.
+#[test]
+fn write_whose_secrets_cannot_be_read_again_says_how_to_see_them() {
+    let server = Scripted::start(|line, count| match (line, count) {
+        ("PUT /topics/orders", 1) => busy("503 Service Unavailable"),
+        ("PUT /topics/orders", 2) => response("412 Precondition Failed", "", ""),
+        ("GET /topics/orders/keys", _) => response("200 OK", "", KEYS),
+        ("GET /topics/orders?secrets=true", _) => response("400 Bad Request", "", ""),
+        ("GET /topics/orders", 1) => not_found(),
+        _ => topic(&orders(MASKED)),
+    });
+    let (code, said, shown) = apply_orders(&server);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("`posthaste topics export --secrets` shows them"),
+        "{said}"
+    );
+    assert!(shown.contains("orders  billing       created"), "{shown}");
+}
+
 /// Somebody else made the topic between the two: that is no effect of this write.
 #[test]
 fn write_after_a_doubt_that_another_one_beat_is_made_again() {
     let server = Scripted::start(|line, count| match (line, count) {
         ("PUT /topics/orders", 1) => busy("503 Service Unavailable"),
         ("PUT /topics/orders", 2) => response("412 Precondition Failed", "", ""),
-        ("PUT /topics/orders", _) => response("200 OK", "etag: \"2\"\r\n", &orders(SECRET)),
+        ("PUT /topics/orders", _) => topic(&orders(SECRET)),
+        ("GET /topics/orders?secrets=true", _) => topic(&revealed(SECRET)),
         ("GET /topics/orders", 1) => not_found(),
         ("GET /topics/orders/keys", _) => response("200 OK", "", KEYS),
-        _ => response("200 OK", "etag: \"1\"\r\n", r#"{"name":"orders"}"#),
+        _ => topic(r#"{"name":"orders"}"#),
     });
     let (code, said, shown) = apply_orders(&server);
     assert_eq!(code, 0, "{said} {:?}", server.seen());
+    let puts = server.seen();
+    let puts = puts.iter().filter(|(line, _)| line.starts_with("PUT"));
+    assert_eq!(puts.count(), 3);
     assert!(shown.contains("orders  billing       created"), "{shown}");
     assert!(shown.contains(SECRET), "{shown}");
+}
+
+const MASKED: &str = "(masked:0a1b2c3d)";
+
+fn topic(body: &str) -> String {
+    response("200 OK", "etag: \"1\"\r\n", body)
+}
+
+/// The topic `orders` with its keys, as it is shown with secrets.
+fn revealed(secret: &str) -> String {
+    let keys = format!(r#"{{"keys":{KEYS},"#);
+    orders(secret).replacen('{', &keys, 1)
 }
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

@@ -1,10 +1,10 @@
 //! A check of a whole data folder: which messages and objects are intact. It changes nothing on
 //! disk.
 
-use std::error::Error;
 use std::fs::File;
 use std::path::Path;
 
+use posthaste_core::model::with_causes;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::damage::catch_panic;
@@ -47,9 +47,7 @@ impl CheckReport {
     }
 
     fn failed(&mut self, doing: &str, error: &EngineError) {
-        let causes = std::iter::successors(Some(error as &dyn Error), |&error| error.source());
-        let causes: Vec<_> = causes.map(ToString::to_string).collect();
-        self.damaged(format!("{doing}: {}", causes.join(": ")));
+        self.damaged(format!("{doing}: {}", with_causes(error)));
     }
 }
 

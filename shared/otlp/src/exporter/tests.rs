@@ -120,26 +120,37 @@ async fn spans_are_sent_until_none_waits() {
     assert_eq!(counts, [SPANS_PER_REQUEST_MAX, 2]);
 }
 
-fn is_ready(future: impl Future<Output = ()>) -> bool {
-    let mut context = Context::from_waker(Waker::noop());
-    pin!(future).poll(&mut context).is_ready()
-}
-
 #[tokio::test]
-async fn full_request_is_due_unless_the_collector_takes_none() {
+async fn full_requests_go_at_once_unless_the_collector_takes_none() {
     let world = world();
-    let fill = || (1..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take(span(number)));
-    (1..SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take(span(number)));
-    assert!(!is_ready(world.exporter.is_filled()));
-    world.spans.take(span(0));
-    assert!(is_ready(world.exporter.is_filled()));
-    assert!(!is_ready(world.exporter.is_filled()), "it was told once");
+    let take = |count| (0..count).for_each(|number| world.spans.take(span(number)));
+    let sent = || -> Vec<_> { world.sent_events().iter().map(Vec::len).collect() };
+    let mut sending = pin!(world.exporter.send_full_requests());
+    let mut go_on = || {
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(sending.as_mut().poll(&mut context).is_pending());
+    };
+    let full = SPANS_PER_REQUEST_MAX;
+    take(full - 1);
+    go_on();
+    assert_eq!(sent(), [0; 0]);
+    take(full + 2);
+    go_on();
+    assert_eq!(sent(), [full, full], "one waits for more");
     world.answers(503);
+    take(full - 1);
+    go_on();
+    take(full);
+    go_on();
+    assert_eq!(sent(), [full; 3], "the third was not taken");
+    // As the schedule does, until the collector takes them again.
     world.exporter.send_spans(1).await;
-    fill();
-    assert!(!is_ready(world.exporter.is_filled()));
-    world.exporter.send_spans(2).await;
-    assert!(is_ready(world.exporter.is_filled()));
+    take(full - 1);
+    go_on();
+    assert_eq!(sent(), [full; 4]);
+    take(1);
+    go_on();
+    assert_eq!(sent(), [full; 6]);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use ureq::http::{HeaderMap, Method};
 use crate::client::{Call, ClientError};
 use crate::commands::session::Session;
 use crate::commands::whole_topics::PAGE_TOPICS;
+use crate::terminal::tell;
 
 /// A topic as the server shows it, with the version of that.
 pub(super) struct View {
@@ -130,26 +131,39 @@ pub(super) fn current(session: &Session, name: &TopicName) -> Result<Option<View
     }
 }
 
-/// A topic that was written, as the answer to the write would have shown it: with the secrets of
-/// those subscriptions that were not there `before`.
-pub(super) fn made(
+/// Shows the signing secrets of those subscriptions that were not there `before`. The answer to the
+/// write that made them was lost, and later ones mask them.
+pub(super) fn show_made_secrets(
     session: &Session,
     name: &TopicName,
     before: Option<&View>,
-    present: &View,
-) -> Result<View, ClientError> {
+    after: &mut View,
+) {
+    let subscriptions = after.topic.get_mut("subscriptions");
+    let Some(subscriptions) = subscriptions.and_then(Value::as_object_mut) else {
+        return;
+    };
+    let old = before.and_then(|before| before.topic.get("subscriptions"));
+    let is_old = |name: &str| old.is_some_and(|old| old.get(name).is_some());
+    let made = subscriptions.iter_mut().filter(|(name, _)| !is_old(name));
+    let mut made = made.peekable();
+    if made.peek().is_none() {
+        return;
+    }
     let call = session.call(Method::GET, &["topics", name.as_str()]);
-    let mut whole = view(session, call.query("secrets", Some(true)))?;
-    let masked = |name: &str| present.topic.pointer("/subscriptions")?.get(name).cloned();
-    let old = before.and_then(|before| before.topic.get("subscriptions")?.as_object());
-    if let Some(subscriptions) = whole.topic.get_mut("subscriptions") {
-        for name in old.into_iter().flat_map(|old| old.keys()) {
-            if let Some(subscription) = subscriptions.get_mut(name) {
-                *subscription = masked(name).unwrap_or_default();
-            }
+    let Ok(revealed) = view(session, call.query("secrets", Some(true))) else {
+        tell(&format!(
+            "warning: the signing secrets that were made for {name} could not be read; \
+             `posthaste topics export --secrets` shows them"
+        ));
+        return;
+    };
+    for (name, subscription) in made {
+        let signing = revealed.topic["subscriptions"][name].get("signing");
+        if let (Some(subscription), Some(signing)) = (subscription.as_object_mut(), signing) {
+            subscription.insert("signing".to_owned(), signing.clone());
         }
     }
-    Ok(whole)
 }
 
 /// Puts a topic if `before` is still what is there.

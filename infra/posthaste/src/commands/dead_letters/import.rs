@@ -19,15 +19,23 @@ use crate::output::Reply;
 
 /// Error of an import that the server ends.
 #[derive(Debug, thiserror::Error)]
-#[error("the import ended before its end; what was put in stays")]
-struct ImportError(#[source] ClientError);
+#[error("the import ended before its end, at the object {object}; what was put in stays")]
+struct ImportError {
+    /// The first object that was not put in.
+    object: String,
+    source: ClientError,
+}
 
 impl Failure for ImportError {
     fn hint(&self) -> Option<String> {
-        let again = "the same command again: it leaves what is there already";
-        let asks_for_more =
-            matches!(&self.0, ClientError::Refused(refusal) if refusal.status < 500);
-        (!asks_for_more).then(|| again.to_owned())
+        let hint = match &self.source {
+            ClientError::Refused(refusal) if refusal.status == 413 => {
+                "the file without the lines of this object, which is too large for a request"
+            }
+            ClientError::Refused(refusal) if refusal.status < 500 => return None,
+            _ => "the same command again: it leaves what is there already",
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -40,6 +48,8 @@ const TEXT_BYTES_MAX: usize = 6 * 1024 * 1024 - 64 * 1024;
 #[derive(Debug, Default)]
 struct Batch {
     keys: BTreeSet<String>,
+    /// The first of them.
+    first: String,
     /// Their JSON, with commas between.
     json: Vec<u8>,
     /// The characters of that which get a backslash where it is text within JSON.
@@ -112,7 +122,9 @@ impl Batch {
     }
 
     fn add(&mut self, object: MovedObject, json: &[u8]) {
-        if !self.keys.is_empty() {
+        if self.keys.is_empty() {
+            self.first.clone_from(&object.object);
+        } else {
             self.json.push(b',');
         }
         self.json.extend_from_slice(json);
@@ -124,12 +136,16 @@ impl Batch {
         if self.keys.is_empty() {
             return Ok(());
         }
+        let object = self.first;
         let [begin, end] = AROUND.map(str::as_bytes);
         let body = [begin, &self.json, end].concat();
         let call = session
             .call(Method::POST, &["dead-letters", "import"])
             .body("application/json", body);
-        let answer: ImportAnswer = session.client.json(call).map_err(ImportError)?;
+        let answer: ImportAnswer = session
+            .client
+            .json(call)
+            .map_err(|source| ImportError { object, source })?;
         total.objects += answer.objects;
         total.dead_letters += answer.dead_letters;
         total.resolved += answer.resolved;

@@ -186,7 +186,8 @@ pub fn own_clock_check(of: &str, now: Timestamp, has_been: Option<Timestamp>) ->
     );
     CheckView::ok("server-clock", of, found).but(
         CheckResult::Failed,
-        "set the clock by NTP; a clock that was set back makes events and signatures old",
+        "set the clock by NTP: a clock that is behind makes events and signatures old. If it was \
+         ahead before and is right now, a restart ends this once newer data is written",
     )
 }
 
