@@ -34,10 +34,19 @@ def run(*command, **options):
 
 def version():
     """The version of the workspace."""
+    return of_workspace("version")
+
+
+def repository():
+    """The address of the repository."""
+    return of_workspace("repository")
+
+
+def of_workspace(member):
     for line in (ROOT / "Cargo.toml").read_text().splitlines():
-        if line.startswith("version = "):
+        if line.startswith(f"{member} = "):
             return line.split('"')[1]
-    raise Trouble("Cargo.toml names no version")
+    raise Trouble(f"Cargo.toml names no {member}")
 
 
 def commit():

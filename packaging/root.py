@@ -3,11 +3,15 @@
 import gzip
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
 from archive import EPOCH, tree
-from build import ROOT, run, stripped
+from build import ROOT, repository, run, stripped, version
+
+# A link or picture in Markdown that is neither an address nor a place in the same document.
+LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
 
 COMPLETIONS = {
     "bash": "usr/share/bash-completion/completions/posthaste",
@@ -33,12 +37,19 @@ def put(root, program, speaker):
         page.unlink()
     documents = place(root, "usr/share/doc/posthaste")
     for name in ("README.md", "CHANGELOG.md", "LICENSE"):
-        shutil.copyfile(ROOT / name, documents / name)
+        text = (ROOT / name).read_text()
+        (documents / name).write_text(with_addresses(text) if name.endswith(".md") else text)
     copied("posthaste.service", place(root, "usr/lib/systemd/system/posthaste.service", parent=True))
     copied("posthaste.env", place(root, "etc/posthaste/posthaste.env", parent=True))
     for path in tree(root):
         os.utime(path, (EPOCH, EPOCH))
     return root
+
+
+def with_addresses(text):
+    """A document whose links to other files of the repository are addresses of this version."""
+    pages = f"{repository()}/blob/v{version()}"
+    return LINK.sub(lambda link: f"]({pages}/{link[1]})", text)
 
 
 def place(root, path, parent=False):

@@ -62,6 +62,10 @@ class Archives(unittest.TestCase):
         self.assertTrue({"README.md", "LICENSE", "CHANGELOG.md", "man", "posthaste.bash"} <= {
             path.name for path in top.iterdir()
         })
+        links = re.findall(r"\]\(([^)\s]+)\)", (top / "README.md").read_text())
+        addresses = [link for link in links if f"/blob/v{version()}/docs/src/" in link]
+        self.assertGreater(len(addresses), 20)
+        self.assertEqual([link for link in links if not link.startswith(("https://", "http://", "#"))], [])
 
     def test_archives_do_not_depend_on_times_and_owners(self):
         with tarfile.open(release.file("-linux.tar.gz")) as archive:

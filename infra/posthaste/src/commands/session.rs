@@ -169,6 +169,13 @@ impl Failure for KeyError {
         match self {
             Self::Given(_) => return Some("copy the whole key again".to_owned()),
             Self::File { .. } => return Some(WHOLE_KEY.to_owned()),
+            Self::None { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                return Some(
+                    "the same as the user of the server (for the service: `sudo -u posthaste …`), or \
+                     give --key or POSTHASTE_KEY"
+                        .to_owned(),
+                );
+            }
             Self::OfAnother { .. } | Self::None { .. } => {}
         }
         let hint = "start `posthaste serve` first, or give --key or POSTHASTE_KEY, or --data-dir with the \
