@@ -1,6 +1,7 @@
 """What `sam build` comes down to: the calls of cargo that SAM and cargo-lambda make for each program. A
 setting that either of them overlooks is missing here, whatever the files say."""
 
+import re
 import shutil
 import tomllib
 import unittest
@@ -54,6 +55,16 @@ class Build(unittest.TestCase):
     def test_no_feature_is_switched_on(self):
         for call in self.checkout.calls("lambda") + self.builds:
             self.assertNotRegex(" ".join(call["arguments"]), "feature|-F")
+
+    def test_line_of_the_page_about_traces_switches_its_feature_on(self):
+        page = (ROOT / "docs/src/operating/traces.md").read_text()
+        line = re.search(r"^features = .*$", page, re.MULTILINE)[0]
+        with Checkout() as checkout:
+            settings = checkout.path / "infra" / "lambda" / "CargoLambda.toml"
+            settings.write_text(settings.read_text().replace("[build]\n", f"[build]\n{line}\n", 1))
+            checkout.run("sam build DeliverFunction")
+            [call] = checkout.calls("build")
+        self.assertEqual(options(call, "--features"), ["otlp"])
 
     def test_every_function_gets_the_program_that_has_it(self):
         built = self.checkout.path / ".aws-sam" / "build"
