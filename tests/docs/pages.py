@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOOK = ROOT / "docs" / "src"
+ANCHOR = re.compile(r'^<a id="([^"]+)"></a>$', re.MULTILINE)
 REMARK = re.compile(r"<!-- (background|not run|run by|fails)(?:: (.*))? -->")
 
 
@@ -39,7 +40,8 @@ class Page:
                     yield child.attrs.get("href") or child.attrs.get("src")
 
     def anchors(self):
-        """The anchors that GitHub and mdBook give the headings."""
+        """The anchors that GitHub and mdBook give the headings, and those that the page gives itself."""
+        yield from ANCHOR.findall(self.text)
         seen = {}
         for heading, content in zip(self.tokens, self.tokens[1:]):
             if heading.type != "heading_open":
