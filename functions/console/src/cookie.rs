@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use ::cookie::time::Duration;
+use ::cookie::{Cookie, SameSite};
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HOST, HeaderValue, ORIGIN};
 use posthaste_core::model::Timestamp;
@@ -19,26 +21,21 @@ const VISITING: &str = "posthaste-visit";
 
 /// The values of the sessions' cookies in a request, that of a signed-in visitor first. A browser
 /// may send several of one name.
-pub(crate) fn values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn values(headers: &HeaderMap) -> impl Iterator<Item = String> {
     signed_in(headers).chain(named(headers, VISITING))
 }
 
 /// The values of the cookies of a signed-in visitor in a request.
-pub(crate) fn signed_in(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn signed_in(headers: &HeaderMap) -> impl Iterator<Item = String> {
     named(headers, SIGNED_IN)
 }
 
-fn named<'a>(headers: &'a HeaderMap, wanted: &'static str) -> impl Iterator<Item = &'a str> {
-    let cookies = headers
-        .get_all(COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    let pairs = cookies
-        .flat_map(|cookies| cookies.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='));
-    pairs
-        .filter(move |(name, _)| *name == wanted)
-        .map(|(_, value)| value)
+fn named(headers: &HeaderMap, wanted: &'static str) -> impl Iterator<Item = String> {
+    let lines = headers.get_all(COOKIE).iter();
+    let lines = lines.filter_map(|line| line.to_str().ok());
+    let cookies = lines.flat_map(Cookie::split_parse).filter_map(Result::ok);
+    let wanted = cookies.filter(move |cookie| cookie.name() == wanted);
+    wanted.map(|cookie| cookie.value().to_owned())
 }
 
 /// The header that sets the cookie of a session. `is_secure` keeps it to https.
@@ -67,12 +64,14 @@ pub(crate) fn removed(is_secure: bool) -> HeaderValue {
 }
 
 fn header(name: &str, value: &str, age_secs: u64, is_secure: bool) -> HeaderValue {
-    let secure = if is_secure { "; Secure" } else { "" };
-    let cookie = format!(
-        "{name}={value}; Path={PATH}; Max-Age={age_secs}; HttpOnly; SameSite=Strict{secure}"
-    );
+    let cookie = Cookie::build((name, value))
+        .path(PATH)
+        .max_age(Duration::seconds(age_secs.cast_signed()))
+        .http_only(true)
+        .same_site(SameSite::Strict)
+        .secure(is_secure);
     // Base64 and digits are visible ASCII.
-    HeaderValue::try_from(cookie).unwrap_or_else(|_| HeaderValue::from_static(""))
+    HeaderValue::try_from(cookie.to_string()).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// Headers that a proxy adds.
@@ -132,14 +131,13 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_this_path_and_site_alone() {
-        let common = "Path=/console; Max-Age=5; HttpOnly; SameSite=Strict";
         assert_eq!(
             header("name", "abc", 5, false),
-            format!("name=abc; {common}")
+            "name=abc; HttpOnly; SameSite=Strict; Path=/console; Max-Age=5"
         );
         assert_eq!(
             header("name", "abc", 5, true),
-            format!("name=abc; {common}; Secure")
+            "name=abc; HttpOnly; SameSite=Strict; Secure; Path=/console; Max-Age=5"
         );
     }
 

@@ -7,7 +7,7 @@ mod in_time;
 mod stores;
 
 use axum::extract::State;
-use futures_util::future::{join, join_all};
+use futures_util::future::{join, join_all, join4};
 use posthaste_core::api::doctor::{
     CheckResult, CheckView, DoctorView, own_clock_check, pressure_check, waiting_check,
 };
@@ -70,12 +70,13 @@ impl<P: Ports> Manage<P> {
             let look = in_time(&self.clock, check.name, check.of, check.look);
             async move { vec![look.await] }
         });
-        let (stores, monitored, waiting, examined) = futures_util::join!(
+        let (stores, monitored, waiting, examined) = join4(
             self.check_stores(),
             self.check_pressure(),
             self.check_waiting(),
-            join_all(of_examiner)
-        );
+            join_all(of_examiner),
+        )
+        .await;
         let parts = [stores, monitored, vec![waiting]];
         parts.into_iter().chain(examined).flatten().collect()
     }

@@ -75,7 +75,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
         let now = self.clock.now();
         self.session_key.known().is_some_and(|key| {
             cookie::signed_in(headers)
-                .filter_map(|it| Session::parse(it, &key, now))
+                .filter_map(|it| Session::parse(&it, &key, now))
                 .any(|it| it.is_signed_in)
         })
     }
@@ -104,7 +104,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     ) -> Result<(SessionKey, Option<Session>), SessionKeyError> {
         let key = self.session_key.key(&self.key_ports()).await?;
         let found =
-            |key: &SessionKey| cookie::values(headers).find_map(|it| Session::parse(it, key, now));
+            |key: &SessionKey| cookie::values(headers).find_map(|it| Session::parse(&it, key, now));
         let session = found(&key);
         if session.is_some() || cookie::values(headers).next().is_none() {
             return Ok((key, session));

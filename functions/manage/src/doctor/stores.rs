@@ -5,6 +5,7 @@
 //! condition.
 
 use bytes::Bytes;
+use futures_util::future::join3;
 use posthaste_core::api::doctor::{CheckResult, CheckView};
 use posthaste_core::model::with_causes;
 use posthaste_ports::{ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
@@ -36,7 +37,7 @@ impl<P: Ports> Manage<P> {
         let dead_letters =
             self.check_store(&self.dead_letters, "dead letters", (DEAD_LETTERS_KEY, both));
         let log = self.check_store(self.log.store(), "the delivery log", (LOG_KEY, Use::Reads));
-        let (state, dead_letters, log) = futures_util::join!(state, dead_letters, log);
+        let (state, dead_letters, log) = join3(state, dead_letters, log).await;
         vec![state, dead_letters, log]
     }
 
