@@ -50,7 +50,8 @@ impl NameServer {
             names: Arc::default(),
             asked: Seen::default(),
         };
-        let (names, asked) = (Arc::clone(&server.names), server.asked.clone());
+        let names = Arc::clone(&server.names);
+        let asked = server.asked.clone();
         thread::spawn(move || serve(&socket, &names, &asked));
         server
     }
@@ -118,7 +119,8 @@ struct Question<'a> {
 impl<'a> Question<'a> {
     fn parse(message: &'a [u8]) -> Option<Self> {
         let id = [*message.first()?, *message.get(1)?];
-        let (mut labels, mut rest) = (Vec::new(), message.get(HEAD_BYTES..)?);
+        let mut labels = Vec::new();
+        let mut rest = message.get(HEAD_BYTES..)?;
         loop {
             let (length, after) = rest.split_first()?;
             if *length == 0 {

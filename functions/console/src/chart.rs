@@ -131,10 +131,8 @@ impl Chart {
             let Some(last) = known().last() else {
                 return format!("{name}nothing is known");
             };
-            let (lowest, highest) = (
-                known().fold(f64::MAX, f64::min),
-                known().fold(f64::MIN, f64::max),
-            );
+            let lowest = known().fold(f64::MAX, f64::min);
+            let highest = known().fold(f64::MIN, f64::max);
             let [last, lowest, highest] =
                 [last, lowest, highest].map(|value| self.unit.text(value));
             format!("{name}last {last}, least {lowest}, most {highest}")

@@ -84,7 +84,9 @@ impl Recent {
     pub(crate) fn read(history: &dyn History, hours: u32, now: Timestamp) -> Self {
         let window = Window::last(hours, now);
         let points = vec![Point::default(); POINTS as usize];
-        let (total, minute, newest) = (Sum::default(), Sum::default(), Gauges::default());
+        let total = Sum::default();
+        let minute = Sum::default();
+        let newest = Gauges::default();
         let mut recent = Self {
             window,
             total,
@@ -175,12 +177,11 @@ fn greatest(one: Gauges, other: Gauges) -> Gauges {
 }
 
 fn greatest_pressure(one: Pressure, other: Pressure) -> Pressure {
-    let (level, tarpit_ms) = (
-        one.level.max(other.level),
-        one.tarpit_ms.max(other.tarpit_ms),
-    );
+    let level = one.level.max(other.level);
+    let tarpit_ms = one.tarpit_ms.max(other.tarpit_ms);
     let higher = Resource::ALL.into_iter().filter_map(|resource| {
-        let (one, other) = (one.reading(resource), other.reading(resource));
+        let one = one.reading(resource);
+        let other = other.reading(resource);
         Some((
             resource,
             either(one, other, |one, other| {

@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn a_session_is_read_back_until_it_ends() {
         for (is_signed_in, length) in [(true, SIGNED_IN), (false, VISITING)] {
-            let (session, key) = (session(is_signed_in), key(1));
+            let session = session(is_signed_in);
+            let key = key(1);
             let text = session.render(&key);
             let last = NOW + length.checked_sub(Duration::from_millis(1)).unwrap();
             assert_eq!(Session::parse(&text, &key, last), Some(session));
@@ -191,10 +192,8 @@ mod tests {
 
     #[test]
     fn a_form_token_is_of_one_session_and_key() {
-        let (session, other) = (
-            session(true),
-            Session::begin(true, NOW, &SeededEntropy::new(8)),
-        );
+        let session = session(true);
+        let other = Session::begin(true, NOW, &SeededEntropy::new(8));
         let token = session.form_token(&key(1));
         assert!(session.is_form_token(&key(1), &token));
         assert!(!other.is_form_token(&key(1), &token) && !session.is_form_token(&key(2), &token));

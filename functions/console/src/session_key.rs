@@ -177,11 +177,9 @@ mod tests {
 
     #[tokio::test]
     async fn every_process_has_the_same_key_until_the_admin_key_changes() {
-        let (world, first, second) = (
-            World::new(),
-            KeyDigest::of("the first"),
-            KeyDigest::of("another"),
-        );
+        let world = World::new();
+        let first = KeyDigest::of("the first");
+        let second = KeyDigest::of("another");
         let key = KnownKey::default()
             .key(&world.ports(&first))
             .await
@@ -212,11 +210,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_that_another_process_made_is_found_with_a_read_every_five_seconds_at_most() {
-        let (world, first, second) = (
-            World::new(),
-            KeyDigest::of("the first"),
-            KeyDigest::of("another"),
-        );
+        let world = World::new();
+        let first = KeyDigest::of("the first");
+        let second = KeyDigest::of("another");
         let known = KnownKey::default();
         assert!(
             known
@@ -254,7 +250,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_stored_key_that_cannot_be_used_is_replaced() {
-        let (world, admin_key) = (World::new(), KeyDigest::of("the first"));
+        let world = World::new();
+        let admin_key = KeyDigest::of("the first");
         for bad in ["", "{}", r#"{"v":1,"key":"short","adminKey":"x"}"#] {
             world.store.write(CONSOLE_KEY, bad);
             let key = KnownKey::default()

@@ -38,10 +38,12 @@ pub(crate) fn foreign_cut(text: &str, chars_max: usize) -> Markup {
 /// written as its code point counts as what is written, and the page gets at most three bytes for
 /// each character of `chars_max`, so that no text becomes much longer than its cut.
 pub(crate) fn visible_cut(text: &str, chars_max: usize) -> Option<String> {
-    let (mut chars, mut bytes) = (0, 0);
+    let mut chars = 0;
+    let mut bytes = 0;
     for (end, character) in text.char_indices() {
         let (more_chars, more_bytes) = size_shown(character);
-        (chars, bytes) = (chars + more_chars, bytes + more_bytes);
+        chars += more_chars;
+        bytes += more_bytes;
         if chars > chars_max || bytes > chars_max * BYTES_FOR_CHAR_MAX {
             return Some(visible(&text[..end]).into_owned());
         }

@@ -80,7 +80,8 @@ impl World {
     pub(crate) fn at(host: &'static str) -> Self {
         let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
         let [state, dead_letters, log] = [(); 3].map(|()| MemoryStore::default());
-        let (endpoint, entropy) = (MemoryEndpoint::default(), SeededEntropy::new(1));
+        let endpoint = MemoryEndpoint::default();
+        let entropy = SeededEntropy::new(1);
         let admin_key = KeyDigest::of(ADMIN_KEY);
         let manage = Manage::<TestPorts<MemoryQueue, MemoryStore>> {
             links: LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default()),
@@ -116,7 +117,9 @@ impl World {
         let access =
             Access::new(state.clone(), clock.clone(), entropy, admin_key).slowing_wrong_keys();
         let router = router(Arc::new(access), Console::new(api.clone()));
-        let (api_routes, api, cookies) = (api.clone(), Api::new(api), Mutex::default());
+        let api_routes = api.clone();
+        let api = Api::new(api);
+        let cookies = Mutex::default();
         Self {
             state,
             dead_letters,
@@ -157,7 +160,8 @@ impl World {
     pub(crate) fn failing(self, method: Method) -> Self {
         let routes = self.api_routes.clone();
         let answer = move |request: Request<Body>| {
-            let (fails, routes) = (request.method() == method, routes.clone());
+            let fails = request.method() == method;
+            let routes = routes.clone();
             async move {
                 if fails {
                     StatusCode::SERVICE_UNAVAILABLE.into_response()

@@ -16,7 +16,8 @@ const RECORD_EXTRA_BYTES_MAX: usize = 600;
 /// came in one.
 pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Vec<Letter>> {
     let mut objects = Vec::new();
-    let (mut inside, mut bytes) = (Vec::new(), 0);
+    let mut inside = Vec::new();
+    let mut bytes = 0;
     for letter in letters {
         let more = object_bytes(&letter.dead);
         if !inside.is_empty() && bytes + more > DEAD_LETTER_OBJECT_BYTES_PREFERRED {
@@ -81,7 +82,8 @@ mod tests {
             dead.delivery.identity = Identity::parse("a1b2c3d4e5f60102030405ff");
             assert!(dead.delivery.identity.is_some());
             let at = dead.delivery.published_at;
-            let (name_was_unknown, was_unconnected) = (false, false);
+            let name_was_unknown = false;
+            let was_unconnected = false;
             let outcome = OutcomeName::ResolutionError;
             let status = Some(u16::MAX);
             dead.delivery.last = Some(LastAttempt {

@@ -37,7 +37,8 @@ impl<P: Ports> DeadLetters<P> {
         let Some(Letter { dead, .. }) = letters.first().filter(|_| !asked.is_empty()) else {
             return letters;
         };
-        let (topic, subscription) = (&dead.delivery.topic, &dead.delivery.subscription);
+        let topic = &dead.delivery.topic;
+        let subscription = &dead.delivery.subscription;
         let look = answered_late(&self.ports.state, topic, subscription, &asked);
         match self.in_time(until, look).await {
             Ok(found) if found.is_empty() => letters,

@@ -168,7 +168,8 @@ fn notices_later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<S
         tracing::error!(%topic, notices = events, "notices not sent: they were tried for long enough");
         return None;
     };
-    let (body, group) = (render_dead_letter(&dead), Some(dead.delivery.group()));
+    let body = render_dead_letter(&dead);
+    let group = Some(dead.delivery.group());
     Some(Successor {
         to: QueueName::DeadLetters,
         message: OutgoingMessage { body, group, delay },

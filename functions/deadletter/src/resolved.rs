@@ -58,7 +58,8 @@ impl<P: Ports> DeadLetters<P> {
             letters.map(move |letter| (of, letter.clone()))
         });
         let unresolved = self.resolve(named.collect(), deadline).await;
-        let (mut failed, mut done) = (Vec::new(), Vec::new());
+        let mut failed = Vec::new();
+        let mut done = Vec::new();
         for (of, ResolvedMessage { message, .. }) in messages.into_iter().enumerate() {
             if unresolved.contains(&of) {
                 failed.push(message.id);
@@ -81,7 +82,8 @@ impl<P: Ports> DeadLetters<P> {
         deadline: Duration,
     ) {
         let mut index = 0;
-        let (mut made_of, mut of_letter) = (Vec::new(), Vec::new());
+        let mut made_of = Vec::new();
+        let mut of_letter = Vec::new();
         for (at, read) in letters.iter().enumerate() {
             for event in &read.letter.dead.delivery.events {
                 let object = object.to_owned();
@@ -226,7 +228,8 @@ impl<P: Ports> DeadLetters<P> {
 /// The messages that say which letters are still to be resolved: one of those that were delivered,
 /// and one of those that lie in a newer object. The letters of a message have one.
 pub(crate) fn resolved_later(unresolved: Vec<ResolvedLetter>) -> Vec<Successor> {
-    let (mut delivered, mut failed_again) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
+    let mut delivered = Vec::new();
+    let mut failed_again = BTreeMap::<_, Vec<_>>::new();
     for ResolvedLetter { letter, newer } in unresolved {
         match newer {
             None => delivered.push(letter),

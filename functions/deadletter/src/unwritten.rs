@@ -88,7 +88,8 @@ impl Unwritten {
         if refused.letters.is_empty() || refused.is_told || refused.told_at.is_some_and(is_soon) {
             return None;
         }
-        (refused.is_told, refused.told_at) = (true, Some(now));
+        refused.is_told = true;
+        refused.told_at = Some(now);
         let mut letters = RefusedLetters::default();
         refused
             .letters
@@ -151,7 +152,8 @@ mod tests {
     #[test]
     fn the_oldest_counts_until_it_is_written() {
         let unwritten = Unwritten::default();
-        let (old, young) = (dead("old", Some(Timestamp::EPOCH)), dead("young", None));
+        let old = dead("old", Some(Timestamp::EPOCH));
+        let young = dead("young", None);
         assert_eq!(oldest(&unwritten, NOW), None);
         unwritten.note(&young, NOW);
         unwritten.note(&old, NOW);

@@ -56,7 +56,8 @@ impl ConcurrencyLimits {
         closed: CancellationToken,
     ) -> Self {
         let all = Arc::new(FairLimit::new(all_max));
-        let (subscriptions, links) = (Kept::new(), Kept::new());
+        let subscriptions = Kept::new();
+        let links = Kept::new();
         Self {
             all,
             per_subscription,
@@ -231,7 +232,8 @@ mod tests {
     #[test]
     fn a_subscription_that_hangs_leaves_room_on_its_link() {
         let limits = limits(10, 2, 3);
-        let (hangs, other) = (subscription("a", "hangs"), subscription("a", "other"));
+        let hangs = subscription("a", "hangs");
+        let other = subscription("a", "other");
         let held = [
             poll(limits.enter(&hangs, NOW)),
             poll(limits.enter(&hangs, NOW)),
@@ -356,7 +358,8 @@ mod tests {
     #[tokio::test]
     async fn request_that_waits_for_its_own_place_is_noted() {
         let limits = limits(10, 1, 2);
-        let (own, other) = (subscription("a", "own"), subscription("b", "other"));
+        let own = subscription("a", "own");
+        let other = subscription("b", "other");
         let held = [
             poll(limits.enter(&own, NOW)),
             poll(limits.enter(&other, NOW)),

@@ -38,7 +38,8 @@ impl<P: Ports> Disabler<P> {
         invocation: &Invocation,
         subscription: &Subscription,
     ) {
-        let (topic, name) = (&subscription.topic, &subscription.name);
+        let topic = &subscription.topic;
+        let name = &subscription.name;
         let disabled = catch_panic(self.disable(subscription));
         let end = invocation.deadlines.attempts();
         match stop_at(&self.ports.clock, end, disabled).await {
@@ -68,7 +69,8 @@ impl<P: Ports> Disabler<P> {
         put.await.map_err(DisableError::Mark)?;
         match self.current.disabling {
             Disabling::ByWake => {
-                let (topic, subscription) = (&mark.topic, &mark.subscription);
+                let topic = &mark.topic;
+                let subscription = &mark.subscription;
                 tracing::info!(%topic, %subscription, "endpoint gone, wake disables its subscription");
             }
             Disabling::AtOnce => {

@@ -126,7 +126,8 @@ impl<P: Ports> LateAnswers<P> {
             return;
         };
         let until = self.clock.monotonic() + LATE_ANSWER_MAX;
-        let (link, subscription) = (target.link().clone(), Arc::clone(subscription));
+        let link = target.link().clone();
+        let subscription = Arc::clone(subscription);
         let events = events();
         // A listener that ends in this moment has ended the request.
         let _ = sender.send(Waiting {
@@ -180,7 +181,8 @@ impl<P: Ports> LateAnswers<P> {
         let Some(answer) = stop_at(&self.clock, until, answer).await else {
             return;
         };
-        let (topic, name) = (&subscription.topic, &subscription.name);
+        let topic = &subscription.topic;
+        let name = &subscription.name;
         let status = answer
             .as_ref()
             .ok()
@@ -296,7 +298,8 @@ mod tests {
         status: u16,
         body: &'static str,
     ) -> Vec<String> {
-        let (late, own) = (late_answers(world), subscription(more));
+        let late = late_answers(world);
+        let own = subscription(more);
         let answer = LateAnswer::new(async move { Ok(response(status, None, body)) });
         let send = async {
             while late.listener.lock().is_none() {
@@ -346,7 +349,8 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_listener_a_request_ends_with_its_timeout() {
-        let (world, own) = (World::new(), subscription(json!({})));
+        let world = World::new();
+        let own = subscription(json!({}));
         let late = late_answers(&world);
         let answer = || LateAnswer::new(async { Ok(response(204, None, "")) });
         late.let_go_on(request(answer()), &target(&own), &own, || {

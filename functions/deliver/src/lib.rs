@@ -202,10 +202,12 @@ impl<P: Ports> Deliver<P> {
             entropy,
             drain,
         } = ports;
-        let (queue, state) = (Arc::new(queue), Arc::new(state));
+        let queue = Arc::new(queue);
+        let state = Arc::new(state);
         let queues = DeliveryQueues::new(&queue, slow_queue);
         let lanes = LaneWatch::over(&queues, &state, &clock, &settings);
-        let (registry, webhook) = (Arc::new(registry), Arc::new(webhook));
+        let registry = Arc::new(registry);
+        let webhook = Arc::new(webhook);
         let stopped = CancellationToken::new();
         let payloads = Arc::new(PayloadReader::new(state.clone(), clock.clone(), &settings));
         let late_max = settings.late_answers_max;
@@ -269,10 +271,7 @@ impl<P: Ports> Deliver<P> {
                     current,
                     activity: Activity::default(),
                     outages: Outages::of(&circuit),
-                    notices: DroppedNotices {
-                        ports: notice_ports,
-                        payloads,
-                    },
+                    notices: DroppedNotices::new(notice_ports, payloads),
                 },
                 records: RecordsQueue::new(Arc::new(records), clock.clone(), settings.records),
             },

@@ -200,7 +200,8 @@ mod tests {
     #[test]
     fn requests_to_a_link_do_not_start_above_their_most() {
         let check = |start, max, expected| {
-            let (requests_per_link_start, requests_per_link_max) = (start, max);
+            let requests_per_link_start = start;
+            let requests_per_link_max = max;
             let settings = DeliverSettings {
                 requests_per_link_start,
                 requests_per_link_max,

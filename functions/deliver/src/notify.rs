@@ -23,8 +23,8 @@ pub(crate) struct NoticePorts<P: Ports> {
 
 /// Sends notices about dropped events.
 pub(crate) struct DroppedNotices<P: Ports> {
-    pub(crate) ports: Arc<NoticePorts<P>>,
-    pub(crate) payloads: Arc<PayloadReader<P>>,
+    ports: Arc<NoticePorts<P>>,
+    payloads: Arc<PayloadReader<P>>,
 }
 
 /// Reasons for which notices about dropped events were not sent.
@@ -75,6 +75,10 @@ impl<P: Ports> NoticePorts<P> {
 }
 
 impl<P: Ports> DroppedNotices<P> {
+    pub(crate) fn new(ports: Arc<NoticePorts<P>>, payloads: Arc<PayloadReader<P>>) -> Self {
+        Self { ports, payloads }
+    }
+
     /// Counts dropped events and sends notices about them. Answers whether the notices were sent in
     /// time, so that enough time is left for the queue.
     pub(crate) async fn drop_events(&self, invocation: &Invocation, letter: &DeadLetter) -> bool {
@@ -160,11 +164,9 @@ impl<P: Ports> DroppedNotices<P> {
 
 /// Counts events that are dropped because their subscription does not keep dead letters like them.
 fn report_dropped(letter: &DeadLetter) {
-    let (delivery, reason, events) = (
-        &letter.delivery,
-        letter.reason,
-        letter.delivery.events.len(),
-    );
+    let delivery = &letter.delivery;
+    let reason = letter.reason;
+    let events = letter.delivery.events.len();
     let labels = [
         ("topic", delivery.topic.to_string()),
         ("subscription", delivery.subscription.to_string()),
@@ -193,10 +195,8 @@ mod tests {
     /// Writes the record of a topic.
     async fn put_topic(world: &World, name: &str, settings: Value) {
         let name = TopicName::parse(name).unwrap();
-        let (key, settings) = (
-            layout::topic(&name),
-            serde_json::from_value(settings).unwrap(),
-        );
+        let key = layout::topic(&name);
+        let settings = serde_json::from_value(settings).unwrap();
         let record = TopicRecord {
             name,
             ..topic_record(settings)
@@ -242,7 +242,8 @@ mod tests {
 
     /// Drops the events of a letter now. Answers whether the notices were sent.
     async fn are_sent(world: &World, letter: &DeadLetter) -> bool {
-        let (state, clock) = (Arc::clone(&world.state), world.clock.clone());
+        let state = Arc::clone(&world.state);
+        let clock = world.clock.clone();
         let payloads = Arc::new(PayloadReader::new(
             state,
             clock,
@@ -331,7 +332,8 @@ mod tests {
         put_topics(&world).await;
         let invocation = world.invocation(Vec::new());
         world.clock.advance(INVOCATION);
-        let (state, clock) = (Arc::clone(&world.state), world.clock.clone());
+        let state = Arc::clone(&world.state);
+        let clock = world.clock.clone();
         let payloads = Arc::new(PayloadReader::new(
             state,
             clock,

@@ -267,7 +267,8 @@ mod tests {
         let world = World::with(&hanging, &Plan::none());
         put(&world, "payloads/a", "A").await;
         let payloads = [stored("payloads/slow", "S"), stored("payloads/a", "A")];
-        let (reader, refs) = (reader(&world), payloads.each_ref());
+        let reader = reader(&world);
+        let refs = payloads.each_ref();
         let read = tokio::join!(reader.read(&refs, END), async {
             while world.clock.sleepers() == 0 || world.calls.count(Operation::Get) < 1 {
                 tokio::task::yield_now().await;

@@ -245,10 +245,8 @@ mod tests {
 
     #[test]
     fn subscriptions_take_turns_and_the_one_that_came_first_begins() {
-        let (a, b) = (
-            subscription_named("a", json!({})),
-            subscription_named("b", json!({})),
-        );
+        let a = subscription_named("a", json!({}));
+        let b = subscription_named("b", json!({}));
         let of = |subscription: &Arc<Subscription>, events| {
             job(
                 Delivery {
@@ -323,7 +321,8 @@ mod tests {
 
     #[test]
     fn a_jitter_is_drawn_once_for_each_group() {
-        let (own, drawn) = (subscription(json!({})), Cell::new(0));
+        let own = subscription(json!({}));
+        let drawn = Cell::new(0);
         let jobs = [
             job(delivery(3), &own),
             job(
@@ -343,7 +342,8 @@ mod tests {
 
     #[test]
     fn a_group_that_panics_costs_no_other_its_requests() {
-        let (own, first) = (subscription(json!({})), Cell::new(true));
+        let own = subscription(json!({}));
+        let first = Cell::new(true);
         let jobs = [
             job(delivery(1), &own),
             job(

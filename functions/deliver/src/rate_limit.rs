@@ -105,7 +105,8 @@ impl<P: Ports> RateLimiter<P> {
                     return Ok(token);
                 }
                 Ok(Err(nothing_before)) => {
-                    let (again, now) = (Rate::asks_again(nothing_before), self.clock.now());
+                    let again = Rate::asks_again(nothing_before);
+                    let now = self.clock.now();
                     if again <= now || again > until {
                         let line = &mut limiter.state.lock().line;
                         let not_before = line.line_up(rate, rate, nothing_before, now);
@@ -162,7 +163,8 @@ impl<P: Ports> RateLimiter<P> {
             Some(stored) => Some(stored),
             None => self.read(key).await?,
         };
-        let (now, wanted) = (self.clock.now(), limiter.waiting.load(Ordering::Relaxed));
+        let now = self.clock.now();
+        let wanted = limiter.waiting.load(Ordering::Relaxed);
         let (lease, next) = match rate.take(stored.as_ref().map(|(state, _)| *state), wanted, now) {
             Grant::NothingBefore(_) => {
                 limiter.state.lock().stored = stored;
@@ -177,7 +179,8 @@ impl<P: Ports> RateLimiter<P> {
         let last = stored.map(|(_, etag)| etag);
         if let Some(etag) = self.states.write(key, next.render(), last).await? {
             let mut state = limiter.state.lock();
-            (state.lease, state.stored) = (Some(lease), Some((next, etag)));
+            state.lease = Some(lease);
+            state.stored = Some((next, etag));
         }
         Ok(())
     }
@@ -224,7 +227,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_permit_holds_for_a_while() {
-        let (world, own) = (World::new(), limited());
+        let world = World::new();
+        let own = limited();
         let permit = limiter(&world)
             .permit(&own, LAST_START, secs(0))
             .await
@@ -241,7 +245,8 @@ mod tests {
 
     #[tokio::test]
     async fn requests_that_wait_together_share_one_lease() {
-        let (world, own) = (World::new(), limited());
+        let world = World::new();
+        let own = limited();
         let limiter = limiter(&world);
         let permits = futures_util::future::join_all(
             (0..3).map(|_| async { limiter.permit(&own, LAST_START, secs(0)).await }),
@@ -261,7 +266,8 @@ mod tests {
 
     #[tokio::test]
     async fn past_its_last_start_a_request_is_not_started() {
-        let (world, own) = (World::new(), limited());
+        let world = World::new();
+        let own = limited();
         world.clock.advance(secs(61));
         for last_start in [LAST_START, None] {
             let verdict = limiter(&world)

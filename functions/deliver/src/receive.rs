@@ -195,7 +195,8 @@ impl<P: Ports> Receiver<P> {
         delivery: &Delivery,
         (now, began): (Timestamp, Duration),
     ) -> Result<Option<Arc<Subscription>>, RegistryError> {
-        let (registry, topic) = (&self.registry, &delivery.topic);
+        let registry = &self.registry;
+        let topic = &delivery.topic;
         let is_surely_for = |subscription: &Arc<Subscription>| delivery.is_surely_for(subscription);
         let known = registry.topic(topic).await?;
         if let Some(known) = &known {
@@ -233,7 +234,8 @@ impl<P: Ports> Receiver<P> {
             .iter()
             .map(|event| event.key.as_str())
             .collect();
-        let (topic, subscription) = (&delivery.topic, &delivery.subscription);
+        let topic = &delivery.topic;
+        let subscription = &delivery.subscription;
         answered_late(&*self.state, topic, subscription, &keys)
             .await
             .unwrap_or_else(|error| {
@@ -255,26 +257,20 @@ impl<P: Ports> Receiver<P> {
             FormatError::Newer(_) => (QueueName::from(invocation.own_lane()), SQS_DELAY_MAX),
             FormatError::Malformed(..) => (QueueName::DeadLetters, Duration::ZERO),
         };
-        let (message, body) = (MessageHandle::of(&message), message.body);
+        let handle = MessageHandle::of(&message);
         tracing::warn!(
-            message_id = %message.id.0, queue = %to, error = error as &dyn std::error::Error,
+            message_id = %handle.id.0, queue = %to, error = error as &dyn std::error::Error,
             "message not readable, moved as it is"
         );
         let moved = Successor {
             to,
             message: OutgoingMessage {
-                body,
+                body: message.body,
                 group: None,
                 delay,
             },
         };
-        replace(
-            self.queues.of(invocation),
-            invocation,
-            &message,
-            vec![moved],
-        )
-        .await;
+        replace(self.queues.of(invocation), invocation, &handle, vec![moved]).await;
     }
 }
 
@@ -513,7 +509,8 @@ mod tests {
             at: Some(at),
         };
         let topic = creation(1, START);
-        let (former, own) = (creation(2, START), creation(3, START + secs(1)));
+        let former = creation(2, START);
+        let own = creation(3, START + secs(1));
         let world = World::new();
         let subscriptions = [(delivery(1).subscription, own)].into();
         let record = TopicRecord {

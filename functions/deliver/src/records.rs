@@ -32,9 +32,8 @@ const QUERY_SECRET_BYTES_MIN: usize = 8;
 impl Job {
     /// The answer to a request with events of this message, if the log keeps it.
     pub(crate) fn logged_answer(&self, sent: &Sent) -> Option<LoggedAnswer> {
-        let (Ok(response), Some(subscription)) = (&sent.result, &self.subscription) else {
-            return None;
-        };
+        let response = sent.result.as_ref().ok()?;
+        let subscription = self.subscription.as_ref()?;
         self.log
             .keeps_attempts()
             .then(|| catch_panic_now(|| logged_answer(response, subscription)).ok())?

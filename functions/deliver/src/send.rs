@@ -166,7 +166,8 @@ impl<P: Ports> Sender<P> {
             .map(|at| &invocation.entry(*at).payload)
             .collect();
         let payloads = self.payloads.read(&payloads, last_start).await;
-        let (mut loaded, mut verdicts) = (Vec::with_capacity(plan.entries.len()), Vec::new());
+        let mut loaded = Vec::with_capacity(plan.entries.len());
+        let mut verdicts = Vec::new();
         for (at, text) in plan.entries.iter().zip(payloads.texts) {
             match text {
                 Ok(text) => loaded.push(LoadedPayload { at: *at, text }),

@@ -94,7 +94,8 @@ impl<P: Ports> Settling<'_, P> {
             return;
         }
         let settled = Box::pin(self.complete_all(invocation, judged));
-        let (clock, end) = (&self.settler.ender.clock, invocation.deadlines.receiving());
+        let clock = &self.settler.ender.clock;
+        let end = invocation.deadlines.receiving();
         if stop_at(clock, end, settled).await.is_none() {
             tracing::error!(
                 "messages handed back, the queue did not take what follows them in time"

@@ -124,11 +124,9 @@ impl World {
     }
 
     fn wired(state: &Plan, queue: &Plan, records: &Plan) -> Self {
-        let (calls, memory, messages) = (
-            Calls::default(),
-            MemoryStore::default(),
-            MemoryQueue::default(),
-        );
+        let calls = Calls::default();
+        let memory = MemoryStore::default();
+        let messages = MemoryQueue::default();
         let state = Faulty::new(
             Recorded::new(memory.clone(), "state", &calls),
             "state",
@@ -410,10 +408,8 @@ pub(crate) fn response(
     if let Some(after) = retry_after {
         headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static(after));
     }
-    let (status, body) = (
-        StatusCode::from_u16(status).unwrap(),
-        Bytes::from_static(body.as_bytes()),
-    );
+    let status = StatusCode::from_u16(status).unwrap();
+    let body = Bytes::from_static(body.as_bytes());
     WebhookResponse {
         status,
         headers,
@@ -455,10 +451,8 @@ pub(crate) fn subscription(more: Value) -> Arc<Subscription> {
 
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 pub(crate) fn subscription_named(name: &str, more: Value) -> Arc<Subscription> {
-    let (topic, name) = (
-        TopicName::parse("orders").unwrap(),
-        SubscriptionName::parse(name).unwrap(),
-    );
+    let topic = TopicName::parse("orders").unwrap();
+    let name = SubscriptionName::parse(name).unwrap();
     let settings = subscription_settings(&more);
     Arc::new(compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap())
 }
@@ -488,8 +482,10 @@ pub(crate) fn handle(id: &str) -> MessageHandle {
 
 pub(crate) fn job(delivery: Delivery, subscription: &Arc<Subscription>) -> Job {
     let verdicts = Mutex::new(vec![None; delivery.events.len()]);
-    let (message, subscription) = (handle("m"), Some(Arc::clone(subscription)));
-    let (log, records) = (DeliveryLogMode::Off, Mutex::default());
+    let message = handle("m");
+    let subscription = Some(Arc::clone(subscription));
+    let log = DeliveryLogMode::Off;
+    let records = Mutex::default();
     Job {
         message,
         delivery,

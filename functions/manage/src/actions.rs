@@ -54,7 +54,8 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     Path(ActionPath { action }): Path<ActionPath>,
     Path(path): Path<SubscriptionPath>,
 ) -> Answer<SubscriptionSettings> {
-    let (editor, until) = (manage.editor(), manage.work_ends());
+    let editor = manage.editor();
+    let until = manage.work_ends();
     let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
         editor.act(action, name, settings)
     };

@@ -108,10 +108,8 @@ pub(crate) async fn show_event<P: Ports>(
         damaged: &damaged,
         gaps: &gaps,
     };
-    let (retention, with_payload) = (
-        manage.settings.log.retention,
-        query.payload.unwrap_or_default(),
-    );
+    let retention = manage.settings.log.retention;
+    let with_payload = query.payload.unwrap_or_default();
     let views = deliveries
         .iter()
         .map(|history| DeliveryView::of(history, retention, with_payload));
@@ -248,10 +246,8 @@ impl<P: Ports> Manage<P> {
             subscription: written_name(record, &row.subscription),
             ..row
         });
-        let (records, cursor) = (
-            rows.collect(),
-            listed.next.map(|next| cursor(&next.to_string())),
-        );
+        let records = rows.collect();
+        let cursor = listed.next.map(|next| cursor(&next.to_string()));
         Ok(RecordPage {
             records,
             complete_until,

@@ -247,7 +247,8 @@ impl<P: Ports> Manage<P> {
         subscription: &Subscription,
         pending: &PendingHandshake,
     ) -> Answer {
-        let (validation, code) = (settings.endpoint.validation, &pending.code);
+        let validation = settings.endpoint.validation;
+        let code = &pending.code;
         let path = [
             "validate",
             topic.name.as_str(),

@@ -87,7 +87,8 @@ impl HealthChanges {
         links: impl IntoIterator<Item = Link>,
     ) {
         for link in links {
-            let (topic, name) = (topic.clone(), name.clone());
+            let topic = topic.clone();
+            let name = name.clone();
             self.shard(&link)
                 .forgotten
                 .insert(Target::Subscription { link, topic, name });
@@ -159,7 +160,8 @@ impl<P: Ports> Manage<P> {
         let is_failing = |link: &Link| self.links.condition(&Target::Link(link.clone())).is_some();
         let links = links.filter(is_failing).collect();
         for link in unused_links(&self.state, links).await? {
-            let (index, target) = (shard_index(&link), Target::Link(link));
+            let index = shard_index(&link);
+            let target = Target::Link(link);
             self.links
                 .change(index, |shard| shard.forget([&target]))
                 .await?;
@@ -172,7 +174,9 @@ impl<P: Ports> Manage<P> {
         index: usize,
         change: &ShardChange,
     ) -> Result<Vec<LinkView>, ApiError> {
-        let (mut ended, now, settings) = (Vec::new(), self.clock.now(), self.links.settings());
+        let mut ended = Vec::new();
+        let now = self.clock.now();
+        let settings = self.links.settings();
         let apply = |shard: &mut Shard| {
             // The closure runs again if another writer was faster, or if the cached shard may be
             // too old.

@@ -108,7 +108,8 @@ impl<P: Ports> Manage<P> {
     /// Counts the held objects of each folder; the flag says whether all folders are there. A
     /// folder is not counted to its end if it has more objects than are shown.
     async fn held(&self) -> Result<(BTreeMap<String, u32>, bool), ApiError> {
-        let (mut counts, mut after) = (BTreeMap::<String, u32>::new(), None);
+        let mut counts = BTreeMap::<String, u32>::new();
+        let mut after = None;
         for _ in 0..PAGES_MAX {
             let page = self
                 .state

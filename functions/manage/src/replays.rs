@@ -71,7 +71,8 @@ pub(crate) async fn replay<P: Ports>(
 ) -> Result<Response, ApiError> {
     let record = manage.existing(&path.topic).await?;
     let (name, settings) = path.find(&record)?;
-    let (topic, now) = (&record.name, manage.clock.now());
+    let topic = &record.name;
+    let now = manage.clock.now();
     let request = request.at(now);
     let selection =
         Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
@@ -152,7 +153,8 @@ pub(crate) async fn cancel_replay<P: Ports>(
     Who(caller): Who,
     Path(path): Path<ReplayPath>,
 ) -> Answer<ReplayView> {
-    let (id, key) = (&path.id, replay_key(&path.id)?);
+    let id = &path.id;
+    let key = replay_key(&path.id)?;
     let replay = parse(id, manage.state.get(&key).await?)?;
     if replay.has_ended() {
         return Ok(JsonResponse::new(replay.shown()));

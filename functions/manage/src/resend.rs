@@ -103,7 +103,8 @@ pub(crate) async fn resend<P: Ports>(
         searched_from,
         ..
     } = manage.records_towards(&path, &id).await?;
-    let (histories, key) = (histories(records), request.key.as_deref());
+    let histories = histories(records);
+    let key = request.key.as_deref();
     let Again { found, is_waiting } = match &request.dead_letter {
         Some(place) => manage.letter_again(place, key, &histories, to, &id).await?,
         None => {
@@ -146,7 +147,8 @@ pub(crate) async fn resend<P: Ports>(
     );
     let location = location(&path.topic, &id);
     let note = note(is_waiting, is_id_made, searched_from);
-    let (earlier_waits, searched_from) = (is_waiting, searched_from.map(IsoTimestamp));
+    let earlier_waits = is_waiting;
+    let searched_from = searched_from.map(IsoTimestamp);
     let view = ResendView {
         id,
         key,
@@ -214,7 +216,8 @@ impl<P: Ports> Manage<P> {
         path: &SubscriptionPath,
         id: &str,
     ) -> Result<LookedUp, ApiError> {
-        let (topic, subscription) = (Some(path.topic.folded()), Some(path.name.folded()));
+        let topic = Some(path.topic.folded());
+        let subscription = Some(path.name.folded());
         let event_id = Some(log_text(id));
         self.log_event(LookUp {
             topic,

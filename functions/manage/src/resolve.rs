@@ -204,9 +204,12 @@ impl<P: Ports> Manage<P> {
     /// Resolves or deletes letters up to a time of the clock's `monotonic`, and of one object at
     /// least.
     async fn work(&self, task: &Task, after: Option<String>, until: Duration) -> Worked {
-        let (mut answer, mut seen, mut unavailable) = (ResolveAnswer::default(), 0, 0);
+        let mut answer = ResolveAnswer::default();
+        let mut seen = 0;
+        let mut unavailable = 0;
         // The key before the objects that the store failed with in a row, and the last key.
-        let (mut good, mut last) = (after.clone(), after);
+        let mut good = after.clone();
+        let mut last = after;
         let stop = 'objects: loop {
             let listed = letter_objects(&self.dead_letters, &task.selection, last.as_deref()).await;
             let page = match listed {
@@ -310,7 +313,8 @@ impl Task {
         let LetterReceiver { schema, created } = ending.receiver.unwrap_or(LetterReceiver::GONE);
         let is_deletion = ending.end == LetterEnd::Delete;
         let request = ending.request.clone().selection(is_deletion);
-        let (topic, name) = (&ending.topic, &ending.subscription);
+        let topic = &ending.topic;
+        let name = &ending.subscription;
         let selection = Selection::new(topic, name, &request, ending.began_at);
         Ok(Self {
             end: ending.end,

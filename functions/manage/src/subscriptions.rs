@@ -64,10 +64,8 @@ pub(crate) async fn list_subscriptions<P: Ports>(
 ) -> Answer<SubscriptionPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     let prefix = folded_prefix(&query.prefix)?;
-    let (record, after) = (
-        manage.existing(&path.topic).await?,
-        after.unwrap_or_default(),
-    );
+    let record = manage.existing(&path.topic).await?;
+    let after = after.unwrap_or_default();
     let now = manage.clock.now();
     let mut rest: Vec<_> = record
         .settings
@@ -145,7 +143,8 @@ pub(crate) async fn put_subscription<P: Ports>(
     conditions: Conditions,
     JsonBody(written): JsonBody<SubscriptionSettings>,
 ) -> Answer<SubscriptionSettings> {
-    let (editor, until) = (manage.editor(), manage.work_ends());
+    let editor = manage.editor();
+    let until = manage.work_ends();
     let edit = |record: &mut TopicRecord| {
         let present = record.settings.subscription(&path.name);
         conditions.check(

@@ -69,7 +69,8 @@ pub(crate) async fn test_event<P: Ports>(
             .detail(NOT_CONSENTED)
             .into());
     }
-    let (schema, now) = (subscription.delivery_schema, manage.clock.now());
+    let schema = subscription.delivery_schema;
+    let now = manage.clock.now();
     let id = manage.entropy.uuid_at(now);
     let json = if body.is_empty() {
         sample(schema, &topic.name, &id.to_string(), now)

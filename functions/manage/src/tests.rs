@@ -197,11 +197,9 @@ impl Api {
         publish_url: Option<url::Url>,
         admin_key: &str,
     ) -> Self {
-        let (clock, endpoint, queue) = (
-            FixedClock::default(),
-            MemoryEndpoint::default(),
-            MemoryQueue::default(),
-        );
+        let clock = FixedClock::default();
+        let endpoint = MemoryEndpoint::default();
+        let queue = MemoryQueue::default();
         let log = Memory::default();
         // Until a test says how the endpoint answers, it cannot be reached.
         endpoint.answer(|_| Err(SendFailure::Socket));

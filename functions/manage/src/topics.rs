@@ -161,7 +161,8 @@ pub(crate) async fn put_topic<P: Ports>(
     conditions: Conditions,
     JsonBody(written): JsonBody<TopicSettings>,
 ) -> Answer<TopicSettings> {
-    let (editor, until) = (manage.editor(), manage.work_ends());
+    let editor = manage.editor();
+    let until = manage.work_ends();
     let edit = |present: Option<TopicRecord>| {
         conditions.check(present.as_ref().map(topic_etag).as_deref())?;
         let is_new = present.is_none();
@@ -231,8 +232,11 @@ impl<P: Ports> Manage<P> {
             async move { (self.summary(&key, shown).await, key) }
         };
         let mut reads = pin!(stream::iter(&keys).map(read).buffered(TOPICS_AT_ONCE));
-        let (mut topics, mut unreadable) = (Vec::with_capacity(keys.len()), Vec::new());
-        let (mut bytes, mut next_after, mut before) = (0, page.next_after, None);
+        let mut topics = Vec::with_capacity(keys.len());
+        let mut unreadable = Vec::new();
+        let mut bytes = 0;
+        let mut next_after = page.next_after;
+        let mut before = None;
         while let Some((read, key)) = reads.next().await {
             match read? {
                 Ok(Some(mut summary)) => {

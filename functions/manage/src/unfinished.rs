@@ -72,7 +72,8 @@ impl<P: Ports> Manage<P> {
         present: Option<&TopicRecord>,
         next: &TopicRecord,
     ) -> Result<(), ApiError> {
-        let (present, now) = (present.map(|present| &present.settings), self.clock.now());
+        let present = present.map(|present| &present.settings);
+        let now = self.clock.now();
         let work = BegunWork::by(&next.name, present, &next.settings, now);
         if work.asks_endpoints {
             self.mark_validating(&next.name).await?;
@@ -94,7 +95,8 @@ impl<P: Ports> Manage<P> {
         record: &TopicRecord,
         name: &SubscriptionName,
     ) -> Result<String, ApiError> {
-        let (identity, now) = (record.created(name).identity(), self.clock.now());
+        let identity = record.created(name).identity();
+        let now = self.clock.now();
         let new_id = self.entropy.uuid().to_string();
         // wake may rest until it is signalled.
         signal_wake(&self.state, now).await?;

@@ -103,9 +103,8 @@ impl<P: Ports> Manage<P> {
             it.circuit = known
                 .find_map(|(target, found)| Some(LinkView::of(target, found?)))
                 .map(Box::new);
-            let (Some(book), Some(name)) = (&book, &it.name) else {
-                continue;
-            };
+            let Some(book) = &book else { continue };
+            let Some(name) = &it.name else { continue };
             let status = it.status.as_ref().map(|status| status.at(now));
             let known = KnownHealth {
                 status: status.as_ref().map_or(Status::Active, |it| it.state),

@@ -55,7 +55,8 @@ pub(crate) async fn send_notices<P: Ports>(
 /// Logs an error if a change is new. The polls that try again log below that level, since the log
 /// may be on the disk that is full.
 fn report_unsent(unsent: &Unsent, written: &PressureState) {
-    let (changes, error) = (written.untold.len(), unsent as &dyn Error);
+    let changes = written.untold.len();
+    let error = unsent as &dyn Error;
     if written.untold.iter().any(|change| change.at == written.at) {
         tracing::error!(
             notices = changes,

@@ -51,7 +51,8 @@ impl DrainWatch {
         let look = match source.drained(counts.visible, time).await {
             Ok(Some(look)) => look,
             Ok(None) => {
-                (self.installation, self.subscriptions) = Default::default();
+                self.installation = DrainRate::default();
+                self.subscriptions = SubscriptionDrains::default();
                 return DrainSeen::without_report(counts);
             }
             Err(error) => {

@@ -171,7 +171,8 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
             .await;
         match put {
             Ok(etag) => {
-                (self.written, self.carries_notified) = (Some((etag, after.clone())), false);
+                self.written = Some((etag, after.clone()));
+                self.carries_notified = false;
             }
             Err(error) if error.kind == ErrorKind::PreconditionFailed => {
                 return Ok(self.load(now).await.map_err(MonitorError::Read)?.state);

@@ -57,8 +57,11 @@ pub(crate) fn topics(before: &PressureState, after: &PressureState) {
     let is_refused = |of: &TopicPressure| of.drain_time.refused_from.is_some();
     for now in &after.topics {
         let was = before.topic(&now.topic);
-        let (topic, subscription) = (&now.topic, &now.subscription);
-        let (level_now, drain_s, due) = (level(now), now.drain_time.reading, now.due);
+        let topic = &now.topic;
+        let subscription = &now.subscription;
+        let level_now = level(now);
+        let drain_s = now.drain_time.reading;
+        let due = now.due;
         if is_refused(now) && !was.is_some_and(is_refused) {
             tracing::warn!(
                 %topic, %subscription, current = %level_now, drain_s, due,
@@ -74,7 +77,8 @@ pub(crate) fn topics(before: &PressureState, after: &PressureState) {
     let is_over = |of: &TopicPressure| after.topic(&of.topic).map(level).unwrap_or_default();
     for was in &before.topics {
         if level(was) > Level::Normal && is_over(was) == Level::Normal {
-            let (topic, subscription) = (&was.topic, &was.subscription);
+            let topic = &was.topic;
+            let subscription = &was.subscription;
             tracing::info!(
                 %topic, %subscription,
                 "producers of a topic are slowed no longer: it drains fast enough"

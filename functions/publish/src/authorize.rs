@@ -272,10 +272,8 @@ mod tests {
                 HeaderName::from_static(AEG_SAS_TOKEN),
                 HeaderValue::from_static(TOKEN),
             )];
-            let (topic, headers) = (
-                record(key, "second").compile().unwrap(),
-                headers.into_iter().collect(),
-            );
+            let topic = record(key, "second").compile().unwrap();
+            let headers = headers.into_iter().collect();
             let now = Timestamp::parse(time).unwrap();
             let found = (
                 tier(&topic, &headers, now),

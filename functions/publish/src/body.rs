@@ -150,7 +150,8 @@ async fn gather(body: &mut Body) -> Result<Bytes, BodyError> {
     let whole = usize::try_from(whole)
         .unwrap_or(usize::MAX)
         .min(REQUEST_BYTES_MAX);
-    let (mut first, mut all) = (Bytes::new(), BytesMut::new());
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(BodyError::Broken)?.into_data() else {
             continue;

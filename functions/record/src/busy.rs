@@ -27,7 +27,8 @@ impl<P: Ports> Record<P> {
                 Ok(true) => self.written.looked_at(hour),
                 Ok(false) => {}
                 Err(error) => {
-                    let (hour, error) = (hour.prefix(), &error as &dyn Error);
+                    let hour = hour.prefix();
+                    let error = &error as &dyn Error;
                     tracing::warn!(
                         hour,
                         error,

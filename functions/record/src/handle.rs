@@ -55,7 +55,8 @@ impl<P: Ports> Record<P> {
         let mut written = Vec::with_capacity(hours.len());
         // The newest hour is the largest, and what is asked for most.
         for (hour, gathered) in hours.into_iter().rev() {
-            let (oldest, tries) = (gathered.oldest(), self.tries(&gathered.records));
+            let oldest = gathered.oldest();
+            let tries = self.tries(&gathered.records);
             match self.write_hour(hour, gathered, write_by).await {
                 Ok(()) => written.push(tries),
                 Err(unwritten) => refused.add(unwritten, oldest),

@@ -169,7 +169,8 @@ impl<P: Ports> Record<P> {
                 Ok(files) => unsummarized.extend(files.map(|files| (hour, files))),
                 Err(error) => {
                     report.hours_left += 1;
-                    let (hour, error) = (hour.prefix(), &error as &dyn Error);
+                    let hour = hour.prefix();
+                    let error = &error as &dyn Error;
                     tracing::warn!(
                         hour,
                         error,

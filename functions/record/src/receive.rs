@@ -53,7 +53,8 @@ pub(crate) enum Unreadable {
 
 /// Reads a batch. Each message is read by itself.
 pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
-    let (mut received, mut read) = (Received::default(), Vec::with_capacity(batch.len()));
+    let mut received = Received::default();
+    let mut read = Vec::with_capacity(batch.len());
     for message in batch {
         match catch_panic_now(|| parse_records(&message.body)) {
             Ok(Ok(records)) => {

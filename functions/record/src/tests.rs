@@ -59,11 +59,9 @@ impl Kit {
     /// The same, in which calls fail by a plan.
     pub(crate) fn with(plan: &Plan) -> Self {
         let clock = ManualClock::new(at("2026-03-07T03:10:00Z"));
-        let (log, state, queue) = (
-            MemoryStore::like_s3(7),
-            MemoryStore::like_s3(7),
-            MemoryQueue::default(),
-        );
+        let log = MemoryStore::like_s3(7);
+        let state = MemoryStore::like_s3(7);
+        let queue = MemoryQueue::default();
         let record = wire(&clock, (&log, &state, &queue), plan, 1);
         Self {
             clock,

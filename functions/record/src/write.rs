@@ -26,7 +26,8 @@ impl<P: Ports> Record<P> {
         deadline: Duration,
     ) -> Result<(), Unwritten> {
         let Gathered { records, messages } = gathered;
-        let (count, key) = (records.len(), self.fresh_key(hour));
+        let count = records.len();
+        let key = self.fresh_key(hour);
         match self.in_time(deadline, self.write(&key, records)).await {
             Ok(bytes) => {
                 self.written.add(hour);

@@ -32,7 +32,8 @@ pub(crate) async fn release<P: Ports>(
     while quota.is_open(&released) && !keys.is_empty() && run.may_begin() {
         let max = quota.after(&released).max.deliveries;
         let shares = open(run, keys, at_once, max, &mut released).await;
-        let (objects, messages) = (shares.len(), shares.iter().map(|(_, count)| count).sum());
+        let objects = shares.len();
+        let messages = shares.iter().map(|(_, count)| count).sum();
         released.add(send(run, shares, keys).await);
         at_once = quota.after(&released).objects_to_read(objects, messages);
     }
@@ -48,7 +49,9 @@ pub(crate) async fn release_expired<P: Ports>(
     now: Timestamp,
     at_once: usize,
 ) -> (Released, Option<String>) {
-    let (mut released, mut left, mut last) = (Released::default(), VecDeque::new(), None);
+    let mut released = Released::default();
+    let mut left = VecDeque::new();
+    let mut last = None;
     while !keys.is_empty() && !released.is_refused && run.may_begin() {
         let some: Vec<_> = keys.drain(..at_once.clamp(1, keys.len())).collect();
         let last_of_some = some.last().cloned();
@@ -73,7 +76,9 @@ async fn open<P: Ports>(
     released: &mut Released,
 ) -> Vec<Share> {
     let some = keys.drain(..at_once.min(keys.len())).collect();
-    let (mut shares, mut room, mut unread) = (Vec::new(), max, Vec::new());
+    let mut shares = Vec::new();
+    let mut room = max;
+    let mut unread = Vec::new();
     for object in read(run, some, released).await {
         if room == 0 {
             unread.push(object.key);
@@ -157,7 +162,8 @@ async fn send<P: Ports>(
     for (object, count) in shares {
         let (own, others) = rest.split_at(count.min(rest.len()));
         rest = others;
-        let (key, has_more) = (object.key.clone(), count < object.messages.len());
+        let key = object.key.clone();
+        let has_more = count < object.messages.len();
         let close = objects::close(run.ports, object, own, first.clone());
         closing.push(async move { (key, has_more, catch_panic(close).await) });
     }

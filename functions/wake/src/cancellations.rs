@@ -119,7 +119,8 @@ async fn listed<P: Ports>(
     topic: &TopicName,
 ) -> Result<Notes, CancellationError> {
     let prefix = layout::cancelled(topic, "");
-    let (mut ids, mut after) = (BTreeSet::new(), None);
+    let mut ids = BTreeSet::new();
+    let mut after = None;
     for _ in 0..PAGES_MAX {
         let page = ports.state.list(&prefix, after.as_deref(), LIST_PAGE_MAX);
         let page = page.await.map_err(CancellationError::Store)?;

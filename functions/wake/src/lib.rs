@@ -141,7 +141,8 @@ impl<P: Ports> Wake<P> {
         } = &self.ports;
         let found_work = AtomicBool::new(false);
         let cancellations = CancellationLook::default();
-        let (ports, is_stopped) = (&self.ports, &self.is_stopped);
+        let ports = &self.ports;
+        let is_stopped = &self.is_stopped;
         let run = Run::until(deadline, ports, is_stopped, &found_work, &cancellations).over(left);
         let began = clock.now();
         let found = run.in_time(LEASE.find::<Checkpoint>(state)).await;
@@ -226,7 +227,8 @@ impl<P: Ports> Wake<P> {
         ];
         let next_due = next_due.into_iter().flatten().min();
         let rest_until = is_idle.then(|| rest::rest_until(began, next_due));
-        let (look, began_at) = (set_back.scan, Some(began));
+        let look = set_back.scan;
+        let began_at = Some(began);
         let checkpoint = Checkpoint {
             look,
             awake_since,

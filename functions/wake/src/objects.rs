@@ -240,10 +240,8 @@ impl ReleaseError {
 
 /// The error of messages that were tried, if some were not sent.
 fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseError> {
-    let (failed, messages) = (
-        is_sent.iter().filter(|is_sent| !**is_sent).count(),
-        is_sent.len(),
-    );
+    let failed = is_sent.iter().filter(|is_sent| !**is_sent).count();
+    let messages = is_sent.len();
     (failed > 0).then(|| match first {
         Some(first) => ReleaseError::Send {
             failed,

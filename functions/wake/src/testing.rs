@@ -40,7 +40,8 @@ impl Kit {
     /// A kit in which the store and the queue fail by these plans.
     pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
-        let (store, queue) = (MemoryStore::like_s3(PAGE), MemoryQueue::default());
+        let store = MemoryStore::like_s3(PAGE);
+        let queue = MemoryQueue::default();
         let ports = ports(
             &clock,
             (&store, store_plan),
@@ -73,7 +74,8 @@ impl Kit {
     pub(crate) fn run(&self) -> Run<'_, TestPorts> {
         let deadline = self.clock.monotonic() + Duration::from_secs(55);
         self.found_work.store(false, Ordering::Relaxed);
-        let (found_work, cancellations) = (&self.found_work, &self.cancellations);
+        let found_work = &self.found_work;
+        let cancellations = &self.cancellations;
         Run::until(
             deadline,
             &self.ports,
@@ -90,7 +92,8 @@ impl Kit {
 
     /// Parks deliveries for `orders.billing` in one object, due this long from now.
     pub(crate) fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
-        let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
+        let topic = topic_name("orders");
+        let subscription = subscription_name("billing");
         let key = layout::parked(self.clock.now() + wait, &topic, &subscription, id);
         self.store
             .write(&key, render_parked(&messages(id, deliveries)));

@@ -166,7 +166,8 @@ fn queue_check(made: &MadeQueue, found: Result<QueueAttributes, PortError>) -> C
         .clone()
         .map(|name| (name, Some(u64::from(MAX_RECEIVE_COUNT))));
     if redrives_to != expected {
-        let (found, made) = (shown(redrives_to.as_ref()), shown(expected.as_ref()));
+        let found = shown(redrives_to.as_ref());
+        let made = shown(expected.as_ref());
         wrong.push(format!(
             "it redrives {found}, and was made to redrive {made}"
         ));

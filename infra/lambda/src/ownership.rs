@@ -190,7 +190,8 @@ mod tests {
     }
 
     fn owned((store, clock, runs): &World, stack: &str) -> Owned<Runs, MemoryStore, ManualClock> {
-        let (stack, bucket) = (Some(stack.to_owned()), "state".to_owned());
+        let stack = Some(stack.to_owned());
+        let bucket = "state".to_owned();
         Owned::new(runs.clone(), stack, bucket, store.clone(), clock.clone())
     }
 
@@ -203,7 +204,8 @@ mod tests {
     #[tokio::test]
     async fn a_second_stack_is_neither_made_nor_run_while_the_first_lives() {
         let world = world();
-        let (first, second) = (owned(&world, "first"), owned(&world, "second"));
+        let first = owned(&world, "first");
+        let second = owned(&world, "second");
         first
             .change(StackChange::Create, "first", LATER)
             .await

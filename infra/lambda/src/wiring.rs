@@ -377,7 +377,8 @@ pub fn monitor(
         MINUTE
     };
     let sampling = Sampling::new(monitor, interval, SystemClock);
-    let (stack, bucket) = (environment.stack.clone(), state.bucket().to_owned());
+    let stack = environment.stack.clone();
+    let bucket = state.bucket().to_owned();
     let owned = Owned::new(sampling, stack, bucket, state, SystemClock);
     let queues = MadeQueues::new(clients.queue_setup(), SystemClock);
     Ok(Answering::new(owned, queues))

@@ -270,7 +270,8 @@ impl Client {
             };
             retries += 1;
             is_in_doubt |= busy::leaves_doubt(&refusal);
-            let (status, seconds) = (refusal.status, wait.as_secs());
+            let status = refusal.status;
+            let seconds = wait.as_secs();
             tell(&format!(
                 "the server is busy ({status}): the request is sent again in {seconds} s"
             ));

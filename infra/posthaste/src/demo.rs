@@ -204,7 +204,8 @@ impl Demo {
 
     /// Prints every attempt of the next moment.
     fn watch(&mut self, story: &mut Story) {
-        let (seen, printer) = (&mut self.seen, &self.printer);
+        let seen = &mut self.seen;
+        let printer = &self.printer;
         self.runtime.block_on(async {
             let mut moment = std::pin::pin!(SystemClock.sleep(LOOK_PERIOD));
             loop {

@@ -193,7 +193,9 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
 pub fn indent(json: &str) -> String {
     let json = escaped_json(json);
     let mut text = String::with_capacity(json.len() * 2);
-    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut is_escaped = false;
     let mut characters = json.trim().chars().peekable();
     while let Some(character) = characters.next() {
         if in_string {

@@ -25,10 +25,8 @@ impl Signals {
     /// Begins to listen for SIGINT and SIGTERM: from now on they do not end the process by
     /// themselves.
     pub(crate) fn listen() -> io::Result<Self> {
-        let (interrupt, terminate) = (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-        );
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
         Ok(Self {
             interrupt,
             terminate,

@@ -37,7 +37,8 @@ pub(crate) fn verify(
             .and_then(|value| value.to_str().ok())
             .ok_or(SignatureError::Header(name))
     };
-    let (id, signatures) = (text("webhook-id")?, text("webhook-signature")?);
+    let id = text("webhook-id")?;
+    let signatures = text("webhook-signature")?;
     let secs: u64 = text("webhook-timestamp")?
         .parse()
         .map_err(|_| SignatureError::Header("webhook-timestamp"))?;

@@ -58,7 +58,8 @@ impl TraceContext {
 
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (trace, span) = (hex::text(&self.trace_id), hex::text(&self.span_id));
+        let trace = hex::text(&self.trace_id);
+        let span = hex::text(&self.span_id);
         let flags = u8::from(self.is_sampled);
         write!(f, "00-{trace}-{span}-{flags:02x}")
     }
@@ -325,7 +326,8 @@ mod tests {
         let given = TraceContext::parse(TRACEPARENT).unwrap();
         let publish = trace.publish();
         assert_eq!(publish.parent, Some(given.span_id));
-        let (wait, attempt) = (trace.wait("t/s", AT), trace.attempt("t/s", AT));
+        let wait = trace.wait("t/s", AT);
+        let attempt = trace.attempt("t/s", AT);
         let again = trace.attempt("t/s", AT + Duration::from_millis(1));
         let places = [publish, wait, attempt, again, trace.attempt("t/u", AT)];
         for place in places {
@@ -345,7 +347,8 @@ mod tests {
                 .unwrap()
                 .publish()
         };
-        let (first, second) = (trace("msg_a-0"), trace("msg_a-1"));
+        let first = trace("msg_a-0");
+        let second = trace("msg_a-1");
         assert_eq!((first.parent, second.parent), (None, None));
         assert_ne!(first.context.trace_id, second.context.trace_id);
         assert_eq!(trace("msg_a-0"), first);

@@ -37,7 +37,8 @@ fn main() {
             .and_then(|it| it.parse().ok())
             .unwrap_or(default)
     };
-    let (records, payload_bytes) = (number(1, 1_000_000), number(2, 0));
+    let records = number(1, 1_000_000);
+    let payload_bytes = number(2, 0);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -66,7 +67,8 @@ impl Numbers {
     }
 
     fn uuid(&mut self) -> String {
-        let (a, b) = (self.next(), self.next());
+        let a = self.next();
+        let b = self.next();
         format!(
             "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
             a >> 32,
@@ -80,13 +82,11 @@ impl Numbers {
 
 /// An attempt at an event: one in twenty fails, and is tried again in the next minute.
 fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> Record {
-    let (key, random) = (
-        format!(
-            "{:032x}-0",
-            u128::from(numbers.next()) << 64 | u128::from(numbers.next())
-        ),
-        numbers.next(),
+    let key = format!(
+        "{:032x}-0",
+        u128::from(numbers.next()) << 64 | u128::from(numbers.next())
     );
+    let random = numbers.next();
     let failed = random.is_multiple_of(20);
     let owner = random >> 8 & 0xff;
     let time = Timestamp::from_millis(time);
@@ -189,8 +189,12 @@ fn messages(payload_bytes: usize) {
 
 /// Writes a file a minute, and answers some of the ids.
 fn write_day(folder: &Path, records: u64, payload_bytes: usize) -> Vec<String> {
-    let (mut numbers, mut ids, mut waiting) = (Numbers(7), Vec::new(), Vec::new());
-    let (mut spent, mut bytes, mut count) = (Duration::ZERO, 0, 0);
+    let mut numbers = Numbers(7);
+    let mut ids = Vec::new();
+    let mut waiting = Vec::new();
+    let mut spent = Duration::ZERO;
+    let mut bytes = 0;
+    let mut count = 0;
     let per_minute = records / MINUTES;
     for minute in 0..MINUTES {
         let start = DAY + minute * MINUTE_MS;
@@ -238,7 +242,9 @@ fn write_day(folder: &Path, records: u64, payload_bytes: usize) -> Vec<String> {
 fn merge_day(folder: &Path, records: u64) {
     // Forgets the peak by now.
     let _ = fs::write("/proc/self/clear_refs", "5");
-    let (mut spent, mut bytes, before) = (Duration::ZERO, 0, peak_memory());
+    let mut spent = Duration::ZERO;
+    let mut bytes = 0;
+    let before = peak_memory();
     let mut numbers = Numbers(99);
     for hour in 0..24 {
         let hour = LogHour::of(Timestamp::from_millis(DAY + hour * 60 * MINUTE_MS));
@@ -252,7 +258,8 @@ fn merge_day(folder: &Path, records: u64) {
                 File::open(folder.join(&file.key)).unwrap(),
             )
         };
-        let (id, begun) = (numbers.uuid(), processor_time());
+        let id = numbers.uuid();
+        let begun = processor_time();
         let inputs = files.iter().map(input).collect();
         let parts = merge(inputs, MergeLimits::default(), |part| {
             File::create(
@@ -326,7 +333,8 @@ async fn questions(what: &str, folder: &Path, ids: &[String], look_ups: u64) {
 
 /// Ids of all hours of a day that was made before.
 async fn some_ids(folder: &Path) -> Vec<String> {
-    let (files, log) = (listing(folder), Log::open(folder));
+    let files = listing(folder);
+    let log = Log::open(folder);
     let mut ids = Vec::new();
     for hour in 0..24 {
         let to = Some(Timestamp::from_millis(
@@ -385,7 +393,8 @@ async fn ask(log: &Log, files: &[LogFile], id: &str) -> Asked {
         .records
         .len();
     assert!(found > 0);
-    let ((reads, bytes), spent) = (log.take(), begun.elapsed());
+    let (reads, bytes) = log.take();
+    let spent = begun.elapsed();
     Asked {
         reads,
         bytes,
@@ -410,7 +419,8 @@ async fn failures(log: &Log, files: &[LogFile]) -> Asked {
         .unwrap()
         .records
         .len();
-    let ((reads, bytes), spent) = (log.take(), begun.elapsed());
+    let (reads, bytes) = log.take();
+    let spent = begun.elapsed();
     Asked {
         reads,
         bytes,

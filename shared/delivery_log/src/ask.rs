@@ -103,7 +103,8 @@ impl<'a> Ask<'a> {
         to: Option<Timestamp>,
     ) -> Self {
         let ms = |time: Timestamp| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        let (from, to) = (from.map_or(i64::MIN, ms), to.map_or(i64::MAX, ms));
+        let from = from.map_or(i64::MIN, ms);
+        let to = to.map_or(i64::MAX, ms);
         Self {
             equal,
             from,

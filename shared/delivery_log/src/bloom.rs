@@ -15,7 +15,8 @@ const BLOCK_BYTES: u64 = 32;
 pub(crate) fn block_range(chunk: &ColumnChunkMetaData, value: &str) -> Option<Range<u64>> {
     let offset = u64::try_from(chunk.bloom_filter_offset()?).ok()?;
     let length = u64::try_from(chunk.bloom_filter_length()?).ok()?;
-    let (blocks, header) = (length / BLOCK_BYTES, length % BLOCK_BYTES);
+    let blocks = length / BLOCK_BYTES;
+    let header = length % BLOCK_BYTES;
     if blocks == 0 || header == 0 {
         return None;
     }

@@ -113,12 +113,14 @@ fn shared<'a>(
     texts: impl ExactSizeIterator<Item = Option<&'a str>> + Clone,
 ) -> Vec<Option<ByteArray>> {
     let bytes = texts.clone().flatten().map(str::len).sum();
-    let (mut arena, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(texts.len()));
+    let mut arena = Vec::with_capacity(bytes);
+    let mut ends = Vec::with_capacity(texts.len());
     for text in texts {
         arena.extend_from_slice(text.unwrap_or_default().as_bytes());
         ends.push(text.map(|_| arena.len()));
     }
-    let (arena, mut start) = (Bytes::from(arena), 0);
+    let arena = Bytes::from(arena);
+    let mut start = 0;
     let mut cell = |end: usize| {
         let text = arena.slice(start..end);
         start = end;

@@ -34,10 +34,8 @@ impl ColumnPages<'_> {
                 .iter()
                 .any(|rows| overlap(rows, &self.page_rows(index)))
             {
-                let (at, len) = (
-                    u64::try_from(page.offset)?,
-                    u64::try_from(page.compressed_page_size)?,
-                );
+                let at = u64::try_from(page.offset)?;
+                let len = u64::try_from(page.compressed_page_size)?;
                 ranges.push(
                     at..at
                         .checked_add(len)
@@ -119,7 +117,8 @@ fn read<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: &[Range<usize>],
 ) -> Result<Vec<Option<T::T>>, ParquetError> {
-    let (mut cells, mut at) = (Vec::new(), 0);
+    let mut cells = Vec::new();
+    let mut at = 0;
     for range in rows {
         let skip = range.start - at;
         if reader.skip_records(skip)? != skip {
@@ -136,7 +135,8 @@ fn read_range<T: DataType>(
     rows: usize,
     cells: &mut Vec<Option<T::T>>,
 ) -> Result<(), ParquetError> {
-    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let mut values = Vec::new();
+    let mut levels = Vec::new();
     let (read, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
     if read != rows {
         return Err(broken("a column has too few rows"));

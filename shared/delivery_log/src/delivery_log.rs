@@ -142,7 +142,9 @@ impl<S: ObjectStore> DeliveryLog<S> {
         limit: usize,
         has_time: &(impl Fn() -> bool + Sync),
     ) -> Result<RecordPage, LogError> {
-        let (mut listed, mut rest, mut files) = (RecordPage::default(), hours, 0);
+        let mut listed = RecordPage::default();
+        let mut rest = hours;
+        let mut files = 0;
         while !rest.is_empty() {
             let at_once = (hours.len() - rest.len()).clamp(1, HOURS_AT_ONCE_MAX);
             let (step, later) = rest.split_at(at_once.min(rest.len()));

@@ -112,7 +112,8 @@ impl Group {
         columns: impl Iterator<Item = &'c str>,
         bytes: Segments,
     ) -> Result<(Vec<Vec<PageLocation>>, Vec<Cells>), ParquetError> {
-        let (bytes, rows) = (Arc::new(bytes), self.footer.rows(self.index));
+        let bytes = Arc::new(bytes);
+        let rows = self.footer.rows(self.index);
         let chunks = self.footer.meta.row_group(self.index).columns();
         let pages: Vec<_> = chunks
             .iter()
@@ -143,7 +144,8 @@ impl Group {
 impl Found {
     /// The ranges to read for the records of the rows.
     pub(crate) fn ranges(&self, ask: &Ask<'_>) -> Result<Vec<Range<u64>>, ParquetError> {
-        let (rows, mut ranges) = (self.row_ranges(), Vec::new());
+        let rows = self.row_ranges();
+        let mut ranges = Vec::new();
         for (_, column) in self.columns(ask) {
             ranges.extend(column.ranges(&rows)?);
         }
@@ -156,7 +158,8 @@ impl Found {
         ask: &Ask<'_>,
         bytes: Segments,
     ) -> Result<Vec<Record>, ParquetError> {
-        let (bytes, rows) = (Arc::new(bytes), self.row_ranges());
+        let bytes = Arc::new(bytes);
+        let rows = self.row_ranges();
         let mut records = vec![Record::default(); self.rows.len()];
         for (set, column) in self.columns(ask) {
             let cells = column.read(&bytes, &rows)?;

@@ -38,7 +38,8 @@ impl<S: ObjectStore> LogReader<S> {
         filter: &RecordFilter,
         limit: usize,
     ) -> Result<RecordPage, LogError> {
-        let (mut records, mut damaged) = (Vec::new(), Vec::new());
+        let mut records = Vec::new();
+        let mut damaged = Vec::new();
         for (_, files) in hours(files, filter).into_iter().rev() {
             let (of_hour, behind) = self.list_hour(files, filter, limit, &mut damaged).await?;
             records.extend(of_hour);

@@ -108,10 +108,8 @@ impl<S: ObjectStore> LogReader<S> {
         let (mut records, searched) = self.search(files, &search, has_time).await?;
         let is_cut = searched.is_cut || records.len() > LOG_LOOK_UP_RECORDS_MAX;
         records.truncate(LOG_LOOK_UP_RECORDS_MAX);
-        let (records, searched_from) = (
-            without_duplicates(records),
-            searched.ended_at.map(LogHour::start),
-        );
+        let records = without_duplicates(records);
+        let searched_from = searched.ended_at.map(LogHour::start);
         Ok(LookedUp {
             records,
             is_cut,
@@ -136,7 +134,8 @@ impl<S: ObjectStore> LogReader<S> {
             .filter(|file| filter.may_be_in(file.hour))
             .cloned()
             .collect();
-        let (ask, after) = (Ask::from(filter), filter.after.as_ref());
+        let ask = Ask::from(filter);
+        let after = filter.after.as_ref();
         let search = Search {
             ask,
             after,

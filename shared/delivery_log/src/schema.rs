@@ -163,7 +163,8 @@ fn with_column(
     column: &StoredColumn,
     group_records: usize,
 ) -> WriterPropertiesBuilder {
-    let (path, encoding) = (path(column), column.encoding);
+    let path = path(column);
+    let encoding = column.encoding;
     let mut base = base.set_column_dictionary_enabled(path.clone(), encoding.has_dictionary());
     if encoding == Encoding::Ordered {
         base = base.set_column_encoding(path.clone(), ParquetEncoding::DELTA_BINARY_PACKED);

@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn what_is_read_at_once_is_bounded() {
-        let (half, most) = (READ_BYTES_MAX / 2, READ_BYTES_MAX);
+        let half = READ_BYTES_MAX / 2;
+        let most = READ_BYTES_MAX;
         let one = |range| std::iter::once(range).collect::<Vec<_>>();
         assert_eq!(coalesce(vec![0..half, half..most]), one(0..most));
         assert_eq!(

@@ -91,12 +91,15 @@ fn write(records: &[&Record], groups: RowGroups) -> Result<Vec<u8>, ParquetError
 }
 
 fn group_ranges(records: &[&Record], groups: RowGroups) -> Vec<Range<usize>> {
-    let (mut ranges, mut start, mut bytes) = (Vec::new(), 0, 0);
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    let mut bytes = 0;
     for (index, record) in records.iter().enumerate() {
         bytes += long_text_bytes(record);
         if index + 1 - start >= groups.records_max || bytes >= groups.bytes_max {
             ranges.push(start..index + 1);
-            (start, bytes) = (index + 1, 0);
+            start = index + 1;
+            bytes = 0;
         }
     }
     if start < records.len() {

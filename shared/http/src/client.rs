@@ -205,7 +205,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         }
         let start = self.shared.names.next_turn(&link.host);
         let addresses = in_turn(&addresses, start);
-        let (tls, pool) = (&self.shared.tls.connector, &*self.pool);
+        let tls = &self.shared.tls.connector;
+        let pool = &*self.pool;
         let connection = Box::pin(dial(tls, pool, &self.clock, link, &addresses)).await?;
         begin(look).await?;
         let exchange = begun.insert(Exchange::begin(connection, rendered(request)?));
@@ -457,7 +458,8 @@ async fn read(
             Either::Right(_) => false,
         }
     };
-    let (status, headers) = (head.status, head.headers);
+    let status = head.status;
+    let headers = head.headers;
     (
         WebhookResponse {
             status,

@@ -170,7 +170,8 @@ where
     F: Future<Output = io::Result<T>> + Send + 'a,
 {
     fn new(clock: &'a C, addresses: &'a [IpAddr], dial: D) -> Self {
-        let (waiting, dialing) = (addresses.iter(), FuturesUnordered::new());
+        let waiting = addresses.iter();
+        let dialing = FuturesUnordered::new();
         Self {
             clock,
             dial,

@@ -97,10 +97,8 @@ mod tests {
     #[test]
     fn a_body_ends_where_its_headers_say() {
         let check = |status: u16, lengths: &[&'static str], codings: &[&'static str], expected| {
-            let (status, headers) = (
-                StatusCode::from_u16(status).unwrap(),
-                headers(lengths, codings),
-            );
+            let status = StatusCode::from_u16(status).unwrap();
+            let headers = headers(lengths, codings);
             assert_eq!(Framing::of(status, &headers), expected, "{headers:?}");
         };
         check(200, &[], &[], Framing::ToTheEnd);
@@ -124,10 +122,8 @@ mod tests {
     #[test]
     fn only_one_way_to_write_the_end_is_plain() {
         let check = |status: u16, lengths: &[&'static str], codings: &[&'static str], expected| {
-            let (status, headers) = (
-                StatusCode::from_u16(status).unwrap(),
-                headers(lengths, codings),
-            );
+            let status = StatusCode::from_u16(status).unwrap();
+            let headers = headers(lengths, codings);
             assert_eq!(is_plain(status, &headers), expected, "{status} {headers:?}");
         };
         check(200, &[], &[], true);

@@ -125,7 +125,8 @@ async fn backlog(dir: &Path) {
     let start = Meter::start();
     let local = open(dir);
     println!("reopened: {}", start.read(BACKLOG_MESSAGES));
-    let (start, settled) = (Meter::start(), Arc::new(AtomicU64::new(0)));
+    let start = Meter::start();
+    let settled = Arc::new(AtomicU64::new(0));
     let receivers: Vec<_> = (0..RECEIVERS)
         .map(|_| tokio::spawn(receive(local.clone(), settled.clone(), BACKLOG_MESSAGES)))
         .collect();
@@ -192,13 +193,11 @@ impl Meter {
     }
 
     fn read(&self, messages: u64) -> String {
-        let (secs, cpu) = (
-            SystemClock
-                .monotonic()
-                .saturating_sub(self.start)
-                .as_secs_f64(),
-            cpu_secs() - self.cpu,
-        );
+        let secs = SystemClock
+            .monotonic()
+            .saturating_sub(self.start)
+            .as_secs_f64();
+        let cpu = cpu_secs() - self.cpu;
         let messages = messages as f64;
         format!(
             "{:.0} messages/s, {:.1} us CPU each, {} bytes written each, {:.2} s, RSS {} MiB, at most {} MiB",

@@ -215,7 +215,8 @@ impl<C: Clock> Local<C> {
         count: impl Fn(&Bytes) -> u64 + Send + 'static,
     ) -> Result<u64, PortError> {
         const DOING: &str = "read the deliveries of before";
-        let (shared, opening) = (self.handle.shared.clone(), self.opening.clone());
+        let shared = self.handle.shared.clone();
+        let opening = self.opening.clone();
         let sum = spawn_blocking(move || opening.sum_over_due(&shared.engine, count)).await;
         sum.map_err(|error| PortError::caused(DOING, ErrorKind::Other, error))?
             .map_err(|error| PortError::caused(DOING, error.kind(), error))

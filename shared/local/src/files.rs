@@ -80,7 +80,8 @@ impl FileStore {
             .and_then(|()| private::narrow_all(&root))
             .and_then(|()| Ok(folders.look()?))
             .map_err(|e| disk::error(doing, e))?;
-        let (temporaries_ever, folders) = (AtomicU64::new(0), Mutex::new(folders));
+        let temporaries_ever = AtomicU64::new(0);
+        let folders = Mutex::new(folders);
         let shared = Shared {
             root,
             kept_free,
@@ -187,7 +188,8 @@ impl ObjectStore for FileStore {
     ) -> Result<ListPage, PortError> {
         let doing = "list the files of objects";
         validate::page(max).map_err(|refusal| refusal.at(doing))?;
-        let (prefix, after) = (prefix.to_owned(), after.unwrap_or_default().to_owned());
+        let prefix = prefix.to_owned();
+        let after = after.unwrap_or_default().to_owned();
         self.blocking(doing, move |shared| {
             listing::page(&shared.root, &prefix, &after, max).map_err(|e| disk::error(doing, e))
         })

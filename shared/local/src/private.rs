@@ -292,7 +292,8 @@ mod tests {
     /// folder holds links alone.
     #[test]
     fn a_file_system_that_refuses_modes_is_used_as_it_is() {
-        let (dir, file) = (Path::new("/proc/self/ns"), Path::new("/proc/self/comm"));
+        let dir = Path::new("/proc/self/ns");
+        let file = Path::new("/proc/self/comm");
         let before = [mode(dir), mode(file)];
         assert!(before.iter().all(|mode| mode & OTHERS != 0), "{before:?}");
         narrow(file).unwrap();
@@ -326,7 +327,8 @@ mod tests {
     #[test]
     fn a_folder_is_narrowed_with_all_in_it_but_what_links_point_to() {
         let folder = tempfile::tempdir().unwrap();
-        let (dir, other) = (folder.path().join("dir"), folder.path().join("other"));
+        let dir = folder.path().join("dir");
+        let other = folder.path().join("other");
         std::fs::create_dir_all(dir.join("a/b")).unwrap();
         std::fs::write(dir.join("a/b/file"), "x").unwrap();
         std::fs::write(&other, "x").unwrap();

@@ -221,12 +221,14 @@ impl<'a> MakeWriter<'a> for Background {
     type Writer = LineWriter<'a>;
 
     fn make_writer(&'a self) -> LineWriter<'a> {
-        let (queue, is_error) = (&*self.0, false);
+        let queue = &*self.0;
+        let is_error = false;
         LineWriter { queue, is_error }
     }
 
     fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
-        let (queue, is_error) = (&*self.0, *metadata.level() == Level::ERROR);
+        let queue = &*self.0;
+        let is_error = *metadata.level() == Level::ERROR;
         LineWriter { queue, is_error }
     }
 }

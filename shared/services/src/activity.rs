@@ -203,7 +203,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_notes_once_in_a_quarter_of_the_idle_time() {
-        let (calls, activity) = (Calls::default(), Activity::default());
+        let calls = Calls::default();
+        let activity = Activity::default();
         let store = Recorded::new(MemoryStore::default(), "state", &calls);
         for secs in [1000, 1001, 1119, 1120, 1121] {
             activity.note(&store, KEY, IDLE, at(secs)).await.unwrap();

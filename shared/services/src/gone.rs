@@ -198,7 +198,8 @@ mod tests {
         async fn carry_out(&self, mark: &GoneMark, plan: &Plan) -> Result<(), GoneError> {
             let store = Faulty::new(self.store.clone(), "state", plan);
             let queue = Faulty::new(self.queue.clone(), "queue", plan);
-            let (clock, entropy) = (ManualClock::new(AT), SeededEntropy::new(1));
+            let clock = ManualClock::new(AT);
+            let entropy = SeededEntropy::new(1);
             let registry = Registry::new(store.clone(), clock.clone(), Duration::ZERO);
             let notifier = Notifier {
                 registry: &registry,

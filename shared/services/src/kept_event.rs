@@ -31,7 +31,8 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
     /// The event as a delivery of it has it; `None` if nothing has it any longer, or if it cannot
     /// be read.
     pub async fn event(&self, history: &DeliveryHistory) -> Result<Option<Event>, PortError> {
-        let (record, output) = (history.first(), self.to.delivery_schema);
+        let record = history.first();
+        let output = self.to.delivery_schema;
         if let Some(payload) = &history.payload {
             let text = Bytes::from(payload.as_str().to_owned());
             return Ok(readable(restore_logged(text, schema(record), output)));

@@ -58,10 +58,8 @@ async fn listed<S: ObjectStore>(
     prefix: &str,
     keys: &BTreeSet<&str>,
 ) -> Result<BTreeSet<String>, PortError> {
-    let (mut found, mut pages) = (
-        BTreeSet::new(),
-        pin!(pages(store, prefix, None).take(PAGES_MAX)),
-    );
+    let mut found = BTreeSet::new();
+    let mut pages = pin!(pages(store, prefix, None).take(PAGES_MAX));
     while let Some(page) = pages.try_next().await? {
         let noted = page
             .objects
@@ -81,7 +79,8 @@ mod tests {
     use posthaste_testkit::recorded::{Calls, Operation, Recorded};
 
     async fn check(asked: &[&str], expected: &[&str], reads_and_lists: [usize; 2]) {
-        let (calls, memory) = (Calls::default(), MemoryStore::default());
+        let calls = Calls::default();
+        let memory = MemoryStore::default();
         let topic = TopicName::parse("orders").unwrap();
         let [billing, other] =
             ["billing", "other"].map(|name| SubscriptionName::parse(name).unwrap());
@@ -111,10 +110,8 @@ mod tests {
     #[tokio::test]
     async fn forgotten_notes_are_gone_and_the_others_stay() {
         let store = MemoryStore::default();
-        let (topic, billing) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse("billing").unwrap(),
-        );
+        let topic = TopicName::parse("orders").unwrap();
+        let billing = SubscriptionName::parse("billing").unwrap();
         for key in ["a", "b", "c"] {
             let key = layout::late(&topic, &billing, key);
             store

@@ -190,7 +190,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_lease_keeps_others_out_until_it_is_given_back_and_carries_the_checkpoint() {
-        let (store, clock) = (MemoryStore::default(), ManualClock::new(START));
+        let store = MemoryStore::default();
+        let clock = ManualClock::new(START);
         let lease = take(&store, &clock, 1).await.unwrap();
         assert_eq!(lease.checkpoint, Checkpoint::default());
         assert!(take(&store, &clock, 2).await.is_none());
@@ -208,7 +209,8 @@ mod tests {
     #[tokio::test]
     async fn a_lease_whose_holder_died_lapses_and_one_from_the_future_has_lapsed() {
         for is_set_back in [false, true] {
-            let (store, clock) = (MemoryStore::default(), ManualClock::new(START));
+            let store = MemoryStore::default();
+            let clock = ManualClock::new(START);
             let dead = take(&store, &clock, 1).await.unwrap();
             if is_set_back {
                 clock.set_back(CLOCKS_APART_MAX + Duration::from_millis(1));
@@ -236,9 +238,11 @@ mod tests {
 
     #[tokio::test]
     async fn of_two_runs_that_found_a_lease_one_takes_it() {
-        let (store, clock) = (MemoryStore::default(), ManualClock::new(START));
+        let store = MemoryStore::default();
+        let clock = ManualClock::new(START);
         let [first, second] = [(); 2].map(|()| OBJECT.find::<Checkpoint>(&store));
-        let (first, second) = (first.await.unwrap(), second.await.unwrap());
+        let first = first.await.unwrap();
+        let second = second.await.unwrap();
         assert!(
             first
                 .take(&store, &clock, &SeededEntropy::new(1))

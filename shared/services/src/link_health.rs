@@ -175,7 +175,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     /// Asks for the right to probe a target, under this name. `None` if there is nothing to probe
     /// any more, or another worker has the right; an error if it cannot be written.
     pub async fn claim(&self, target: &Target, by: &str) -> Result<Option<Probed>, LinksError> {
-        let (mut probed, settings) = (None, &*self.settings);
+        let mut probed = None;
+        let settings = &*self.settings;
         let claim = |shard: &mut Shard| {
             probed = shard.claim(target, by, self.clock.now(), settings);
             probed.is_some()
@@ -198,7 +199,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             return Ok(Vec::new());
         }
         let index = shard_index(first.link());
-        let (known, now) = (self.known(index), self.clock.now());
+        let known = self.known(index);
+        let now = self.clock.now();
         // One more success is no news of a target that is healthy, or known to answer again.
         let is_left_alone = |target: &Target| {
             known
@@ -301,12 +303,14 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             tracing::warn!(%key, error, "states of links not read, they count as healthy");
             let mut shards = self.shared.shards.lock();
             let known = &mut shards[index % LINK_SHARDS];
-            (known.is_blind, known.checked_at) = (true, Some(self.clock.monotonic()));
+            known.is_blind = true;
+            known.checked_at = Some(self.clock.monotonic());
         }
     }
 
     async fn read(&self, index: usize) -> Result<(), LinksError> {
-        let (key, known) = (layout::links(index), self.known(index));
+        let key = layout::links(index);
+        let known = self.known(index);
         match get_newer(&self.store, &key, known.etag.as_ref()).await? {
             Revalidated::Unchanged => self.learn(index, known.times, known.shard, known.etag),
             Revalidated::Missing => self.learn(index, known.times, Arc::default(), None),

@@ -186,7 +186,8 @@ where
             Addressee::Topic(topic) => topic,
         };
         let hops = notices.iter().map(Notice::hops).max().unwrap_or_default();
-        let (mut events, mut bytes) = (Vec::new(), 0);
+        let mut events = Vec::new();
+        let mut bytes = 0;
         for notice in notices {
             let Some(event) = render(about, topic, notice) else {
                 continue;

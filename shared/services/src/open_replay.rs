@@ -218,7 +218,8 @@ mod tests {
     /// beside that.
     #[tokio::test]
     async fn replay_that_was_open_when_it_was_asked_for_is_the_one() {
-        let (store, clock) = (MemoryStore::default(), SetClock::default());
+        let store = MemoryStore::default();
+        let clock = SetClock::default();
         let earlier = asked("a", &clock);
         clock.advance(Duration::from_secs(1));
         let first = asked("b", &clock);
@@ -240,7 +241,8 @@ mod tests {
     /// A replay that wake has begun from its marker is the same for the request that comes late.
     #[tokio::test]
     async fn own_claim_that_was_written_already_is_no_other() {
-        let (store, clock) = (MemoryStore::default(), SetClock::default());
+        let store = MemoryStore::default();
+        let clock = SetClock::default();
         let slow = asked("a", &clock);
         let by_wake = open_replay(&store, &clock, &slow).await.unwrap();
         end(&store, by_wake, clock.now()).await;
@@ -252,7 +254,8 @@ mod tests {
     #[tokio::test]
     async fn late_claim_writes_its_marker_again() {
         for (wait, is_marked) in [(LEFT_AFTER, true), (Duration::from_secs(1), false)] {
-            let (store, clock) = (MemoryStore::default(), Arc::new(SetClock::default()));
+            let store = MemoryStore::default();
+            let clock = Arc::new(SetClock::default());
             let replay = asked("a", &clock);
             let late = Arc::clone(&clock);
             let plan = Plan::by(move |effect| {
@@ -272,7 +275,8 @@ mod tests {
     /// wake finds a replay by its marker: whoever asks again brings one back that was lost.
     #[tokio::test]
     async fn marker_of_an_open_replay_that_was_lost_is_written_again() {
-        let (store, clock) = (MemoryStore::default(), SetClock::default());
+        let store = MemoryStore::default();
+        let clock = SetClock::default();
         let first = asked("a", &clock);
         open_replay(&store, &clock, &first).await.unwrap();
         let opened = open_replay(&store, &clock, &asked("b", &clock)).await;
@@ -284,7 +288,8 @@ mod tests {
     /// The claim of a former version has no marker when it is written.
     #[tokio::test]
     async fn claim_of_another_that_was_not_written_is_begun_with_its_marker() {
-        let (store, clock) = (MemoryStore::default(), SetClock::default());
+        let store = MemoryStore::default();
+        let clock = SetClock::default();
         let first = asked("a", &clock);
         let claim = ReplayClaim {
             replay: "a".to_owned(),

@@ -182,10 +182,8 @@ mod tests {
             "batching": batching,
         });
         let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
-        let (topic, name) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse("billing").unwrap(),
-        );
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse("billing").unwrap();
         compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap()
     }
 
@@ -219,7 +217,8 @@ mod tests {
 
     /// A request to an endpoint that answers so.
     async fn sent(subscription: &Subscription, answer: fn() -> Answered) -> (Sent, WebhookRequest) {
-        let (endpoint, clock) = (MemoryEndpoint::default(), ManualClock::new(NOW));
+        let endpoint = MemoryEndpoint::default();
+        let clock = ManualClock::new(NOW);
         endpoint.answer(move |_| answer());
         let outbound = Outbound {
             webhook: &endpoint,
@@ -316,7 +315,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_handshake_asks_the_subscription_s_own_endpoint() {
-        let (endpoint, clock) = (MemoryEndpoint::default(), ManualClock::new(NOW));
+        let endpoint = MemoryEndpoint::default();
+        let clock = ManualClock::new(NOW);
         let outbound = Outbound {
             webhook: &endpoint,
             clock: &clock,

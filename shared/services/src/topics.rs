@@ -202,7 +202,8 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     }
 
     async fn ask_store(&self, key: &str, known: Option<Arc<Good>>) -> Found {
-        let (asked_at, said_at) = (self.clock.monotonic(), self.clock.now());
+        let asked_at = self.clock.monotonic();
+        let said_at = self.clock.now();
         let read = get_newer(&self.store, key, known.as_ref().map(|good| &good.etag)).await;
         let topic = match read.map_err(|error| RegistryError::Store(Arc::new(error)))? {
             Revalidated::Unchanged => known,
@@ -222,7 +223,8 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     }
 
     fn keep(&self, key: &str, next: Known) -> Option<Arc<Topic>> {
-        let (next_good, asked_at) = (next.topic.clone(), next.asked_at);
+        let next_good = next.topic.clone();
+        let asked_at = next.asked_at;
         let before = self.replace(key, next).and_then(|before| before.topic);
         if let Some(before) = before
             && next_good
@@ -292,7 +294,8 @@ fn compile(object: &Object) -> Result<Option<Arc<Good>>, RecordError> {
     if record.deleted_at.is_some() {
         return Ok(None);
     }
-    let (etag, topic) = (object.etag.clone(), Arc::new(record.compile()?));
+    let etag = object.etag.clone();
+    let topic = Arc::new(record.compile()?);
     Ok(Some(Arc::new(Good {
         etag,
         topic,

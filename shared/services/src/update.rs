@@ -157,7 +157,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_object_is_made_changed_and_at_last_left_as_it_is() {
-        let (calls, store) = (Calls::default(), MemoryStore::default());
+        let calls = Calls::default();
+        let store = MemoryStore::default();
         let recorded = Recorded::new(store.clone(), "state", &calls);
         for expected in [1, 2, 3] {
             let Updated { answer, etag } = update(&recorded, KEY, one_more).await.unwrap();
@@ -182,7 +183,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_object_is_made_without_a_look_and_looked_at_only_if_it_is_there() {
-        let (calls, store) = (Calls::default(), MemoryStore::default());
+        let calls = Calls::default();
+        let store = MemoryStore::default();
         let recorded = Recorded::new(store.clone(), "state", &calls);
         for (expected, gets, puts) in [(1, 0, 1), (2, 1, 3), (3, 2, 5), (3, 3, 6)] {
             let updated = create_or_update(&recorded, KEY, one_more).await.unwrap();
@@ -216,7 +218,8 @@ mod tests {
         let mut seen = Vec::new();
         let updated = update_with(&store, KEY, |found| {
             seen.push(number(found.as_ref()));
-            let (store, is_first) = (store.clone(), seen.len() == 1);
+            let store = store.clone();
+            let is_first = seen.len() == 1;
             async move {
                 if is_first {
                     store
@@ -233,7 +236,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_race_that_is_always_lost_ends() {
-        let (calls, store) = (Calls::default(), MemoryStore::default());
+        let calls = Calls::default();
+        let store = MemoryStore::default();
         let fault = Fault::Before(ErrorKind::PreconditionFailed);
         let plan =
             Plan::by(move |effect| (effect.operation == Operation::Put).then(|| fault.clone()));

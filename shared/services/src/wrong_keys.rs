@@ -91,7 +91,8 @@ mod tests {
 
     #[tokio::test]
     async fn answers_to_wrong_keys_wait_and_too_many_do_not() {
-        let (keys, clock) = (WrongKeys::slowed(), ManualClock::new(Timestamp::EPOCH));
+        let keys = WrongKeys::slowed();
+        let clock = ManualClock::new(Timestamp::EPOCH);
         let mut waiting: Vec<_> = (0..WAITING_MAX)
             .map(|_| Box::pin(keys.refuse("publish", &clock)))
             .collect();
@@ -108,7 +109,8 @@ mod tests {
 
     #[tokio::test]
     async fn no_answer_waits_where_waiting_is_paid_for() {
-        let (keys, clock) = (WrongKeys::default(), ManualClock::new(Timestamp::EPOCH));
+        let keys = WrongKeys::default();
+        let clock = ManualClock::new(Timestamp::EPOCH);
         let answer = keys.refuse("publish", &clock).now_or_never();
         assert_eq!(answer, Some(WrongKeyAnswer::Wrong));
     }

@@ -176,7 +176,9 @@ mod tests {
     async fn woken(clock: &ManualClock, lengths_ms: &[u64], advance_ms: &[u64]) -> Vec<Vec<usize>> {
         let order = Arc::new(Mutex::new(Vec::new()));
         for (i, ms) in lengths_ms.iter().enumerate() {
-            let (clock, order, length) = (clock.clone(), order.clone(), Duration::from_millis(*ms));
+            let clock = clock.clone();
+            let order = order.clone();
+            let length = Duration::from_millis(*ms);
             tokio::spawn(async move {
                 clock.sleep(length).await;
                 order.lock().push(i);

@@ -31,7 +31,8 @@ use cases;
 
 /// Runs every case, one after the other, and panics at the end if any failed.
 async fn run_all(cases: Vec<Case<'_>>) {
-    let (count, mut failed) = (cases.len(), Vec::new());
+    let count = cases.len();
+    let mut failed = Vec::new();
     for (name, case) in cases {
         // The panic itself was reported by the panic hook, with its place and values.
         if AssertUnwindSafe(case).catch_unwind().await.is_err() {

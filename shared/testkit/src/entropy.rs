@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn clones_draw_from_one_sequence_and_equal_seeds_repeat_it() {
-        let (one, other) = (SeededEntropy::new(7), SeededEntropy::new(7));
+        let one = SeededEntropy::new(7);
+        let other = SeededEntropy::new(7);
         let drawn = [one.uuid(), one.clone().uuid(), one.uuid()];
         assert_eq!(drawn, [other.uuid(), other.uuid(), other.uuid()]);
         assert_ne!(drawn[0], drawn[1]);
@@ -100,7 +101,8 @@ mod tests {
 
     #[test]
     fn uuid_at_a_time_is_of_version_7_and_sorts_by_it() {
-        let (entropy, at) = (SeededEntropy::new(7), Timestamp::from_millis);
+        let entropy = SeededEntropy::new(7);
+        let at = Timestamp::from_millis;
         let uuids = [0, 1, 255, 256, 1_700_000_000_000, 1_700_000_000_001]
             .map(|ms| entropy.uuid_at(at(ms)).simple().to_string());
         assert!(uuids.is_sorted(), "{uuids:?}");

@@ -166,7 +166,9 @@ impl World {
         let number = self.number();
         let visible_from = self.elapsed + message.delay;
         let sent_at = Timestamp::EPOCH + self.elapsed;
-        let (received_at, receive_count, receipt) = (Duration::ZERO, 0, None);
+        let received_at = Duration::ZERO;
+        let receive_count = 0;
+        let receipt = None;
         self.messages.push(Stored {
             queue,
             number,
@@ -214,16 +216,19 @@ impl World {
         while received.len() < request.max
             && let Some(index) = self.next_visible(queue)
         {
-            let (elapsed, number) = (self.elapsed, self.number());
+            let elapsed = self.elapsed;
+            let number = self.number();
             let stored = &mut self.messages[index];
             if queue != QueueName::Redrive && stored.receive_count >= MAX_RECEIVE_COUNT {
-                (stored.queue, stored.receipt) = (QueueName::Redrive, None);
+                stored.queue = QueueName::Redrive;
+                stored.receipt = None;
                 continue;
             }
             let receipt = Receipt(number.to_string().into());
             stored.receive_count += 1;
             stored.receipt = Some(receipt.clone());
-            (stored.received_at, stored.visible_from) = (elapsed, elapsed + request.visibility);
+            stored.received_at = elapsed;
+            stored.visible_from = elapsed + request.visibility;
             received.push(ReceivedMessage {
                 id: MessageId(stored.number.to_string().into()),
                 receipt,

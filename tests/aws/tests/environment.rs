@@ -152,7 +152,8 @@ fn each_function_is_given_the_variables_that_it_reads_and_no_others() {
 #[test]
 fn each_function_accepts_whatever_the_template_lets_an_operator_choose() {
     let template = template();
-    let (given, parameters) = (given(&template), &template["Parameters"]);
+    let given = given(&template);
+    let parameters = &template["Parameters"];
     for Function { name, read, .. } in functions() {
         let value = |(variable, refers): (&String, &String)| {
             let first = choices(&parameters[refers.as_str()]).into_iter().next();
@@ -181,7 +182,8 @@ fn each_function_accepts_whatever_the_template_lets_an_operator_choose() {
 #[test]
 fn the_borders_of_numbers_are_the_same_here_and_there() {
     let template = template();
-    let (given, parameters) = (given(&template), &template["Parameters"]);
+    let given = given(&template);
+    let parameters = &template["Parameters"];
     let mut seen = BTreeSet::new();
     for Function { name, read, .. } in functions() {
         for (variable, refers) in &given[name] {

@@ -41,7 +41,10 @@ pub(crate) fn deliver(
     starts: usize,
     now: Timestamp,
 ) -> First {
-    let (mut store, mut post, mut invocation, mut second) = (vec![], vec![], vec![], vec![]);
+    let mut store = vec![];
+    let mut post = vec![];
+    let mut invocation = vec![];
+    let mut second = vec![];
     let event = events::delivery(now);
     for _ in 0..starts {
         let hook = Server::start(Some(Arc::clone(tls)), |_| Response::new(204, ""));
@@ -55,7 +58,8 @@ pub(crate) fn deliver(
         };
         let (api, _process) = world.start("deliver");
         let first = api.invoke(&event, 1);
-        let (stored, posted) = (first_written(&aws.log), first_written(&hook.log));
+        let stored = first_written(&aws.log);
+        let posted = first_written(&hook.log);
         store.push(stored.duration_since(first.given));
         post.push(posted.duration_since(stored));
         invocation.push(first.answered.duration_since(first.given));
@@ -74,7 +78,8 @@ pub(crate) fn deliver(
 
 /// Publishes one event with S3 and SQS over https, each time by a new process.
 pub(crate) fn publish(world: &World, tls: &Arc<ServerConfig>, starts: usize) -> FirstPublish {
-    let (mut invocation, mut second) = (vec![], vec![]);
+    let mut invocation = vec![];
+    let mut second = vec![];
     let event = events::publish();
     for _ in 0..starts {
         let aws = aws::start(Some(Arc::clone(tls)), "https://127.0.0.1/hook");

@@ -88,10 +88,13 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
         let log = Log::default();
-        let (noting, answer) = (log.clone(), Arc::new(answer));
+        let noting = log.clone();
+        let answer = Arc::new(answer);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (noting, answer, tls) = (noting.clone(), Arc::clone(&answer), tls.clone());
+                let noting = noting.clone();
+                let answer = Arc::clone(&answer);
+                let tls = tls.clone();
                 // A program that is killed leaves broken connections behind.
                 thread::spawn(move || connection(stream, tls, &noting, &*answer));
             }

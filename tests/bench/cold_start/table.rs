@@ -27,7 +27,8 @@ pub(crate) fn programs(cold: &[Cold], warm: &[Option<Duration>]) -> String {
     let nothing_us = warm.first().copied().flatten().map_or(f64::NAN, us);
     let mut table = HEADER.to_owned();
     for (cold, warm) in cold.iter().zip(warm) {
-        let (median, p90) = (ms(cold.to_next.median()), ms(cold.to_next.p90()));
+        let median = ms(cold.to_next.median());
+        let p90 = ms(cold.to_next.p90());
         let mb = cold.file_bytes as f64 / 1e6;
         let [resident, most] =
             [cold.resident.now_kib, cold.resident.most_kib].map(|kib| kib as f64 / 1024.0);

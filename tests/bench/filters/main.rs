@@ -70,7 +70,8 @@ fn main() {
 
 impl Case {
     fn measure(&self) {
-        let (topic, event) = (self.topic(), self.event());
+        let topic = self.topic();
+        let event = self.event();
         let bytes = event.json().len();
         let hundred = vec![event.clone(); 100];
         let one = time(|| {
@@ -166,7 +167,8 @@ fn failing(_: usize, key: &str) -> Value {
 /// The mean time of one run.
 fn time(run: impl Fn()) -> Duration {
     run();
-    let (started, mut runs) = (Instant::now(), 0_u32);
+    let started = Instant::now();
+    let mut runs = 0_u32;
     while started.elapsed() < MEASURED {
         run();
         runs += 1;

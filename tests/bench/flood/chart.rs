@@ -85,7 +85,8 @@ impl Chart {
             .iter()
             .flat_map(|b| b.times.iter().map(|t| (b.colour, *t)))
         {
-            let (x, width) = (self.x(from), self.x(to) - self.x(from));
+            let x = self.x(from);
+            let width = self.x(to) - self.x(from);
             add(
                 svg,
                 format_args!(
@@ -113,14 +114,17 @@ impl Chart {
             );
         }
         for value in axis.ticks() {
-            let (y, right) = (axis.y(value), WIDTH - RIGHT);
+            let y = axis.y(value);
+            let right = WIDTH - RIGHT;
             add(
                 svg,
                 format_args!(
                     r#"<path d="M{LEFT} {y:.1}H{right}" stroke="{PALE}" stroke-width="0.7"/>"#
                 ),
             );
-            let (x, y, unit) = (LEFT - 6.0, y + 4.0, panel.unit);
+            let x = LEFT - 6.0;
+            let y = y + 4.0;
+            let unit = panel.unit;
             add(
                 svg,
                 format_args!(r#"<text x="{x}" y="{y:.1}" text-anchor="end">{value}{unit}</text>"#),
@@ -153,7 +157,8 @@ impl Chart {
             );
             secs += step;
         }
-        let (x, y) = (f64::midpoint(LEFT, WIDTH - RIGHT), y + 36.0);
+        let x = f64::midpoint(LEFT, WIDTH - RIGHT);
+        let y = y + 36.0;
         add(
             svg,
             format_args!(

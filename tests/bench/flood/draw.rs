@@ -94,7 +94,8 @@ fn bands(
 ) -> Band {
     let mut times: Vec<(f64, f64)> = Vec::new();
     for pair in samples.windows(2) {
-        let (from, to) = (pair[0].secs, pair[1].secs);
+        let from = pair[0].secs;
+        let to = pair[1].secs;
         match times.last_mut().filter(|last| last.1 >= from) {
             _ if !holds(&pair[0]) => {}
             Some(last) => last.1 = to,
@@ -110,7 +111,8 @@ fn bands(
 
 fn rates(samples: &[Sample], count: fn(&Sample) -> u64) -> Vec<(f64, f64)> {
     let rate = |pair: &[Sample]| {
-        let (first, last) = (&pair[0], &pair[pair.len() - 1]);
+        let first = &pair[0];
+        let last = &pair[pair.len() - 1];
         let events = count(last).saturating_sub(count(first)) as f64;
         (last.secs, events / (last.secs - first.secs))
     };

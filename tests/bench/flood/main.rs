@@ -75,7 +75,8 @@ const AFTERWARDS: Duration = Duration::from_secs(75);
 
 fn main() {
     let arguments = Arguments::parse();
-    let (home, slow) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let slow = Endpoint::start();
     endpoint::work_for(Duration::from_millis(arguments.endpoint_ms));
     slow.script("/slow", [Answer::Judge(endpoint::slow)]);
     let server = Server::start(

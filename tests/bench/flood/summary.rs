@@ -13,7 +13,8 @@ const COMPARED: Duration = Duration::from_secs(15);
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 pub(crate) fn print(samples: &[Sample], load: &Load, server: &Server) {
     let most = |value: fn(&Sample) -> f64| samples.iter().map(value).fold(0.0, f64::max);
-    let (usual, flood) = (&load.usual, &load.flood);
+    let usual = &load.usual;
+    let flood = &load.flood;
     println!(
         "accepted {} of the usual producers and {} of the flood, all delivered; refused {} and {}",
         usual.accepted(),
@@ -76,7 +77,9 @@ fn changes(samples: &[Sample]) {
     for sample in samples {
         if last.as_ref() != Some(&met(sample)) {
             let refusing = if sample.is_refusing { ", refusing" } else { "" };
-            let (secs, waiting, drain) = (sample.secs, sample.waiting, sample.drain_secs);
+            let secs = sample.secs;
+            let waiting = sample.waiting;
+            let drain = sample.drain_secs;
             println!(
                 "{secs:>6.1} s  {:<6} tarpit {:>2} s, {waiting:>6.0} waiting, drain {drain:>4.0} s{refusing}",
                 sample.level, sample.tarpit_secs

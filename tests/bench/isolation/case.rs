@@ -107,7 +107,8 @@ pub(crate) const CASES: [Case; 9] = [
 impl Case {
     /// Runs it, and wants every healthy event to arrive once.
     pub(crate) fn run(&self, arguments: &Arguments) -> Measured {
-        let (home, endpoints) = (Home::new(), Endpoints::start());
+        let home = Home::new();
+        let endpoints = Endpoints::start();
         let profile = &arguments.pressure_profile;
         let server = Server::start(
             home.path(),

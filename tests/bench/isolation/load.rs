@@ -40,10 +40,8 @@ impl Load {
     /// alone, spread over so many seconds; all must be accepted. Answers how many there were of
     /// the latter.
     pub(crate) fn publish(&self, secs: u32, events: u32, pressing: u32) -> u32 {
-        let (length, each) = (
-            Duration::from_secs(secs.into()),
-            pressing / PRESSING_CONNECTIONS,
-        );
+        let length = Duration::from_secs(secs.into());
+        let each = pressing / PRESSING_CONNECTIONS;
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()

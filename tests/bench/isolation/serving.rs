@@ -47,7 +47,8 @@ pub(crate) fn serve() {
         .enable_all()
         .build()
         .expect("a runtime starts");
-    let (fault, is_up) = (watch::Sender::new(Fault::Nothing), watch::Sender::new(true));
+    let fault = watch::Sender::new(Fault::Nothing);
+    let is_up = watch::Sender::new(true);
     let shared = Shared {
         arrived: Rc::default(),
         fault,

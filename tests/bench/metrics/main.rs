@@ -26,7 +26,8 @@ const APART: Duration = Duration::from_millis(1_100);
 fn main() {
     println!("| topics | series of topics | bytes | median | longest |");
     println!("|---|---|---|---|---|");
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let mut made = 0;
     for topics in TOPICS {
@@ -40,9 +41,11 @@ fn main() {
         let mut times: Vec<_> = (0..SCRAPES).map(|_| scrape(server.api()).0).collect();
         times.sort();
         let page = scrape(server.api()).1;
-        let (median, longest) = (times[SCRAPES / 2], times[SCRAPES - 1]);
+        let median = times[SCRAPES / 2];
+        let longest = times[SCRAPES - 1];
         let of_topics = page.lines().filter(|line| line.contains("topic=\""));
-        let (of_topics, bytes) = (of_topics.count(), page.len());
+        let of_topics = of_topics.count();
+        let bytes = page.len();
         println!("| {topics} | {of_topics} | {bytes} | {median:.1?} | {longest:.1?} |");
     }
     drop(server);

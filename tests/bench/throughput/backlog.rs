@@ -38,9 +38,11 @@ const LONG_RESTART_GOAL: Goal = Goal::AtMost(30.0, " s");
 /// Fills and drains a queue with each number of events, and prints the table.
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 pub(crate) fn measure(sink: &Sink, arguments: &Arguments) -> Vec<Verdict> {
-    let (setup, batch) = (arguments.setup(Mode::Off), arguments.backlog_batch);
+    let setup = arguments.setup(Mode::Off);
+    let batch = arguments.backlog_batch;
     let idle_rate = idle_rate(sink, arguments);
-    let (mut rows, mut verdicts) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut verdicts = Vec::new();
     for events in &arguments.backlog_events {
         let course = run(sink, *events, batch, &setup);
         rows.push(row(*events, &course, idle_rate));

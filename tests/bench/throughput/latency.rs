@@ -69,7 +69,8 @@ pub(crate) fn measure(sink: &Sink, arguments: &Arguments) -> Vec<Verdict> {
     let named =
         |(rate, mode): (u32, Mode)| (format!("{rate}/s, log {}", mode.name()), (rate, mode));
     let cases: Vec<_> = pairs.map(named).collect();
-    let (secs, connections) = (arguments.latency_secs, arguments.latency_connections);
+    let secs = arguments.latency_secs;
+    let connections = arguments.latency_connections;
     let runs = in_turns(arguments.rounds, &cases, |(rate, mode)| {
         let setup = Setup {
             connections,

@@ -72,10 +72,8 @@ fn name(shape: Shape, mode: Mode) -> String {
 
 fn row(case: &Case, cases: &[Case], raw: Option<&Raw>) -> (Vec<String>, Vec<Verdict>) {
     let ((shape, mode), runs) = case;
-    let (cpu, rate) = (
-        spread(runs, Measured::cpu_us),
-        spread(runs, |it| it.per_second).median,
-    );
+    let cpu = spread(runs, Measured::cpu_us);
+    let rate = spread(runs, |it| it.per_second).median;
     let off = cases
         .iter()
         .find(|(other, _)| *mode != Mode::Off && *other == (*shape, Mode::Off));

@@ -12,11 +12,13 @@ const QUIET: Duration = Duration::from_secs(3);
 
 /// Waits until the files have not grown for a while, and answers their bytes.
 pub(crate) fn wait_for(home: &Home) -> u64 {
-    let (mut bytes, mut since) = (0, now());
+    let mut bytes = 0;
+    let mut since = now();
     wait_until("the delivery log to be written", || {
         let found = bytes_below(&home.path().join("log"));
         if found != bytes {
-            (bytes, since) = (found, now());
+            bytes = found;
+            since = now();
         }
         (now() >= since + QUIET).then_some(bytes)
     })

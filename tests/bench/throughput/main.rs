@@ -68,7 +68,8 @@ fn main() {
         .then(|| Raw::measure(&sink, arguments.deliveries, arguments.raw_connections));
     let mut verdicts = Vec::new();
     if wanted(Run::Load) {
-        let (shapes, modes) = (&arguments.shapes, &arguments.delivery_log);
+        let shapes = &arguments.shapes;
+        let modes = &arguments.delivery_log;
         verdicts.extend(load::measure(
             &sink,
             &arguments,

@@ -39,7 +39,8 @@ impl Raw {
             .enable_io()
             .build()
             .expect("a runtime starts");
-        let (begin, cpu) = (now(), cpu_seconds(std::process::id()));
+        let begin = now();
+        let cpu = cpu_seconds(std::process::id());
         runtime.block_on(async {
             let left = Arc::new(AtomicUsize::new(requests));
             let mut tasks = JoinSet::new();
@@ -91,7 +92,8 @@ async fn connection(address: String, left: Arc<AtomicUsize>) {
 }
 
 fn signed(host: &str, number: usize, body: &Bytes, key: &Hmac<Sha256>) -> Request<Full<Bytes>> {
-    let (id, at) = (format!("msg_{number:032x}"), now().as_secs());
+    let id = format!("msg_{number:032x}");
+    let at = now().as_secs();
     let mut mac = key.clone();
     mac.update(format!("{id}.{at}.").as_bytes());
     mac.update(body);

@@ -130,7 +130,8 @@ impl Traffic {
         let topics: Vec<_> = self.topics.iter().enumerate().map(create).collect();
         let event = |kind: &String| wire::event(kind, self.event_bytes, now().as_nanos());
         let request = |(topic, kinds): &(usize, Vec<String>)| {
-            let (topic, events) = (&topics[*topic], kinds.iter().map(event).collect::<Vec<_>>());
+            let topic = &topics[*topic];
+            let events = kinds.iter().map(event).collect::<Vec<_>>();
             wire::publish(&topic.path(), &topic.keys[0], &events)
         };
         let events: usize = self.requests.iter().map(|(_, kinds)| kinds.len()).sum();

@@ -62,12 +62,14 @@ pub(crate) fn run(sink: &Sink, traffic: &Traffic, events: usize, setup: &Setup<'
     sink.reset();
 
     let lost = server.api().metric(SPANS_LOST);
-    let (begin, cpu) = (now().as_secs_f64(), cpu_seconds(server.pid()));
+    let begin = now().as_secs_f64();
+    let cpu = cpu_seconds(server.pid());
     producer.publish(times);
     let deliveries = times * traffic.batch() * traffic.fan_out;
     sink.wait_for(deliveries);
     let log_bytes = wait_for_log();
-    let (cpu_secs, secs) = (cpu_seconds(server.pid()) - cpu, now().as_secs_f64() - begin);
+    let cpu_secs = cpu_seconds(server.pid()) - cpu;
+    let secs = now().as_secs_f64() - begin;
     let took = sink.last() - begin;
     sink.reset();
     let logged = deliveries + warm * traffic.batch() * traffic.fan_out;

@@ -38,9 +38,11 @@ impl Endpoint {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
-        let (listener, arrivals) = (Arc::new(listener), Arc::new(Arrivals::default()));
+        let listener = Arc::new(listener);
+        let arrivals = Arc::new(Arrivals::default());
         for _ in 0..CONNECTIONS {
-            let (listener, arrivals) = (Arc::clone(&listener), Arc::clone(&arrivals));
+            let listener = Arc::clone(&listener);
+            let arrivals = Arc::clone(&arrivals);
             let serve = move || {
                 let mut buffer = vec![0; MESSAGE_BYTES_MAX];
                 while let Ok((stream, _)) = listener.accept() {

@@ -20,7 +20,8 @@ const WINDOWS_MAX: u32 = 80;
     reason = "shown with --nocapture, and when the test fails"
 )]
 pub fn hold<const N: usize>(case: Case, figures: [Figure; N], mut count: impl FnMut() -> [u32; N]) {
-    let (mut least, mut windows) = ([u32::MAX; N], 0);
+    let mut least = [u32::MAX; N];
+    let mut windows = 0;
     let averages = |least| {
         let counts = figures.into_iter().zip(least);
         counts
@@ -77,7 +78,8 @@ impl Average {
 
 impl Display for Average {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (name, per) = (format!("{:?}", self.figure), self.figure.per());
+        let name = format!("{:?}", self.figure);
+        let per = self.figure.per();
         let Bound { known, most, .. } = self.bound;
         write!(
             f,

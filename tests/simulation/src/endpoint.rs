@@ -217,7 +217,8 @@ impl ScriptedEndpoint {
 impl WebhookClient for ScriptedEndpoint {
     /// Its connections are there before they are needed.
     async fn send_if(&self, request: WebhookRequest, _: &impl LastLook) -> WebhookAnswer {
-        let (timeout, url) = (request.timeout, request.url.clone());
+        let timeout = request.timeout;
+        let url = request.url.clone();
         let is_at = |place: &str| url.as_str().contains(place);
         let _under_way = self.begin();
         let (answer, body) = self.note(request);

@@ -67,7 +67,8 @@ impl World {
         let moved = || (self.calls.ended_ever(), self.clock.monotonic());
         let deliver = Box::pin(async {
             loop {
-                let (is_last, before) = (is_over.get(), moved());
+                let is_last = is_over.get();
+                let before = moved();
                 while self.visible(QueueName::Deliveries).await > 0 {
                     invoke().await;
                 }
@@ -105,7 +106,8 @@ impl World {
 
     /// All keys in the state bucket that begin like this.
     pub async fn all_keys(&self, prefix: &str) -> Vec<String> {
-        let (mut keys, mut after) = (Vec::new(), None);
+        let mut keys = Vec::new();
+        let mut after = None;
         loop {
             let page = self
                 .local

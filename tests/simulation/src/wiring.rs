@@ -76,7 +76,9 @@ impl Wiring {
             entropy: chance,
             drain: self.drain.clone(),
         };
-        let (local, clock, calls) = (self.local.clone(), self.clock.clone(), self.calls.clone());
+        let local = self.local.clone();
+        let clock = self.clock.clone();
+        let calls = self.calls.clone();
         Worker {
             links,
             deliver: Deliver::new(ports, settings),

@@ -136,7 +136,8 @@ impl World {
 
     /// The same with faults. A process that goes on draws other ids than the one before.
     pub fn over_with(start: Start, faults: &Faults) -> Self {
-        let (settings, options) = (DeliverSettings::default(), LocalOptions::default());
+        let settings = DeliverSettings::default();
+        let options = LocalOptions::default();
         Self::wired_over(start, faults, Duration::ZERO, settings, options)
     }
 
@@ -169,7 +170,8 @@ impl World {
     pub fn knowing_health_from_records(self) -> Self {
         let links = self.wiring.links_of_lambda();
         let settings = DeliverSettings::default();
-        let (max_age, chance) = (Duration::ZERO, self.chance.clone());
+        let max_age = Duration::ZERO;
+        let chance = self.chance.clone();
         Self {
             worker: self.wiring.worker(links.clone(), max_age, chance, settings),
             wake: self.wiring.wake(links.clone(), max_age),
@@ -209,11 +211,9 @@ impl World {
         settings: DeliverSettings,
         options: LocalOptions,
     ) -> Self {
-        let (clock, entropy, calls) = (
-            ManualClock::new(now),
-            SeededEntropy::new(seed),
-            Calls::default(),
-        );
+        let clock = ManualClock::new(now);
+        let entropy = SeededEntropy::new(seed);
+        let calls = Calls::default();
         let local = Local::open(folder.path(), options, clock.clone(), entropy.clone())
             .expect("an embedded store");
         let bucket =
@@ -230,7 +230,8 @@ impl World {
             endpoint: ScriptedEndpoint::new(clock.clone()),
             drain: DrainMeter::default(),
         };
-        let (links, chance) = (wiring.links(), Chance::new(seed));
+        let links = wiring.links();
+        let chance = Chance::new(seed);
         Self {
             worker: wiring.worker(links.clone(), topic_max_age, chance.clone(), settings),
             dead_letters: wiring.dead_letters(QueueName::DeadLetters, topic_max_age),
@@ -276,7 +277,8 @@ impl World {
     /// Another worker of deliver, which sees links through a book of its own, and draws its own
     /// chance.
     pub fn another_worker(&self, seed: u64) -> Worker {
-        let (links, chance) = (self.wiring.links(), Chance::new(seed));
+        let links = self.wiring.links();
+        let chance = Chance::new(seed);
         self.wiring
             .worker(links, Duration::ZERO, chance, DeliverSettings::default())
     }

@@ -22,7 +22,8 @@ fn url_of(server: &Server, member: &str) -> String {
 
 #[test]
 fn producers_operators_and_metrics_have_addresses_of_their_own() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let file = home.path().join("topics.yaml");
     std::fs::write(&file, "topics: { bills: {} }\n").expect("a file of topics");
     let config = file.to_str().expect("a path of ASCII");

@@ -29,7 +29,8 @@ fn publish_to_all(
 
 #[test]
 fn success_is_200_to_204_and_nothing_else() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let good: [(u16, &[u16]); 5] = [
         (200, &[200]),
@@ -62,7 +63,8 @@ fn success_is_200_to_204_and_nothing_else() {
 
 #[test]
 fn a_permanent_answer_is_a_dead_letter_at_once() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let permanent: [(u16, &[u16]); 5] = [
         (400, &[400]),
@@ -92,7 +94,8 @@ fn a_permanent_answer_is_a_dead_letter_at_once() {
 
 #[test]
 fn every_other_answer_is_tried_again() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let again: [(u16, &[u16]); 14] = [
         (205, &[205, 200]),
@@ -128,7 +131,8 @@ fn every_other_answer_is_tried_again() {
 
 #[test]
 fn a_dead_letter_says_how_its_last_attempt_ended() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let failing: [(u16, &[u16]); 7] = [
         (302, &[302]),
@@ -168,7 +172,8 @@ fn a_dead_letter_says_how_its_last_attempt_ended() {
 
 #[test]
 fn gone_disables_the_subscription_and_ends_what_waits() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let url = endpoint.on("/a", &[503, 410]);
     let both =
@@ -200,7 +205,8 @@ fn gone_disables_the_subscription_and_ends_what_waits() {
 
 #[test]
 fn writing_a_disabled_subscription_with_another_url_makes_it_active() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[410]));
     let topic = server.api().create_topic_with("orders", "gone", &settings);
@@ -220,7 +226,8 @@ fn writing_a_disabled_subscription_with_another_url_makes_it_active() {
 
 #[test]
 fn the_statuses_that_are_permanent_are_a_setting() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let mixed: [(u16, &[u16]); 3] = [(400, &[400, 200]), (422, &[422]), (410, &[410, 200])];
     let policy = json!({ "retryPolicy": { "permanentStatuses": [422], "disableOnGone": false } });

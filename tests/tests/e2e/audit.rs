@@ -24,7 +24,8 @@ fn expected(rows: [[&str; 2]; 2]) -> Vec<[String; 4]> {
 
 #[test]
 fn changes_say_their_way_and_address_and_outlive_a_kill() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.url("/a"));
     server

@@ -138,15 +138,21 @@ fn text(path: &Path) -> &str {
 
 #[test]
 fn backup_under_load_loses_nothing_that_was_acknowledged() {
-    let (home, root) = (Home::new(), tempfile::tempdir().unwrap());
-    let (endpoint, hanging) = (Endpoint::start(), Endpoint::start());
-    let (backup, restored) = (root.path().join("backup"), root.path().join("restored"));
+    let home = Home::new();
+    let root = tempfile::tempdir().unwrap();
+    let endpoint = Endpoint::start();
+    let hanging = Endpoint::start();
+    let backup = root.path().join("backup");
+    let restored = root.path().join("restored");
     let server = home.serve();
     let topic = create(&server, &endpoint, &hanging);
-    let (acknowledged, stop) = (Acknowledged::default(), AtomicBool::new(false));
+    let acknowledged = Acknowledged::default();
+    let stop = AtomicBool::new(false);
     let (before, taken) = thread::scope(|scope| {
         for producer in 0..PRODUCERS {
-            let (topic, acknowledged, stop) = (&topic, &acknowledged, &stop);
+            let topic = &topic;
+            let acknowledged = &acknowledged;
+            let stop = &stop;
             scope.spawn(move || publish(topic, producer, acknowledged, stop));
         }
         hanging.wait_for("/hanging", 1);
@@ -237,9 +243,12 @@ fn says_from_when(server: &Server, taken_at: &str) {
 
 #[test]
 fn backup_of_a_stopped_folder_is_that_of_its_end() {
-    let (home, root) = (Home::new(), tempfile::tempdir().unwrap());
-    let (endpoint, hanging) = (Endpoint::start(), Endpoint::start());
-    let (backup, restored) = (root.path().join("backup"), root.path().join("restored"));
+    let home = Home::new();
+    let root = tempfile::tempdir().unwrap();
+    let endpoint = Endpoint::start();
+    let hanging = Endpoint::start();
+    let backup = root.path().join("backup");
+    let restored = root.path().join("restored");
     let server = home.serve();
     create(&server, &endpoint, &hanging).publish(&cloud_event("1"));
     let first = hanging.wait_for_one("/hanging");
@@ -282,7 +291,8 @@ fn entries_of_backups(server: &Server) -> Vec<Value> {
 
 #[test]
 fn backup_has_an_entry_in_the_audit_trail() {
-    let (home, root) = (Home::new(), tempfile::tempdir().unwrap());
+    let home = Home::new();
+    let root = tempfile::tempdir().unwrap();
     let server = home.serve();
     let backup = root.path().join("backup");
     home.run_json(&server, &["backup", text(&backup)]);
@@ -313,7 +323,8 @@ const MUCH: u64 = 64 * 1024 * 1024 * 1024;
 
 #[test]
 fn backup_ends_at_once_when_the_server_ends() {
-    let (home, root) = (Home::new(), tempfile::tempdir().unwrap());
+    let home = Home::new();
+    let root = tempfile::tempdir().unwrap();
     let server = home.serve();
     let letter = home.path().join("dead-letters/ORDERS/BILLING/2026/1/1/1");
     fs::create_dir_all(&letter).unwrap();

@@ -18,7 +18,8 @@ struct World {
 }
 
 fn world(schema: &str) -> World {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let subscriptions = json!({ "billing": subscription(&endpoint.url("/a")) });
     let settings = json!({ "inputSchema": schema, "subscriptions": subscriptions });

@@ -26,7 +26,8 @@ fn too_large_over_two(request: &Received) -> u16 {
 
 #[test]
 fn a_batch_never_exceeds_its_count() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let batching = json!({ "batching": { "maxEventsPerBatch": 10 } });
     let settings = subscription_with(&endpoint.url("/a"), &batching);
@@ -50,7 +51,8 @@ fn a_batch_never_exceeds_its_count() {
 
 #[test]
 fn a_batch_exceeds_its_preferred_size_for_a_single_event_only() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let batching =
         json!({ "batching": { "maxEventsPerBatch": 100, "preferredBatchSizeInKilobytes": 4 } });
@@ -91,7 +93,8 @@ fn a_batch_exceeds_its_preferred_size_for_a_single_event_only() {
 
 #[test]
 fn a_refused_batch_is_split_until_only_the_offender_is_left() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/a", [Answer::Judge(refuse_e13)]);
     let batching = json!({ "batching": { "maxEventsPerBatch": 100 } });
@@ -131,7 +134,8 @@ fn does_not_validate_e3(request: &Received) -> u16 {
 
 #[test]
 fn a_batch_refused_twice_for_one_event_loses_that_one_only() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/a", [Answer::Judge(does_not_validate_e3)]);
     let policy = json!({ "batching": { "maxEventsPerBatch": 10 }, "retryPolicy": { "maxDeliveryAttempts": 3 } });
@@ -160,7 +164,8 @@ fn a_batch_refused_twice_for_one_event_loses_that_one_only() {
 
 #[test]
 fn a_batch_that_is_too_large_is_split_and_all_of_it_delivered() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/a", [Answer::Judge(too_large_over_two)]);
     let batching = json!({ "batching": { "maxEventsPerBatch": 8 } });
@@ -184,7 +189,8 @@ fn a_batch_that_is_too_large_is_split_and_all_of_it_delivered() {
 
 #[test]
 fn a_batch_is_retried_whole_and_under_the_same_id() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let batching = json!({ "batching": { "maxEventsPerBatch": 10 } });
     let settings = subscription_with(&endpoint.on("/a", &[500, 200]), &batching);
@@ -202,7 +208,8 @@ fn a_batch_is_retried_whole_and_under_the_same_id() {
 
 #[test]
 fn event_grid_events_share_an_array() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let batching = json!({ "batching": { "maxEventsPerBatch": 10 } });
     let settings = subscription_with(&endpoint.url("/a"), &batching);

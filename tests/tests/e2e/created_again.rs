@@ -23,7 +23,8 @@ fn given_up(server: &Server) -> Vec<Value> {
 /// Deletes what is at `path` and creates the subscription again, with another endpoint, while an
 /// event waits for its retry.
 fn check(path: &str) {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let policy = json!({ "retryPolicy": { "schedule": ["PT3S"] } });
     let old = subscription_with(&endpoint.on("/old", &[503]), &policy);

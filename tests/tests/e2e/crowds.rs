@@ -195,7 +195,8 @@ fn operators_are_answered_while_every_place_for_requests_is_taken() {
         stream
             .set_read_timeout(Some(Duration::from_mins(1)))
             .expect("a timeout is no zero");
-        let (key, length) = (&topic.keys[0], event.len());
+        let key = &topic.keys[0];
+        let length = event.len();
         let head = format!(
             "POST /topics/orders/events HTTP/1.1\r\nhost: h\r\naeg-sas-key: {key}\r\n\
              content-type: {CLOUD_EVENT}\r\ncontent-length: {length}\r\nexpect: 100-continue\r\n\r\n"

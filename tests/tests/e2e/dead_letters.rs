@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 #[test]
 fn the_api_and_the_command_line_list_and_show_what_lies_in_the_file() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400]));
     let topic = server
@@ -70,7 +71,8 @@ fn the_api_and_the_command_line_list_and_show_what_lies_in_the_file() {
 
 #[test]
 fn they_are_filtered_by_reason_and_time() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400]));
     let topic = server
@@ -107,7 +109,8 @@ fn wait_for_subscription_deleted(server: &Server) -> Value {
 
 #[test]
 fn deleting_a_subscription_ends_what_waits_for_it() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[503]));
     let topic = server
@@ -132,7 +135,8 @@ fn deleting_a_subscription_ends_what_waits_for_it() {
 
 #[test]
 fn deleting_a_topic_ends_what_waits_for_its_subscriptions() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[503]));
     let topic = server
@@ -158,7 +162,8 @@ fn deleting_a_topic_ends_what_waits_for_its_subscriptions() {
 
 #[test]
 fn an_event_whose_endpoint_answers_late_to_the_last_attempt_is_none() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/a", [Answer::Held(204)]);
     let once = json!({
@@ -190,7 +195,8 @@ fn an_event_whose_endpoint_answers_late_to_the_last_attempt_is_none() {
 
 #[test]
 fn event_grid_events_keep_event_grid_s_names() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[404]));
     let topic = json!({ "inputSchema": "EventGrid", "subscriptions": { "all": settings } });
@@ -217,7 +223,8 @@ fn event_grid_events_keep_event_grid_s_names() {
 /// With `refusalsInRow: 0` an endpoint may refuse as many events as it likes.
 #[test]
 fn many_are_gathered_into_few_files() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let links = home.path().join("links.yaml");
     fs::write(&links, "refusalsInRow: 0\n").unwrap();
     let server = Server::start(home.path(), &["--link-settings", links.to_str().unwrap()]);
@@ -240,7 +247,8 @@ fn many_are_gathered_into_few_files() {
 
 #[test]
 fn a_subscription_that_keeps_none_has_none() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let none = json!({ "deadLetter": { "enabled": false } });
     let both = json!({

@@ -55,7 +55,8 @@ fn pairs(records: &Value, members: [&str; 2]) -> Vec<Value> {
 
 #[test]
 fn what_became_of_events_is_shown_and_listed() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     publish_three(&server, &endpoint);
 
@@ -145,10 +146,8 @@ fn follow(home: &Home, server: &Server) -> (Child, Seen<Value>) {
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut process = command.spawn().unwrap();
-    let (lines, seen) = (
-        BufReader::new(process.stdout.take().unwrap()).lines(),
-        Seen::default(),
-    );
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let seen = Seen::default();
     let pushing = seen.clone();
     thread::spawn(move || {
         for line in lines.map_while(Result::ok) {
@@ -160,7 +159,8 @@ fn follow(home: &Home, server: &Server) -> (Child, Seen<Value>) {
 
 #[test]
 fn new_attempts_are_followed_until_ctrl_c() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     publish_three(&server, &endpoint);
     let (mut process, seen) = follow(&home, &server);
@@ -209,7 +209,8 @@ fn ctrl_c() -> Signal {
 
 #[test]
 fn a_delivered_event_is_sent_again_under_its_webhook_id() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[200]));
     server
@@ -232,7 +233,8 @@ fn a_delivered_event_is_sent_again_under_its_webhook_id() {
 
 #[test]
 fn any_id_is_shown_and_sent_again() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[200]));
     let topic = server
@@ -264,7 +266,8 @@ fn any_id_is_shown_and_sent_again() {
 /// Producers choose ids of any length, and who has one asks for it as it is.
 #[test]
 fn long_id_is_found_by_its_path_and_by_the_query() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[200]));
     let topic = server
@@ -292,7 +295,8 @@ fn long_id_is_found_by_its_path_and_by_the_query() {
 
 #[test]
 fn an_event_is_shown_as_of_a_time() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     publish_three(&server, &endpoint);
     let first = shown(&home, &server, "1", "delivered");

@@ -19,7 +19,8 @@ fn expiring(id: &str, in_ms: i64) -> Value {
 
 #[test]
 fn an_event_that_has_expired_is_a_dead_letter_without_an_attempt() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let topic =
         server
@@ -36,7 +37,8 @@ fn an_event_that_has_expired_is_a_dead_letter_without_an_attempt() {
 
 #[test]
 fn an_event_that_expires_while_it_waits_has_no_further_attempt() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let slow = json!({ "retryPolicy": { "schedule": ["PT6S"] } });
     let settings = subscription_with(&endpoint.on("/a", &[503]), &slow);
@@ -54,7 +56,8 @@ fn an_event_that_expires_while_it_waits_has_no_further_attempt() {
 
 #[test]
 fn an_event_that_expires_later_is_delivered() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let topic =
         server
@@ -67,7 +70,8 @@ fn an_event_that_expires_later_is_delivered() {
 
 #[test]
 fn one_expired_event_of_a_batch_takes_no_other_with_it() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let batching = json!({ "batching": { "maxEventsPerBatch": 10 } });
     let settings = subscription_with(&endpoint.url("/a"), &batching);
@@ -86,7 +90,8 @@ fn one_expired_event_of_a_batch_takes_no_other_with_it() {
 
 #[test]
 fn expired_events_are_dropped_and_counted_where_the_subscription_says_so() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let dropping = json!({ "deadLetter": { "onExpiry": false } });
     let settings = subscription_with(&endpoint.url("/a"), &dropping);

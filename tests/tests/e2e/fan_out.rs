@@ -14,7 +14,8 @@ fn ids(requests: &[Received]) -> Vec<String> {
 
 #[test]
 fn each_subscription_gets_what_its_filter_lets_through() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let filtered = |path: &str, filter: Value| {
         subscription_with(&endpoint.url(path), &json!({ "filter": filter }))
@@ -54,7 +55,8 @@ fn each_subscription_gets_what_its_filter_lets_through() {
 
 #[test]
 fn a_hundred_subscriptions_of_one_topic_get_every_event() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let subscriptions: serde_json::Map<String, Value> = (0..100)
         .map(|n| {
@@ -79,7 +81,8 @@ fn a_hundred_subscriptions_of_one_topic_get_every_event() {
 
 #[test]
 fn an_endpoint_that_does_not_answer_delays_no_other() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/stuck", [Answer::Held(200)]);
     let both = json!({

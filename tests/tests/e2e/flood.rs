@@ -80,7 +80,9 @@ fn settings_file(folder: &Path) -> PathBuf {
 
 #[test]
 fn a_flood_is_slowed_then_refused_and_nothing_that_was_accepted_is_lost() {
-    let (home, endpoint, beside) = (Home::new(), Endpoint::start(), tempfile::tempdir().unwrap());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
+    let beside = tempfile::tempdir().unwrap();
     let subscribe = |path: &&str| {
         endpoint.script(path, [Answer::Judge(slow)]);
         (path.replace('/', ""), subscription(&endpoint.url(path)))

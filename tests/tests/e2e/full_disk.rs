@@ -55,7 +55,9 @@ fn backlog(server: &Server) -> (u64, String) {
 
 #[test]
 fn letters_that_a_full_disk_refuses_are_a_backlog_until_it_has_room() {
-    let (home, settings, endpoint) = (Home::new(), Home::new(), Endpoint::start());
+    let home = Home::new();
+    let settings = Home::new();
+    let endpoint = Endpoint::start();
     let [pressure, links] = ["pressure.yaml", "links.yaml"].map(|it| settings.path().join(it));
     fs::write(&pressure, QUICK_POLLS).unwrap();
     fs::write(&links, "refusalsInRow: 0\n").unwrap();
@@ -125,7 +127,9 @@ const DATA_BYTES: usize = 6_000;
 
 #[test]
 fn fan_out_that_does_not_fit_on_the_disk_delivers_nothing() {
-    let (home, folder, endpoint) = (Home::new(), Home::new(), Endpoint::start());
+    let home = Home::new();
+    let folder = Home::new();
+    let endpoint = Endpoint::start();
     let settings = folder.path().join("pressure.yaml");
     fs::write(&settings, UP_TO_THE_END).unwrap();
     let disk = SmallDisk::mount(home.path(), 96 * MIB);

@@ -60,7 +60,8 @@ fn state(server: &Server) -> Value {
 
 #[test]
 fn an_endpoint_that_consents_to_options_gets_events_no_faster_than_it_allowed() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = serve(&home);
     endpoint.script("/a", [Answer::Reply(consents)]);
     let topic = server.api().create_topic_with(
@@ -90,7 +91,8 @@ fn an_endpoint_that_consents_to_options_gets_events_no_faster_than_it_allowed() 
 
 #[test]
 fn an_endpoint_that_gives_event_grid_s_code_back_gets_events() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = serve(&home);
     endpoint.script("/a", [Answer::Reply(consents)]);
     let topic = server.api().create_topic_with(
@@ -110,7 +112,8 @@ fn an_endpoint_that_gives_event_grid_s_code_back_gets_events() {
 
 #[test]
 fn an_endpoint_that_answers_nothing_may_call_back() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = serve(&home);
     endpoint.script("/a", [Answer::Status(405), Answer::Status(204)]);
     server.api().create_topic_with(
@@ -134,7 +137,8 @@ fn an_endpoint_that_answers_nothing_may_call_back() {
 
 #[test]
 fn an_operator_moves_a_subscription_from_state_to_state() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = serve(&home);
     endpoint.script("/a", [Answer::Status(405)]);
     let file = home.path().join("topics.yaml");
@@ -156,10 +160,8 @@ fn an_operator_moves_a_subscription_from_state_to_state() {
             .clone()
     };
     let failed = home.run(&server, &["subscriptions", "validate", "orders", "billing"]);
-    let (told, error) = (
-        String::from_utf8(failed.stdout).unwrap(),
-        String::from_utf8(failed.stderr).unwrap(),
-    );
+    let told = String::from_utf8(failed.stdout).unwrap();
+    let error = String::from_utf8(failed.stderr).unwrap();
     assert_eq!(failed.status.code(), Some(3), "{error}");
     assert!(
         told.contains("orders/billing is Failed") && error.contains("the endpoint answered 405"),
@@ -186,7 +188,8 @@ fn an_operator_moves_a_subscription_from_state_to_state() {
 /// A client that closes its connection while the endpoint is asked: what the endpoint says counts.
 #[test]
 fn client_that_gives_up_loses_no_answer_of_the_endpoint() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = serve(&home);
     server.api().create_topic("orders", &json!({}));
     endpoint.script("/a", [Answer::Held(405)]);

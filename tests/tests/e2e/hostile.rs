@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 /// The dead letter of an event whose only attempt met `answer`.
 fn dead_letter_after(answer: Answer) -> Value {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/a", [answer]);
     let once =
@@ -65,7 +66,8 @@ fn one_that_floods_interim_answers_is_a_broken_connection() {
 /// A test event answers what happened, and an end by SIGTERM is a clean one, while the endpoint floods.
 #[test]
 fn flood_of_interim_answers_delays_no_test_event_and_no_end() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/a", [Answer::InterimForEver]);
     let topic =
@@ -92,7 +94,8 @@ fn an_endless_body_after_a_failure_does_not_hide_the_status() {
 
 #[test]
 fn an_endless_body_after_a_success_is_a_success() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/a", [Answer::Endless(200)]);
     let topic =
@@ -112,7 +115,8 @@ fn an_endless_body_after_a_success_is_a_success() {
 
 /// Publishes 150 events to an endpoint that answers so, and waits until they are delivered.
 fn deliver_150(answer: Answer) {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/a", [answer]);
     let topic =
@@ -146,7 +150,8 @@ fn bodies_that_stall_hold_up_no_other_event_for_long() {
 fn odd_answers_stop_no_neighbour_of_the_endpoint() {
     const ODD: &str =
         "HTTP/1.1 200 OK\r\nfolded: 1\r\n 2\r\nno header\r\ncontent-length: 0\r\n\r\n";
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     for path in ["/a", "/b"] {
         endpoint.script(path, [Answer::Raw(ODD)]);
@@ -180,7 +185,8 @@ fn odd_answers_stop_no_neighbour_of_the_endpoint() {
 #[test]
 fn event_meets_one_kept_connection_that_went_silent() {
     const KEPT: usize = 24;
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = Server::start(home.path(), &["--requests-per-link-start", "24"]);
     endpoint.script(
         "/a",
@@ -221,7 +227,8 @@ fn event_meets_one_kept_connection_that_went_silent() {
 
 #[test]
 fn a_redirect_is_not_followed() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     for status in [301, 302, 303, 307, 308] {
         endpoint.script(
@@ -270,7 +277,8 @@ fn a_port_where_nobody_listens_is_a_broken_connection() {
 
 #[test]
 fn one_that_recovers_from_all_of_it_gets_its_event() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let bad = [
         Answer::Never,

@@ -149,7 +149,8 @@ fn health_and_its_description_need_no_key() {
 
 #[test]
 fn sigterm_finishes_what_is_in_flight_and_exits_well() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let mut server = home.serve();
     endpoint.script("/a", [Answer::Held(200), Answer::Status(200)]);
     let topic =
@@ -177,7 +178,8 @@ fn sigterm_finishes_what_is_in_flight_and_exits_well() {
 
 #[test]
 fn a_restart_keeps_topics_keys_and_waiting_retries() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let slow = json!({ "retryPolicy": { "schedule": ["PT3S"] } });
     let settings = subscription_with(&endpoint.on("/a", &[503, 200]), &slow);
@@ -203,7 +205,8 @@ fn a_restart_keeps_topics_keys_and_waiting_retries() {
 
 #[test]
 fn a_waiting_dead_letter_survives_kill_nine() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let delayed = json!({ "deadLetter": { "delay": "PT3S" } });
     let settings = subscription_with(&endpoint.on("/a", &[400]), &delayed);
@@ -224,7 +227,8 @@ fn a_waiting_dead_letter_survives_kill_nine() {
 
 #[test]
 fn a_file_is_applied_by_the_command_line_and_shown() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let url = endpoint.url("/a");
     let file = home.path().join("topics.yaml");
@@ -294,7 +298,8 @@ fn a_key_of_a_topic_is_accepted_right_after_it_was_made() {
 
 #[test]
 fn metrics_forget_topics_that_are_deleted() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     for name in ["orders", "Bills"] {
         let topic = server.api().create_topic_with(

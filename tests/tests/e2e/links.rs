@@ -126,7 +126,8 @@ fn the_log_names_the_link_that_fails() {
 
 #[test]
 fn a_pause_that_an_endpoint_asks_for_is_shown_and_ends_by_force() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script(
         "/a",
@@ -166,7 +167,8 @@ fn a_pause_that_an_endpoint_asks_for_is_shown_and_ends_by_force() {
 /// waits until an operator forces it.
 #[test]
 fn endpoint_that_refuses_ten_events_is_stopped_until_forced() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[401]));
     let topic = server
@@ -240,7 +242,8 @@ fn settings_that_break_a_rule_end_the_start_by_line_and_name() {
 
 #[test]
 fn a_path_that_hangs_leaves_room_for_a_newcomer_on_its_host_and_port() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script("/hangs", [Answer::Never]);
     // Longer than the test, so that no timeout makes room.

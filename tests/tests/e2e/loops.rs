@@ -35,7 +35,8 @@ fn put_subscription(server: &Server, name: &str, settings: &Value) -> Answer {
 
 #[test]
 fn an_endpoint_that_is_the_server_s_own_publish_url_is_refused_by_member() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = Server::start(
         home.path(),
         &["--public-url", "https://posthaste.example.com/base"],
@@ -75,7 +76,8 @@ fn an_endpoint_that_is_the_server_s_own_publish_url_is_refused_by_member() {
 fn apply_names_the_member_that_is_the_own_publish_url() {
     let home = Home::new();
     let server = home.serve();
-    let (file, url) = (home.path().join("topics.yaml"), server.url());
+    let file = home.path().join("topics.yaml");
+    let url = server.url();
     let endpoint = format!("{{ url: '{url}/topics/orders/events' }}");
     let yaml = format!(
         "topics:\n  orders:\n    subscriptions:\n      again: {{ endpoint: {endpoint} }}\n"
@@ -126,7 +128,8 @@ fn a_loop_ends_though_one_of_them_sends_in_another_name() {
 /// A loop of two servers, one of which is started with these arguments and says its hops in this
 /// header. Answers the requests of that one to the witness.
 fn loop_ends(arguments: &[&str], header: &str) -> Vec<Received> {
-    let (homes, endpoint) = ([Home::new(), Home::new()], Endpoint::start());
+    let homes = [Home::new(), Home::new()];
+    let endpoint = Endpoint::start();
     let other = Server::start(homes[1].path(), arguments);
     let one = homes[0].serve();
     let orders = one.api().create_topic("orders", &json!({}));

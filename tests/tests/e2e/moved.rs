@@ -52,7 +52,8 @@ fn make(home: &Home, server: &Server, endpoint: &Endpoint) -> String {
 /// The files of all dead letters and of what is resolved, with their bytes.
 fn files(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
     let root = home.path().join("dead-letters");
-    let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
+    let mut found = Vec::new();
+    let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten() {
             let path = entry.unwrap().path();
@@ -74,8 +75,10 @@ fn text(path: &Path) -> &str {
 
 #[test]
 fn dead_letters_move_with_keys_states_and_webhook_ids() {
-    let (old_home, new_home) = (Home::new(), Home::new());
-    let (old_endpoint, new_endpoint) = (Endpoint::start(), Endpoint::start());
+    let old_home = Home::new();
+    let new_home = Home::new();
+    let old_endpoint = Endpoint::start();
+    let new_endpoint = Endpoint::start();
     let root = tempfile::tempdir().unwrap();
     let old = old_home.serve();
     let webhook_id = make(&old_home, &old, &old_endpoint);
@@ -143,7 +146,9 @@ fn dead_letters_move_with_keys_states_and_webhook_ids() {
 
 #[test]
 fn bad_line_is_named_and_nothing_of_the_file_is_put_in() {
-    let (old_home, new_home, endpoint) = (Home::new(), Home::new(), Endpoint::start());
+    let old_home = Home::new();
+    let new_home = Home::new();
+    let endpoint = Endpoint::start();
     let root = tempfile::tempdir().unwrap();
     let old = old_home.serve();
     make(&old_home, &old, &endpoint);
@@ -177,7 +182,8 @@ fn bad_line_is_named_and_nothing_of_the_file_is_put_in() {
 /// An object that another program put there is no reason to leave the others out unsaid.
 #[test]
 fn object_that_cannot_be_exported_is_named_beside_the_others() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     make(&home, &server, &endpoint);
     let foreign = home.path().join("dead-letters/ORDERS/BILLING/2026/1/1/1");

@@ -13,10 +13,8 @@ use serde_json::json;
 fn serve(home: &Home, names: &NameServer) -> Server {
     let settings = home.path().join("links.yaml");
     fs::write(&settings, "failuresInARow: 1\n").expect("a file of settings");
-    let (names, settings) = (
-        names.address().to_string(),
-        settings.to_string_lossy().into_owned(),
-    );
+    let names = names.address().to_string();
+    let settings = settings.to_string_lossy().into_owned();
     Server::start(
         home.path(),
         &["--dns-server", &names, "--link-settings", &settings],
@@ -25,7 +23,9 @@ fn serve(home: &Home, names: &NameServer) -> Server {
 
 #[test]
 fn an_event_goes_where_the_name_server_says() {
-    let (home, endpoint, names) = (Home::new(), Endpoint::start(), NameServer::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
+    let names = NameServer::start();
     // No server listens on the first.
     names.resolve("hooks.example.com", &["127.0.0.2", "127.0.0.1"]);
     let server = serve(&home, &names);
@@ -53,7 +53,8 @@ fn an_event_goes_where_the_name_server_says() {
 /// it, on a manual clock. Here the one attempt is the last.
 #[test]
 fn what_goes_to_a_name_that_does_not_exist_is_a_dead_letter_that_says_so() {
-    let (home, names) = (Home::new(), NameServer::start());
+    let home = Home::new();
+    let names = NameServer::start();
     let server = serve(&home, &names);
     let policy = json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } });
     let settings = subscription_with("https://gone.example.com/hooks", &policy);

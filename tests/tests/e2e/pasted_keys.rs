@@ -182,7 +182,8 @@ fn made_key_that_was_cut_off_is_named_by_its_file() {
 
 #[test]
 fn files_of_commands_may_begin_with_a_byte_order_mark() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let url = endpoint.url("/a");
     let yaml = format!(
@@ -192,8 +193,12 @@ fn files_of_commands_may_begin_with_a_byte_order_mark() {
     let event = marked(home.path(), "event.json", &cloud_event("1").to_string());
     let lines = format!("{}\n{}\n", cloud_event("2"), cloud_event("3"));
     let lines = marked(home.path(), "lines.json", &lines);
-    let (topics, event, lines) = (topics.to_str(), event.to_str(), lines.to_str());
-    let (topics, event, lines) = (topics.unwrap(), event.unwrap(), lines.unwrap());
+    let topics = topics.to_str();
+    let event = event.to_str();
+    let lines = lines.to_str();
+    let topics = topics.unwrap();
+    let event = event.unwrap();
+    let lines = lines.unwrap();
     for arguments in [
         &["apply", "--file", topics, "--dry-run"][..],
         &["apply", "--file", topics],
@@ -214,7 +219,8 @@ fn files_of_commands_may_begin_with_a_byte_order_mark() {
 
 #[test]
 fn files_of_serve_may_begin_with_a_byte_order_mark() {
-    let (home, files) = (Home::new(), Home::new());
+    let home = Home::new();
+    let files = Home::new();
     let folder = files.path();
     let endpoint = subscription("http://127.0.0.1:9/");
     let topics = json!({ "topics": { "orders": { "subscriptions": { "a": endpoint } } } });

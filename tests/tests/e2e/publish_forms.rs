@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 #[test]
 fn a_structured_cloud_event_arrives_as_it_was_written() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let topic =
         server
@@ -36,7 +37,8 @@ fn a_structured_cloud_event_arrives_as_it_was_written() {
 
 #[test]
 fn a_batch_of_cloud_events_arrives_one_by_one() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let topic =
         server
@@ -61,7 +63,8 @@ fn a_batch_of_cloud_events_arrives_one_by_one() {
 
 #[test]
 fn a_binary_cloud_event_arrives_structured_or_binary() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let binary = subscription_with(
         &endpoint.url("/binary"),
@@ -102,7 +105,8 @@ fn a_binary_cloud_event_arrives_structured_or_binary() {
 
 #[test]
 fn event_grid_events_arrive_as_arrays_of_one() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = json!({ "inputSchema": "EventGrid", "subscriptions": { "all": subscription(&endpoint.url("/a")) } });
     let topic = server.api().create_topic("blobs", &settings);
@@ -137,7 +141,8 @@ fn event_grid_events_arrive_as_arrays_of_one() {
 
 #[test]
 fn both_keys_open_a_topic_and_a_new_key_replaces_one() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let topic =
         server

@@ -9,7 +9,8 @@ use serde_json::json;
 
 #[test]
 fn every_event_of_a_file_is_received_once() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription_with(
         &endpoint.url("/a"),

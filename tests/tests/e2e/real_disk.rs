@@ -104,7 +104,9 @@ fn wait_for_log(server: &Server, id: u32) {
 
 #[test]
 fn a_disk_that_fills_up_refuses_producers_before_it_is_full_and_loses_nothing() {
-    let (home, settings_folder, endpoint) = (Home::new(), Home::new(), Endpoint::start());
+    let home = Home::new();
+    let settings_folder = Home::new();
+    let endpoint = Endpoint::start();
     let settings = settings_folder.path().join("pressure.yaml");
     std::fs::write(&settings, SETTINGS).unwrap();
     let disk = SmallDisk::mount(home.path(), DISK_BYTES);
@@ -145,7 +147,8 @@ fn a_disk_that_fills_up_refuses_producers_before_it_is_full_and_loses_nothing() 
     producer.publish_until(&topic, 200, "");
     wait_for_log(&server, 15_005);
     endpoint.open();
-    let (mut missing, mut seen) = (producer.acknowledged, 0);
+    let mut missing = producer.acknowledged;
+    let mut seen = 0;
     wait_until("every event that was acknowledged", || {
         let requests = endpoint.since(seen);
         seen += requests.len();
@@ -158,7 +161,8 @@ fn a_disk_that_fills_up_refuses_producers_before_it_is_full_and_loses_nothing() 
 
 #[test]
 fn a_disk_too_small_for_its_formula_is_refused_with_the_rule_and_what_to_set() {
-    let (home, settings_folder) = (Home::new(), Home::new());
+    let home = Home::new();
+    let settings_folder = Home::new();
     let _disk = SmallDisk::mount(home.path(), 64 * MIB);
     let (code, log) = Server::fail_to_start(home.path(), &[]);
     assert_eq!(code, Some(1), "{log}");
@@ -186,7 +190,8 @@ fn disk_that_tells_no_size_is_served_from_and_never_full() {
         ),
         ("tmpfs", &unbounded),
     ] {
-        let (home, endpoint) = (Home::new(), Endpoint::start());
+        let home = Home::new();
+        let endpoint = Endpoint::start();
         let _disk = mount(home.path());
         // The folder is made in it, so that the disk above is asked for its size too.
         let data = home.path().join("data");
@@ -233,7 +238,8 @@ fn disk_that_tells_no_size_is_served_from_and_never_full() {
 #[test]
 fn a_file_of_settings_that_is_refused_is_named_before_anything_is_opened() {
     let home = Home::new();
-    let (settings, data) = (home.path().join("pressure.yaml"), home.path().join("data"));
+    let settings = home.path().join("pressure.yaml");
+    let data = home.path().join("data");
     std::fs::write(
         &settings,
         "SubmissionQueueHighThreshold: 20000\nSubmissionQueueHigh: 1\n",

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 #[test]
 fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400]));
     let topic = server
@@ -73,7 +74,8 @@ const AWKWARD: &str = "{ \"specversion\":\"1.0\", \"deadletterreason\" : \"mine\
 
 #[test]
 fn an_awkward_event_is_delivered_kept_and_replayed_byte_for_byte() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400]));
     let topic = server
@@ -101,7 +103,8 @@ fn an_awkward_event_is_delivered_kept_and_replayed_byte_for_byte() {
 
 #[test]
 fn a_replay_says_what_became_of_its_events() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400]));
     let topic = server
@@ -129,7 +132,8 @@ fn a_replay_says_what_became_of_its_events() {
 
 #[test]
 fn a_replay_that_is_waited_for_ends_when_its_events_are_delivered() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400, 200]));
     let topic = server
@@ -156,7 +160,8 @@ fn a_replay_that_is_waited_for_ends_when_its_events_are_delivered() {
 
 #[test]
 fn events_that_were_delivered_are_replayed_from_the_log() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[200]));
     let topic = server
@@ -192,7 +197,8 @@ fn events_that_were_delivered_are_replayed_from_the_log() {
 
 #[test]
 fn what_was_delivered_again_is_resolved_and_deleted_by_hand() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400, 200]));
     let topic = server
@@ -242,7 +248,8 @@ fn what_was_delivered_again_is_resolved_and_deleted_by_hand() {
 
 #[test]
 fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     server.api().create_topic_with(
         "orders",
@@ -283,7 +290,9 @@ fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
 #[test]
 fn replay_that_is_asked_for_three_times_at_once_sends_each_letter_once() {
     const LETTERS: usize = 30;
-    let (home, beside, endpoint) = (Home::new(), Home::new(), Endpoint::start());
+    let home = Home::new();
+    let beside = Home::new();
+    let endpoint = Endpoint::start();
     // Ten refusals in a row would end the attempts.
     let links = beside.path().join("links.yaml");
     std::fs::write(&links, "refusalsInRow: 0\n").unwrap();
@@ -301,7 +310,8 @@ fn replay_that_is_asked_for_three_times_at_once_sends_each_letter_once() {
     let together = Arc::new(Barrier::new(3));
     let asking: Vec<_> = (0..3)
         .map(|_| {
-            let (api, together) = (server.api().clone(), Arc::clone(&together));
+            let api = server.api().clone();
+            let together = Arc::clone(&together);
             thread::spawn(move || {
                 together.wait();
                 api.manage("POST", path, None).expect(202).json()["id"].clone()

@@ -79,7 +79,9 @@ fn last_line(server: &mut Server) -> Value {
 
 #[test]
 fn copy_says_from_when_to_when_its_log_is_unknown() {
-    let (home, restored, endpoint) = (Home::new(), Home::new(), Endpoint::start());
+    let home = Home::new();
+    let restored = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     create(&server, &endpoint);
     deliver(&server, "1");
@@ -97,8 +99,10 @@ fn copy_says_from_when_to_when_its_log_is_unknown() {
         assert_eq!(page["records"].as_array().unwrap().len(), 1);
         let gaps = page["gaps"].as_array().unwrap();
         assert_eq!((gaps.len(), &gaps[0]["cause"]), (1, &"copy".into()));
-        let (from, to) = (gaps[0]["from"].as_str(), gaps[0]["to"].as_str());
-        let (from, to) = (from.unwrap(), to.unwrap());
+        let from = gaps[0]["from"].as_str();
+        let to = gaps[0]["to"].as_str();
+        let from = from.unwrap();
+        let to = to.unwrap();
         let delivered_at = page["records"][0]["time"].as_str().unwrap();
         assert!(delivered_at < from && from < to, "{page}");
         let note = page["note"].as_str().unwrap();
@@ -125,7 +129,8 @@ fn copy_says_from_when_to_when_its_log_is_unknown() {
 
 #[test]
 fn log_that_lost_its_files_says_so() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     create(&server, &endpoint);
     deliver(&server, "1");
@@ -144,7 +149,8 @@ fn log_that_lost_its_files_says_so() {
 
 #[test]
 fn killed_server_counts_the_attempts_that_were_under_way() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     create(&server, &endpoint);
     endpoint.script(
@@ -212,7 +218,8 @@ fn waiting_client(server: &Server) -> TcpStream {
 
 #[test]
 fn last_line_of_the_log_says_what_is_left() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let mut server = Server::start(home.path(), &["--drain-timeout", "PT0.2S"]);
     create(&server, &endpoint);
     let idle = last_line(&mut server);

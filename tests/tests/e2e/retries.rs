@@ -19,7 +19,8 @@ fn waits(requests: &[Received]) -> Vec<Duration> {
 
 #[test]
 fn twice_unavailable_and_then_well_is_delivered_at_the_third_attempt() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let url = endpoint.on("/a", &[503, 503, 200]);
     let topic = server
@@ -56,7 +57,8 @@ fn twice_unavailable_and_then_well_is_delivered_at_the_third_attempt() {
 
 #[test]
 fn two_events_have_two_ids() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let topic =
         server
@@ -73,7 +75,8 @@ fn two_events_have_two_ids() {
 
 #[test]
 fn the_last_failed_attempt_is_a_dead_letter_in_a_file() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let policy = json!({ "retryPolicy": { "maxDeliveryAttempts": 3 } });
     let settings = subscription_with(&endpoint.on("/a", &[500]), &policy);
@@ -130,7 +133,8 @@ fn the_last_failed_attempt_is_a_dead_letter_in_a_file() {
 
 #[test]
 fn retry_after_is_a_floor_in_seconds() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     endpoint.script(
         "/429",
@@ -163,7 +167,8 @@ fn retry_after_is_a_floor_in_seconds() {
 
 #[test]
 fn retry_after_may_be_a_date() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription(&endpoint.url("/a"));
     let topic = server
@@ -194,7 +199,8 @@ fn http_date(secs: u64) -> String {
 
 #[test]
 fn a_floor_of_a_status_lengthens_the_wait_after_it() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let floors = json!({ "retryPolicy": { "waitFloors": { "503": "PT3S", "default": "PT2S" } } });
     let subscriptions = json!({
@@ -223,7 +229,8 @@ fn attempt_line(server: &Server, message: &str, event: &str) -> Value {
 
 #[test]
 fn the_log_says_as_data_what_the_endpoint_answered_and_what_comes_next() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = Server::start(
         home.path(),
         &["--log-filter", "info,posthaste_deliver=debug"],
@@ -274,7 +281,8 @@ fn the_log_says_as_data_what_the_endpoint_answered_and_what_comes_next() {
 
 #[test]
 fn an_event_judged_by_the_answer_to_others_has_a_line_without_a_webhook_id() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = Server::start(home.path(), &[]);
     let batching = json!({ "batching": { "maxEventsPerBatch": 12 } });
     let settings = subscription_with(&endpoint.on("/a", &[400]), &batching);

@@ -11,7 +11,8 @@ const NEW: &str = "whsec_bm90IGEgc2VjcmV0LCBidXQgYSBuZXcgb25lISEh";
 
 #[test]
 fn a_secret_is_made_shown_once_and_signs() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let topic = server.api().create_topic("orders", &json!({}));
     let settings = subscription(&endpoint.url("/a"));
@@ -38,7 +39,8 @@ fn a_secret_is_made_shown_once_and_signs() {
 
 #[test]
 fn each_attempt_is_signed_for_its_own_time_under_the_same_id() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription_with(
         &endpoint.on("/a", &[503, 200]),
@@ -69,7 +71,8 @@ fn each_attempt_is_signed_for_its_own_time_under_the_same_id() {
 
 #[test]
 fn during_a_rotation_both_secrets_sign() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let both =
         json!({ "signing": { "secrets": [NEW, OLD] }, "batching": { "maxEventsPerBatch": 5 } });
@@ -90,7 +93,8 @@ fn during_a_rotation_both_secrets_sign() {
 
 #[test]
 fn after_a_third_rotation_all_but_the_first_secret_sign() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let settings = subscription_with(
         &endpoint.url("/a"),
@@ -129,7 +133,8 @@ fn after_a_third_rotation_all_but_the_first_secret_sign() {
 
 #[test]
 fn a_binary_event_is_signed_over_its_body() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = home.serve();
     let binary = json!({ "signing": { "secrets": [OLD] }, "contentMode": "binary" });
     let settings = subscription_with(&endpoint.url("/a"), &binary);
@@ -144,7 +149,8 @@ fn a_binary_event_is_signed_over_its_body() {
 
 #[test]
 fn no_secret_is_ever_logged() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let server = posthaste_tests::server::Server::start(home.path(), &["--log-filter", "trace"]);
     let settings = subscription_with(
         &endpoint.on("/a", &[503, 400]),

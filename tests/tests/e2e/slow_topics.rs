@@ -91,7 +91,8 @@ fn refusal(topic: &Topic) -> Value {
 
 #[test]
 fn slow_endpoints_slow_their_own_topics_alone() {
-    let (home, beside) = (Home::new(), tempfile::tempdir().unwrap());
+    let home = Home::new();
+    let beside = tempfile::tempdir().unwrap();
     let [slow_one, slow_two, healthy] = [(); 3].map(|()| Endpoint::start());
     for endpoint in [&slow_one, &slow_two] {
         endpoint.script("/slow", [Answer::Judge(slow)]);

@@ -86,7 +86,9 @@ fn is_healthy(kept: &mut Kept) -> bool {
 
 #[test]
 fn every_address_speaks_tls_to_who_trusts_its_authority() {
-    let (home, endpoint, authority) = (Home::new(), Endpoint::start(), Authority::new());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
+    let authority = Authority::new();
     let folder = tempfile::tempdir().expect("there is room");
     authority.issue(HERE).write(folder.path());
     let file = folder.path().join("topics.yaml");
@@ -146,7 +148,8 @@ fn every_address_speaks_tls_to_who_trusts_its_authority() {
 
 #[test]
 fn http_1_1_is_the_only_protocol_of_tls() {
-    let (home, authority) = (Home::new(), Authority::new());
+    let home = Home::new();
+    let authority = Authority::new();
     let folder = tempfile::tempdir().expect("there is room");
     authority.issue(HERE).write(folder.path());
     let server = start(&home, folder.path(), &[]);
@@ -166,7 +169,8 @@ fn http_1_1_is_the_only_protocol_of_tls() {
 
 #[test]
 fn plain_http_to_an_address_of_tls_is_told_so() {
-    let (home, authority) = (Home::new(), Authority::new());
+    let home = Home::new();
+    let authority = Authority::new();
     let folder = tempfile::tempdir().expect("there is room");
     authority.issue(HERE).write(folder.path());
     let server = start(&home, folder.path(), &[]);
@@ -201,7 +205,9 @@ impl Mounted<'_> {
 
 #[test]
 fn renewed_certificate_is_taken_and_a_wrong_one_is_not() {
-    let (home, old, new) = (Home::new(), Authority::new(), Authority::new());
+    let home = Home::new();
+    let old = Authority::new();
+    let new = Authority::new();
     let folder = tempfile::tempdir().expect("there is room");
     let mounted = Mounted(folder.path());
     mounted.begin();
@@ -252,7 +258,8 @@ fn renewed_certificate_is_taken_and_a_wrong_one_is_not() {
 
 #[test]
 fn server_with_half_of_tls_does_not_start() {
-    let (home, authority) = (Home::new(), Authority::new());
+    let home = Home::new();
+    let authority = Authority::new();
     let folder = tempfile::tempdir().expect("there is room");
     let paths = authority.issue(HERE).write(folder.path());
     let [certificate, key] = paths.each_ref().map(|it| it.to_str().expect("ASCII"));

@@ -62,7 +62,9 @@ fn guesses_at_the_console_are_counted_and_logged_seldom() {
     let token = between(&html, "name=\"form\" value=\"", "\"").to_owned();
     let guesses: Vec<_> = (0..GUESSES)
         .map(|_| {
-            let (api, cookie, token) = (server.api().clone(), cookie.clone(), token.clone());
+            let api = server.api().clone();
+            let cookie = cookie.clone();
+            let token = token.clone();
             thread::spawn(move || {
                 let headers = [
                     ("cookie", cookie.as_str()),

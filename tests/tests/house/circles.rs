@@ -13,7 +13,8 @@ type Circle = BTreeSet<PathBuf>;
 
 /// The files that a file needs, and those that these need, and so on.
 fn needed<'a>(file: &'a Path, arrows: &'a Arrows) -> BTreeSet<&'a Path> {
-    let (mut needed, mut next) = (BTreeSet::new(), vec![file]);
+    let mut needed = BTreeSet::new();
+    let mut next = vec![file];
     while let Some(file) = next.pop() {
         next.extend(
             arrows

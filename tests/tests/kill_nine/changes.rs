@@ -75,7 +75,8 @@ fn consents(request: &Received) -> Reply {
 #[test]
 fn changes_that_are_killed_end_after_the_start_or_never_began() {
     let mut seed = Seed::of_this_run();
-    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let home = Home::new();
+    let endpoint = Endpoint::start();
     let mut server = home.serve();
     let cuts: Vec<_> = (0..CUTS).map(Cut::new).collect();
     for cut in &cuts {
@@ -124,7 +125,8 @@ impl Cut {
 
     /// Creates the topics, pauses a subscription, and puts dead letters into the folder.
     fn prepare(&self, home: &Home, server: &Server, endpoint: &Endpoint) {
-        let (api, number) = (server.api(), self.number);
+        let api = server.api();
+        let number = self.number;
         let url = |name: &str| endpoint.url(&format!("/{name}-{number}"));
         let many: Map<_, _> = (0..WIDE)
             .map(|n| (format!("s{n}"), subscription(&url("wide"))))
@@ -178,7 +180,9 @@ impl Cut {
         let replay = format!("{}/replay", letters("replayed"));
         requests.extend(vec![("POST", replay, Some(all)); ASKED]);
         for (method, path, body) in requests {
-            let (api, answers, path) = (api.clone(), self.answers.clone(), self.path(&path));
+            let api = api.clone();
+            let answers = self.answers.clone();
+            let path = self.path(&path);
             thread::spawn(move || {
                 let body = body.map(|body| body.to_string()).unwrap_or_default();
                 let key = format!("Bearer {}", api.admin_key());

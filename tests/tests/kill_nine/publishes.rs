@@ -51,12 +51,10 @@ fn number(id: &str) -> usize {
 #[test]
 fn whatever_was_acknowledged_is_delivered_or_a_dead_letter() {
     let seed = Seed::of_this_run();
-    let (home, endpoint, ledger, topics) = (
-        Home::new(),
-        Endpoint::start(),
-        Ledger::default(),
-        Topics::default(),
-    );
+    let home = Home::new();
+    let endpoint = Endpoint::start();
+    let ledger = Ledger::default();
+    let topics = Topics::default();
     endpoint.script("/a", [Answer::Judge(judge)]);
     let server = home.serve();
     topics.push(server.api().create_topic_with(
@@ -256,7 +254,8 @@ fn check_log(server: &Server, endpoint: &Endpoint, ledger: &Ledger) {
                 .map(event)
                 .collect()
         };
-        let (delivered, dead) = (ended("delivered"), ended("dead-lettered"));
+        let delivered = ended("delivered");
+        let dead = ended("dead-lettered");
         let is_ended =
             |number: &usize| if number % 50 == 7 { &dead } else { &delivered }.contains(number);
         let attempts = records.iter().filter(|record| record["kind"] == "attempt");
@@ -284,7 +283,8 @@ fn event(record: &Value) -> usize {
 
 /// All records of the delivery log.
 fn records(api: &Api) -> Vec<Value> {
-    let (mut records, mut cursor) = (Vec::new(), String::new());
+    let mut records = Vec::new();
+    let mut cursor = String::new();
     loop {
         let mut page = api.show(&format!("/topics/orders/events?limit=1000{cursor}"));
         records.extend(

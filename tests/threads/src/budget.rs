@@ -23,7 +23,8 @@ fn run() {
     let requests: Vec<_> = [4, 6, 99]
         .into_iter()
         .map(|bytes: usize| {
-            let (budget, held) = (Arc::clone(&budget), Arc::clone(&held));
+            let budget = Arc::clone(&budget);
+            let held = Arc::clone(&held);
             let reading = Arc::clone(&reading);
             spawn(async move {
                 let share = budget.hold(bytes).await.expect("a share");

@@ -23,7 +23,8 @@ fn run() {
     let requests: Vec<_> = [0, 0, 1, 2]
         .into_iter()
         .map(|sharer: u8| {
-            let (limit, open) = (Arc::clone(&limit), Arc::clone(&open));
+            let limit = Arc::clone(&limit);
+            let open = Arc::clone(&open);
             spawn(async move {
                 let slot = limit.enter(&sharer).await.expect("it is never closed");
                 assert!(open.fetch_add(1, Ordering::SeqCst) < MAX, "too many");

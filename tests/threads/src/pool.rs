@@ -84,7 +84,8 @@ fn run() {
     let senders: Vec<_> = [["a", "b"], ["b", "a"], ["a", "a"]]
         .into_iter()
         .map(|hosts| {
-            let (pool, open) = (Arc::clone(&pool), Arc::clone(&open));
+            let pool = Arc::clone(&pool);
+            let open = Arc::clone(&open);
             spawn(async move {
                 for host in hosts {
                     request(&pool, host, &open).await;

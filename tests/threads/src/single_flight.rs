@@ -51,7 +51,8 @@ fn run() {
     let store = Arc::new(Store::default());
     let callers: Vec<_> = (0..3)
         .map(|_| {
-            let (flights, store) = (flights.clone(), Arc::clone(&store));
+            let flights = flights.clone();
+            let store = Arc::clone(&store);
             spawn(async move {
                 let ended = store.ended.load(Ordering::SeqCst);
                 let seen = flights.run("key", || Arc::clone(&store).ask()).await;
@@ -60,7 +61,8 @@ fn run() {
             })
         })
         .collect();
-    let (leaving, asked) = (flights.clone(), Arc::clone(&store));
+    let leaving = flights.clone();
+    let asked = Arc::clone(&store);
     let gives_up = spawn(async move { give_up(leaving.run("key", || asked.ask())).await });
     block_on(async {
         for caller in callers {

@@ -23,7 +23,8 @@ fn run() {
     let open = Arc::new(AtomicUsize::new(0));
     let requests: Vec<_> = (0..4)
         .map(|_| {
-            let (limit, open) = (Arc::clone(&limit), Arc::clone(&open));
+            let limit = Arc::clone(&limit);
+            let open = Arc::clone(&open);
             spawn(async move {
                 let slot = limit.enter().await.expect("it is never closed");
                 assert!(open.fetch_add(1, Ordering::SeqCst) < MAX, "too many");

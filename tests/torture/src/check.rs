@@ -189,7 +189,8 @@ pub(crate) fn check_log(
         .map(|(_, event)| event)
         .collect();
     let arrived: BTreeMap<_, _> = subscriptions().map(|it| (it, arrived(known, it))).collect();
-    let (mut told, mut faults) = (0, Vec::new());
+    let mut told = 0;
+    let mut faults = Vec::new();
     for _ in 0..ASKED_OF_THE_LOG.min(accepted.len()) {
         let event = accepted[seed.below(accepted.len())];
         let answer = api.manage("GET", &format!("/topics/{TOPIC}/events/{event}"), None);

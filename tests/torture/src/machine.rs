@@ -71,10 +71,8 @@ pub(crate) struct Machine {
 impl Machine {
     /// Starts a server on an empty disk, and makes the topic.
     pub(crate) fn start(parts: Parts, topic: &Value, topics: Seen<Topic>) -> Self {
-        let (home, own) = (
-            Home::new(),
-            tempfile::tempdir().expect("a temporary folder"),
-        );
+        let home = Home::new();
+        let own = tempfile::tempdir().expect("a temporary folder");
         let disk = SmallDisk::mount(home.path(), parts.disk_bytes);
         let mut machine = Self {
             parts,
@@ -249,7 +247,8 @@ impl Machine {
 
     fn move_clock(&mut self, by_secs: i64) {
         self.clock_offset_secs += by_secs;
-        let (file, next) = (self.clock_file(), self.own.path().join("next"));
+        let file = self.clock_file();
+        let next = self.own.path().join("next");
         fs::write(&next, format!("{:+}\n", self.clock_offset_secs)).expect("a file of the clock");
         fs::rename(&next, file).expect("a file of the clock");
     }

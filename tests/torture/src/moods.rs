@@ -85,7 +85,8 @@ pub(crate) fn subscriptions() -> impl Iterator<Item = &'static str> {
 impl Receivers {
     pub(crate) fn start(ledger: &Arc<Ledger>) -> Self {
         let moods = Arc::new([const { AtomicU8::new(0) }; SUBSCRIPTIONS.len()]);
-        let (ledger, shared) = (Arc::clone(ledger), Arc::clone(&moods));
+        let ledger = Arc::clone(ledger);
+        let shared = Arc::clone(&moods);
         let endpoint = Endpoint::choosing(move |request| {
             let name = request.path.trim_start_matches('/');
             let at = subscriptions().position(|it| it == name);
@@ -126,7 +127,8 @@ impl Receivers {
 
     /// Gives one receiver another mood.
     pub(crate) fn change(&self, seed: &mut Seed) {
-        let (at, mood) = (seed.below(SUBSCRIPTIONS.len()), seed.below(MOODS.len()));
+        let at = seed.below(SUBSCRIPTIONS.len());
+        let mood = seed.below(MOODS.len());
         let mood = u8::try_from(mood).expect("there are few moods");
         self.moods[at].store(mood, Ordering::Relaxed);
     }

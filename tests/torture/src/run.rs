@@ -88,21 +88,22 @@ pub fn run(plan: Plan) -> Report {
         former: plan.former,
         disk_bytes: DISK_BYTES + minutes * DISK_BYTES_PER_MINUTE,
     };
-    let (ledger, topics, stop) = (
-        Arc::new(Ledger::default()),
-        Seen::default(),
-        AtomicBool::new(false),
-    );
+    let ledger = Arc::new(Ledger::default());
+    let topics = Seen::default();
+    let stop = AtomicBool::new(false);
     let receivers = Receivers::start(&ledger);
     let mut machine = Machine::start(parts, &receivers.topic(), topics.clone());
     thread::scope(|scope| {
         for _ in 0..PUBLISHERS {
             let mut own = Seed::new(seed.below(usize::MAX) as u64);
-            let (ledger, topics, stop) = (&ledger, &topics, &stop);
+            let ledger = &ledger;
+            let topics = &topics;
+            let stop = &stop;
             scope.spawn(move || publish(ledger, topics, &mut own, stop));
         }
         let mut own = Seed::new(seed.below(usize::MAX) as u64);
-        let (receivers, stopped) = (&receivers, &stop);
+        let receivers = &receivers;
+        let stopped = &stop;
         scope.spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 receivers.change(&mut own);
@@ -194,7 +195,8 @@ fn come_to_rest(machine: &Machine, ledger: &Ledger, still_max: Duration) -> Dura
     let began = now();
     let mut forced = Every::new(FORCE_EACH);
     let mut looked = Every::new(LOOKED_EACH);
-    let (mut least_open, mut ended_at) = (usize::MAX, Duration::ZERO);
+    let mut least_open = usize::MAX;
+    let mut ended_at = Duration::ZERO;
     loop {
         let elapsed = now().saturating_sub(began);
         if forced.is_due(elapsed) {
@@ -208,7 +210,8 @@ fn come_to_rest(machine: &Machine, ledger: &Ledger, still_max: Duration) -> Dura
             let letters = letters(machine.home());
             let open = open(&ledger.lock(), &letters).len();
             if open < least_open {
-                (least_open, ended_at) = (open, elapsed);
+                least_open = open;
+                ended_at = elapsed;
             }
             let is_still = elapsed >= ended_at + still_max;
             if (open == 0 && !waits) || is_still {

@@ -113,7 +113,8 @@ async fn admit<S: ObjectStore, C: Clock, E: Entropy>(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let (is_signed_in, Visitor { key, session, now }) = (visitor.is_signed_in(), visitor);
+    let is_signed_in = visitor.is_signed_in();
+    let Visitor { key, session, now } = visitor;
     let is_new = session.is_none();
     let session = session.unwrap_or_else(|| Session::begin(false, now, &access.entropy));
     let frame = is_signed_in.then(|| Frame {
@@ -129,10 +130,8 @@ async fn admit<S: ObjectStore, C: Clock, E: Entropy>(
         let caller = access.caller(&request);
         request.extensions_mut().insert(caller);
     }
-    let (set, form_token) = (
-        cookie::set(&session, &key, now, is_secure),
-        session.form_token(&key),
-    );
+    let set = cookie::set(&session, &key, now, is_secure);
+    let form_token = session.form_token(&key);
     request.extensions_mut().insert(Visit {
         now,
         form_token,

@@ -31,7 +31,8 @@ pub(super) fn number(value: f64) -> String {
 /// The points between gaps, each as a line without length, which is drawn as a dot. Bars are seen
 /// without.
 pub(super) fn dots(shape: Shape, values: &[Option<f64>], top: f64) -> String {
-    let (mut path, width) = (String::new(), width(values.len()));
+    let mut path = String::new();
+    let width = width(values.len());
     if shape == Shape::Bars {
         return path;
     }
@@ -47,7 +48,8 @@ pub(super) fn dots(shape: Shape, values: &[Option<f64>], top: f64) -> String {
 /// A line through the middles of the points' places. A point in the middle of others of its height
 /// is left out, and so is one between gaps.
 fn line(values: &[Option<f64>], top: f64) -> String {
-    let (mut path, width) = (String::new(), width(values.len()));
+    let mut path = String::new();
+    let width = width(values.len());
     let heights = heights(values.iter().copied(), top);
     for (at, x, y) in known(&heights, width / 2.0, width) {
         match neighbours(&heights, at) {
@@ -62,7 +64,8 @@ fn line(values: &[Option<f64>], top: f64) -> String {
 
 /// A line over the whole place of each point.
 fn steps(values: &[Option<f64>], top: f64) -> String {
-    let (mut path, width) = (String::new(), width(values.len()));
+    let mut path = String::new();
+    let width = width(values.len());
     let heights = heights(values.iter().copied(), top);
     for (at, x, y) in known(&heights, 0.0, width) {
         let (before, after) = neighbours(&heights, at);
@@ -79,7 +82,8 @@ fn steps(values: &[Option<f64>], top: f64) -> String {
 }
 
 fn bars(values: &[Option<f64>], top: f64) -> String {
-    let (mut path, width) = (String::new(), width(values.len()));
+    let mut path = String::new();
+    let width = width(values.len());
     let heights = heights(
         values
             .iter()

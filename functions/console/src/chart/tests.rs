@@ -67,7 +67,8 @@ fn bars_stand_on_the_ground_and_nothing_has_none() {
 
 #[test]
 fn a_chart_says_in_words_what_it_shows() {
-    let (some, none) = (vec![Some(3.0), Some(0.0), Some(1.25), None], vec![None; 4]);
+    let some = vec![Some(3.0), Some(0.0), Some(1.25), None];
+    let none = vec![None; 4];
     let chart = Chart::new("Rates", Unit::PerSecond, Shape::Line)
         .with("out", some)
         .with("lost", none);

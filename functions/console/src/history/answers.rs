@@ -60,7 +60,8 @@ impl Answers {
     /// bound.
     pub fn percentile(&self, share: f64) -> Option<f64> {
         let counts = self.0.map(f64::from);
-        let (mut before, wanted) = (0.0, counts.iter().sum::<f64>() * share);
+        let mut before = 0.0;
+        let wanted = counts.iter().sum::<f64>() * share;
         let mut end_ms = FIRST_MS;
         let ratio = 10_f64.powf(1.0 / PER_DECADE);
         let last_ms = FIRST_MS * ratio.powi(LAST_BOUND);
@@ -119,7 +120,8 @@ mod tests {
 
     #[test]
     fn counts_of_several_times_are_added() {
-        let (mut one, mut other) = (Answers::default(), Answers::default());
+        let mut one = Answers::default();
+        let mut other = Answers::default();
         one.note(10.0);
         other.note(200_000.0);
         one.add(&other);

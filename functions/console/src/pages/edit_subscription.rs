@@ -57,7 +57,8 @@ pub(crate) async fn send(
         topic: &topic,
         name: &name,
     };
-    let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
+    let step = Step::of(&fields);
+    let draft = Draft::of(&fields)?;
     let editor = editor(&visit, named, &draft);
     if step == Step::Edit {
         return Ok(editor.form_page(&[]).into_response());

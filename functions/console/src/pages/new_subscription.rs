@@ -60,7 +60,8 @@ pub(crate) async fn send(
     Path([topic]): Path<1>,
     fields: Fields,
 ) -> Result<Response, Page> {
-    let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
+    let step = Step::of(&fields);
+    let draft = Draft::of(&fields)?;
     let editor = editor(&visit, &topic, &draft);
     if step == Step::Edit {
         return Ok(editor.form_page(&[]).into_response());

@@ -38,7 +38,8 @@ pub(crate) struct TopicSearch {
 
 impl TopicSearch {
     fn form(&self) -> Markup {
-        let (label, value) = ("Name begins with", self.prefix.as_deref());
+        let label = "Name begins with";
+        let value = self.prefix.as_deref();
         let field = Field {
             name: "prefix",
             label,

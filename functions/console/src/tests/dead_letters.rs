@@ -336,10 +336,8 @@ async fn where_it_is_not_known_whether_an_action_happened_the_page_says_so() {
         ("step", "act"),
     ];
     let starting = [owner[0], owner[1], ("step", "start")];
-    let (list, record) = (
-        world.get(LIST).await,
-        world.get(&format!("{RECORD}&index=0")).await,
-    );
+    let list = world.get(LIST).await;
+    let record = world.get(&format!("{RECORD}&index=0")).await;
     world.state.write("topics/orders.json", "damaged");
     let check = async |action: &str, fields: &[(&str, &str)], texts: &[&str]| {
         let page = world.send_form(&list, action, fields).await;

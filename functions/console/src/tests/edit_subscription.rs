@@ -173,7 +173,8 @@ async fn every_mistake_of_a_new_subscription_is_named_at_once() {
 async fn the_present_settings_are_saved_as_they_are_shown() {
     let world = with_billing().await;
     let form = world.get(EDIT).await;
-    let (version, text) = (form.field("version"), form.text());
+    let version = form.field("version");
+    let text = form.text();
     form.has(
         &["\"no\"", "\"1.5\"", "\"a: b\"", "\"#x\"", "\"404\": PT1M"]
             .map(|it| it.replace('"', "&quot;"))
@@ -276,10 +277,8 @@ async fn mistakes_of_an_edit_are_named_with_their_places() {
 async fn what_only_the_server_refuses_is_a_mistake_too() {
     let world = with_billing().await;
     let form = world.get(EDIT).await;
-    let (version, text) = (
-        form.field("version"),
-        "endpoint: { url: 'https://10.0.0.1/' }",
-    );
+    let version = form.field("version");
+    let text = "endpoint: { url: 'https://10.0.0.1/' }";
     let fields = [
         ("version", version.as_str()),
         ("text", text),
@@ -300,7 +299,8 @@ async fn what_only_the_server_refuses_is_a_mistake_too() {
 async fn a_change_meanwhile_is_told_and_not_overwritten() {
     let world = with_billing().await;
     let form = world.get(EDIT).await;
-    let (version, text) = (form.field("version"), form.text());
+    let version = form.field("version");
+    let text = form.text();
     let other = json!({ "endpoint": { "url": "https://other.example.com/hooks" } });
     world
         .put(&["topics", "orders", "subscriptions", "billing"], other)

@@ -201,10 +201,8 @@ async fn ids_of_any_length_make_no_long_page() {
 async fn a_search_for_an_id_keeps_the_time_and_the_subscription() {
     let world = World::with_billing().await;
     world.log_records(&[delivered("order-1", world.ago(60))]);
-    let (from, to) = (
-        "from=2023-11-14T22%3A13%3A00Z",
-        "to=2023-11-14T22%3A13%3A10Z",
-    );
+    let from = "from=2023-11-14T22%3A13%3A00Z";
+    let to = "to=2023-11-14T22%3A13%3A10Z";
     let sent = world
         .get(&format!(
             "/console/events?id=order-1&subscription=Billing&{from}&{to}"

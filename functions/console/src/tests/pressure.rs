@@ -21,7 +21,8 @@ fn queue() -> Value {
 
 fn write(world: &World, tarpit_ms: u64, resources: Value) {
     let mut state = PressureState::normal(world.clock.now());
-    (state.tarpit_ms, state.next_tarpit_ms) = (tarpit_ms, Some(20_000));
+    state.tarpit_ms = tarpit_ms;
+    state.next_tarpit_ms = Some(20_000);
     state.resources = serde_json::from_value(resources).unwrap();
     world.state.write(PRESSURE_KEY, state.render());
 }
@@ -78,7 +79,8 @@ async fn the_disk_with_the_data_folder_is_told_from_messages_in_flight() {
     let world = World::signed_in().await;
     let check = async |in_flight: bool, expected: &str, other: &str| {
         let mut disk = queue();
-        (disk["resource"], disk["inFlight"]) = ("database-disk".into(), in_flight.into());
+        disk["resource"] = "database-disk".into();
+        disk["inFlight"] = in_flight.into();
         write(&world, 0, json!([disk]));
         world
             .get("/console/pressure")

@@ -38,7 +38,8 @@ async fn replays_are_listed_newest_first() {
         .await
         .has(&["There is no replay", "/console/dead-letters"]);
     let other = json!({ "ratePerSecond": 7, "types": ["t"] });
-    let (first, second) = (begin(&world).await, begin_with(&world, &other).await);
+    let first = begin(&world).await;
+    let second = begin_with(&world, &other).await;
     let page = world.get("/console/replays").await;
     page.has(&[
         "starts within a minute",
@@ -124,7 +125,8 @@ async fn a_replay_of_a_deleted_subscription_has_no_link_to_it() {
     let id = begin(&world).await;
     let link = "/console/topics/Orders/subscriptions/Billing";
     world.get("/console/replays").await.has(&[link]);
-    let (key, reason) = (layout::replay(&id), Some(ReplayReason::SubscriptionDeleted));
+    let key = layout::replay(&id);
+    let reason = Some(ReplayReason::SubscriptionDeleted);
     let record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
     world.state.write(
         &key,

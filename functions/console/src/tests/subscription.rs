@@ -374,7 +374,8 @@ async fn what_is_hidden_is_only_on_the_page_that_made_it() {
     ];
     let edit = format!("{PAGE}/edit");
     let form = world.get(&edit).await;
-    let (version, text) = (form.field("version"), form.text());
+    let version = form.field("version");
+    let text = form.text();
     assert!(
         text.contains("value: (masked)") && text.contains("secrets:"),
         "{text}"

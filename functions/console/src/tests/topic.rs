@@ -167,7 +167,8 @@ async fn a_topic_that_was_changed_meanwhile_is_not_overwritten() {
             json!({ "defaultTimeToLive": "PT2H" }),
         )
         .await;
-    let (version, text) = (form.field("version"), "deliveryLog: off\n");
+    let version = form.field("version");
+    let text = "deliveryLog: off\n";
     let fields = [
         ("version", version.as_str()),
         ("text", text),
@@ -231,7 +232,8 @@ async fn a_schema_that_a_subscription_does_not_accept_is_a_mistake() {
 #[tokio::test]
 async fn a_topic_is_deleted_once_its_name_was_typed() {
     let world = with_orders().await;
-    let (page, delete) = ("/console/topics/orders", "/console/topics/Orders/delete");
+    let page = "/console/topics/orders";
+    let delete = "/console/topics/Orders/delete";
     let refused = world.post(page, delete, &[("name", "order")]).await;
     assert_eq!(refused.status, 400);
     world.get(page).await.has(&["billing"]);

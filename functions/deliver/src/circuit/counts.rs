@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn failures_of_a_link_are_failures_of_its_subscriptions() {
-        let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
+        let counts = WorkerCounts::default();
+        let own = target(&subscription(json!({})));
         let link = Target::Link(own.link().clone());
         assert!(!counts.is_failing(&own));
         assert_eq!(
@@ -173,7 +174,8 @@ mod tests {
 
     #[test]
     fn a_success_ends_a_streak_and_what_says_nothing_does_not() {
-        let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
+        let counts = WorkerCounts::default();
+        let own = target(&subscription(json!({})));
         let count = |sign| counts.count(&own, &own, sign, START);
         assert_eq!(
             [
@@ -194,7 +196,8 @@ mod tests {
     fn events_that_fail_where_others_succeed_before_and_since_have_a_problem() {
         use posthaste_core::attempt::Outcome;
         use posthaste_core::model::LastAttempt;
-        let (counts, own) = (WorkerCounts::default(), subscription(json!({})));
+        let counts = WorkerCounts::default();
+        let own = subscription(json!({}));
         let refused = Outcome::Answered {
             status: 503,
             retry_after: None,

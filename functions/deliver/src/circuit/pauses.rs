@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn after_a_pause_one_at_a_time_goes_until_one_succeeds() {
-        let (pauses, a) = (Pauses::default(), target("a.example"));
+        let pauses = Pauses::default();
+        let a = target("a.example");
         let check = |secs, expected| assert_eq!(pauses.decide(&a, at(secs)), expected, "{secs}");
         check(100, CircuitDecision::Open);
         pauses.begin(&a, at(105), at(100));
@@ -116,7 +117,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_ends_a_pause() {
-        let (pauses, a) = (Pauses::default(), target("a.example"));
+        let pauses = Pauses::default();
+        let a = target("a.example");
         pauses.begin(&a, at(20_005), at(20_000));
         pauses.begin(&a, at(105), at(100));
         assert_eq!(
@@ -129,7 +131,8 @@ mod tests {
 
     #[test]
     fn a_pause_that_is_over_is_forgotten_and_room_is_bounded() {
-        let (pauses, a) = (Pauses::default(), target("a.example"));
+        let pauses = Pauses::default();
+        let a = target("a.example");
         pauses.begin(&a, at(105), at(100));
         assert_eq!(pauses.decide(&a, at(165)), CircuitDecision::Open);
         assert!(pauses.0.lock().is_empty());

@@ -159,7 +159,8 @@ mod tests {
     impl OnLink {
         /// A request at this second. One that finds no room waits for ten seconds.
         fn enter(&self, name: &str, at_once: u32, secs: u64) -> Option<RampPermit> {
-            let (link, own) = (link("a.example"), subscription("a.example", name));
+            let link = link("a.example");
+            let own = subscription("a.example", name);
             let now = NOW + Duration::from_secs(secs);
             let permit = self.0.try_enter(&link, &own, at_once, now);
             if permit.is_none() {

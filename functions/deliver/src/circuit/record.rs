@@ -137,7 +137,8 @@ impl<P: Ports> Circuit<P> {
         signs: HealthSignals,
         request: CompletedRequest<'_>,
     ) -> Option<Asked> {
-        let (now, pauses) = (self.clock.now(), &self.counts.pauses);
+        let now = self.clock.now();
+        let pauses = &self.counts.pauses;
         if matches!(
             signs.subscription,
             HealthSignal::Good | HealthSignal::Answers | HealthSignal::Refuses(_)
@@ -338,11 +339,11 @@ fn log_state_change(target: &Target, condition: &Condition) {
         last,
         ..
     } = condition;
-    let (link, outcome, status) = (target.link(), last.outcome, last.status);
-    let (topic, subscription) = (
-        target.topic().map(display),
-        target.subscription().map(display),
-    );
+    let link = target.link();
+    let outcome = last.outcome;
+    let status = last.status;
+    let topic = target.topic().map(display);
+    let subscription = target.subscription().map(display);
     match (state, target) {
         (Phase::Recovering, _) if condition.forced => tracing::info!(
             %link, topic, subscription, %failing_since, failures, %outcome, status,

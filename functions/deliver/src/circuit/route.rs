@@ -360,7 +360,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_healthy_target_costs_no_request_to_the_store() {
-        let (world, plan) = (World::new(), plan(with_fallback()));
+        let world = World::new();
+        let plan = plan(with_fallback());
         let circuit = world.circuit();
         let mut route = circuit.route(&plan).await.unwrap();
         circuit.admit(&plan, &mut route).await.unwrap();
@@ -370,20 +371,19 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_that_has_waited_looks_its_target_up_first() {
-        let (world, plan) = (
-            World::new(),
-            RequestPlan {
-                has_waited: true,
-                ..plan(json!({}))
-            },
-        );
+        let world = World::new();
+        let plan = RequestPlan {
+            has_waited: true,
+            ..plan(json!({}))
+        };
         world.circuit().route(&plan).await.unwrap();
         assert_eq!(world.calls.all().len(), 1);
     }
 
     #[tokio::test]
     async fn after_a_first_failure_requests_wait_in_the_queue() {
-        let (world, plan) = (World::new(), plan(with_fallback()));
+        let world = World::new();
+        let plan = plan(with_fallback());
         let circuit = world.circuit();
         fail(&world, &circuit, &plan, 1).await;
         let verdict = circuit
@@ -405,7 +405,8 @@ mod tests {
             (json!({}), Err(EntryVerdict::Held)),
             (with_fallback(), Ok(true)),
         ] {
-            let (world, plan) = (World::new(), plan(settings));
+            let world = World::new();
+            let plan = plan(settings);
             let circuit = world.circuit();
             fail(&world, &circuit, &plan, 4).await;
             assert_eq!(
@@ -419,7 +420,8 @@ mod tests {
     #[tokio::test]
     async fn delivery_that_was_tried_often_leaves_the_probe_to_others() {
         for (attempts_before, is_fallback) in [(1, false), (2, true)] {
-            let (world, mut plan) = (World::new(), plan(with_fallback()));
+            let world = World::new();
+            let mut plan = plan(with_fallback());
             plan.kind.attempts_before = attempts_before;
             let circuit = world.circuit();
             fail(&world, &circuit, &plan, 4).await;
@@ -436,7 +438,8 @@ mod tests {
             (json!({}), EntryVerdict::Held),
             (with_fallback(), EntryVerdict::NotStarted),
         ] {
-            let (world, plan) = (World::new(), plan(settings));
+            let world = World::new();
+            let plan = plan(settings);
             let circuit = world.circuit();
             let mut route = circuit.route(&plan).await.unwrap();
             fail(&world, &circuit, &plan, 4).await;
@@ -446,14 +449,13 @@ mod tests {
 
     #[tokio::test]
     async fn one_request_probes_and_another_waits_until_the_probe_is_given_up() {
-        let (world, plan) = (World::new(), plan(json!({})));
+        let world = World::new();
+        let plan = plan(json!({}));
         let circuit = world.circuit();
         fail(&world, &circuit, &plan, 1).await;
         world.clock.advance(secs(61));
-        let (mut first, mut second) = (
-            circuit.route(&plan).await.unwrap(),
-            circuit.route(&plan).await.unwrap(),
-        );
+        let mut first = circuit.route(&plan).await.unwrap();
+        let mut second = circuit.route(&plan).await.unwrap();
         circuit.admit(&plan, &mut first).await.unwrap();
         assert!(first.probe.is_some());
         let not_before = world.clock.now() + PROBE_LOOK_AGAIN;
@@ -468,7 +470,8 @@ mod tests {
 
     #[tokio::test]
     async fn after_a_probe_has_succeeded_requests_go_one_at_a_time() {
-        let (world, plan) = (World::new(), plan(json!({})));
+        let world = World::new();
+        let plan = plan(json!({}));
         let circuit = world.circuit();
         fail(&world, &circuit, &plan, 1).await;
         world.clock.advance(secs(61));
@@ -516,7 +519,8 @@ mod tests {
             let subscription = subscription_named(name, json!({}));
             request_plan(&job(delivery(1), &subscription))
         };
-        let (own, other) = (on_link("own"), on_link("other"));
+        let own = on_link("own");
+        let other = on_link("other");
         let link = Target::Link(own.subscription.endpoint.link());
         let recover = async |target: Target, failure| {
             let last = Failure::of(failure).unwrap();

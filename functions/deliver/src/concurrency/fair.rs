@@ -307,7 +307,8 @@ mod tests {
         /// Adds requests of a subscription.
         fn come(&mut self, index: usize, count: usize) {
             for _ in 0..count {
-                let (limit, target) = (Arc::clone(&self.limit), target(index));
+                let limit = Arc::clone(&self.limit);
+                let target = target(index);
                 self.waiting
                     .push((index, Box::pin(async move { limit.enter(&target).await })));
             }
@@ -428,7 +429,8 @@ mod tests {
     #[test]
     fn ranks_are_those_of_the_queues_after_any_operation() {
         for seed in 0..30 {
-            let (mut queue, chance) = (Requests::new(), SeededEntropy::new(seed));
+            let mut queue = Requests::new();
+            let chance = SeededEntropy::new(seed);
             let below = |n: u8| usize::from(chance.uuid().as_bytes()[0] % n);
             for _ in 0..100 {
                 match below(4) {
@@ -446,10 +448,12 @@ mod tests {
     #[test]
     fn a_newcomer_never_waits_beside_sixteen_that_hang() {
         for seed in 0..30 {
-            let (mut queue, chance) = (Requests::new(), SeededEntropy::new(seed));
+            let mut queue = Requests::new();
+            let chance = SeededEntropy::new(seed);
             let below = |n: u8| usize::from(chance.uuid().as_bytes()[0] % n);
             for _ in 0..200 {
-                let (index, count) = (below(16), below(20));
+                let index = below(16);
+                let count = below(20);
                 if below(2) == 0 {
                     queue.come(index, count);
                 } else {

@@ -113,10 +113,8 @@ mod tests {
     fn a_dropped_read_makes_room_for_another() {
         let budget = PayloadBudget::new(10, 2);
         {
-            let (mut one, mut two) = (
-                pin!(budget.read(pending::<()>())),
-                pin!(budget.read(pending::<()>())),
-            );
+            let mut one = pin!(budget.read(pending::<()>()));
+            let mut two = pin!(budget.read(pending::<()>()));
             let mut context = Context::from_waker(Waker::noop());
             assert!(
                 one.as_mut().poll(&mut context).is_pending()

@@ -52,7 +52,8 @@ impl<P: Ports> Attempts<P> {
         run: &[LoadedPayload],
         current: &CurrentSubscriptions<P>,
     ) -> Result<RequestOutcome, EntryVerdict> {
-        let (began, started) = (self.clock.now(), self.clock.monotonic());
+        let began = self.clock.now();
+        let started = self.clock.monotonic();
         let subscription = &*plan.subscription;
         let request = self.request((invocation, plan), route, run, began)?;
         let webhook_id = header(&request, "webhook-id");
@@ -79,7 +80,8 @@ impl<P: Ports> Attempts<P> {
             .and_then(|event| invocation.jobs[event.at.job].logged_answer(&sent));
         let failure_words = sent.failure_words();
         let redirect = redirect(&sent, subscription);
-        let (outcome, took) = (sent.outcome, sent.took);
+        let outcome = sent.outcome;
+        let took = sent.took;
         let outcome = RequestOutcome {
             began,
             started,
@@ -118,7 +120,8 @@ impl<P: Ports> Attempts<P> {
         run: &[LoadedPayload],
         began: Timestamp,
     ) -> Result<WebhookRequest, EntryVerdict> {
-        let (subscription, origin) = (&*plan.subscription, &self.origin);
+        let subscription = &*plan.subscription;
+        let origin = &self.origin;
         let sender_headers = &self.sender_headers;
         let RequestKind {
             schema,

@@ -123,7 +123,8 @@ mod tests {
     }
 
     fn request(outcome: Outcome, acknowledged: Acknowledged) -> RequestOutcome {
-        let (started, took) = (Duration::ZERO, Duration::ZERO);
+        let started = Duration::ZERO;
+        let took = Duration::ZERO;
         let webhook_id = String::new();
         RequestOutcome {
             began: START,

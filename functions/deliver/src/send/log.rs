@@ -38,7 +38,8 @@ impl RequestLog<'_> {
         verdict: EntryVerdict,
         is_sent: bool,
     ) {
-        let (subscription, request) = (&*self.plan.subscription, self.request);
+        let subscription = &*self.plan.subscription;
+        let request = self.request;
         let webhook_id = is_sent.then_some(&*request.webhook_id);
         let took_ms = is_sent.then(|| millis(request.took));
         let ShownVerdict {
@@ -93,7 +94,8 @@ impl RequestLog<'_> {
     /// Logs that all events of the request are sent again in parts. Each has a line with the answer
     /// to it.
     pub(super) fn split(&self, events: usize) {
-        let (subscription, request) = (&*self.plan.subscription, self.request);
+        let subscription = &*self.plan.subscription;
+        let request = self.request;
         tracing::info!(
             webhook_id = request.webhook_id, topic = %subscription.topic, subscription = %subscription.name,
             link = %self.link, attempt = self.attempt(), events, status = request.outcome.status(),
@@ -103,7 +105,8 @@ impl RequestLog<'_> {
 
     /// Logs that the events of a split batch that are left share the outcome of this request.
     pub(super) fn refused_alike(&self) {
-        let (subscription, request) = (&*self.plan.subscription, self.request);
+        let subscription = &*self.plan.subscription;
+        let request = self.request;
         tracing::info!(
             webhook_id = request.webhook_id, topic = %subscription.topic, subscription = %subscription.name,
             link = %self.link, attempt = self.attempt(), status = request.outcome.status(),

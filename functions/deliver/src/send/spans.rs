@@ -27,7 +27,8 @@ impl RequestLog<'_> {
         let Some(trace) = self.traces.event(&webhook_id, entry.traceparent.as_deref()) else {
             return;
         };
-        let (subscription, began) = (&*self.plan.subscription, self.request.began);
+        let subscription = &*self.plan.subscription;
+        let began = self.request.began;
         let target = target(subscription);
         let waited_from = self.waited_from(event);
         self.traces.take(Span {

@@ -98,7 +98,8 @@ impl<P: Ports> Sender<P> {
                 }
             }
             let now = self.clock.now();
-            let (link, endpoint) = (progress.route.target.link(), progress.route.endpoint);
+            let link = progress.route.target.link();
+            let endpoint = progress.route.endpoint;
             let log = RequestLog {
                 invocation,
                 plan,
@@ -184,7 +185,8 @@ impl<P: Ports> Sender<P> {
         run: &[LoadedPayload],
         request: &RequestOutcome,
     ) -> Follow {
-        let (counts, retry) = (&self.circuit.counts, &plan.subscription.retry);
+        let counts = &self.circuit.counts;
+        let retry = &plan.subscription.retry;
         let outcome = request.outcome;
         let last_of = |event: &LoadedPayload| invocation.jobs[event.at.job].delivery.last;
         let answer = BatchAnswer {

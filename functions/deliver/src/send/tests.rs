@@ -32,10 +32,8 @@ fn subscriptions_share_equally_and_each_fills_its_limit() {
 #[test]
 fn requests_keep_their_order_by_subscription() {
     let at = |name, url: &str| subscription_named(name, json!({ "endpoint": { "url": url } }));
-    let (a, b) = (
-        at("a", "https://a.example.com/1"),
-        at("b", "https://b.example.com/"),
-    );
+    let a = at("a", "https://a.example.com/1");
+    let b = at("b", "https://b.example.com/");
     let c = at("c", "https://a.example.com/2");
     let of = |subscription: &Arc<Subscription>| {
         job(
@@ -75,11 +73,9 @@ fn sender(world: &World) -> Sender<TestPorts> {
 }
 
 fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
-    let (state, clock, settings) = (
-        &world.state,
-        world.clock.clone(),
-        DeliverSettings::default(),
-    );
+    let state = &world.state;
+    let clock = world.clock.clone();
+    let settings = DeliverSettings::default();
     let late_answers = LateAnswers::new(
         Arc::clone(state),
         clock.clone(),
@@ -114,7 +110,8 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
 
 /// Sends these jobs, and answers the attempts.
 async fn sent(world: &World, jobs: Vec<Job>) -> Vec<Attempted> {
-    let (invocation, kept) = (world.invocation(jobs), Kept::default());
+    let invocation = world.invocation(jobs);
+    let kept = Kept::default();
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
     sender(world).send_all(&invocation, requests, &kept).await;
     kept.0.into_inner()
@@ -236,7 +233,8 @@ async fn a_pause_is_kept_and_what_comes_next_waits_for_its_end() {
     let own = world.subscribe(json!({})).await;
     let invocation = world.invocation(vec![job(delivery(1), &own), job(delivery(1), &own)]);
     let mut requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
-    let (second, kept) = (requests.pop(), Kept::default());
+    let second = requests.pop();
+    let kept = Kept::default();
     sender.send_all(&invocation, requests, &kept).await;
     sender
         .send_all(&invocation, second.into_iter().collect(), &kept)
@@ -319,10 +317,8 @@ async fn recorded(
             record.endpoint.as_deref(),
             Some("https://billing.example.com/hooks")
         );
-        let (result, answer) = (
-            record.result.as_str().to_owned(),
-            record.answer.unwrap_or_default(),
-        );
+        let result = record.result.as_str().to_owned();
+        let answer = record.answer.unwrap_or_default();
         (
             record.webhook_id.is_some(),
             record.status,
@@ -440,10 +436,8 @@ async fn an_attempt_that_panics_is_not_settled_and_its_neighbour_is() {
 #[tokio::test]
 async fn an_attempt_that_would_end_too_late_is_not_started() {
     let world = World::new();
-    let (invocation, kept) = (
-        world.invocation(vec![job(delivery(2), &world.subscribe(batching(10)).await)]),
-        Kept::default(),
-    );
+    let invocation = world.invocation(vec![job(delivery(2), &world.subscribe(batching(10)).await)]);
+    let kept = Kept::default();
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
     world
         .clock
@@ -467,10 +461,8 @@ async fn once_limits_are_closed_nothing_is_started() {
     let world = World::new();
     let sender = sender(&world);
     world.stopped.cancel();
-    let (invocation, kept) = (
-        world.invocation(vec![job(delivery(1), &world.subscribe(json!({})).await)]),
-        Kept::default(),
-    );
+    let invocation = world.invocation(vec![job(delivery(1), &world.subscribe(json!({})).await)]);
+    let kept = Kept::default();
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
     sender.send_all(&invocation, requests, &kept).await;
     assert_eq!(
@@ -518,7 +510,8 @@ async fn changed_subscription_sends_waiting_requests_back() {
 async fn changed_subscription_sends_connecting_requests_back() {
     let world = World::new();
     let own = world.subscribe(json!({})).await;
-    let (store, endpoint) = (world.memory.clone(), world.endpoint.clone());
+    let store = world.memory.clone();
+    let endpoint = world.endpoint.clone();
     let paused = json!({ "status": { "state": "Paused", "since": "2023-01-01T00:00:00Z" } });
     let record = topic_record(topic_settings(&paused)).render();
     endpoint.when_connecting(move || store.write("topics/orders.json", record.clone()));
@@ -542,7 +535,8 @@ async fn refusals_of_ten_events_hold_their_subscription() {
             }
             job(delivery, &own)
         };
-        let (sender, kept) = (sender(&world), Kept::default());
+        let sender = sender(&world);
+        let kept = Kept::default();
         let invocation = world.invocation((0..10).map(refused).collect());
         let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
         sender.send_all(&invocation, requests, &kept).await;
@@ -626,7 +620,8 @@ async fn gone_endpoint_gets_no_request_that_waited() {
 /// The waits for places of their own that are noted while the events of these messages are sent.
 async fn own_waits(world: &World, jobs: Vec<Job>) -> Vec<OwnWait> {
     let drain = DrainMeter::default();
-    let (invocation, kept) = (world.invocation(jobs), Kept::default());
+    let invocation = world.invocation(jobs);
+    let kept = Kept::default();
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
     let sender = sender_noting(world, drain.clone());
     sender.send_all(&invocation, requests, &kept).await;
@@ -717,7 +712,8 @@ async fn sent_in_time(
     sender: &Sender<TestPorts>,
     jobs: Vec<Job>,
 ) -> Vec<EntryVerdict> {
-    let (invocation, kept) = (world.invocation(jobs), Kept::default());
+    let invocation = world.invocation(jobs);
+    let kept = Kept::default();
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
     let time = async {
         loop {

@@ -309,7 +309,8 @@ impl<P: Ports> Ender<P> {
     /// Removes the notes of the late answers that acknowledged events of a message.
     async fn forget_late(&self, invocation: &Invocation, job: &Job) {
         if !job.acknowledged_late.is_empty() {
-            let (topic, subscription) = (&job.delivery.topic, &job.delivery.subscription);
+            let topic = &job.delivery.topic;
+            let subscription = &job.delivery.subscription;
             let forgotten = Box::pin(forget_late(
                 &*self.state,
                 topic,

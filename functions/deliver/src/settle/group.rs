@@ -48,7 +48,8 @@ impl Group {
 
     /// The ends of its messages, and its records.
     pub(crate) fn into_parts(self) -> (Vec<Ending>, Vec<RecordText>) {
-        let (mut endings, mut records) = (Vec::new(), Vec::new());
+        let mut endings = Vec::new();
+        let mut records = Vec::new();
         for message in self.messages {
             endings.extend(message.ending);
             records.extend(message.records);

@@ -27,7 +27,8 @@ pub(crate) enum Place {
 impl Place {
     /// The key of an object in this place with deliveries like this one.
     pub(crate) fn key(self, delivery: &Delivery, id: &str) -> String {
-        let (topic, subscription) = (&delivery.topic, &delivery.subscription);
+        let topic = &delivery.topic;
+        let subscription = &delivery.subscription;
         match self {
             Self::Parked => layout::parked(delivery.not_before, topic, subscription, id),
             Self::Held => layout::held(topic, subscription, delivery.expires_first(), id),
@@ -81,7 +82,8 @@ pub(crate) fn due_again(not_before: Timestamp, now: Timestamp) -> Timestamp {
 
 /// The message for a delivery that is tried again after this delay.
 pub(super) fn retry(delivery: &Delivery, lane: Lane, delay: Duration) -> Successor {
-    let (body, group) = (render_delivery(delivery), Some(delivery.group()));
+    let body = render_delivery(delivery);
+    let group = Some(delivery.group());
     Successor {
         to: lane.into(),
         message: OutgoingMessage { body, group, delay },

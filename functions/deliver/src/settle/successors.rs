@@ -89,7 +89,8 @@ impl Successors {
 }
 
 fn to_deadletter(letter: &DeadLetter, delay: Duration) -> Successor {
-    let (body, group) = (render_dead_letter(letter), Some(letter.delivery.group()));
+    let body = render_dead_letter(letter);
+    let group = Some(letter.delivery.group());
     Successor {
         to: QueueName::DeadLetters,
         message: OutgoingMessage { body, group, delay },

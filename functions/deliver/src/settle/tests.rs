@@ -24,17 +24,16 @@ use crate::payloads::PayloadReader;
 use crate::testing::{START, TestPorts, World, delivery, job, secs, subscription};
 
 fn settler(world: &World) -> Settler<TestPorts> {
-    let (state, clock) = (Arc::clone(&world.state), world.clock.clone());
+    let state = Arc::clone(&world.state);
+    let clock = world.clock.clone();
     let payloads = PayloadReader::new(
         Arc::clone(&state),
         clock.clone(),
         &DeliverSettings::default(),
     );
-    let notices = DroppedNotices {
-        ports: world.notice_ports(),
-        payloads: Arc::new(payloads),
-    };
-    let (drain, activity) = (DrainMeter::default(), Activity::default());
+    let notices = DroppedNotices::new(world.notice_ports(), Arc::new(payloads));
+    let drain = DrainMeter::default();
+    let activity = Activity::default();
     let settings = RecordsSettings::EMBEDDED;
     let records = RecordsQueue::new(Arc::clone(&world.records), clock.clone(), settings);
     Settler {

@@ -196,8 +196,8 @@ fn gather(waiting: &[WaitingMessage]) -> BTreeMap<String, Shared<'_>> {
 impl Shared<'_> {
     /// Cuts them into objects of a bounded size.
     fn objects(&self) -> Vec<&[(usize, Bytes)]> {
-        let (items_max, bytes_preferred) =
-            (self.place.per_object_max(), PARKED_OBJECT_BYTES_PREFERRED);
+        let items_max = self.place.per_object_max();
+        let bytes_preferred = PARKED_OBJECT_BYTES_PREFERRED;
         let runs = Pack {
             items_max,
             bytes_preferred,

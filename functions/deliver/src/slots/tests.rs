@@ -74,7 +74,8 @@ fn turned_away(world: &World, slots: &Slots<TestPorts>, own: &Subscription) -> T
 
 #[tokio::test]
 async fn subscription_without_a_bound_never_touches_the_store() {
-    let (world, own) = (World::new(), subscription(json!({})));
+    let world = World::new();
+    let own = subscription(json!({}));
     let slots = slots(&world);
     let permit = slots.permit(&own, LAST_START).await.unwrap();
     slots.renew(&own, &permit, LAST_START).await.unwrap();
@@ -85,7 +86,8 @@ async fn subscription_without_a_bound_never_touches_the_store() {
 
 #[tokio::test]
 async fn requests_that_wait_together_share_one_lease() {
-    let (world, own) = (World::new(), bounded(5));
+    let world = World::new();
+    let own = bounded(5);
     let slots = slots(&world);
     let permits = (0..3).map(|_| slots.permit(&own, LAST_START));
     let permits = futures_util::future::join_all(permits).await;
@@ -98,7 +100,8 @@ async fn requests_that_wait_together_share_one_lease() {
 
 #[tokio::test]
 async fn waiting_request_gets_the_slot_of_one_that_ended() {
-    let (world, own) = (World::new(), bounded(1));
+    let world = World::new();
+    let own = bounded(1);
     let slots = slots(&world);
     let first = slots.permit(&own, LAST_START).await.unwrap();
     let mut second = Box::pin(slots.permit(&own, LAST_START));
@@ -120,7 +123,8 @@ async fn waiting_request_gets_the_slot_of_one_that_ended() {
 
 #[tokio::test]
 async fn request_that_waited_long_comes_back_behind_those_before_it() {
-    let (world, own) = (World::new(), bounded(1));
+    let world = World::new();
+    let own = bounded(1);
     let slots = slots(&world);
     let first = slots.permit(&own, LAST_START).await.unwrap();
     let mut waiting: Vec<_> = (0..3)
@@ -149,8 +153,10 @@ async fn request_that_waited_long_comes_back_behind_those_before_it() {
 async fn request_that_found_no_slot_comes_back_within_about_two_minutes() {
     /// Of more than one line, at one request a second.
     const REQUESTS: usize = 150;
-    let (world, own) = (World::new(), bounded(1));
-    let (first, second) = (slots(&world), slots(&world));
+    let world = World::new();
+    let own = bounded(1);
+    let first = slots(&world);
+    let second = slots(&world);
     let held = first.permit(&own, LAST_START).await.unwrap();
     let mut waiting: Vec<_> = (0..REQUESTS)
         .map(|_| Box::pin(unconstrained(second.permit(&own, Some(secs(300))))))
@@ -183,8 +189,10 @@ async fn request_that_found_no_slot_comes_back_within_about_two_minutes() {
 
 #[tokio::test]
 async fn worker_without_a_slot_waits_for_a_second() {
-    let (world, own) = (World::new(), bounded(1));
-    let (first, second) = (slots(&world), slots(&world));
+    let world = World::new();
+    let own = bounded(1);
+    let first = slots(&world);
+    let second = slots(&world);
     let held = first.permit(&own, LAST_START).await.unwrap();
     assert_eq!(turned_away(&world, &second, &own), START + secs(2));
     let mut waiting = Box::pin(second.permit(&own, LAST_START));
@@ -197,7 +205,8 @@ async fn worker_without_a_slot_waits_for_a_second() {
 
 #[tokio::test]
 async fn request_whose_lease_is_over_begins_only_with_another() {
-    let (world, own) = (World::new(), bounded(1));
+    let world = World::new();
+    let own = bounded(1);
     let slots = slots(&world);
     let permit = slots.permit(&own, LAST_START).await.unwrap();
     world.clock.advance(secs(20));
@@ -211,7 +220,8 @@ async fn request_whose_lease_is_over_begins_only_with_another() {
 
 #[tokio::test]
 async fn request_whose_slot_went_to_another_worker_is_turned_away() {
-    let (world, own) = (World::new(), bounded(1));
+    let world = World::new();
+    let own = bounded(1);
     let slots = slots(&world);
     let permit = slots.permit(&own, LAST_START).await.unwrap();
     world.clock.advance(secs(55));
@@ -232,7 +242,8 @@ async fn renewal_ends_at_the_last_start() {
     let is_read = |effect: Effect<'_>| effect.operation == Operation::Get;
     let plan = Plan::nth_of(1, Fault::HangBefore, is_read);
     let world = World::with(&plan, &Plan::none());
-    let (own, slots) = (bounded(1), slots(&world));
+    let own = bounded(1);
+    let slots = slots(&world);
     let permit = slots.permit(&own, LAST_START).await.unwrap();
     world.clock.advance(secs(21));
     let mut renewed = Box::pin(slots.renew(&own, &permit, LAST_START));
@@ -244,13 +255,15 @@ async fn renewal_ends_at_the_last_start() {
 
 #[tokio::test]
 async fn renewed_lease_of_fewer_slots_turns_the_other_requests_away() {
-    let (world, own) = (World::new(), bounded(5));
+    let world = World::new();
+    let own = bounded(5);
     let slots = slots(&world);
     let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
     let permits = futures_util::future::join_all(permits).await;
     let permits: Vec<_> = permits.into_iter().map(Result::unwrap).collect();
     world.clock.advance(secs(55));
-    let (others, last_start) = (self::slots(&world), Some(secs(115)));
+    let others = self::slots(&world);
+    let last_start = Some(secs(115));
     let taken = (0..4).map(|_| others.permit(&own, last_start));
     let taken = futures_util::future::join_all(taken).await;
     assert!(taken.iter().all(Result::is_ok));
@@ -272,7 +285,9 @@ async fn waiting_request_gets_a_freed_slot_while_the_store_hangs() {
     let is_read = |effect: Effect<'_>| effect.operation == Operation::Get;
     let plan = Plan::nth_of(2, Fault::HangBefore, is_read);
     let world = World::with(&plan, &Plan::none());
-    let (own, others, slots) = (bounded(2), slots(&world), slots(&world));
+    let own = bounded(2);
+    let others = slots(&world);
+    let slots = slots(&world);
     // A worker that has all slots itself need not ask.
     let of_another = others.permit(&own, LAST_START).await.unwrap();
     let first = slots.permit(&own, LAST_START).await.unwrap();
@@ -288,7 +303,9 @@ async fn waiting_request_gets_a_freed_slot_while_the_store_hangs() {
 
 #[tokio::test]
 async fn requests_of_another_bound_do_not_use_the_lease() {
-    let (world, own, lowered) = (World::new(), bounded(3), bounded(1));
+    let world = World::new();
+    let own = bounded(3);
+    let lowered = bounded(1);
     let slots = slots(&world);
     let permits = (0..3).map(|_| slots.permit(&own, LAST_START));
     let permits = futures_util::future::join_all(permits).await;
@@ -310,7 +327,8 @@ async fn requests_of_another_bound_do_not_use_the_lease() {
 
 #[tokio::test]
 async fn unused_slots_go_back_a_second_later_while_others_are_open() {
-    let (world, own) = (World::new(), bounded(5));
+    let world = World::new();
+    let own = bounded(5);
     let slots = slots(&world);
     let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
     let mut permits = futures_util::future::join_all(permits).await;
@@ -332,7 +350,8 @@ async fn slots_of_a_lease_whose_answer_was_lost_are_given_back() {
     // The second call: a read comes first.
     let plan = Plan::nth(1, Fault::After(ErrorKind::TimedOut));
     let world = World::with(&plan, &Plan::none());
-    let (own, slots) = (bounded(5), slots(&world));
+    let own = bounded(5);
+    let slots = slots(&world);
     let verdict = slots.permit(&own, LAST_START).await.unwrap_err();
     let not_before = START + OUR_FAULT_WAIT;
     assert_eq!(verdict, EntryVerdict::Postponed { not_before });
@@ -351,7 +370,8 @@ async fn slots_are_given_back_however_often_others_are_ahead() {
         is_lost.then_some(Fault::Before(ErrorKind::PreconditionFailed))
     });
     let world = World::with(&plan, &Plan::none());
-    let (own, slots) = (bounded(5), slots(&world));
+    let own = bounded(5);
+    let slots = slots(&world);
     drop(slots.permit(&own, LAST_START).await.unwrap());
     let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     while poll(returned.as_mut()).is_pending() {
@@ -392,7 +412,8 @@ async fn store_that_hangs_ends_giving_back_after_two_seconds() {
     let _guard = tracing::subscriber::set_default(Warnings(Arc::clone(&warnings)));
     let plan = Plan::nth(2, Fault::HangBefore);
     let world = World::with(&plan, &Plan::none());
-    let (own, slots) = (bounded(5), slots(&world));
+    let own = bounded(5);
+    let slots = slots(&world);
     drop(slots.permit(&own, LAST_START).await.unwrap());
     let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     assert!(poll(returned.as_mut()).is_pending());
@@ -404,7 +425,8 @@ async fn store_that_hangs_ends_giving_back_after_two_seconds() {
 /// What must be durable comes after it.
 #[tokio::test]
 async fn after_the_last_attempt_slots_are_given_back_without_a_wait() {
-    let (world, own) = (World::new(), bounded(5));
+    let world = World::new();
+    let own = bounded(5);
     let slots = slots(&world);
     let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
     let mut permits = futures_util::future::join_all(permits).await;
@@ -425,7 +447,8 @@ async fn after_the_last_attempt_slots_are_given_back_without_a_wait() {
 async fn giving_back_leaves_the_time_that_is_for_the_queue() {
     let plan = Plan::nth(2, Fault::HangBefore);
     let world = World::with(&plan, &Plan::none());
-    let (own, slots) = (bounded(5), slots(&world));
+    let own = bounded(5);
+    let slots = slots(&world);
     drop(slots.permit(&own, LAST_START).await.unwrap());
     world
         .clock
@@ -438,7 +461,8 @@ async fn giving_back_leaves_the_time_that_is_for_the_queue() {
 
 #[tokio::test]
 async fn past_its_last_start_a_request_is_not_started() {
-    let (world, own) = (World::new(), bounded(1));
+    let world = World::new();
+    let own = bounded(1);
     world.clock.advance(secs(61));
     for last_start in [LAST_START, None] {
         let verdict = slots(&world).permit(&own, last_start).await.unwrap_err();
@@ -472,7 +496,8 @@ fn lease_that_is_answered_after_a_return_does_not_count() {
 async fn lease_that_is_still_under_way_loses_against_a_return() {
     let plan = Plan::nth(1, Fault::HangBefore);
     let world = World::with(&plan, &Plan::none());
-    let (own, slots) = (bounded(5), slots(&world));
+    let own = bounded(5);
+    let slots = slots(&world);
     let mut dropped = Box::pin(slots.permit(&own, LAST_START));
     assert!(poll(dropped.as_mut()).is_pending());
     drop(dropped);
@@ -502,7 +527,8 @@ fn lease_that_another_worker_was_ahead_of_causes_no_write() {
 
 #[tokio::test]
 async fn damaged_state_counts_as_taken_until_it_is_written_anew() {
-    let (world, own) = (World::new(), bounded(1));
+    let world = World::new();
+    let own = bounded(1);
     let damaged = world.memory.put(KEY, "{".into(), PutCondition::Always);
     damaged.await.unwrap();
     let slots = slots(&world);

@@ -102,7 +102,8 @@ async fn folders(
     bucket: &impl ObjectStore,
     prefix: &str,
 ) -> Result<Vec<(String, String)>, PortError> {
-    let (mut folders, mut after) = (Vec::<(String, String)>::new(), None::<String>);
+    let mut folders = Vec::<(String, String)>::new();
+    let mut after = None::<String>;
     while folders.len() <= OWNERS_MAX {
         let listed = bucket.list(prefix, after.as_deref(), LIST_PAGE_MAX).await?;
         for meta in listed.objects {

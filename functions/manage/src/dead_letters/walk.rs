@@ -248,7 +248,8 @@ mod tests {
     async fn walked(store: &MemoryStore, listings_max: usize) -> (Vec<(String, usize)>, usize) {
         let calls = Calls::default();
         let bucket = Recorded::new(store.clone(), "bucket", &calls);
-        let (mut found, mut to) = (Vec::<(String, usize)>::new(), None);
+        let mut found = Vec::<(String, usize)>::new();
+        let mut to = None;
         for _ in 0..100 {
             let owners = Scope::Topic("ORDERS/".to_owned())
                 .owners(&bucket)

@@ -81,7 +81,9 @@ impl Owner {
         let Some(link) = &self.link else {
             return self.objects > 0;
         };
-        let (link, topic, name) = (link.clone(), self.topic.clone(), self.name.clone());
+        let link = link.clone();
+        let topic = self.topic.clone();
+        let name = self.name.clone();
         let is_link_known = known.contains(&Target::Link(link.clone()).to_string());
         let is_known = known.contains(&Target::Subscription { link, topic, name }.to_string());
         self.objects > 0 && !is_known && (self.state != LinkState::Releasing || !is_link_known)
@@ -144,7 +146,8 @@ pub(super) fn rows(
     owners: &BTreeMap<String, Owner>,
     waiting: &AllWaiting,
 ) -> Vec<LinkView> {
-    let (on_links, events) = (objects_on_links(owners), events_on_links(owners, waiting));
+    let on_links = objects_on_links(owners);
+    let events = events_on_links(owners, waiting);
     let row = |(target, condition): &(Target, &Condition)| {
         let row = LinkView::of(target, condition);
         match target {
@@ -207,9 +210,7 @@ fn events_on_links<'a>(
 
 /// The place of a row: a link comes before its subscriptions.
 fn place(row: &LinkView) -> (Option<&str>, LinkScope, Option<String>, Option<String>) {
-    let (topic, name) = (
-        row.topic.as_ref().map(TopicName::folded),
-        row.subscription.as_ref().map(SubscriptionName::folded),
-    );
+    let topic = row.topic.as_ref().map(TopicName::folded);
+    let name = row.subscription.as_ref().map(SubscriptionName::folded);
     (row.link.as_deref(), row.scope, topic, name)
 }

@@ -116,8 +116,11 @@ impl<P: Ports> Manage<P> {
         query: &ReplayQuery,
         items: usize,
     ) -> Result<ReplayPage, ApiError> {
-        let (mut keys, end) = (pin!(keys), self.clock.monotonic() + LIST_TIME_MAX);
-        let (mut replays, mut last, mut reads) = (Vec::new(), None, 0);
+        let mut keys = pin!(keys);
+        let end = self.clock.monotonic() + LIST_TIME_MAX;
+        let mut replays = Vec::new();
+        let mut last = None;
+        let mut reads = 0;
         while let Some(key) = keys.try_next().await? {
             let is_late = reads > 0 && self.clock.monotonic() >= end;
             if replays.len() == items || reads == READS_MAX || is_late {

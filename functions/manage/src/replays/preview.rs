@@ -29,7 +29,9 @@ impl<P: Ports> Manage<P> {
         receiver: &Receiver,
     ) -> Result<ReplayPreview, ApiError> {
         let end = self.clock.monotonic() + COUNTING_TIME;
-        let (mut preview, mut after, mut read) = (ReplayPreview::default(), None, 0);
+        let mut preview = ReplayPreview::default();
+        let mut after = None;
+        let mut read = 0;
         loop {
             let page = letter_objects(&self.dead_letters, selection, after.as_deref()).await?;
             preview.left_out.add_all(&page.left_out(None, None));

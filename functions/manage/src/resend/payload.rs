@@ -105,7 +105,8 @@ impl<P: Ports> Manage<P> {
             WrittenIn::default(),
             self.clock.now() + CLOCKS_DIFFER_MAX,
         );
-        let (end, mut read) = (self.clock.monotonic() + SEARCH_TIME, 0);
+        let end = self.clock.monotonic() + SEARCH_TIME;
+        let mut read = 0;
         loop {
             let objects = match walk
                 .step(&self.dead_letters, || self.clock.monotonic() < end)

@@ -39,14 +39,16 @@ impl<P: Ports> Manage<P> {
     /// have any key.
     pub(super) async fn claim_ending(&self, asked: LetterEnding) -> Result<Claimed, ApiError> {
         let key = asked.key();
-        let (mut mine, mut condition) = (asked.clone(), PutCondition::IfAbsent);
+        let mut mine = asked.clone();
+        let mut condition = PutCondition::IfAbsent;
         let mut has_just_ended = false;
         for _ in 0..UPDATE_TRIES_MAX {
             if let Some(etag) = self.put_ending(&key, &mine, condition).await? {
                 let ending = mine;
                 return Ok(Claimed::Own(Box::new(OwnEnding { key, etag, ending })));
             }
-            (mine, condition) = (asked.clone(), PutCondition::IfAbsent);
+            mine = asked.clone();
+            condition = PutCondition::IfAbsent;
             let Some(Object { bytes, etag }) = self.state.get(&key).await? else {
                 continue;
             };

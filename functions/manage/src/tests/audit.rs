@@ -116,7 +116,8 @@ async fn call_back(api: &Api, method: &str, path: &str) -> Answer {
 /// A route that changes something and has no entry fails here, and so does one that is new.
 #[tokio::test]
 async fn every_operation_that_changes_something_has_one_entry() {
-    let (api, walked) = (Api::new(), BTreeSet::new());
+    let api = Api::new();
+    let walked = BTreeSet::new();
     let mut walk = Walk { api, walked };
     walk.step("put /topics/{topic}", "topic.put", async |api| {
         api.put(TOPIC, json!({})).await

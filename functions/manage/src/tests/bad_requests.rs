@@ -157,10 +157,8 @@ async fn the_member_of_a_subscription_at_fault_is_named() {
             detail,
         )
         .await;
-        let (path, whole) = (
-            format!("subscriptions.x.{path}"),
-            json!({ "subscriptions": { "x": settings } }),
-        );
+        let path = format!("subscriptions.x.{path}");
+        let whole = json!({ "subscriptions": { "x": settings } });
         bad_settings(&api, "/topics/orders", whole, &path, detail).await;
     };
     check(
@@ -320,7 +318,8 @@ async fn an_endpoint_is_refused_at_the_door() {
 
 #[tokio::test]
 async fn a_second_endpoint_is_shown_as_it_was_written_and_taken_back() {
-    let (api, path) = (Api::with_billing().await, "/topics/orders/subscriptions/x");
+    let api = Api::with_billing().await;
+    let path = "/topics/orders/subscriptions/x";
     let endpoint = json!({ "url": "https://a.example/", "fallbackUrl": "https://b.example/hooks" });
     assert_eq!(
         api.put(path, json!({ "endpoint": endpoint })).await.json()["endpoint"],

@@ -529,7 +529,8 @@ async fn an_active_one_whose_endpoint_gives_no_answer_stays_active() {
     api.endpoint.answer(|_| Err(SendFailure::Exhausted));
     let answer = act(&api, "validate").await;
     assert_eq!(state(&answer), "Active");
-    let (before, after) = (before.json(), answer.json());
+    let before = before.json();
+    let after = answer.json();
     assert_eq!(after["status"]["consent"], before["status"]["consent"]);
     let reason = after["status"]["reason"].as_str().unwrap();
     assert!(
@@ -543,7 +544,8 @@ async fn an_active_one_whose_endpoint_gives_no_answer_stays_active() {
 async fn endpoint_that_changed_while_it_waited_is_not_asked() {
     for change in ["delete", "another handshake", "topic"] {
         let api = Api::new();
-        let (state, clock) = (api.state.clone(), api.clock.clone());
+        let state = api.state.clone();
+        let clock = api.clock.clone();
         api.endpoint.answer(move |_| {
             clock.advance(Duration::from_secs(2));
             let text = state.read("topics/orders.json").unwrap();

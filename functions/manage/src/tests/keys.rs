@@ -10,7 +10,8 @@ async fn keys_are_made_with_the_topic_and_stay_when_it_is_replaced() {
         (shown.status, shown.header("cache-control")),
         (200, "no-store")
     );
-    let (key1, key2) = (shown.json()["key1"].clone(), shown.json()["key2"].clone());
+    let key1 = shown.json()["key1"].clone();
+    let key2 = shown.json()["key2"].clone();
     // 32 bytes in base64.
     assert_eq!(
         (key1.as_str().map(str::len), key2.as_str().map(str::len)),

@@ -45,10 +45,8 @@ impl Api {
 
     /// Writes so many held objects for a subscription.
     fn hold(&self, topic: &str, name: &str, objects: usize) {
-        let (topic, name) = (
-            TopicName::parse(topic).unwrap(),
-            SubscriptionName::parse(name).unwrap(),
-        );
+        let topic = TopicName::parse(topic).unwrap();
+        let name = SubscriptionName::parse(name).unwrap();
         for index in 0..objects {
             self.state.write(
                 &layout::held(&topic, &name, Timestamp::EPOCH, &index.to_string()),

@@ -353,7 +353,8 @@ async fn the_newest_come_first_where_that_is_asked_for() {
         );
     }
     ids.reverse();
-    let (mut pages, mut cursor) = (Vec::new(), String::new());
+    let mut pages = Vec::new();
+    let mut cursor = String::new();
     loop {
         let page = api
             .get(&format!("/replays?newestFirst=true&limit=2{cursor}"))

@@ -441,7 +441,8 @@ fn bury_all(api: &Api, name: &str, events: &[String]) -> String {
 
 /// The same of events that were accepted at this time.
 fn bury_at(api: &Api, name: &str, events: &[String], at: Timestamp) -> String {
-    let (topic, subscription) = (topic_name("Orders"), subscription_name("Billing"));
+    let topic = topic_name("Orders");
+    let subscription = subscription_name("Billing");
     let mut gathered = Gathered::default();
     for event in events {
         let payload = Bytes::from(event.clone());
@@ -545,7 +546,8 @@ async fn without_a_log_the_dead_letters_are_searched() {
         bury(&api, id);
     }
     let answer = resend(&api, "2", json!({})).await;
-    let (entry, body) = (queued(&api).unwrap().events.remove(0), answer.json());
+    let entry = queued(&api).unwrap().events.remove(0);
+    let body = answer.json();
     assert_eq!(
         (answer.status, body["webhookId"].as_str()),
         (202, entry.marks.webhook_id.as_deref())

@@ -123,7 +123,8 @@ async fn key_that_cannot_be_one_leaves_the_topic_as_it_is() {
 
 #[tokio::test]
 async fn topic_that_is_revealed_is_the_same_on_another_installation() {
-    let (api, other) = (Api::new(), Api::new());
+    let api = Api::new();
+    let other = Api::new();
     api.put("/topics/orders", topic()).await;
     let path = "/topics/orders/subscriptions/Billing/rotate-secret";
     let json = [("content-type", "application/json")];

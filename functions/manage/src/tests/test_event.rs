@@ -53,7 +53,8 @@ async fn a_sample_is_sent_once_and_what_was_asked_and_answered_is_shown() {
     let [sent] = &sent[..] else {
         panic!("one request")
     };
-    let (request, headers) = (&attempt["request"], &attempt["request"]["headers"]);
+    let request = &attempt["request"];
+    let headers = &request["headers"];
     assert_eq!(
         request["body"].as_str().unwrap().as_bytes(),
         sent.body.concat()

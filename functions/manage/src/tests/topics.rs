@@ -133,7 +133,9 @@ async fn page_of_large_topics_is_shorter_than_asked_for() {
         let put = api.put(&name, json!({ "subscriptions": subscriptions }));
         assert_eq!(put.await.status, 201);
     }
-    let (mut names, mut pages, mut next) = (Vec::new(), 0, String::new());
+    let mut names = Vec::new();
+    let mut pages = 0;
+    let mut next = String::new();
     loop {
         let page = api.get(&format!("/topics?settings=true{next}")).await;
         let page = page.json();

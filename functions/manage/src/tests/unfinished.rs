@@ -254,7 +254,9 @@ async fn work_that_was_taken_over_is_left_to_who_has_it() {
         id: "other".to_owned(),
         ..work(&api, LetterEnd::Resolve, None)
     };
-    let (state, key, bytes) = (api.state.clone(), other.key(), other.render());
+    let state = api.state.clone();
+    let key = other.key();
+    let bytes = other.render();
     api.dead_letters
         .when_read(move || state.write(&key, bytes.clone()));
     api.manage.finish_left(LeftWork::Old).await;
@@ -422,12 +424,11 @@ async fn large_selections_leave_turns_to_others() {
     }
     leave(&api, &small);
     api.clock.advance(MINUTE);
-    let (state, seen) = (
-        api.state.clone(),
-        std::sync::Arc::new(std::sync::Mutex::new(None)),
-    );
+    let state = api.state.clone();
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
     let keys: Vec<_> = others.iter().map(LetterEnding::key).collect();
-    let (dead, at_end) = (api.dead_letters.clone(), std::sync::Arc::clone(&seen));
+    let dead = api.dead_letters.clone();
+    let at_end = std::sync::Arc::clone(&seen);
     api.dead_letters.when_read(move || {
         let is_done = is_list(&dead, C);
         let mut at_end = at_end.lock().unwrap();

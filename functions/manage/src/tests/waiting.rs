@@ -35,7 +35,8 @@ fn accepted(name: &str, events: usize, minutes: u64) -> Delivery {
 
 impl Api {
     async fn queue_up(&self, delivery: &Delivery, delay_secs: u64) {
-        let (body, group) = (render_delivery(delivery), Some(delivery.group()));
+        let body = render_delivery(delivery);
+        let group = Some(delivery.group());
         let sent = self
             .queue
             .send_batch(vec![OutgoingMessage {
@@ -230,7 +231,8 @@ async fn what_is_not_known_counts_as_one_event_or_more() {
         .unwrap();
     // As 0.1.0 wrote them.
     for index in 0..1001 {
-        let (topic, name) = (topic_name("orders"), subscription_name("billing"));
+        let topic = topic_name("orders");
+        let name = subscription_name("billing");
         api.state.write(
             &layout::held(&topic, &name, before(1), &index.to_string()),
             "{}",

@@ -172,7 +172,8 @@ impl World {
             registry: Registry::new(self.store.clone(), self.clock.clone(), Duration::ZERO),
             entropy: SeededEntropy::new(1),
         };
-        let (pressure, notices_topic) = (self.settings.clone(), self.notices_topic.clone());
+        let pressure = self.settings.clone();
+        let notices_topic = self.notices_topic.clone();
         Monitor::new(
             ports,
             MonitorSettings {

@@ -56,7 +56,8 @@ async fn put(world: &World, bytes: Vec<u8>) {
 
 /// Publishes one event, and waits where it is held.
 async fn publish(world: &World) -> Got {
-    let (began, before) = (world.clock.now(), world.packed().len());
+    let began = world.clock.now();
+    let before = world.packed().len();
     let mut answer = pin!(world.post(&[STRUCTURED], MINIMAL));
     let answer = loop {
         match answer

@@ -93,7 +93,8 @@ async fn an_event_that_the_log_only_refers_to_is_stored() {
             "{delivery_log} {bytes}"
         );
     };
-    let (payloads, attempts) = (DeliveryLogMode::Payloads, DeliveryLogMode::Attempts);
+    let payloads = DeliveryLogMode::Payloads;
+    let attempts = DeliveryLogMode::Attempts;
     check(payloads, true, LOG_PAYLOAD_BYTES_MAX, 0).await;
     check(payloads, true, LOG_PAYLOAD_BYTES_MAX + 1, 1).await;
     check(payloads, false, LOG_PAYLOAD_BYTES_MAX + 1, 0).await;
@@ -234,11 +235,9 @@ async fn an_event_expires_at_the_earliest_of_three_times() {
     settings["defaultTimeToLive"] = "PT2H".into();
     let world = World::new(settings).await;
     let own = |time: &str| MINIMAL.replace('}', &format!(r#","expirytime":"{time}"}}"#));
-    let (soon, late, past) = (
-        "2026-11-21T10:30:00Z",
-        "2026-11-22T10:00:00+01:00",
-        "2020-01-01T00:00:00Z",
-    );
+    let soon = "2026-11-21T10:30:00Z";
+    let late = "2026-11-22T10:00:00+01:00";
+    let past = "2020-01-01T00:00:00Z";
     let body = format!("[{MINIMAL},{},{},{}]", own(soon), own(late), own(past));
     assert_eq!(world.post(&[BATCH], body).await.status, 200);
     let expire = |n: usize| {
@@ -249,7 +248,8 @@ async fn an_event_expires_at_the_earliest_of_three_times() {
             .collect::<Vec<_>>()
     };
     let times = |texts: [&str; 4]| texts.map(|text| Timestamp::parse(text).unwrap()).to_vec();
-    let (hour, two) = ("2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z");
+    let hour = "2026-11-21T11:00:00Z";
+    let two = "2026-11-21T12:00:00Z";
     assert_eq!(expire(0), times([hour, soon, hour, past]));
     assert_eq!(expire(1), times([two, soon, two, past]));
 }

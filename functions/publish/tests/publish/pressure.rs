@@ -144,10 +144,8 @@ async fn a_connection_that_closes_in_the_tarpit_has_published_nothing() {
     let address = listener.local_addr().unwrap();
     let app = posthaste_publish::router(world.publish().into());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let (head, length) = (
-        "POST /topics/orders/events HTTP/1.1\r\nhost: x",
-        MINIMAL.len(),
-    );
+    let head = "POST /topics/orders/events HTTP/1.1\r\nhost: x";
+    let length = MINIMAL.len();
     let headers = format!("aeg-sas-key: key-one\r\n{}: {}", STRUCTURED.0, STRUCTURED.1);
     let request = format!("{head}\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{MINIMAL}");
     let mut connection = TcpStream::connect(address).await.unwrap();
@@ -255,7 +253,8 @@ async fn where_the_tarpit_advises_nobody_waits_and_one_request_per_delay_goes_on
 async fn at_rest_with_a_base() -> World {
     let world = World::new(one()).await;
     let mut state = PressureState::normal(Timestamp::parse(START).unwrap());
-    (state.tarpit_ms, state.base_ms) = (2000, 2000);
+    state.tarpit_ms = 2000;
+    state.base_ms = 2000;
     world
         .store
         .put(PRESSURE_KEY, state.render().into(), PutCondition::Always)
@@ -293,7 +292,8 @@ async fn the_base_is_never_advised() {
 async fn let_through(obeys: bool) -> Vec<u64> {
     let world = tarpitted().await;
     let publish = advising(&world);
-    let (mut through, start) = (Vec::new(), world.clock.monotonic());
+    let mut through = Vec::new();
+    let start = world.clock.monotonic();
     while let at @ ..120 = world.clock.monotonic().saturating_sub(start).as_secs() {
         write_pressure(
             &world,
@@ -461,7 +461,9 @@ async fn the_key_says_the_tier_and_the_header_can_only_lower_it() {
             );
         }
     };
-    let (taken, refused, back) = ([200; 5], [503; 5], [503, 503, 200, 200, 200]);
+    let taken = [200; 5];
+    let refused = [503; 5];
+    let back = [503, 503, 200, 200, 200];
     let all = ["key-internal", "key-one", "key-two", "key-bulk"];
     let of = |expected: [[u16; 5]; 4]| std::array::from_fn(|at| (all[at], expected[at]));
     check(None, of([taken; 4])).await;

@@ -286,11 +286,12 @@ async fn what_a_mapping_makes_of_small_events_is_bounded_and_counts_as_memory() 
     let refused = world.post(&[JSON], body(4_000_000 / 3 / 1024)).await;
     assert_eq!(refused.status, 413, "{}", refused.body);
     world.assert_untouched();
-    let (most, app) = (body(1000), |budget| {
+    let most = body(1000);
+    let app = |budget| {
         let mut publish = world.publish();
         publish.bodies = BodyBudget::new(budget);
         router(Arc::new(publish))
-    });
+    };
     let post = |budget| {
         send(
             app(budget),

@@ -82,7 +82,9 @@ async fn after_tarpit(change: &Change) -> (Answer, Vec<(String, usize)>) {
 /// Publishes under a name whose claim takes seconds, in which the topic changes.
 async fn after_slow_claim(change: &Change) -> (Answer, Vec<(String, usize)>) {
     let world = World::new(one()).await;
-    let (store, clock, changed) = (world.store.clone(), world.clock.clone(), change.clone());
+    let store = world.store.clone();
+    let clock = world.clock.clone();
+    let changed = change.clone();
     let plan = Plan::by(move |effect| {
         if effect.operation == Operation::Put && effect.key.starts_with("idempotency/") {
             clock.advance(Duration::from_secs(2));
@@ -155,7 +157,8 @@ async fn request_that_is_parsed_again_takes_no_more_room() {
     let envelope = world.deliveries()[0].events[0].envelope.clone().unwrap();
     let room = body.len() + envelope.bytes();
     let world = World::new(settings.clone()).await;
-    let (store, clock) = (world.store.clone(), world.clock.clone());
+    let store = world.store.clone();
+    let clock = world.clock.clone();
     let plan = Plan::by(move |effect| {
         if effect.operation == Operation::Put && effect.key.starts_with("idempotency/") {
             clock.advance(Duration::from_secs(2));
@@ -176,7 +179,8 @@ async fn request_that_is_parsed_again_takes_no_more_room() {
 async fn refused_request_gives_its_name_back() {
     let change = Some(record(&one(), "another"));
     let world = World::new(one()).await;
-    let (store, clock) = (world.store.clone(), world.clock.clone());
+    let store = world.store.clone();
+    let clock = world.clock.clone();
     let plan = Plan::by(move |effect| {
         if effect.operation == Operation::Put && effect.key.starts_with("idempotency/") {
             clock.advance(Duration::from_secs(2));

@@ -227,10 +227,8 @@ pub(crate) fn events(count: usize) -> String {
 
 /// An event of exactly this many bytes.
 pub(crate) fn event_of(bytes: usize) -> String {
-    let (start, end) = (
-        r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":""#,
-        "\"}",
-    );
+    let start = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":""#;
+    let end = "\"}";
     format!(
         "{start}{}{end}",
         "x".repeat(bytes - start.len() - end.len())

@@ -114,7 +114,8 @@ impl<'a, P: Ports> HourMerge<'a, P> {
     }
 
     async fn listed(&self) -> Result<Vec<SizedFile>, RecordError> {
-        let (prefix, mut files) = (self.hour.prefix(), Vec::new());
+        let prefix = self.hour.prefix();
+        let mut files = Vec::new();
         let mut pages = pin!(pages(&self.record.ports.log, &prefix, None));
         while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {
             let sized = page

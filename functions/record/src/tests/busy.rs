@@ -34,7 +34,8 @@ async fn an_hour_that_two_processes_write_never_has_more_than_120_files_to_merge
         9,
     );
     other.settings = on_aws();
-    let (all, mut most) = (records(0..600), 0);
+    let all = records(0..600);
+    let mut most = 0;
     for (n, some) in all.chunks(2).enumerate() {
         write(&kit, if n % 2 == 0 { &kit.record } else { &other }, some).await;
         most = most.max(kit.files()[1]);

@@ -41,10 +41,8 @@ async fn messages_come_back_whose_hour_was_not_written() {
         effect.operation == Operation::Put && is_of_three(effect.key)
     });
     let kit = Kit::with(&plan);
-    let (three, two) = (
-        record(1, at("2026-03-07T03:00:00Z")),
-        record(2, at("2026-03-07T02:00:00Z")),
-    );
+    let three = record(1, at("2026-03-07T03:00:00Z"));
+    let two = record(2, at("2026-03-07T02:00:00Z"));
     let both = [three.clone(), two.clone()];
     let bodies = [
         render_records(&[three]),

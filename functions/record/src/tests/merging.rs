@@ -84,7 +84,8 @@ async fn of_two_runs_one_merges() {
         9,
     );
     let (one, two) = tokio::join!(kit.record.merge(), other.merge());
-    let (one, two) = (one.unwrap(), two.unwrap());
+    let one = one.unwrap();
+    let two = two.unwrap();
     assert_eq!(one.files + two.files, 3);
     assert!(one.was_busy != two.was_busy, "{one:?} {two:?}");
     assert_eq!(kit.files(), [1, 0]);

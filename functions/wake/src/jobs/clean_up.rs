@@ -94,7 +94,9 @@ async fn delete_old<P: Ports>(
     now: Timestamp,
 ) -> Result<usize, PortError> {
     let store = &run.ports.state;
-    let (is_old, mut deleted, mut after) = (kind.is_old(now), 0, None);
+    let is_old = kind.is_old(now);
+    let mut deleted = 0;
+    let mut after = None;
     for _ in 0..kind.pages_max {
         let page = store
             .list(kind.prefix, after.as_deref(), LIST_PAGE_MAX)

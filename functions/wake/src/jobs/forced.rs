@@ -93,7 +93,8 @@ impl<'a, P: Ports> Forced<'a, P> {
 
     /// Deletes the requests, or writes down how far the walk came.
     pub(crate) async fn end(&mut self) {
-        let (ports, requests) = (self.run.ports, std::mem::take(&mut self.requests));
+        let ports = self.run.ports;
+        let requests = std::mem::take(&mut self.requests);
         let ended = if self.walk.is_through() {
             requests::end(ports, &requests).await
         } else {

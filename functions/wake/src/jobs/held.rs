@@ -57,7 +57,8 @@ async fn release_in_passes<P: Ports>(held: &mut HeldRun<'_, P>) {
     let WakePorts {
         pressure, clock, ..
     } = held.run.ports;
-    let (mut has_begun, mut has_slowed) = (false, false);
+    let mut has_begun = false;
+    let mut has_slowed = false;
     while held.has_more() {
         if !held.run.may_begin() {
             return;

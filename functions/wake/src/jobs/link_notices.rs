@@ -67,7 +67,8 @@ async fn notify_all<P: Ports>(
     parts: &[(usize, Arc<Shard>)],
 ) -> Result<(), NotifyError> {
     let WakePorts { links, clock, .. } = run.ports;
-    let (now, settings) = (clock.now(), links.settings());
+    let now = clock.now();
+    let settings = links.settings();
     let changes = parts
         .iter()
         .flat_map(|(index, shard)| changes(*index, shard, now, settings))
@@ -159,7 +160,8 @@ async fn notify_one<P: Ports>(
     let Err(error) = Box::pin(ports.notifier().tell_system(name, &notices)).await else {
         return Vec::new();
     };
-    let (changes, dyn_error) = (notices.len(), &error as &dyn Error);
+    let changes = notices.len();
+    let dyn_error = &error as &dyn Error;
     tracing::error!(notices_topic = %name, changes, error = dyn_error, "notices of links not sent");
     match error {
         // Waiting does not mend a broken record, and the others would be notified again and again.

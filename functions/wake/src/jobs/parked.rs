@@ -277,10 +277,8 @@ mod tests {
     /// The result of a run from a checkpoint, and the minutes between its start and the minute from
     /// which the next begins.
     async fn run(kit: &Kit, checkpoint: &Checkpoint, speed: Speed) -> ([usize; 3], Option<u64>) {
-        let (walk, account) = (
-            ParkedWalk::resume(checkpoint, kit.clock.now()),
-            Mutex::default(),
-        );
+        let walk = ParkedWalk::resume(checkpoint, kit.clock.now());
+        let account = Mutex::default();
         let mut parked = Parked::new(kit.run(), walk, &account);
         parked.release(speed).await.unwrap();
         let open_from = parked.walk.checkpoint().open_from_minute;

@@ -38,10 +38,14 @@ pub(crate) async fn release<P: Ports>(
             (release_parked.await, held)
         }
     };
-    (report.released, report.sent, report.left) = (parked.objects, parked.sent, parked.left);
-    (report.was_slowed, report.next_due) = (parked.was_slowed, parked.next_due);
-    (report.held_sent, report.forced_sent, report.held_left) =
-        (held.sent, held.forced.sent, held.left);
+    report.released = parked.objects;
+    report.sent = parked.sent;
+    report.left = parked.left;
+    report.was_slowed = parked.was_slowed;
+    report.next_due = parked.next_due;
+    report.held_sent = held.sent;
+    report.forced_sent = held.forced.sent;
+    report.held_left = held.left;
     (
         Checkpoint {
             held_to: held.held_to,

@@ -145,7 +145,8 @@ async fn a_look_at_the_start_that_fails_fails_no_run_and_is_taken_again_in_an_ho
 #[tokio::test]
 async fn what_a_clock_that_was_ahead_left_hides_nothing() {
     let world = World::new();
-    let (next_year, now) = (world.clock.now() + 365 * DAY, world.clock.now());
+    let next_year = world.clock.now() + 365 * DAY;
+    let now = world.clock.now();
     let lease = format!(
         r#"{{"lapsesAt":0,"holder":"x","openFromMinute":{},"scanAt":{}}}"#,
         next_year.minute(),

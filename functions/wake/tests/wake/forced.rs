@@ -18,10 +18,8 @@ const MARK: &str = "forcing/orders.billing";
 
 /// Parks one delivery of a subscription.
 async fn park(world: &World, subscription: &str, wait: Duration, id: &str) -> String {
-    let (topic, name) = (
-        TopicName::parse("orders").unwrap(),
-        SubscriptionName::parse(subscription).unwrap(),
-    );
+    let topic = TopicName::parse("orders").unwrap();
+    let name = SubscriptionName::parse(subscription).unwrap();
     let key = layout::parked(world.clock.now() + wait, &topic, &name, id);
     world
         .write(&key, render_parked(&[Bytes::from(format!("\"{id}\""))]))
@@ -119,7 +117,8 @@ async fn what_was_pulled_in_behind_a_walk_is_forced_as_well() {
 async fn a_mark_that_was_written_again_meanwhile_stays_for_a_walk_of_its_own() {
     let world = World::new();
     park(&world, "billing", 2 * HOUR, "x").await;
-    let (store, mark) = (world.store.clone(), Bytes::from_static(b"{}"));
+    let store = world.store.clone();
+    let mark = Bytes::from_static(b"{}");
     world.write(MARK, mark.clone()).await;
     let plan = Plan::by(move |effect| {
         if effect.operation == Operation::Delete && effect.key.starts_with(layout::PARKED) {

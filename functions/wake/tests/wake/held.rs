@@ -40,10 +40,8 @@ async fn hold(
     id: &str,
     deliveries: usize,
 ) -> String {
-    let (topic, name) = (
-        TopicName::parse("orders").unwrap(),
-        SubscriptionName::parse(subscription).unwrap(),
-    );
+    let topic = TopicName::parse("orders").unwrap();
+    let name = SubscriptionName::parse(subscription).unwrap();
     let key = layout::held(&topic, &name, world.clock.now() + wait, id);
     let message = |n| Bytes::from(format!(r#""{subscription}-{id}-{n}""#));
     let messages: Vec<_> = (0..deliveries).map(message).collect();
@@ -102,7 +100,8 @@ fn links(world: &World) -> LinkHealth<MemoryStore, posthaste_testkit::ManualCloc
 }
 
 async fn observe(world: &World, observation: Observation) {
-    let (links, link) = (links(world), Target::parse(LINK).unwrap());
+    let links = links(world);
+    let link = Target::parse(LINK).unwrap();
     links.decide(&link, true).await;
     links.observe(&[(link, observation)]).await.unwrap();
 }

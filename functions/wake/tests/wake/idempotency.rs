@@ -74,7 +74,8 @@ async fn old_keys_are_looked_for_once_an_hour() {
 
 #[tokio::test]
 async fn old_keys_go_from_every_page_and_young_ones_stay() {
-    let (old, young) = (Duration::from_hours(30), Duration::from_hours(3));
+    let old = Duration::from_hours(30);
+    let young = Duration::from_hours(3);
     let world = world(&[old, young, old, old, old, young, old, old]);
     world.run_after(NEXT).await;
     assert_eq!(

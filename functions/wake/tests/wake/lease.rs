@@ -10,7 +10,8 @@ async fn of_two_runs_that_begin_in_one_millisecond_one_goes_on() {
     world.park(Duration::ZERO, "x", 3).await;
     let second = world.second();
     let (one, other) = tokio::join!(world.wake.run(), second.run());
-    let (one, other) = (one.unwrap(), other.unwrap());
+    let one = one.unwrap();
+    let other = other.unwrap();
     assert_eq!((one.was_busy, other.was_busy), (false, true));
     assert_eq!(world.queue.take_bodies().len(), 3);
 }

@@ -69,10 +69,8 @@ async fn wait(
     id: &str,
     messages: &[Bytes],
 ) -> String {
-    let (topic, name) = (
-        TopicName::parse("orders").unwrap(),
-        SubscriptionName::parse(subscription).unwrap(),
-    );
+    let topic = TopicName::parse("orders").unwrap();
+    let name = SubscriptionName::parse(subscription).unwrap();
     let key = match place {
         Place::Parked => layout::parked(world.clock.now(), &topic, &name, id),
         Place::Held => layout::held(&topic, &name, world.clock.now(), id),
@@ -165,10 +163,8 @@ async fn at_high_of_the_queue_one_object_goes_in_a_run_and_everything_that_waits
     // The first run begins in an odd minute.
     world.clock.advance(MINUTE);
     let forced = world.clock.now() + 5 * HOUR;
-    let (topic, name) = (
-        TopicName::parse("orders").unwrap(),
-        SubscriptionName::parse("billing").unwrap(),
-    );
+    let topic = TopicName::parse("orders").unwrap();
+    let name = SubscriptionName::parse("billing").unwrap();
     for id in ["a", "b", "c"] {
         wait_for_an_hour(&world, Place::Parked, "one", id, 2).await;
         wait_for_an_hour(&world, Place::Held, "one", id, 3).await;
@@ -185,7 +181,9 @@ async fn at_high_of_the_queue_one_object_goes_in_a_run_and_everything_that_waits
         assert!(report.was_slowed || report.sent == 0);
         went.push(sent(&report));
     }
-    let (parked, forced, held) = ([2, 0, 0], [0, 4, 0], [0, 0, 3]);
+    let parked = [2, 0, 0];
+    let forced = [0, 4, 0];
+    let held = [0, 0, 3];
     let expected = [
         held, parked, forced, parked, held, parked, forced, held, forced, [0; 3],
     ];
@@ -208,7 +206,8 @@ async fn of_a_large_object_at_most_two_hundred_go_in_a_run_at_high() {
 async fn what_has_expired_goes_at_high_and_what_lies_beside_it_stays() {
     for place in [Place::Parked, Place::Held] {
         let world = World::new();
-        let (past, later) = (world.clock.now(), world.clock.now() + HOUR);
+        let past = world.clock.now();
+        let later = world.clock.now() + HOUR;
         let mut keys = Vec::new();
         for n in 0..20 {
             let messages = [message(later), message(past), message(later)];
@@ -258,7 +257,8 @@ async fn a_run_goes_on_looking_for_what_has_expired_where_the_last_one_ended() {
 
 /// Parks three deliveries: the last two have expired. Under pressure the first goes by itself.
 async fn park_three(world: &World) {
-    let (past, later) = (world.clock.now(), world.clock.now() + HOUR);
+    let past = world.clock.now();
+    let later = world.clock.now() + HOUR;
     for (id, expires_at) in [("a", later), ("b", past), ("c", past)] {
         wait(world, Place::Parked, "one", id, &[message(expires_at)]).await;
     }
@@ -320,10 +320,8 @@ async fn at_high_what_is_held_for_each_subscription_has_its_turn_beside_retries_
     let check = async |folders: usize, is_forced: bool| {
         let world = World::new();
         let far = world.clock.now() + 30 * HOUR;
-        let (topic, name) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse("billing").unwrap(),
-        );
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse("billing").unwrap();
         for n in 0..60 {
             wait_for_an_hour(&world, Place::Parked, "one", &format!("{n:02}"), 1).await;
             for folder in 0..folders {

@@ -295,7 +295,8 @@ fn raced(
     write: impl Fn(&MemoryStore) + Send + Sync + 'static,
 ) -> World {
     let shared: Arc<std::sync::OnceLock<MemoryStore>> = Arc::default();
-    let (seen, store) = (AtomicUsize::new(0), shared.clone());
+    let seen = AtomicUsize::new(0);
+    let store = shared.clone();
     let plan = Plan::by(move |effect| {
         let is_it = effect.operation == operation && effect.key == key;
         if is_it && seen.fetch_add(1, Ordering::SeqCst) == nth {

@@ -36,7 +36,8 @@ impl World {
     /// A world in which the store and the queue fail by these plans.
     pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
-        let (store, queue) = (MemoryStore::like_s3(PAGE), MemoryQueue::default());
+        let store = MemoryStore::like_s3(PAGE);
+        let queue = MemoryQueue::default();
         let wake = Wake::new(ports(
             &clock,
             (&store, store_plan),
@@ -161,9 +162,7 @@ pub(crate) fn from(time: &str) -> String {
 
 /// The key of an object that is due then.
 pub(crate) fn key(due: Timestamp, id: &str) -> String {
-    let (topic, subscription) = (
-        TopicName::parse("orders"),
-        SubscriptionName::parse("billing"),
-    );
+    let topic = TopicName::parse("orders");
+    let subscription = SubscriptionName::parse("billing");
     layout::parked(due, &topic.unwrap(), &subscription.unwrap(), id)
 }

@@ -464,11 +464,9 @@ fn no_more_requests_to_a_link_are_open_at_the_start_than_at_most() {
 #[test]
 fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
     let settings = [("LINK_SETTINGS", r#"{"glitches":4,"laterHold":"PT30M"}"#)];
-    let (deliver, wake, manage): (DeliverEnvironment, WakeEnvironment, ManageEnvironment) = (
-        read(&settings).unwrap(),
-        read(&settings).unwrap(),
-        read(&settings).unwrap(),
-    );
+    let deliver: DeliverEnvironment = read(&settings).unwrap();
+    let wake: WakeEnvironment = read(&settings).unwrap();
+    let manage: ManageEnvironment = read(&settings).unwrap();
     let later_hold = Duration::from_mins(30);
     let expected = HealthSettings {
         glitches: 4,
@@ -493,10 +491,8 @@ fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
 
 #[test]
 fn manage_takes_its_urls_its_origin_its_networks_and_the_retention() {
-    let (url, own) = (
-        "https://abc.lambda-url.eu-central-1.on.aws/",
-        "https://hooks.example.com/",
-    );
+    let url = "https://abc.lambda-url.eu-central-1.on.aws/";
+    let own = "https://hooks.example.com/";
     let manage: ManageEnvironment = read(&[
         ("PUBLISH_URL", url),
         ("MANAGE_URL", own),

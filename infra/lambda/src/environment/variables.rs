@@ -178,7 +178,8 @@ fn parse<T>(setting: &Setting<T>, variable: &Variable, text: &str) -> Result<T, 
 }
 
 fn problem(variable: &Variable, value: String, error: Option<Refusal>) -> VariableError {
-    let (name, expected) = (variable.name, variable.form.expected());
+    let name = variable.name;
+    let expected = variable.form.expected();
     match (variable.form, error) {
         (Form::Secret(_), _) => VariableError::UnusableSecret { name, expected },
         (Form::Json, Some(error)) => VariableError::Refused {

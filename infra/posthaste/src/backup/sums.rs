@@ -151,7 +151,8 @@ mod tests {
             sha256: "ab".to_owned(),
             path: path.to_owned(),
         };
-        let (first, second) = (sum("log/a"), sum("log/b"));
+        let first = sum("log/a");
+        let second = sum("log/b");
         let mut sums = Sums::begin(folder.path()).unwrap();
         sums.add("log", &first, 3).unwrap();
         sums.add("log", &second, 4).unwrap();

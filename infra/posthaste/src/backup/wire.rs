@@ -216,7 +216,8 @@ mod tests {
 
     #[test]
     fn reason_of_the_sender_is_read_after_a_piece_and_after_a_line() {
-        let (mut stream, stop) = (Vec::new(), CancellationToken::new());
+        let mut stream = Vec::new();
+        let stop = CancellationToken::new();
         let mut pieces = Pieces::new(&mut stream, &stop);
         pieces.write_all(&vec![7; PIECE_BYTES]).unwrap();
         stop.cancel();

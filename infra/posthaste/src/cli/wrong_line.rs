@@ -296,7 +296,8 @@ fn usage_of_named(command: clap::Command, arguments: &[OsString]) -> StyledStr {
         let Some(command) = named.find_subcommand(name) else {
             break;
         };
-        (named, matches) = (command, Some(below));
+        named = command;
+        matches = Some(below);
     }
     named.clone().render_usage()
 }

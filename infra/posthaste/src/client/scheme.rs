@@ -60,7 +60,8 @@ pub(super) fn other(base: &Url, trust: &Trust) -> Option<Url> {
 
 /// The same host and port with the other scheme.
 fn turned(base: &Url) -> Option<Url> {
-    let (mut url, port) = (base.clone(), base.port_or_known_default());
+    let mut url = base.clone();
+    let port = base.port_or_known_default();
     url.set_scheme(if base.scheme() == "https" {
         "http"
     } else {

@@ -92,7 +92,8 @@ fn check_files_by(
     paths: &[PathBuf],
     check: impl Fn(&Path, &[u8]) -> Result<Checked, Mistakes>,
 ) -> Result<Vec<Checked>, CommandError> {
-    let (mut files, mut mistakes) = (Vec::with_capacity(paths.len()), Vec::new());
+    let mut files = Vec::with_capacity(paths.len());
+    let mut mistakes = Vec::new();
     for path in paths {
         let text = source::read(path)?;
         match check(path, &text) {

@@ -177,10 +177,8 @@ fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, Co
 
 fn ended(total: &ResolveAnswer, end: End, is_dry_run: bool) -> Reply {
     let would = if is_dry_run { "would have " } else { "" };
-    let (events, objects) = (
-        counted(total.events, "event"),
-        counted(total.objects, "object"),
-    );
+    let events = counted(total.events, "event");
+    let objects = counted(total.objects, "object");
     let text = match end {
         End::Resolve => format!("{would}resolved {events} of {objects}"),
         End::Delete if total.deleted_objects == total.objects => {

@@ -78,7 +78,8 @@ fn page(command: Command) -> io::Result<Page> {
     let man = Man::new(command.after_help(Resettable::Reset))
         .source(source)
         .manual("posthaste");
-    let (file, mut text) = (man.get_filename(), Vec::new());
+    let file = man.get_filename();
+    let mut text = Vec::new();
     man.render(&mut text)?;
     sections
         .split("\n\n")

@@ -222,7 +222,8 @@ impl TopicPatch {
             return Err(PatchError::TopicExists { topic });
         }
         for name in self.subscriptions.keys() {
-            let (is_there, name) = (present.subscription(name).is_some(), name.clone());
+            let is_there = present.subscription(name).is_some();
+            let name = name.clone();
             match self.expected {
                 Expected::NoSubscription if is_there => {
                     return Err(PatchError::SubscriptionExists { topic, name });

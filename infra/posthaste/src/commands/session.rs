@@ -137,7 +137,8 @@ impl Session {
         parameters: &[(&str, &str)],
         mut open: impl FnMut(P) -> (Vec<T>, Option<String>),
     ) -> Result<Vec<T>, ClientError> {
-        let (mut all, mut cursor) = (Vec::new(), None::<String>);
+        let mut all = Vec::new();
+        let mut cursor = None::<String>;
         loop {
             let call = self
                 .call(Method::GET, path)

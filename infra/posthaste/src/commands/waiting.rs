@@ -59,7 +59,8 @@ mod tests {
     /// Asks a server that fails in these ways, and then answers. The seconds of the waits, and the
     /// status of the failure that ended it.
     fn check(failures: &[u16], waits: &[u64], ended: Option<u16>) {
-        let (mut failures, mut waited) = (failures.iter().copied(), Vec::new());
+        let mut failures = failures.iter().copied();
+        let mut waited = Vec::new();
         let ask = || {
             failures
                 .next()

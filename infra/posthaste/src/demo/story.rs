@@ -140,7 +140,8 @@ mod tests {
     use super::*;
 
     fn seen(event: &str, attempt: u32, answer: u16) -> Seen {
-        let (event, event_type) = (event.to_owned(), "com.example.order.shipped".to_owned());
+        let event = event.to_owned();
+        let event_type = "com.example.order.shipped".to_owned();
         Seen {
             subscription: "warehouse",
             event,

@@ -222,10 +222,8 @@ mod tests {
 
     #[test]
     fn a_given_key_counts_and_is_not_written_down() {
-        let (folder, given) = (
-            tempfile::tempdir().unwrap(),
-            Secret::new("-given-by-the-operator"),
-        );
+        let folder = tempfile::tempdir().unwrap();
+        let given = Secret::new("-given-by-the-operator");
         let path = folder.path().join(ADMIN_KEY_FILE);
         let opened = || open(Some(&given), folder.path(), &SeededEntropy::new(1)).unwrap();
         assert!(opened().matches(given.expose()) && !path.exists());

@@ -170,10 +170,8 @@ mod tests {
     #[test]
     fn whose_something_is_is_said_with_the_user_of_the_process() {
         let root = tempfile::tempdir().unwrap();
-        let (own, file) = (
-            owner(root.path()).unwrap(),
-            root.path().join("posthaste.redb"),
-        );
+        let own = owner(root.path()).unwrap();
+        let file = root.path().join("posthaste.redb");
         fs::write(&file, "").unwrap();
         let shown = root.path().display();
         let same = on_rights(root.path(), own);
@@ -183,7 +181,8 @@ mod tests {
         );
         let said = |path: &Path, named: &Path| {
             let advice = on_rights(path, own + 1);
-            let (named, user) = (named.display(), own + 1);
+            let named = named.display();
+            let user = own + 1;
             let begin =
                 format!("{named} belongs to user {own}, and this process is of user {user}: ");
             assert!(advice.starts_with(&begin), "{advice}");

@@ -240,7 +240,8 @@ fn spawn_note(
     tasks: &mut JoinSet<()>,
     stop: &CancellationToken,
 ) {
-    let (note, stop) = (Arc::clone(note), stop.clone());
+    let note = Arc::clone(note);
+    let stop = stop.clone();
     let write = move || {
         let note = Arc::clone(&note);
         async move { note.note_log_end().await }
@@ -253,7 +254,8 @@ fn spawn_note(
 
 /// Opens the data folder on another thread, because reading the queues may take a while.
 async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
-    let (data_dir, size_max) = (settings.data_dir.clone(), settings.record.size_max);
+    let data_dir = settings.data_dir.clone();
+    let size_max = settings.record.size_max;
     let batch_points = settings.monitor.pressure.batch_points;
     let open = move || {
         let records_bytes_max =

@@ -130,7 +130,9 @@ impl Backups {
 
     /// Takes hold of what there is now, and begins to send it.
     async fn begin(&self, place: OwnedSemaphorePermit, trail: Trail) -> Result<Body, BeginError> {
-        let (local, log, data_dir) = (self.local.clone(), self.log.clone(), self.data_dir.clone());
+        let local = self.local.clone();
+        let log = self.log.clone();
+        let data_dir = self.data_dir.clone();
         let stop = self.stop.clone();
         let held = spawn_blocking(move || hold(&local, &log, data_dir, stop)).await;
         let source = match held.map_err(BeginError::from).flatten() {
@@ -210,7 +212,8 @@ fn hold(
 /// are on their way.
 fn run(source: Source, mut out: ToConnection, (runtime, trail): (&Handle, Trail)) {
     let began = SystemClock.monotonic();
-    let (taken_at, stop) = (source.taken_at, source.stop.clone());
+    let taken_at = source.taken_at;
+    let stop = source.stop.clone();
     tracing::info!(%taken_at, "a backup begins");
     let sent = send(source, &mut out);
     let took_s = SystemClock.monotonic().saturating_sub(began).as_secs_f64();

@@ -284,7 +284,8 @@ mod tests {
 
     #[test]
     fn each_change_is_told_once() {
-        let (told, path) = (Told::default(), Path::new("lock"));
+        let told = Told::default();
+        let path = Path::new("lock");
         let news = |seen| told.news(path, seen).is_err();
         assert!(!news(Ok(())));
         assert!(news(Err(Displaced::Missing)));

@@ -81,9 +81,11 @@ impl Export {
         upkeep: &Handle,
         pages: Arc<EmbeddedPages>,
     ) {
-        let (exporter, ending) = (Arc::clone(&self.exporter), stop.clone());
+        let exporter = Arc::clone(&self.exporter);
+        let ending = stop.clone();
         let send_spans = move || {
-            let (exporter, ending) = (Arc::clone(&exporter), ending.clone());
+            let exporter = Arc::clone(&exporter);
+            let ending = ending.clone();
             async move {
                 // The end of the process sends what is left.
                 let send = exporter.send_spans(REQUESTS_MAX);
@@ -92,9 +94,11 @@ impl Export {
         };
         let spans = every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
         tasks.spawn_on(spans, upkeep);
-        let (exporter, ending) = (Arc::clone(&self.exporter), stop.clone());
+        let exporter = Arc::clone(&self.exporter);
+        let ending = stop.clone();
         let send_full = move || {
-            let (exporter, ending) = (Arc::clone(&exporter), ending.clone());
+            let exporter = Arc::clone(&exporter);
+            let ending = ending.clone();
             async move {
                 let send = exporter.send_full_requests();
                 ending.run_until_cancelled(send).await;
@@ -108,9 +112,11 @@ impl Export {
             send_full,
         );
         tasks.spawn_on(full, upkeep);
-        let (export, ending) = (self.clone(), stop.clone());
+        let export = self.clone();
+        let ending = stop.clone();
         let send_metrics = move || {
-            let (export, pages) = (export.clone(), Arc::clone(&pages));
+            let export = export.clone();
+            let pages = Arc::clone(&pages);
             let ending = ending.clone();
             async move {
                 let send = export.send_metrics(&pages);

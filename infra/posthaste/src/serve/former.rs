@@ -48,7 +48,8 @@ impl RunNote {
         log: DeliveryLog<FileStore>,
         settings: &ServeSettings,
     ) -> Result<Self, ServeError> {
-        let (state, now) = (local.state(), SystemClock.now());
+        let state = local.state();
+        let now = SystemClock.now();
         let read = read(&state).await.map_err(ServeError::RunNote)?;
         let is_newer = matches!(read, Err(FormatError::Newer(_)));
         let former = read.ok().flatten();
@@ -320,7 +321,8 @@ mod tests {
     #[test]
     fn copy_of_a_file_has_another_mark() {
         let folder = tempfile::tempdir().unwrap();
-        let (original, moved) = (folder.path().join("a"), folder.path().join("b"));
+        let original = folder.path().join("a");
+        let moved = folder.path().join("b");
         fs::write(&original, "x").unwrap();
         let before = mark(&original).unwrap();
         fs::write(&original, "y").unwrap();

@@ -211,11 +211,9 @@ impl Functions {
         }
         let late = Arc::clone(&self.deliver);
         tasks.spawn(async move { late.hear_late_answers().await });
-        let (deliver, wake, stopped) = (
-            Arc::clone(&self.deliver),
-            Arc::clone(&self.wake),
-            stop.clone(),
-        );
+        let deliver = Arc::clone(&self.deliver);
+        let wake = Arc::clone(&self.wake);
+        let stopped = stop.clone();
         let backups = Arc::clone(&self.backups);
         tasks.spawn(async move {
             stopped.cancelled().await;

@@ -77,7 +77,9 @@ impl Embedded {
                 async move { sampler.sample().await }
             },
         ));
-        let (backfill, stop, start) = (self.backfill.clone(), stop.clone(), SystemClock.now());
+        let backfill = self.backfill.clone();
+        let stop = stop.clone();
+        let start = SystemClock.now();
         tasks.spawn(async move {
             stop.run_until_cancelled(backfill.run(start)).await;
             // A task that ends is a fault of the server.

@@ -295,7 +295,9 @@ async fn accept_all<C: Clock>(
     while let Some(accepted) = stop.run_until_cancelled(accept()).await {
         match accepted {
             Ok((stream, place)) => {
-                let (front, clock, stop) = (Arc::clone(front), clock.clone(), stop.clone());
+                let front = Arc::clone(front);
+                let clock = clock.clone();
+                let stop = stop.clone();
                 connections.spawn(connection(stream, place, (front, answers), clock, stop));
             }
             Err(error) => rest(&error, places, clock).await,

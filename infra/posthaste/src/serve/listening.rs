@@ -180,7 +180,8 @@ mod tests {
         check("10.0.0.1:1", "127.0.0.1:2", None, &["10.0.0.1:1"]);
         check("127.0.0.1:1", "[::]:2", None, &["[::]:2"]);
         check("0.0.0.0:1", "[::]:2", None, &["0.0.0.0:1", "[::]:2"]);
-        let (plain, safe) = ("http://a.example", "https://a.example");
+        let plain = "http://a.example";
+        let safe = "https://a.example";
         check("0.0.0.0:1", "0.0.0.0:1", Some(plain), &["0.0.0.0:1"]);
         check("0.0.0.0:1", "0.0.0.0:1", Some(safe), &[]);
         let with_tls = Addresses {

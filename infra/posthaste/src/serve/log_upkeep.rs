@@ -38,7 +38,8 @@ pub(super) struct LogUpkeep {
 impl LogUpkeep {
     pub(super) fn new(record: &Arc<Record<Embedded>>, settings: &ServeSettings) -> Self {
         let pressure = settings.monitor.pressure.clone();
-        let (data_dir, size_max) = (settings.data_dir.clone(), settings.record.size_max);
+        let data_dir = settings.data_dir.clone();
+        let size_max = settings.record.size_max;
         Self {
             record: Arc::clone(record),
             data_dir,
@@ -54,15 +55,18 @@ impl LogUpkeep {
         stop: &CancellationToken,
         note: &Arc<RunNote>,
     ) {
-        let (record, data_dir) = (Arc::clone(&self.record), self.data_dir.clone());
-        let (size_max, refused) = (self.size_max, Arc::new(Tally::default()));
+        let record = Arc::clone(&self.record);
+        let data_dir = self.data_dir.clone();
+        let size_max = self.size_max;
+        let refused = Arc::new(Tally::default());
         tasks.spawn(every(
             "log-merge",
             MERGE_PERIOD,
             SystemClock,
             stop.clone(),
             move || {
-                let (record, refused) = (Arc::clone(&record), Arc::clone(&refused));
+                let record = Arc::clone(&record);
+                let refused = Arc::clone(&refused);
                 let has_room = disk(&data_dir).is_none_or(|disk| has_room_to_merge(size_max, disk));
                 async move {
                     if has_room {
@@ -73,20 +77,24 @@ impl LogUpkeep {
                 }
             },
         ));
-        let (record, data_dir) = (Arc::clone(&self.record), self.data_dir.clone());
-        let (pressure, note) = (self.pressure.clone(), Arc::clone(note));
+        let record = Arc::clone(&self.record);
+        let data_dir = self.data_dir.clone();
+        let pressure = self.pressure.clone();
+        let note = Arc::clone(note);
         tasks.spawn(every(
             "log-end",
             END_PERIOD,
             SystemClock,
             stop.clone(),
             move || {
-                let (record, note) = (Arc::clone(&record), Arc::clone(&note));
+                let record = Arc::clone(&record);
+                let note = Arc::clone(&note);
                 let disk = log_disk(&data_dir, &pressure);
                 async move { end(&record, &note, disk).await }
             },
         ));
-        let (record, stopped) = (Arc::clone(&self.record), stop.clone());
+        let record = Arc::clone(&self.record);
+        let stopped = stop.clone();
         tasks.spawn(async move {
             stopped.cancelled().await;
             record.stop();

@@ -53,7 +53,8 @@ impl Machine {
     }
 
     fn disk(&self) -> Check {
-        let (folder, pressure) = (self.data_dir.clone(), self.pressure.clone());
+        let folder = self.data_dir.clone();
+        let pressure = self.pressure.clone();
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let of = folder.display().to_string();
         let look = {
@@ -69,7 +70,8 @@ impl Machine {
 
     fn open_files(&self) -> Check {
         let of = format!("process {}", std::process::id());
-        let (requests_max, connections_max) = (self.requests_max, self.connections_max);
+        let requests_max = self.requests_max;
+        let connections_max = self.connections_max;
         let look = {
             let of = of.clone();
             move || {
@@ -144,7 +146,8 @@ mod tests {
         let machine = Machine::new(&settings, shown_time, webhooks);
         let mut checks = Vec::new();
         for check in machine.checks() {
-            let (name, of) = (check.name, check.of.clone());
+            let name = check.name;
+            let of = check.of.clone();
             let view = check.look.await;
             assert_eq!((&*view.check, &view.of), (name, &of));
             checks.push(view);

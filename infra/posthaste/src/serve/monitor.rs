@@ -76,14 +76,16 @@ pub(super) fn wire(
 impl Embedded {
     /// Starts the schedule.
     pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
-        let (monitor, reliever) = (Arc::clone(&self.monitor), Arc::clone(&self.reliever));
+        let monitor = Arc::clone(&self.monitor);
+        let reliever = Arc::clone(&self.reliever);
         tasks.spawn(every(
             "monitor",
             self.interval,
             SystemClock,
             stop.clone(),
             move || {
-                let (monitor, reliever) = (Arc::clone(&monitor), Arc::clone(&reliever));
+                let monitor = Arc::clone(&monitor);
+                let reliever = Arc::clone(&reliever);
                 async move {
                     match sample(monitor).await {
                         Ok(pressure) => relieve(&reliever, &pressure).await,

@@ -123,7 +123,8 @@ where
             let batch = under_way.beside(self.gather(&stop)).await;
             if !batch.is_empty() {
                 let deadline = self.clock.monotonic() + self.settings.timeout;
-                let (source, handler) = (self.clone(), Arc::clone(&handler));
+                let source = self.clone();
+                let handler = Arc::clone(&handler);
                 under_way.begin(async move { source.invoke(&*handler, batch, deadline).await });
             }
         }

@@ -58,7 +58,9 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
 async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), ServeError> {
     let mut signals = Signals::listen_with_hangup().map_err(ServeError::Process)?;
     let mut app = App::start(settings).await?;
-    let (url, manage_url, metrics_url) = (app.url(), app.manage_url(), app.metrics_url());
+    let url = app.url();
+    let manage_url = app.manage_url();
+    let metrics_url = app.metrics_url();
     tracing::info!(
         %url, %manage_url, %metrics_url, data_dir = %absolute(&settings.data_dir).display(), admin_key_from = %admin_key_from(settings),
         "listening on {url}"
@@ -77,7 +79,8 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
         _ = signals.next() => Ok(()),
     };
     readiness.mark_ending();
-    let (local, in_flight) = (app.store(), app.in_flight());
+    let local = app.store();
+    let in_flight = app.in_flight();
     let delay = settings.shutdown_delay;
     if outcome.is_ok() && !delay.is_zero() {
         tracing::info!(

@@ -55,7 +55,8 @@ pub async fn on_the_clock<C, J, F>(
 /// The time until the next multiple of a period that is at least half a period away: a sleep that
 /// ends a little early is not followed by a second run.
 fn until_next(period: Duration, now: Timestamp) -> Duration {
-    let (now, half) = (Duration::from_millis(now.as_millis()), period / 2);
+    let now = Duration::from_millis(now.as_millis());
+    let half = period / 2;
     let periods = (now + half).as_nanos() / period.as_nanos() + 1;
     let next = period.as_nanos() * periods;
     Duration::from_nanos_u128(next).saturating_sub(now)
@@ -77,7 +78,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_runs_at_once_and_every_period_even_after_a_panic() {
-        let (clock, stop) = (ManualClock::new(Timestamp::EPOCH), CancellationToken::new());
+        let clock = ManualClock::new(Timestamp::EPOCH);
+        let stop = CancellationToken::new();
         let runs = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&runs);
         let job = move || {
@@ -111,9 +113,11 @@ mod tests {
     #[tokio::test]
     async fn a_job_on_the_clock_runs_at_each_multiple_of_its_period() {
         let clock = ManualClock::new(Timestamp::from_millis(3_000));
-        let (stop, runs) = (CancellationToken::new(), Arc::new(Mutex::new(Vec::new())));
+        let stop = CancellationToken::new();
+        let runs = Arc::new(Mutex::new(Vec::new()));
         let job = {
-            let (clock, runs) = (clock.clone(), Arc::clone(&runs));
+            let clock = clock.clone();
+            let runs = Arc::clone(&runs);
             move || {
                 runs.lock().push(clock.now().as_millis());
                 std::future::ready(())

@@ -130,7 +130,8 @@ impl ServeSettings {
         pressure: PressureSettings,
         links: HealthSettings,
     ) -> Result<Self, ServeError> {
-        let (default, values) = (Self::default(), &mut arguments);
+        let default = Self::default();
+        let values = &mut arguments;
         let origin = origin::of_public_url(values.get(&table::PUBLIC_URL).as_ref());
         let deliver = DeliverSettings {
             origin: origin.clone(),
@@ -206,7 +207,8 @@ mod tests {
     fn settings(options: &[&str]) -> Result<ServeSettings, String> {
         let line = Line::try_parse_from(["serve"].iter().chain(options))
             .map_err(|error| error.to_string())?;
-        let (pressure, links) = (PressureSettings::default(), HealthSettings::default());
+        let pressure = PressureSettings::default();
+        let links = HealthSettings::default();
         ServeSettings::of(&line.global, &line.serve, pressure, links)
             .map_err(|error| error.to_string())
     }

@@ -79,7 +79,8 @@ impl ServerTls {
         let texts = files.read()?;
         let pair = files.pair(&texts)?;
         let path = files.certificate.display().to_string();
-        let (certificates, validity) = (pair.certificates(), certificate_times(pair.certificate()));
+        let certificates = pair.certificates();
+        let validity = certificate_times(pair.certificate());
         tracing::info!(
             %path, certificates, valid_until = shown_end(validity),
             "the certificate of --tls-cert was read"
@@ -144,7 +145,8 @@ impl ServerTls {
             return Ok(());
         }
         let pair = self.files.pair(&texts)?;
-        let (certificates, validity) = (pair.certificates(), certificate_times(pair.certificate()));
+        let certificates = pair.certificates();
+        let validity = certificate_times(pair.certificate());
         // Sessions of the certificate of before end with its settings, so that each client sees the
         // new one at its next connection.
         let config = Arc::new(config(pair)?);

@@ -68,7 +68,8 @@ fn the_same_file_twice_changes_nothing() {
     );
     assert_eq!(changes(&apply(&server, FULL)), ["created"; 3]);
     for _ in 0..2 {
-        let (planned, applied) = (plan(&server, FULL), apply(&server, FULL));
+        let planned = plan(&server, FULL);
+        let applied = apply(&server, FULL);
         assert_eq!(changes(&applied), ["unchanged"; 3], "{applied}");
         assert_eq!(changes(&planned), ["unchanged"; 3], "{planned}");
         assert_eq!(

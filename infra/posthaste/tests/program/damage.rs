@@ -41,7 +41,8 @@ fn serve(dir: &Path) -> Result<(), (Option<i32>, String)> {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut log, mut text) = (BufReader::new(child.stderr.take().unwrap()), String::new());
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut text = String::new();
     while log.read_line(&mut text).unwrap() > 0 {
         if text
             .lines()
@@ -76,7 +77,8 @@ fn a_damaged_folder_is_refused_by_its_file_or_served() {
     let page = |n: usize| if n < 8 { n } else { n * 37 % pages };
     let mut refused = 0;
     for n in 0..24 {
-        let (dir, mut bytes) = (folder.path().join(n.to_string()), whole.clone());
+        let dir = folder.path().join(n.to_string());
+        let mut bytes = whole.clone();
         let at = page(n) * PAGE_BYTES;
         match n % 3 {
             0 => bytes[at..at + PAGE_BYTES].fill(0xa5),
@@ -131,7 +133,8 @@ fn a_payload_that_was_altered_on_disk_becomes_a_malformed_dead_letter() {
     let dir = folder.path().join("data");
     let mut bytes = fill(&dir);
     assert_eq!(check(&dir), (Some(0), check(&dir).1));
-    let (from, into) = (br#""amount":100"#, br#""amount":999"#);
+    let from = br#""amount":100"#;
+    let into = br#""amount":999"#;
     let places: Vec<_> = (0..bytes.len() - from.len())
         .filter(|at| bytes[*at..].starts_with(from))
         .collect();
@@ -161,7 +164,8 @@ fn a_topic_that_was_altered_on_disk_is_named_and_can_be_deleted_and_applied_agai
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("data");
     let mut bytes = fill(&dir);
-    let (from, into) = (br"http://127.0.0.1:1/", br"http://127.0.0.1:2/");
+    let from = br"http://127.0.0.1:1/";
+    let into = br"http://127.0.0.1:2/";
     let places: Vec<_> = (0..bytes.len() - from.len())
         .filter(|at| bytes[*at..].starts_with(from))
         .collect();

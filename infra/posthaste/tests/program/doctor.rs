@@ -253,7 +253,8 @@ fn endpoint_whose_name_does_not_exist_fails() {
 #[test]
 fn server_of_an_own_authority_is_trusted_by_its_file() {
     let folder = tempfile::tempdir().unwrap();
-    let (data, authority) = (folder.path().join("data"), Authority::new());
+    let data = folder.path().join("data");
+    let authority = Authority::new();
     let files = authority.issue(&["localhost"]).write(folder.path());
     let [certificate, key] = files.each_ref().map(|path| path.to_str().unwrap());
     let server = Server::start(&data, &["--tls-cert", certificate, "--tls-key", key]);

@@ -36,7 +36,8 @@ fn commands() -> Vec<(Vec<String>, clap::Command)> {
             );
         }
     }
-    let (mut root, mut found) = (Cli::command(), Vec::new());
+    let mut root = Cli::command();
+    let mut found = Vec::new();
     root.build();
     collect(&[], &root, &mut found);
     found

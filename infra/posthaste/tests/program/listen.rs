@@ -122,7 +122,8 @@ fn both_handshakes_get_consent() {
     for validation in ["CloudEvents", "EventGrid"] {
         let mut receiver = Receiver::start(&[]);
         let _server = deliver_to(&receiver, validation);
-        let (handshake, event) = (receiver.next(), receiver.next());
+        let handshake = receiver.next();
+        let event = receiver.next();
         let method = if validation == "CloudEvents" {
             "OPTIONS"
         } else {

@@ -428,7 +428,8 @@ fn an_address_that_is_taken_is_refused() {
 
 #[test]
 fn a_configuration_is_applied_at_the_start_and_a_typo_in_it_prevents_the_start() {
-    let (folder, files) = (folder(), folder());
+    let files = folder();
+    let folder = folder();
     let good = files.path().join("good.yaml");
     fs::write(&good, topics("https://a.example/", "a")).unwrap();
     let mut server = Server::start(folder.path(), &["--config", good.to_str().unwrap()]);
@@ -499,7 +500,8 @@ fn delayed_shutdown_ends_in_order() {
 fn request(endpoint: &TcpListener) -> (String, TcpStream) {
     let (stream, _) = endpoint.accept().unwrap();
     let mut reader = BufReader::new(stream);
-    let (mut length, mut line) = (0, String::new());
+    let mut length = 0;
+    let mut line = String::new();
     while line != "\r\n" {
         line.clear();
         reader.read_line(&mut line).unwrap();
@@ -597,7 +599,8 @@ SMTPMaxThrottlingDelayInterval: 00:00:00.500
 
 #[test]
 fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
-    let (folder, files) = (folder(), folder());
+    let files = folder();
+    let folder = folder();
     let settings = files.path().join("pressure.yaml");
     fs::write(&settings, SMALL_QUEUE).unwrap();
     let arguments = [
@@ -692,10 +695,8 @@ fn too_few_threads_are_a_sentence_and_the_folder_stays_whole() {
     server.signal("TERM");
     assert_eq!(server.end(), Some(0));
     // Another user may not reach the program where it was built.
-    let (built, program) = (
-        env!("CARGO_BIN_EXE_posthaste"),
-        folder.path().join("program"),
-    );
+    let built = env!("CARGO_BIN_EXE_posthaste");
+    let program = folder.path().join("program");
     if fs::hard_link(built, &program).is_err() {
         fs::copy(built, &program).unwrap();
     }

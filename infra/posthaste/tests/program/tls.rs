@@ -24,7 +24,8 @@ fn succeeded(output: &Output) -> bool {
 #[test]
 fn commands_trust_the_authority_that_they_are_given() {
     let folder = tempfile::tempdir().unwrap();
-    let (data, authority) = (folder.path().join("data"), Authority::new());
+    let data = folder.path().join("data");
+    let authority = Authority::new();
     let [certificate, key] = authority.issue(&["localhost"]).write(folder.path());
     let trusted = folder.path().join("ca.pem");
     std::fs::write(&trusted, authority.pem()).unwrap();

@@ -45,7 +45,8 @@ type Embedded =
 impl Deployed {
     /// Starts both, with the topic `orders`.
     fn start() -> Self {
-        let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = Runtime::new().unwrap();
         let local = Local::open(
             folder.path(),
             LocalOptions::default(),

@@ -53,7 +53,8 @@ These parameters set up queues, buckets, functions and alarms. No function reads
 
 /// The page.
 pub(crate) fn page() -> String {
-    let (rows, template) = (rows(), template());
+    let rows = rows();
+    let template = template();
     let mut page = OPENING.to_owned();
     let mut heading = None;
     for (option, row) in rows.iter().filter_map(|row| Some((row.option?, row))) {
@@ -198,7 +199,8 @@ fn description(parameter: &Value) -> String {
 
 /// A setting: its name, the facts, and the meaning, in lines of at most 118 columns.
 fn entry(page: &mut String, name: &str, facts: &str, meaning: &str) {
-    let (mut line, mut lines) = (String::new(), String::new());
+    let mut line = String::new();
+    let mut lines = String::new();
     let text = format!("- **{name}** ({facts}): {meaning}");
     for word in text.split_whitespace() {
         if line.chars().count() + word.chars().count() > 116 {

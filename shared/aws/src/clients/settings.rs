@@ -129,7 +129,8 @@ mod tests {
             let endpoints = [settings.sqs_endpoint, settings.s3_endpoint];
             assert_eq!(endpoints, expected.map(|url| url.map(str::to_owned)));
         };
-        let (one, other) = ("http://127.0.0.1:4566", "https://s3.test");
+        let one = "http://127.0.0.1:4566";
+        let other = "https://s3.test";
         check(&[("AWS_ENDPOINT_URL", one)], [Some(one); 2]);
         check(
             &[("AWS_ENDPOINT_URL", one), ("AWS_ENDPOINT_URL_S3", other)],

@@ -367,7 +367,8 @@ mod tests {
         let place = prop::sample::select(places);
         (place.clone(), place, prop::sample::select(WORDS.to_vec())).prop_map(
             |(one, other, word)| {
-                let (start, end) = (one.min(other), one.max(other).min(one.min(other) + 40));
+                let start = one.min(other);
+                let end = one.max(other).min(one.min(other) + 40);
                 let end = EVENT.ceil_char_boundary(end);
                 [&EVENT[..start], word, &EVENT[end..]].concat()
             },

@@ -282,10 +282,8 @@ mod tests {
     /// Sends an answer that is taken after `failures` of this kind. Answers the number of tries,
     /// and whether the last was taken.
     async fn tries(failures: u32, kind: ErrorKind) -> (u32, bool) {
-        let (clock, made) = (
-            ManualClock::new(Timestamp::from_millis(1_000_000)),
-            Cell::new(0),
-        );
+        let clock = ManualClock::new(Timestamp::from_millis(1_000_000));
+        let made = Cell::new(0);
         let put = async || {
             made.set(made.get() + 1);
             if made.get() > failures {

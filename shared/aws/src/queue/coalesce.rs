@@ -239,7 +239,8 @@ impl<T> Gathered<T> {
     /// Takes the oldest items that fit into one request. An item that is too large by itself goes
     /// alone and is refused: if it stayed here, it would be taken again and again.
     fn take(&mut self) -> Vec<Waiting<T>> {
-        let (mut together, mut bytes) = (Vec::new(), 0);
+        let mut together = Vec::new();
+        let mut bytes = 0;
         while together.len() < SQS_BATCH_ENTRIES_MAX
             && let Some(one) = self.waiting.pop_front_if(|one| {
                 together.is_empty() || bytes + one.bytes <= SQS_MESSAGE_BYTES_MAX

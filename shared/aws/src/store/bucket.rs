@@ -83,7 +83,8 @@ impl Bucket {
                 .send()
                 .await
                 .map_err(|e| ReadError::Refused(Box::new(e)))?;
-            let (etag, content_range) = (answer.e_tag, answer.content_range);
+            let etag = answer.e_tag;
+            let content_range = answer.content_range;
             match body::read(answer.body, self.object_bytes_max, &self.sleep).await {
                 Ok(bytes) => {
                     return Ok(Answer {

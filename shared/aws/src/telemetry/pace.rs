@@ -54,7 +54,8 @@ impl Pace {
             self.kept = Some(now);
             return Part::Prompt;
         }
-        (self.written, self.kept) = (Some(now), None);
+        self.written = Some(now);
+        self.kept = None;
         Part::All
     }
 }

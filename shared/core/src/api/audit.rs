@@ -403,7 +403,8 @@ mod tests {
     use super::*;
 
     fn entry() -> AuditEntry {
-        let (at, caller) = (Timestamp::EPOCH, Caller::posthaste());
+        let at = Timestamp::EPOCH;
+        let caller = Caller::posthaste();
         AuditEntry::new("1".to_owned(), at, caller, AuditAction::PutTopic)
     }
 

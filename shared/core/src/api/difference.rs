@@ -125,10 +125,8 @@ mod tests {
             headers(json!([{ "name": "x-key", "value": "s3cret" }, { "name": "a", "value": "b" }]));
         let secret = headers(json!([{ "name": "X-Key", "value": "(masked)", "isSecret": true }]));
         let line = |what: &str, header: &str| format!("deliveryHeaders: {what} {header}");
-        let (plain, masked) = (
-            "{name: x-key, value: (masked)}",
-            "{isSecret: true, name: X-Key, value: (masked)}",
-        );
+        let plain = "{name: x-key, value: (masked)}";
+        let masked = "{isSecret: true, name: X-Key, value: (masked)}";
         let removed = [
             line("removed", plain),
             line("removed", "{name: a, value: b}"),

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn an_event_waits_for_its_time_and_for_the_probe() {
-        let (glitch, retry) = (condition(Phase::Glitch, 60), condition(Phase::Retry, 600));
+        let glitch = condition(Phase::Glitch, 60);
+        let retry = condition(Phase::Retry, 600);
         let recovering = condition(Phase::Recovering, 600);
         let check = |next: NextAttempt, due: Option<u64>, expected: Option<u64>| {
             assert_eq!(

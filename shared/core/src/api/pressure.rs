@@ -273,10 +273,8 @@ impl PressureResource {
     /// A resource as it was read. Its effects on producers are left out where the state is stale or
     /// forgotten.
     fn new(state: &ResourceState, freshness: PressureFreshness) -> Self {
-        let (is_current, is_forgotten) = (
-            freshness == PressureFreshness::Current,
-            freshness == PressureFreshness::Forgotten,
-        );
+        let is_current = freshness == PressureFreshness::Current;
+        let is_forgotten = freshness == PressureFreshness::Forgotten;
         Self {
             resource: state.resource,
             level: state.level,

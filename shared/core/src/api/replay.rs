@@ -282,7 +282,8 @@ impl ReplayOutcomes {
 
     /// Counts the deliveries of a replay that queued this many events.
     pub fn of(queued: u64, deliveries: &[DeliveryHistory], complete_until: Timestamp) -> Self {
-        let (mut delivered, mut failed_again) = (0, 0);
+        let mut delivered = 0;
+        let mut failed_again = 0;
         for delivery in deliveries {
             match delivery.state {
                 DeliveryState::Delivered => delivered += 1,

@@ -143,10 +143,8 @@ mod tests {
         replayed: bool,
         traceparent: Option<&str>,
     ) -> Vec<String> {
-        let (topic, name) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse("b").unwrap(),
-        );
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse("b").unwrap();
         let subscription =
             compile_subscription(&topic, Schema::CloudEvents, &name, settings).unwrap();
         let json = Bytes::from_static(

@@ -354,7 +354,8 @@ mod tests {
             let next = rotated(present, "whsec_d", HOUR).unwrap();
             assert_eq!(next["secrets"], json!(["whsec_d", "whsec_c", kept]));
         };
-        let (sooner, later) = ("2023-11-14T22:30:00.000Z", "2023-11-14T23:00:00.000Z");
+        let sooner = "2023-11-14T22:30:00.000Z";
+        let later = "2023-11-14T23:00:00.000Z";
         check([later, sooner], "whsec_b");
         check([sooner, later], "whsec_a");
         check([sooner, sooner], "whsec_b");

@@ -152,7 +152,8 @@ pub struct TopicPage {
 impl TopicPage {
     /// The names of the first and the last topic.
     pub fn range(&self) -> Option<(&TopicName, &TopicName)> {
-        let (first, last) = (self.topics.first()?, self.topics.last()?);
+        let first = self.topics.first()?;
+        let last = self.topics.last()?;
         Some((&first.name, &last.name))
     }
 }

@@ -118,7 +118,9 @@ impl Pack {
     /// together they cover all. One byte is counted between two items, for the comma.
     pub fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
         let mut runs = Vec::new();
-        let (mut start, mut end, mut bytes) = (0, 0, 0_usize);
+        let mut start = 0;
+        let mut end = 0;
+        let mut bytes = 0_usize;
         for size in sizes {
             let joined = bytes.saturating_add(size).saturating_add(1);
             if end > start && (end - start >= self.items_max || joined > self.bytes_preferred) {

@@ -39,7 +39,8 @@ pub enum Extent {
 /// A text with `mask` in the place of each of these secrets, of each longer word of one (`Bearer
 /// …`), and of a signing secret without its prefix.
 pub fn masked(text: &str, secrets: &[&str], extent: Extent, mask: &str) -> String {
-    let (mut clean, mut from) = (String::with_capacity(text.len()), 0);
+    let mut clean = String::with_capacity(text.len());
+    let mut from = 0;
     for range in places(text, secrets, extent) {
         clean.push_str(&text[from..range.start]);
         clean.push_str(mask);
@@ -94,7 +95,8 @@ fn needles<'s>(secrets: &[&'s str]) -> Vec<&'s str> {
 /// The text as it is, and with each order of escapes undone that changes it.
 fn layers(text: &str) -> Vec<Layer<'_>> {
     let mut layers = vec![Layer::new(text)];
-    let (mut from, mut bytes) = (0, 0);
+    let mut from = 0;
+    let mut bytes = 0;
     for _ in 0..DEPTH_MAX {
         let to = layers.len();
         for at in from..to {

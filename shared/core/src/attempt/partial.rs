@@ -145,7 +145,8 @@ fn all_but(failures: &[JsonObject<Failure<'_>>], events: &[BatchEvent<'_>]) -> A
         .iter()
         .map(|failure| failure.0.id.as_ref())
         .collect();
-    let (mut indices, mut known) = (BTreeSet::new(), BTreeSet::new());
+    let mut indices = BTreeSet::new();
+    let mut known = BTreeSet::new();
     for (index, event) in events.iter().enumerate() {
         let id = event.id();
         for name in [id.as_deref(), event.envelope_id]

@@ -249,10 +249,8 @@ mod tests {
             .unwrap()
             .extend(more.as_object().unwrap().clone());
         let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
-        let (topic, name) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse("billing").unwrap(),
-        );
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse("billing").unwrap();
         compile_subscription(&topic, schema, &name, &settings).unwrap()
     }
 

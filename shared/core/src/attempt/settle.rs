@@ -545,7 +545,8 @@ mod tests {
                 "{wait:?}"
             );
         };
-        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
+        let second = Duration::from_secs(1);
+        let minute = Duration::from_mins(1);
         // The attempt ends 20 s after the beginning of a minute.
         check(15 * minute, 15 * minute);
         check(15 * minute + second, 15 * minute + 40 * second);

@@ -45,7 +45,8 @@ mod tests {
     fn two_subscriptions_or_a_sure_failure_blame_the_target() {
         let subscription =
             |name: &str| Target::parse(&format!("https://a.example:443 orders.{name}")).unwrap();
-        let (billing, audit) = (subscription("billing"), subscription("audit"));
+        let billing = subscription("billing");
+        let audit = subscription("audit");
         let mut blame = Blame::default();
         assert!(!blame.is_of_target());
         blame.add_suspected(&billing);

@@ -106,11 +106,9 @@ mod tests {
 
     #[test]
     fn a_success_ends_a_streak_of_its_own_target_alone() {
-        let (mut streaks, a, b) = (
-            ConsecutiveFailures::default(),
-            target("a.example"),
-            target("b.example"),
-        );
+        let mut streaks = ConsecutiveFailures::default();
+        let a = target("a.example");
+        let b = target("b.example");
         assert_eq!(
             [streaks.failed(&a), streaks.failed(&b), streaks.failed(&a)],
             [1, 1, 2]

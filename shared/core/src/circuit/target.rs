@@ -28,7 +28,8 @@ impl Target {
 
     /// A subscription on a link: its endpoint's, or its fallback's.
     pub fn on(link: Link, subscription: &Subscription) -> Self {
-        let (topic, name) = (subscription.topic.clone(), subscription.name.clone());
+        let topic = subscription.topic.clone();
+        let name = subscription.name.clone();
         Self::Subscription { link, topic, name }
     }
 

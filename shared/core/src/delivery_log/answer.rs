@@ -37,7 +37,8 @@ fn kept(text: &str, secrets: &[&str]) -> String {
 }
 
 fn without(text: &str, ranges: &[Range<usize>]) -> String {
-    let (mut clean, mut from) = (String::new(), 0);
+    let mut clean = String::new();
+    let mut from = 0;
     for range in ranges {
         clean.extend(text[from..range.start].chars().map(printable));
         clean.push_str(REDACTED);

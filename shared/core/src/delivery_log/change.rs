@@ -161,10 +161,8 @@ mod tests {
     #[test]
     fn every_verdict_makes_its_record() {
         let give_up = |reason, last| EntryVerdict::GiveUp { reason, last };
-        let (gone, expired) = (
-            DeadLetterReason::EndpointGone,
-            DeadLetterReason::TimeToLiveExceeded,
-        );
+        let gone = DeadLetterReason::EndpointGone;
+        let expired = DeadLetterReason::TimeToLiveExceeded;
         let deleted = DeadLetterReason::SubscriptionDeleted;
         let kept = Some(&KEPT);
         check(

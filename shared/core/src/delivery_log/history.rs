@@ -143,10 +143,12 @@ fn place(kind: Kind) -> u8 {
 /// the message met afterwards; and an event that was given up is not waiting because such a copy
 /// still is.
 fn decisive(records: &[Record]) -> &Record {
-    let (mut decisive, mut finality) = (&records[0], 0);
+    let mut decisive = &records[0];
+    let mut finality = 0;
     for record in records {
         if rank(record) >= finality {
-            (decisive, finality) = (record, rank(record));
+            decisive = record;
+            finality = rank(record);
         }
     }
     decisive

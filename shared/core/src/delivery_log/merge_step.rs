@@ -57,7 +57,9 @@ pub fn merge_step(files: &[SizedFile], is_closed: bool) -> Vec<FileKey> {
 
 /// The smallest files, as many as fit into one merge. Empty if not even two do.
 fn that_fit(files: &[&SizedFile]) -> Vec<FileKey> {
-    let (mut taken, mut bytes, mut units) = (Vec::new(), 0_u64, 0);
+    let mut taken = Vec::new();
+    let mut bytes = 0_u64;
+    let mut units = 0;
     for unit in units_by_size(files) {
         bytes = bytes.saturating_add(unit.bytes);
         if bytes > LOG_MERGE_BYTES_MAX || taken.len() + unit.files.len() > LOG_MERGE_FILES_MAX {
@@ -141,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_step_takes_the_smallest_that_fit() {
-        let (small, large) = (fresh(1, MIB), fresh(0, 127 * MIB));
+        let small = fresh(1, MIB);
+        let large = fresh(0, 127 * MIB);
         check(&[large.clone(), small.clone()], true, &[&small, &large]);
         let larger = fresh(0, 127 * MIB + 1);
         check(&[larger, small.clone()], true, &[]);
@@ -168,11 +171,9 @@ mod tests {
     #[test]
     fn the_parts_of_a_merge_stay_together() {
         let parts = [merged("a", 0, 60 * MIB), merged("a", 1, 9 * MIB)];
-        let (small, other, large) = (
-            fresh(1, MIB),
-            merged("b", 0, 55 * MIB),
-            merged("c", 0, 65 * MIB),
-        );
+        let small = fresh(1, MIB);
+        let other = merged("b", 0, 55 * MIB);
+        let large = merged("c", 0, 65 * MIB);
         let files = [parts.to_vec(), vec![other.clone(), small.clone()]].concat();
         check(&files, true, &[&small, &other, &parts[0], &parts[1]]);
         check(&[parts.to_vec(), vec![large]].concat(), true, &[]);
@@ -190,7 +191,8 @@ mod tests {
 
     #[test]
     fn a_busy_hour_ends_after_some_steps() {
-        let (mut files, mut steps) = (many(900, MIB), 0);
+        let mut files = many(900, MIB);
+        let mut steps = 0;
         loop {
             let step = merge_step(&files, true);
             if step.is_empty() {

@@ -30,7 +30,8 @@ pub struct MergeNote {
 pub fn files_to_merge(files: &[FileKey], is_closed: bool) -> Vec<FileKey> {
     let fresh = || files.iter().filter(|file| file.is_fresh());
     let merges: BTreeSet<&str> = files.iter().filter_map(merge_id).collect();
-    let (fresh_files, is_merged) = (fresh().count(), merges.len() == 1);
+    let fresh_files = fresh().count();
+    let is_merged = merges.len() == 1;
     let is_late = is_merged && fresh_files <= LATE_FILES_MAX;
     if !is_closed {
         let is_step = fresh_files >= FRESH_FILES_MAX;
@@ -87,7 +88,8 @@ fn merges(files: &[(FileKey, Option<MergeNote>)]) -> BTreeMap<&str, Merge<'_>> {
         let Some(note) = note else { continue };
         merge.parts.insert(note.part);
         if let Some(sources) = &note.sources {
-            (merge.last, merge.sources) = (Some(note.part), sources);
+            merge.last = Some(note.part);
+            merge.sources = sources;
         }
     }
     merges
@@ -173,7 +175,9 @@ mod tests {
 
     #[test]
     fn what_was_merged_is_left_over_once_the_last_part_is_there() {
-        let (one, other, late) = (fresh(1), fresh(2), fresh(3));
+        let one = fresh(1);
+        let other = fresh(2);
+        let late = fresh(3);
         let sources = [one.clone(), other.clone()];
         let plain = |file: &FileKey| (file.clone(), None);
         let files = [plain(&one), plain(&other), plain(&late)];

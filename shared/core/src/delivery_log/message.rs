@@ -98,7 +98,8 @@ pub fn render_records(records: &[Record]) -> Vec<Bytes> {
 /// The same of records that are rendered already. A payload that several of them have is in a
 /// message once.
 pub fn join_records<'a>(records: impl Iterator<Item = &'a RecordText>) -> Vec<Bytes> {
-    let (mut bodies, mut body) = (Vec::new(), Body::default());
+    let mut bodies = Vec::new();
+    let mut body = Body::default();
     for (members, payload) in records.map(RecordText::parts) {
         if !body.add(members, payload) {
             bodies.push(take(&mut body).render());

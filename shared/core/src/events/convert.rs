@@ -123,7 +123,8 @@ fn from_custom(envelope: &Envelope, event: &[u8]) -> Bytes {
 fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
     let text = std::str::from_utf8(json).map_err(|_| EventError::whole(Expected::Utf8))?;
     let members = Members::read(text)?;
-    let (mut attributes, mut data) = (Attributes::default(), None);
+    let mut attributes = Attributes::default();
+    let mut data = None;
     for (name, value) in members.iter() {
         let error = |expected| EventError::member(name, expected);
         match name {

@@ -91,7 +91,8 @@ fn offset_minutes(text: &str, offset: Offset) -> Option<i64> {
         [sign, h1, h2, m1, m2] if offset == Offset::ColonOptional => (sign, [h1, h2, m1, m2]),
         _ => return None,
     };
-    let (hours, minutes) = (digit(h1)? * 10 + digit(h2)?, digit(m1)? * 10 + digit(m2)?);
+    let hours = digit(h1)? * 10 + digit(h2)?;
+    let minutes = digit(m1)? * 10 + digit(m2)?;
     let east = hours * 60 + minutes;
     match sign {
         _ if hours > 23 || minutes > 59 => None,

@@ -237,13 +237,14 @@ impl<'a> PublishRequest<'a> {
                 error: EventError::whole(Expected::Depth),
             });
         }
-        let (mut envelope, mut completed) = (None, None);
+        let mut envelope = None;
+        let mut completed = None;
         let attributes = match self.input {
             Input::CloudEvents => cloud_events::read(json).map_err(refused)?,
             Input::EventGrid => {
-                let attributes;
-                (attributes, completed) = event_grid::accept(json, self.topic).map_err(refused)?;
-                attributes
+                let accepted = event_grid::accept(json, self.topic).map_err(refused)?;
+                completed = accepted.1;
+                accepted.0
             }
             Input::Custom { mapping, made } => {
                 let accepted = custom::accept(json, mapping, self.topic, made, index);

@@ -21,7 +21,9 @@ pub struct SetAside {
 /// object.
 pub fn set_aside(event: &Bytes, names: &[&str]) -> Option<SetAside> {
     let (text, members) = Members::of(event)?;
-    let (mut left, mut taken, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left = Vec::new();
+    let mut taken = Vec::new();
+    let mut places = Vec::new();
     for (place, ((name, _), span)) in members.iter().zip(spans(text, &members)).enumerate() {
         if names.contains(&name) {
             taken.push(span);

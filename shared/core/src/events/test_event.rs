@@ -59,10 +59,8 @@ fn alone(text: &Bytes) -> Result<Bytes, TestEventError> {
 
 /// A sample. `id` is a UUID.
 pub fn sample(schema: Schema, topic: &TopicName, id: &str, now: Timestamp) -> Bytes {
-    let (source, data) = (
-        format!("/topics/{topic}"),
-        json!({ "message": "a test from posthaste" }),
-    );
+    let source = format!("/topics/{topic}");
+    let data = json!({ "message": "a test from posthaste" });
     let event = match schema {
         Schema::CloudEvents => json!({
             "specversion": "1.0", "id": id, "source": source, "type": TEST_EVENT_TYPE,

@@ -73,7 +73,9 @@ impl Visitor<'_> for LossyText {
 }
 
 fn depth(json: &str) -> usize {
-    let (mut depth, mut deepest, mut in_string) = (0_usize, 0, false);
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    let mut in_string = false;
     let mut bytes = json.bytes();
     while let Some(byte) = bytes.next() {
         match byte {

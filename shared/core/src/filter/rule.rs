@@ -58,7 +58,8 @@ impl Filter {
     }
 
     fn includes_subject(&self, subject: &str) -> bool {
-        let (start, end) = (&self.subject_begins_with, &self.subject_ends_with);
+        let start = &self.subject_begins_with;
+        let end = &self.subject_ends_with;
         if self.is_subject_case_sensitive {
             return subject.starts_with(start.as_str()) && subject.ends_with(end.as_str());
         }

@@ -67,7 +67,8 @@ impl FilterSet {
     /// Prepares filters. Their positions are those in which they come.
     pub fn of(filters: impl IntoIterator<Item = Arc<Filter>>) -> Self {
         let filters: Vec<_> = filters.into_iter().collect();
-        let (mut places, mut asked) = (HashMap::new(), HashMap::new());
+        let mut places = HashMap::new();
+        let mut asked = HashMap::new();
         let mut set = Self::default();
         for (position, filter) in filters.iter().enumerate() {
             set.look_up_type(position, filter);

@@ -117,7 +117,8 @@ impl Test {
 impl NumberTest {
     /// Whether one of the numbers, which are in order, is what is asked for.
     fn finds(&self, numbers: &[Number]) -> bool {
-        let (least, greatest) = (numbers.first(), numbers.last());
+        let least = numbers.first();
+        let greatest = numbers.last();
         match self {
             Self::In(values) => values
                 .iter()

@@ -137,7 +137,8 @@ impl HealthBook {
     pub fn due(&self) -> Vec<DueNotice> {
         let mut due = Vec::new();
         for (link, incident) in &self.links {
-            let (link, incident) = (link.clone(), incident.clone());
+            let link = link.clone();
+            let incident = incident.clone();
             if !incident.told {
                 due.push(DueNotice::LinkFailing { link, incident });
             } else if incident.recovered_at.is_some() {

@@ -117,7 +117,8 @@ impl HealthBook {
                 let incident = health.incident.as_ref();
                 incident.is_some_and(|it| it.link.as_ref() == Some(link))
             });
-            let (mut failing, mut recovered) = (0, 0);
+            let mut failing = 0;
+            let mut recovered = 0;
             for health in of_link {
                 if health.tries.is_recovered(settings) || health.tries.is_forgotten(now) {
                     recovered += 1;

@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn the_sum_of_two_has_the_older_time() {
-        let (one, two) = (Carried::new(3, at(7)), Carried::new(4, at(5)));
+        let one = Carried::new(3, at(7));
+        let two = Carried::new(4, at(5));
         assert_eq!(one.and(two), Carried::new(7, at(5)));
         assert_eq!(two.and(one), Carried::new(7, at(5)));
     }

@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn another_stack_that_was_seen_within_ten_minutes_is_not_replaced() {
-        let (just_alive, gone) = (Duration::from_secs(599), Duration::from_mins(10));
+        let just_alive = Duration::from_secs(599);
+        let gone = Duration::from_mins(10);
         let claim = |now| StateOwner::claim(Some(&owner()), "new", now);
         assert_eq!(claim(SEEN_AT), Err(LivingOwner(owner())));
         assert_eq!(claim(after(just_alive)), Err(LivingOwner(owner())));

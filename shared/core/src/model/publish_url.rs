@@ -130,7 +130,8 @@ fn reaches(target: IpAddr, listening: IpAddr) -> bool {
 fn is_publish_path(base: &str, path: &str) -> bool {
     let base = base.strip_suffix('/').unwrap_or(base);
     let is_like = |pattern: &str, rest: &str| {
-        let (wanted, found) = (pattern.split('/'), rest.split('/'));
+        let wanted = pattern.split('/');
+        let found = rest.split('/');
         wanted.clone().count() == found.clone().count()
             && wanted.zip(found).all(|(wanted, found)| {
                 if wanted.starts_with('{') {

@@ -43,7 +43,8 @@ impl<'a> SasToken<'a> {
         };
         // A plus that was not escaped has become a space.
         let signature = STANDARD.decode(member("s")?.replace(' ', "+")).ok()?;
-        let (resource, expires_at) = (Url::parse(&member("r")?).ok()?, expiry(&member("e")?)?);
+        let resource = Url::parse(&member("r")?).ok()?;
+        let expires_at = expiry(&member("e")?)?;
         Some(Self {
             signed,
             signature,
@@ -132,7 +133,8 @@ fn offset(text: &str) -> Option<(&str, i64)> {
     };
     let (civil, written) = text.split_at(sign_at);
     let (hours, minutes) = written[1..].split_once(':')?;
-    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let hours: i64 = hours.parse().ok()?;
+    let minutes: i64 = minutes.parse().ok()?;
     let east_secs = (hours.min(99) * 60 + minutes.min(99)) * 60;
     Some((
         civil,

@@ -112,7 +112,8 @@ impl SenderHeaders {
         for header in omitted {
             match header {
                 SenderHeader::EventGrid => {
-                    (headers.event_type, headers.delivery_count) = (None, None);
+                    headers.event_type = None;
+                    headers.delivery_count = None;
                 }
                 SenderHeader::SubscriptionName => headers.subscription_name = None,
                 SenderHeader::Origin => headers.has_origin = false,

@@ -137,7 +137,8 @@ fn parse_clock(text: &str) -> Option<Duration> {
         let number: u64 = text.parse().ok().filter(|_| is_number)?;
         (number <= most).then_some(number)
     };
-    let (hours, minutes) = (part(23)?, part(59)?);
+    let hours = part(23)?;
+    let minutes = part(59)?;
     let seconds = if text.len() > 5 { part(59)? } else { 0 };
     let is_whole = parts.next().is_none();
     is_whole.then(|| Duration::from_secs(hours * 3600 + minutes * 60 + seconds))
@@ -177,7 +178,8 @@ impl fmt::Display for WrittenTime {
             Self::Ago(length) => f.write_str(&format_duration(*length)),
             Self::Clock(since_midnight) => {
                 let seconds = since_midnight.as_secs();
-                let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+                let hours = seconds / 3600;
+                let minutes = seconds / 60 % 60;
                 write!(f, "{hours:02}:{minutes:02}:{:02}", seconds % 60)
             }
             Self::Day(0) => f.write_str("today"),

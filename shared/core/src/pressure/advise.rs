@@ -28,7 +28,8 @@ impl Places {
     /// A producer that finds it taken is asked to come back after `delay`. So the place is free
     /// again by then, also where the delay was longer when it was taken.
     pub fn take(&mut self, topic: &TopicName, tier: Tier, delay: Duration, now: Duration) -> bool {
-        let (place, next) = ((topic.folded(), tier), now.saturating_add(delay));
+        let place = (topic.folded(), tier);
+        let next = now.saturating_add(delay);
         if let Some(free_at) = self.free_at.get_mut(&place) {
             let is_free = *free_at <= now;
             *free_at = if is_free { next } else { next.min(*free_at) };

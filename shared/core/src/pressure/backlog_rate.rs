@@ -131,7 +131,8 @@ mod tests {
     /// time, the first after `first`, with the true ones.
     fn steady(at_once: u64, answer: Duration, first: Duration, polls: u32) -> Vec<(u64, f64)> {
         let mut rate = BacklogRate::default();
-        let (mut visible, mut next) = (DUE, first);
+        let mut visible = DUE;
+        let mut next = first;
         let mut seen = Vec::new();
         for poll in 1..=polls {
             let now = POLL * poll;

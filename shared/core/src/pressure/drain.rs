@@ -303,10 +303,8 @@ mod tests {
     const ELAPSED: Duration = Duration::from_secs(10);
 
     fn report(settled: u64, window_secs: u64, waited_secs: u64) -> DrainReport {
-        let (window, waited_max) = (
-            Duration::from_secs(window_secs),
-            Duration::from_secs(waited_secs),
-        );
+        let window = Duration::from_secs(window_secs);
+        let waited_max = Duration::from_secs(waited_secs);
         let shared = DrainCount {
             received: settled,
             settled,

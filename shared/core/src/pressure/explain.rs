@@ -13,11 +13,9 @@ pub fn explain(pressing: &Pressing) -> String {
 
 fn explain_topic(state: &ResourceState, subscription: &DueOfSubscription) -> String {
     let DueOfSubscription { name, due } = subscription;
-    let (reading, normal, level) = (
-        state.reading,
-        state.thresholds.normal,
-        state.effective_level(),
-    );
+    let reading = state.reading;
+    let normal = state.thresholds.normal;
+    let level = state.effective_level();
     let resource = state.resource;
     format!(
         "{resource} of this topic is at {level}: delivering the {due} messages that are due to the \
@@ -27,8 +25,10 @@ fn explain_topic(state: &ResourceState, subscription: &DueOfSubscription) -> Str
 }
 
 fn explain_resource(state: &ResourceState) -> String {
-    let (reading, normal) = (state.reading, state.thresholds.normal);
-    let (resource, level) = (state.resource, state.effective_level());
+    let reading = state.reading;
+    let normal = state.thresholds.normal;
+    let resource = state.resource;
+    let level = state.effective_level();
     let words = match resource {
         Resource::SubmissionQueue => format!(
             "{reading} deliveries are due and not sent; it ends below {normal}, \

@@ -316,10 +316,8 @@ mod tests {
         );
         assert_eq!(set(None, Some(90), None), Ok(Thresholds::new(88, 90, 99)));
         assert_eq!(set(Some(10), None, None), Ok(Thresholds::new(10, 97, 99)));
-        let (normal, medium) = (
-            "PercentageDatabaseDiskSpaceUsedNormalThreshold",
-            "PercentageDatabaseDiskSpaceUsedMediumThreshold",
-        );
+        let normal = "PercentageDatabaseDiskSpaceUsedNormalThreshold";
+        let medium = "PercentageDatabaseDiskSpaceUsedMediumThreshold";
         assert_eq!(
             set(None, None, Some(4)),
             Err(format!("{normal} is 0; expected at least 1"))

@@ -77,18 +77,15 @@ mod tests {
     /// and what is due at each.
     fn check(polls: &[(u64, u64, Due)]) {
         let settings = PressureSettings::default();
-        let (mut state, mut relief) = (PressureState::normal(Timestamp::EPOCH), Relief::default());
+        let mut state = PressureState::normal(Timestamp::EPOCH);
+        let mut relief = Relief::default();
         for &(secs, used, expected) in polls {
             let readings = Readings {
                 memory: Some(Usage { used, total: 100 }),
                 ..Readings::default()
             };
-            (state, _) = evaluate(
-                &state,
-                &readings,
-                &settings,
-                Timestamp::from_millis(secs * 1000),
-            );
+            let at = Timestamp::from_millis(secs * 1000);
+            state = evaluate(&state, &readings, &settings, at).0;
             assert_eq!(
                 relief.due(&state, Duration::from_secs(secs)),
                 expected,

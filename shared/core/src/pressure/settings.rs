@@ -167,7 +167,8 @@ impl PressureSettings {
     /// Checks what can be checked without knowing the machine.
     pub fn validate(&self) -> Result<(), SettingsError> {
         self.validate_interval(INTERVAL)?;
-        let (stale, interval) = (self.stale_after(), self.interval);
+        let stale = self.stale_after();
+        let interval = self.interval;
         if stale <= interval || stale >= STATE_FORGOTTEN_AFTER {
             return Err(SettingsError::StaleAfter { stale, interval });
         }

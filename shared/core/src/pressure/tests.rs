@@ -48,7 +48,8 @@ fn reading(resource: Resource, value: u64) -> Readings {
     let mut readings = at_rest();
     match resource {
         Resource::SubmissionQueue => {
-            (readings.visible, readings.drain_secs) = (Some(value), Some(30));
+            readings.visible = Some(value);
+            readings.drain_secs = Some(30);
         }
         Resource::VersionBuckets => readings.version_buckets = Some(value),
         Resource::BatchPoints => readings.batch_points = Some(value),
@@ -319,7 +320,9 @@ fn our_own_rows_turn_nobody_away_in_the_documents_profile() {
 #[test]
 fn the_level_follows_the_reading_with_hysteresis_at_every_border() {
     let thresholds = Thresholds::new(10, 20, 30);
-    let (normal, medium, high) = (Level::Normal, Level::Medium, Level::High);
+    let normal = Level::Normal;
+    let medium = Level::Medium;
+    let high = Level::High;
     // Reading, then the level that Normal, Medium and High lead to.
     let cases = [
         (9, [normal, normal, normal]),

@@ -56,7 +56,8 @@ fn transition(
     state: &PressureState,
     resource: Resource,
 ) -> Option<Transition> {
-    let (before, after) = (written.resource(resource), state.resource(resource));
+    let before = written.resource(resource);
+    let after = state.resource(resource);
     let level = |r: Option<&ResourceState>| r.map_or(Level::Normal, ResourceState::told_level);
     let refused = |r: Option<&ResourceState>| r.is_some_and(|r| r.refused_from.is_some());
     let change = Transition {

@@ -191,7 +191,8 @@ mod tests {
                 "{release:?} {minute} {room}"
             );
         };
-        let (past, later) = ("20200101T0000Z", "20300101T0000Z");
+        let past = "20200101T0000Z";
+        let later = "20300101T0000Z";
         check(Release::All, later, 500, (OF_ONE_MAX, OF_ONE_MAX));
         check(Release::All, later, 50, (50, 50));
         check(Release::AtMost(4), later, 50, (4, 4));
@@ -213,7 +214,8 @@ mod tests {
                 "{release:?} {minute} {released}"
             );
         };
-        let (past, later) = ("20200101T0000Z", "20300101T0000Z");
+        let past = "20200101T0000Z";
+        let later = "20300101T0000Z";
         check(Release::All, later, 200, false, NextTurn::Again);
         check(Release::All, later, 300, false, NextTurn::Done);
         check(Release::All, later, 0, true, NextTurn::Stop);

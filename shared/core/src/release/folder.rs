@@ -183,10 +183,8 @@ mod tests {
         ]);
         let mut folders = Vec::new();
         HeldFolder::sort_page(keys.clone(), false, &mut folders);
-        let (mut folder, now) = (
-            folders.remove(0),
-            Timestamp::parse("2026-03-07T04:05:30Z").unwrap(),
-        );
+        let mut folder = folders.remove(0);
+        let now = Timestamp::parse("2026-03-07T04:05:30Z").unwrap();
         assert!(folder.has_expired(now));
         let expired = folder.take_wanted(Some(now));
         assert_eq!((expired.len(), folder.has_expired(now)), (2, false));

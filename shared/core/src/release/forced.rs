@@ -98,7 +98,8 @@ impl ForcedWalk {
             .cloned()
             .collect();
         self.pages += 1;
-        (self.listed, self.next_after) = (keys, next_after);
+        self.listed = keys;
+        self.next_after = next_after;
     }
 
     /// Ends the walk of this run; the next one goes on.

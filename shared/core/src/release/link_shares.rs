@@ -112,7 +112,8 @@ mod tests {
     #[test]
     fn a_link_is_asked_once_whoever_is_on_it_and_a_subscription_once_for_itself() {
         let check = |release, expected| {
-            let (mut links, targets) = (LinkShares::default(), targets());
+            let mut links = LinkShares::default();
+            let targets = targets();
             links.reserve(release, Some(&targets[0]), 1);
             assert_eq!(
                 targets.map(|target| links.allowed(release, Some(&target))),
@@ -126,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_probe_that_was_not_sent_may_be_made_by_another() {
-        let (mut links, [one, ..]) = (LinkShares::default(), targets());
+        let mut links = LinkShares::default();
+        let [one, ..] = targets();
         links.reserve(OF_LINK, Some(&one), 1);
         links.give_back(OF_LINK, Some(&one), 1);
         assert_eq!(links.allowed(OF_LINK, Some(&one)), 1);
@@ -136,7 +138,8 @@ mod tests {
 
     #[test]
     fn those_on_a_link_share_what_it_gets_in_a_pass() {
-        let (mut links, [one, two, elsewhere]) = (LinkShares::default(), targets());
+        let mut links = LinkShares::default();
+        let [one, two, elsewhere] = targets();
         links.reserve(Release::AtMost(4), Some(&one), 4);
         links.give_back(Release::AtMost(4), Some(&one), 1);
         let allowed = |links: &LinkShares| {

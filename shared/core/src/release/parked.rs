@@ -185,7 +185,8 @@ mod tests {
     #[test]
     fn an_object_is_due_from_its_minute_on_and_late_five_minutes_later() {
         let check = |minute, expected| {
-            let (key, now) = (key(minute), at(1_000));
+            let key = key(minute);
+            let now = at(1_000);
             assert_eq!(
                 (is_due(&key, now), is_late(&key, now)),
                 expected,

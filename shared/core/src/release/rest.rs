@@ -28,7 +28,10 @@ pub fn rest_until(began: Timestamp, next_due: Option<u64>) -> Timestamp {
 /// Tells whether a run that begins now may end at once, by what the last one left. Before it does,
 /// the signal has to be read as well: see [`is_covered`].
 pub fn may_rest(last: &Checkpoint, now: Timestamp) -> bool {
-    let (Some(began), Some(until)) = (last.began_at, last.rest_until) else {
+    let Some(began) = last.began_at else {
+        return false;
+    };
+    let Some(until) = last.rest_until else {
         return false;
     };
     // Anything else is from a clock that was ahead.

@@ -56,7 +56,8 @@ impl Room {
     /// queue is not counted, as many as a pass may have.
     pub fn in_pass(&mut self, state: Option<&PressureState>) -> usize {
         let Some(queue) = state.and_then(|state| state.resource(Resource::SubmissionQueue)) else {
-            (self.counted_at, self.left) = (None, PASS_MAX);
+            self.counted_at = None;
+            self.left = PASS_MAX;
             return PASS_MAX;
         };
         if self.counted_at != Some(queue.read_at) {

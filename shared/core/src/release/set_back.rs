@@ -251,7 +251,8 @@ mod tests {
 
     #[test]
     fn a_run_begins_a_scan_where_one_is_due_and_else_goes_on_with_the_last() {
-        let (now, earlier) = (at("2026-03-07T04:05:00Z"), at("2026-03-07T04:04:00Z"));
+        let now = at("2026-03-07T04:05:00Z");
+        let earlier = at("2026-03-07T04:04:00Z");
         let left = SetBackScan {
             after: "x".to_owned(),
             ..SetBackScan::begin(earlier)

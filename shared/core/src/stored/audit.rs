@@ -128,7 +128,8 @@ mod tests {
     fn a_time_in_a_key_tells_earlier_from_later_entries() {
         let at = |millis| Timestamp::from_millis(millis);
         let key = |millis| audit_entry(&entry("f", millis).of_topic(&topic("orders")));
-        let (asked, later) = (1_700_000_000_000, 1_700_000_000_001);
+        let asked = 1_700_000_000_000;
+        let later = 1_700_000_000_001;
         // `to` leaves out its own millisecond, `from` does not.
         assert!(key(asked) < audit_after(at(asked)) && key(later) < audit_after(at(asked)));
         assert!(key(asked - 1) > audit_after(at(asked)));

@@ -171,7 +171,8 @@ impl IdempotencyRecord {
     /// The record once its request was published.
     #[must_use]
     pub fn published(self, matched: Matched, now: Timestamp) -> Self {
-        let (state, matched) = (State::Published, Some(matched));
+        let state = State::Published;
+        let matched = Some(matched);
         Self {
             state,
             until: now + IDEMPOTENCY_KEPT,
@@ -302,7 +303,8 @@ mod tests {
         for (n, one) in all.iter().enumerate() {
             assert!(all[..n].iter().all(|other| other != one), "{n}");
         }
-        let (a, b) = (("a", &b"1"[..]), ("b", &b"2"[..]));
+        let a = ("a", &b"1"[..]);
+        let b = ("b", &b"2"[..]);
         assert_eq!(
             RequestDigest::of([a, b], b""),
             RequestDigest::of([b, a], b"")

@@ -137,7 +137,9 @@ pub fn scheduled_payloads_before(day: Timestamp) -> String {
 /// The time until which the payload of this key is kept at least. `None` if it is not such a key.
 pub fn payload_kept_until(key: &str) -> Option<Timestamp> {
     let (day, _) = payload_place(key)?.split_once('/')?;
-    let (year, month, day) = (day.get(..4)?, day.get(4..6)?, day.get(6..)?);
+    let year = day.get(..4)?;
+    let month = day.get(4..6)?;
+    let day = day.get(6..)?;
     let stored = Timestamp::parse(&format!("{year}-{month}-{day}T00:00:00Z")).ok()?;
     Some(stored + PAYLOAD_KEPT)
 }

@@ -150,7 +150,8 @@ pub fn parked_at_minute(key: &str) -> Option<u64> {
 /// The key of a parked object, with the same UUID, as if it were parked at `at` and due in this
 /// minute, since the epoch. `None` if the key is not such a key.
 pub fn parked_instead(key: &str, due_minute: u64, at: Timestamp) -> Option<String> {
-    let (folder, file) = (parked_folder(key)?, key.rsplit('/').next()?);
+    let folder = parked_folder(key)?;
+    let file = key.rsplit('/').next()?;
     let uuid = match (parked_at_minute(key), file.split_once('-')) {
         (Some(_), Some((_, uuid))) => uuid,
         // Of an older program: the file is named by the UUID alone.
@@ -367,10 +368,8 @@ mod tests {
             parked_at_minute(&key),
             Some(at("2026-03-07T03:35:00Z").minute())
         );
-        let (due, parked_at) = (
-            at("2026-03-06T23:00:00Z").minute(),
-            at("2026-03-06T22:30:00Z"),
-        );
+        let due = at("2026-03-06T23:00:00Z").minute();
+        let parked_at = at("2026-03-06T22:30:00Z");
         let moved = |key: &str| parked_instead(key, due, parked_at);
         let expected = |uuid| {
             Some(format!(

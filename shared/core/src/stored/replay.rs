@@ -431,7 +431,8 @@ mod tests {
     fn replay_that_queued_nothing_of_what_it_found_has_failed() {
         let state = |queued, failed| {
             let mut record = record().turned(ReplayState::Done, None, Timestamp::EPOCH);
-            (record.progress.queued, record.progress.failed) = (queued, failed);
+            record.progress.queued = queued;
+            record.progress.failed = failed;
             let stored = ReplayRecord::parse(&record.render()).unwrap();
             assert_eq!(stored.state, ReplayState::Done);
             stored.shown().state
@@ -464,14 +465,10 @@ mod tests {
     fn record() -> ReplayRecord {
         let request =
             json!({ "from": "2026-11-21T09:00:00Z", "reason": "EndpointGone", "types": ["t"] });
-        let (topic, name) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse("billing").unwrap(),
-        );
-        let (id, now) = (
-            "20261121T101500Z-0b8b9c5e".to_owned(),
-            Timestamp::from_millis(1_795_256_100_000),
-        );
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse("billing").unwrap();
+        let id = "20261121T101500Z-0b8b9c5e".to_owned();
+        let now = Timestamp::from_millis(1_795_256_100_000);
         let mut record = ReplayRecord::new(
             id,
             topic,

@@ -249,8 +249,10 @@ impl TopicRecord {
     /// a look at the record and its deletion.
     #[must_use]
     pub fn tombstone(self, now: Timestamp) -> Self {
-        let (key1, key2) = (SecretText::new(""), SecretText::new(""));
-        let (tier_keys, settings) = (TierKeys::default(), TopicSettings::default());
+        let key1 = SecretText::new("");
+        let key2 = SecretText::new("");
+        let tier_keys = TierKeys::default();
+        let settings = TopicSettings::default();
         let creations = Creations::default();
         Self {
             key1,
@@ -472,10 +474,8 @@ mod tests {
         assert_eq!(record.render(), V2_ROTATED.trim_end());
         let topic = record.compile().unwrap();
         let billing = &topic.subscriptions["billing"];
-        let (rotated, ended) = (
-            Timestamp::from_millis(1_700_000_000_000),
-            Timestamp::from_millis(1_700_086_400_000),
-        );
+        let rotated = Timestamp::from_millis(1_700_000_000_000);
+        let ended = Timestamp::from_millis(1_700_086_400_000);
         let live = |at| {
             billing
                 .signing
@@ -501,8 +501,9 @@ mod tests {
         assert_eq!(record.render(), V2_TIER_KEYS.trim_end());
         let tier_of = |record: &TopicRecord, key: &str| record.compile().unwrap().keys.tier_of(key);
         let tiers = ["k1", "k2", "i1", "b1", "b2", "i2"].map(|key| tier_of(&record, key));
-        let (internal, standard, bulk) =
-            (Some(Tier::Internal), Some(Tier::Standard), Some(Tier::Bulk));
+        let internal = Some(Tier::Internal);
+        let standard = Some(Tier::Standard);
+        let bulk = Some(Tier::Bulk);
         assert_eq!(tiers, [standard, standard, internal, bulk, bulk, None]);
         let mut changed = record.clone();
         for name in KeyName::ALL {
@@ -555,7 +556,8 @@ mod tests {
     fn a_record_with_a_mode_of_the_delivery_log_is_read_and_written_as_its_fixture() {
         let record = TopicRecord::parse(V1_DELIVERY_LOG.as_bytes()).unwrap();
         assert_eq!(record.render(), V1_DELIVERY_LOG.trim_end());
-        let (of_settings, topic) = (record.settings.delivery_log, record.compile().unwrap());
+        let of_settings = record.settings.delivery_log;
+        let topic = record.compile().unwrap();
         let compiled = [
             of_settings,
             topic.delivery_log,

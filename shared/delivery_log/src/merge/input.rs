@@ -191,7 +191,8 @@ impl Opened {
                 cells.put(from, &places[..len])
             };
             decode(&self.name, read)?;
-            (rows, places) = (&rows[len..], &places[len..]);
+            rows = &rows[len..];
+            places = &places[len..];
         }
         Ok(())
     }

@@ -46,7 +46,8 @@ impl Place {
 
 /// All rows by topic, subscription and time, the newest first; of copies of a record only one.
 pub(super) fn order(inputs: &[Opened]) -> Result<Vec<Place>, LogError> {
-    let (mut owners, mut places) = (Owners::default(), Vec::new());
+    let mut owners = Owners::default();
+    let mut places = Vec::new();
     for (index, input) in inputs.iter().enumerate() {
         for group in 0..input.groups() {
             let columns = Columns::read(input, group)?;

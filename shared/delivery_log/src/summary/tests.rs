@@ -94,7 +94,8 @@ fn full_filter_is_seldom_wrong() {
 /// The hours beside it have no ids, and an id of one hour is in no other.
 #[test]
 fn hours_do_not_mix() {
-    let (mut summary, id) = (DaySummary::new(day()), hash_of("event-1"));
+    let mut summary = DaySummary::new(day());
+    let id = hash_of("event-1");
     summary.set_hour(hour(7), 1, Some(&[id]));
     summary.set_hour(hour(8), 2, Some(&ids("other", 3)));
     let bytes = summary.render();
@@ -142,7 +143,8 @@ fn damaged_row_says_nothing() {
     let mut summary = DaySummary::new(day());
     summary.set_hour(hour(1), 9, Some(&ids("event", 5)));
     let bytes = summary.render();
-    let (id, whole) = (hash_of("event-1"), bytes.to_vec());
+    let id = hash_of("event-1");
+    let whole = bytes.to_vec();
     let at = row_of(id, ROWS_MIN) * ROW_BYTES;
     for byte in at..at + ROW_BYTES {
         let mut damaged = whole.clone();
@@ -189,7 +191,8 @@ fn files_of_an_hour_have_a_digest_of_their_own() {
         let key = format!("date=2026-03-07/hour=03/07-{name}.parquet");
         LogFile::new(key, size).unwrap()
     };
-    let (one, other) = (file("a", 1), file("b", 2));
+    let one = file("a", 1);
+    let other = file("b", 2);
     let both = files_digest([&one, &other]);
     assert_eq!(both, files_digest([&other, &one]));
     assert_eq!(files_digest([]), 0);

@@ -219,10 +219,8 @@ fn same_id() -> LookUp {
 
 #[tokio::test]
 async fn of_an_id_that_repeats_without_end_the_newest_are_answered() {
-    let (few, many) = (
-        of_one_id(hour_of_records(0, 40)),
-        of_one_id(hour_of_records(1, 1_500)),
-    );
+    let few = of_one_id(hour_of_records(0, 40));
+    let many = of_one_id(hour_of_records(1, 1_500));
     let (early, late) = many.split_at(700);
     // The files of the hour lie in the order of their keys, which is not that of their times.
     let memory = Memory::default()

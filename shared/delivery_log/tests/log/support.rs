@@ -30,7 +30,8 @@ pub(crate) fn usual() -> RowGroups {
 
 /// A record of event `n` at a time of the day; one in ten is a failure that is tried again.
 pub(crate) fn record(n: u64, time_ms: u64) -> Record {
-    let (time, key) = (Timestamp::from_millis(DAY + time_ms), format!("{n:08x}-0"));
+    let time = Timestamp::from_millis(DAY + time_ms);
+    let key = format!("{n:08x}-0");
     let failed = n.is_multiple_of(10);
     let result = if failed {
         LogResult::Retry

@@ -104,7 +104,9 @@ fn our_workers(
     let url = EndpointUrl::parse(&sink.url()).unwrap();
     let payload = Bytes::from(vec![b'x'; PAYLOAD_BYTES]);
     let worker = || {
-        let (client, url, payload) = (client.clone(), url.clone(), payload.clone());
+        let client = client.clone();
+        let url = url.clone();
+        let payload = payload.clone();
         async move {
             for _ in 0..REQUESTS_PER_ROUND / CONCURRENT {
                 let request = WebhookRequest {
@@ -170,7 +172,8 @@ impl Cost {
 }
 
 async fn measure<T>(round: impl Future<Output = T>) -> Cost {
-    let (cpu, wall) = (process_cpu(), SystemClock.monotonic());
+    let cpu = process_cpu();
+    let wall = SystemClock.monotonic();
     round.await;
     let per_request = |from: Duration, to: Duration| {
         (to.as_secs_f64() - from.as_secs_f64()) * 1e6 / f64::from(REQUESTS_PER_ROUND)

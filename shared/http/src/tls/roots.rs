@@ -287,7 +287,8 @@ mod tests {
 
     #[test]
     fn every_certificate_of_a_file_is_read() {
-        let (one, two) = (pem(), pem());
+        let one = pem();
+        let two = pem();
         let both = format!("{one}{two}");
         let check = |text: String, expected| {
             assert_eq!(added(text.as_bytes()), Ok(expected), "{text}");

@@ -201,10 +201,8 @@ async fn time_of_a_certificate_is_said_beside_its_other_faults() {
     workshop.stranger();
     let trusted = "ca.pem";
     let past = ("20200101000000Z", "20210203040506Z");
-    let (expired, until) = (
-        CertificateFault::Expired,
-        "it expired on 2021-02-03T04:05:06Z",
-    );
+    let until = "it expired on 2021-02-03T04:05:06Z";
+    let expired = CertificateFault::Expired;
     workshop.signed_for(past, FOR_LOCALHOST);
     workshop.check_certificate(trusted, expired, until).await;
     let both = format!("{until}; its issuer is unknown");

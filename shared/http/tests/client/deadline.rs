@@ -145,7 +145,8 @@ async fn connection_of_a_body_that_came_in_time_is_kept() {
     let endpoint = Endpoint::start(vec![script]).await;
     let clock = ManualClock::new(Timestamp::EPOCH);
     let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
-    let (sender, request) = (client.clone(), post(&endpoint.url()));
+    let sender = client.clone();
+    let request = post(&endpoint.url());
     let sending = tokio::spawn(async move { sender.send(request).await });
     endpoint.step_done().await;
     settle().await;

@@ -79,7 +79,8 @@ impl Endpoint {
     /// client has read the one before.
     pub(crate) async fn slowly(&self, slow: usize) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, endpoint) = (listener.local_addr().unwrap(), self.address);
+        let address = listener.local_addr().unwrap();
+        let endpoint = self.address;
         tokio::spawn(async move {
             let (client, _) = listener.accept().await.unwrap();
             let server = TcpStream::connect(endpoint).await.unwrap();

@@ -39,10 +39,8 @@ async fn sent(server: &NameServer, host: &str) -> Brief {
 
 #[tokio::test]
 async fn a_name_goes_where_the_server_says() {
-    let (server, endpoint) = (
-        NameServer::start(),
-        Endpoint::start(vec![exchange(OK)]).await,
-    );
+    let server = NameServer::start();
+    let endpoint = Endpoint::start(vec![exchange(OK)]).await;
     server.resolve("hooks.example", &["127.0.0.1"]);
     let url = format!("http://hooks.example:{}/", endpoint.address.port());
     assert_eq!(send(&asking(&server), &url).await, answered(200, "ok"));
@@ -57,10 +55,8 @@ async fn a_name_goes_where_the_server_says() {
 #[tokio::test]
 async fn name_is_asked_for_as_it_is_written() {
     let check = async |host: &str, asked: &str| {
-        let (server, endpoint) = (
-            NameServer::start(),
-            Endpoint::start(vec![exchange(OK)]).await,
-        );
+        let server = NameServer::start();
+        let endpoint = Endpoint::start(vec![exchange(OK)]).await;
         server.resolve(asked, &["127.0.0.1"]);
         let url = format!("http://{host}:{}/", endpoint.address.port());
         assert_eq!(
@@ -105,10 +101,8 @@ async fn a_server_that_is_silent_says_nothing_about_a_name() {
 /// helped.
 #[tokio::test]
 async fn a_server_that_is_silent_about_one_family_does_not_hold_the_other_up() {
-    let (server, endpoint) = (
-        NameServer::start(),
-        Endpoint::start(vec![exchange(OK)]).await,
-    );
+    let server = NameServer::start();
+    let endpoint = Endpoint::start(vec![exchange(OK)]).await;
     server.answer(
         "hooks.example",
         NameAnswer::OnlyAddresses(vec!["127.0.0.1".parse().unwrap()]),
@@ -155,10 +149,8 @@ async fn where_an_address_of_a_name_refuses_the_next_is_used() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = socket.local_addr().unwrap().port();
     let listener = TcpListener::bind(("127.0.0.3", port)).await.unwrap();
-    let (server, endpoint) = (
-        NameServer::start(),
-        Endpoint::on(listener, None, vec![exchange(OK)]),
-    );
+    let server = NameServer::start();
+    let endpoint = Endpoint::on(listener, None, vec![exchange(OK)]);
     server.resolve(
         "hooks.example",
         &["127.0.0.1", "::1", "127.0.0.2", "127.0.0.3"],
@@ -186,10 +178,8 @@ async fn one_address_that_is_refused_refuses_the_attempt() {
 
 #[tokio::test]
 async fn this_machine_is_not_the_server_s_to_answer() {
-    let (server, endpoint) = (
-        NameServer::start(),
-        Endpoint::start(vec![exchange(OK)]).await,
-    );
+    let server = NameServer::start();
+    let endpoint = Endpoint::start(vec![exchange(OK)]).await;
     let url = format!("http://localhost:{}/", endpoint.address.port());
     assert_eq!(send(&asking(&server), &url).await, answered(200, "ok"));
     assert_eq!(server.asked(), Vec::<String>::new());

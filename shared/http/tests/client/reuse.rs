@@ -193,10 +193,8 @@ async fn with_silent_connections(
 ) -> (Endpoint, HyperWebhookClient<ManualClock>, ManualClock) {
     let silent = [exchange(OK), vec![Step::Read, Step::Hang]].concat();
     let scripts = vec![silent; count].into_iter().chain(others).collect();
-    let (endpoint, clock) = (
-        Endpoint::start(scripts).await,
-        ManualClock::new(Timestamp::EPOCH),
-    );
+    let endpoint = Endpoint::start(scripts).await;
+    let clock = ManualClock::new(Timestamp::EPOCH);
     let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
     let url = endpoint.url();
     let answers = futures_util::future::join_all((0..count).map(|_| send(&client, &url))).await;
@@ -210,7 +208,9 @@ async fn begin_request(
     endpoint: &Endpoint,
     client: &HyperWebhookClient<ManualClock>,
 ) -> tokio::task::JoinHandle<Brief> {
-    let (read, url, client) = (endpoint.requests().len(), endpoint.url(), client.clone());
+    let read = endpoint.requests().len();
+    let url = endpoint.url();
+    let client = client.clone();
     let sending = tokio::spawn(async move { send(&client, &url).await });
     while endpoint.requests().len() == read {
         endpoint.step_done().await;
@@ -442,7 +442,8 @@ async fn request_without_a_place_is_not_its_endpoint_s_fault() {
         ..on_loopback()
     };
     let client = HyperWebhookClient::new(settings, SystemClock).unwrap();
-    let (held, url) = (client.clone(), busy.url());
+    let held = client.clone();
+    let url = busy.url();
     let holding = tokio::spawn(async move { send(&held, &url).await });
     busy.step_done().await;
     assert_eq!(
@@ -458,10 +459,8 @@ async fn request_without_a_place_is_not_its_endpoint_s_fault() {
 #[tokio::test]
 async fn a_full_pool_closes_several_that_were_idle_for_longest() {
     let held = [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
-    let (old, young) = (
-        Endpoint::start(vec![held.clone(); 42]).await,
-        Endpoint::start(vec![held; 25]).await,
-    );
+    let old = Endpoint::start(vec![held.clone(); 42]).await;
+    let young = Endpoint::start(vec![held; 25]).await;
     let client = HyperWebhookClient::new(
         ClientSettings {
             idle_max: 64,

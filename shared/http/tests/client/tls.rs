@@ -156,7 +156,8 @@ async fn handshake_that_comes_byte_by_byte_connects() {
 
 #[tokio::test]
 async fn a_certificate_that_does_not_hold_is_refused_by_its_fault() {
-    let (trusted, stranger) = (Authority::new(), Authority::new());
+    let trusted = Authority::new();
+    let stranger = Authority::new();
     let settings = trusted.trusted("refused");
     let check = async |acceptor: TlsAcceptor, fault| {
         let endpoint = Endpoint::start_tls(acceptor, vec![exchange(OK)]).await;

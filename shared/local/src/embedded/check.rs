@@ -128,7 +128,8 @@ fn read_objects(
     let contents = transaction.open_table(OBJECT_BYTES)?;
     for row in transaction.open_table(OBJECTS)?.iter()? {
         let (key, facts) = row?;
-        let (key, facts) = (key.value(), ObjectFacts::from(facts.value()));
+        let key = key.value();
+        let facts = ObjectFacts::from(facts.value());
         report.objects += 1;
         let is_whole = catch_panic(|| match contents.get(key)? {
             Some(bytes) => is_as_written(transaction, key, facts, bytes.value()),

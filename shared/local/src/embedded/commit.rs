@@ -88,7 +88,9 @@ impl Committer {
         let refused = Refused(Arc::clone(&committer.shared));
         let run = move || {
             // Dropped from the last to the first, also by a panic.
-            let (_runs, _refused, mut committer) = (runs, refused, committer);
+            let _runs = runs;
+            let _refused = refused;
+            let mut committer = committer;
             committer.run();
         };
         std::thread::Builder::new()
@@ -138,7 +140,9 @@ impl Committer {
         if batch.jobs.is_empty() && batch.deletes.is_empty() {
             return true;
         }
-        let (syncs, live, first) = (self.shared.engine.syncs(), self.live, self.next_sequence);
+        let syncs = self.shared.engine.syncs();
+        let live = self.live;
+        let first = self.next_sequence;
         match self.write(&batch) {
             Ok(outcomes) => {
                 self.commit += u64::from(!batch.stores_messages());
@@ -264,7 +268,8 @@ impl Committer {
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(refuse));
         let (works, answers): (Vec<_>, Vec<_>) =
             batch.jobs.into_iter().map(Job::into_parts).unzip();
-        let (jobs, deletes) = (works.into_iter().zip(outcomes).collect(), batch.deletes);
+        let jobs = works.into_iter().zip(outcomes).collect();
+        let deletes = batch.deletes;
         let ended = Unresolved {
             first,
             jobs,

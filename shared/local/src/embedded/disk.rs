@@ -222,7 +222,8 @@ mod tests {
     #[test]
     fn file_that_is_not_the_locked_one_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, aside) = (folder.path().join(ENGINE_FILE), folder.path().join("aside"));
+        let path = folder.path().join(ENGINE_FILE);
+        let aside = folder.path().join("aside");
         std::fs::write(&path, "x").unwrap();
         let disk = FolderDisk::new(folder.path());
         disk.keep_to(FileIdentity::of(&File::open(&path).unwrap()).unwrap());

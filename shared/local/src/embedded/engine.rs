@@ -86,7 +86,8 @@ impl Engine {
             let begin = begin_opening(&database, new_folder_id)?;
             Ok((database, begin))
         })?;
-        let (database, is_suspect) = (RwLock::new(Some(database)), AtomicBool::new(false));
+        let database = RwLock::new(Some(database));
+        let is_suspect = AtomicBool::new(false);
         Ok((
             Self {
                 disk,

@@ -134,7 +134,8 @@ impl Batches {
 
     fn begin(&mut self, now: Duration) {
         self.last += 1;
-        (self.taken, self.since) = (0, now);
+        self.taken = 0;
+        self.since = now;
     }
 
     fn commit(&mut self, batch: u64, places: u64) {
@@ -220,7 +221,8 @@ mod tests {
     #[test]
     fn a_batch_counts_until_all_its_messages_are_committed() {
         let counters = counters(BatchPointSettings::default());
-        let (first, second) = (messages(&counters, 30, 0), messages(&counters, 30, 0));
+        let first = messages(&counters, 30, 0);
+        let second = messages(&counters, 30, 0);
         assert_eq!(seen(&counters).1, 2);
         drop(first);
         // Ten of the second call's lie in the first batch.

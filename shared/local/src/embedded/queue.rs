@@ -321,7 +321,8 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
     }
 
     async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
-        let (mut all, mut next) = (Vec::new(), Some(0));
+        let mut all = Vec::new();
+        let mut next = Some(0);
         while let Some(from) = next {
             // The lock is held for a slice, so that no sender waits for the rest.
             let mut index = self.queue().index.lock();
@@ -346,7 +347,8 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
     }
 
     async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
-        let (mut all, mut next) = (Vec::new(), Some(0));
+        let mut all = Vec::new();
+        let mut next = Some(0);
         while let Some(from) = next {
             // The lock is held for a slice, so that no sender waits for the rest.
             let mut index = self.queue().index.lock();
@@ -376,7 +378,9 @@ fn parse_receipt(opening: u64, receipt: &Receipt) -> Option<Received> {
         .split('.')
         .map(|number| u64::from_str_radix(number, 16));
     let mut number = || numbers.next()?.ok();
-    let (of, sequence, count) = (number()?, number()?, number()?);
+    let of = number()?;
+    let sequence = number()?;
+    let count = number()?;
     let count = u32::try_from(count).ok()?;
     (of == opening && numbers.next().is_none()).then_some(Received { sequence, count })
 }

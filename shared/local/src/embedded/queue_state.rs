@@ -38,7 +38,8 @@ impl QueueState {
         let mut index = self.index.lock();
         let before = index.until_next(now).unwrap_or(RECEIVE_WAIT_MAX);
         let result = change(&mut index);
-        let (has_next, after) = (index.has_next(), index.until_next(now));
+        let has_next = index.has_next();
+        let after = index.until_next(now);
         drop(index);
         if has_next {
             self.changed.notify_one();

@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_record_of_the_version_before_is_read_without_a_digest() {
-        let (sent_at, due) = (Timestamp::from_millis(1), Timestamp::from_millis(2));
+        let sent_at = Timestamp::from_millis(1);
+        let due = Timestamp::from_millis(2);
         let mut record = vec![1, 1, 1];
         record.extend(1_u64.to_le_bytes());
         record.extend(2_u64.to_le_bytes());

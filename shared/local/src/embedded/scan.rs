@@ -67,7 +67,9 @@ fn messages(
 ) -> Result<Live, EngineError> {
     const TABLE: &str = "messages";
     let table = transaction.open_table(MESSAGES)?;
-    let (mut live, mut found, mut last) = (Live::default(), 0, None);
+    let mut live = Live::default();
+    let mut found = 0;
+    let mut last = None;
     for row in table.iter()? {
         let (sequence, record) = row?;
         let sequence = sequence.value();
@@ -78,7 +80,8 @@ fn messages(
                 row: sequence.to_string(),
             });
         }
-        (found, last) = (found + 1, Some(sequence));
+        found += 1;
+        last = Some(sequence);
         let found = Header::read_unverified(record.value());
         live.add_message(found.map(|(header, _)| header.queue), record.value().len());
         visit(sequence, found, record.value().len());
@@ -97,10 +100,13 @@ fn objects(
     let table = transaction.open_table(OBJECTS)?;
     let mut digests = Digests::of(transaction)?;
     let mut last_written = None;
-    let (mut bytes, mut found, mut last) = (0_u64, 0, String::new());
+    let mut bytes = 0_u64;
+    let mut found = 0;
+    let mut last = String::new();
     for row in table.iter()? {
         let (key, facts) = row?;
-        let (key, facts) = (key.value(), ObjectFacts::from(facts.value()));
+        let key = key.value();
+        let facts = ObjectFacts::from(facts.value());
         let is_in_place = facts.version < next && (found == 0 || key > last.as_str());
         if !is_in_place || table.get(key)?.is_none() {
             return Err(EngineError::Misplaced {
@@ -112,7 +118,8 @@ fn objects(
         visit(key);
         last_written = last_written.max(Some(facts.modified_at));
         key.clone_into(&mut last);
-        (found, bytes) = (found + 1, bytes.saturating_add(facts.bytes));
+        found += 1;
+        bytes = bytes.saturating_add(facts.bytes);
     }
     digests.step_over(None)?;
     all_found(TABLE, table.len()?, found)?;
@@ -137,7 +144,8 @@ struct Digests {
 impl Digests {
     fn of(transaction: &ReadTransaction) -> Result<Self, EngineError> {
         let table = transaction.open_table(OBJECT_DIGESTS)?;
-        let (expected, rows) = (table.len()?, table.range::<&str>(..)?);
+        let expected = table.len()?;
+        let rows = table.range::<&str>(..)?;
         let mut digests = Self {
             table,
             rows,
@@ -176,7 +184,8 @@ impl Digests {
                 row: key,
             });
         }
-        (self.found, self.next) = (self.found + 1, Some(key));
+        self.found += 1;
+        self.next = Some(key);
         Ok(())
     }
 }

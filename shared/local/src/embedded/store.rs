@@ -175,7 +175,8 @@ impl ObjectStore for StateStore {
             );
             return Err(PortError::caused(DOING, ErrorKind::Invalid, cause));
         }
-        let (size, modified_at) = (bytes.len(), (self.handle.shared.now)().wall);
+        let size = bytes.len();
+        let modified_at = (self.handle.shared.now)().wall;
         let work = Work::Put {
             key: key.to_owned(),
             bytes,
@@ -212,7 +213,8 @@ impl ObjectStore for StateStore {
     ) -> Result<ListPage, PortError> {
         const DOING: &str = "list state objects";
         validate::page(max).map_err(|refusal| refusal.at(DOING))?;
-        let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
+        let prefix = prefix.to_owned();
+        let after = after.map(str::to_owned);
         self.read(DOING, move |transaction| {
             page(transaction, &prefix, after.as_deref(), max)
         })

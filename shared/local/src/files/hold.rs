@@ -59,7 +59,8 @@ impl Drop for Held {
 /// go into a new one before the file is deleted, so the folder is looked at until a look shows
 /// nothing new.
 fn link_files(from: &Path, to: &Path) -> io::Result<Vec<OsString>> {
-    let (mut known, mut folders) = (HashSet::new(), Vec::new());
+    let mut known = HashSet::new();
+    let mut folders = Vec::new();
     for _ in 0..LOOKS_MAX {
         let entries = match fs::read_dir(from) {
             Err(error) if disk::means_absent(&error) => return Ok(folders),

@@ -44,7 +44,8 @@ struct World {
 }
 
 fn world() -> World {
-    let (collector, spans) = (Arc::<Told>::default(), Arc::<Spans>::default());
+    let collector = Arc::<Told>::default();
+    let spans = Arc::<Spans>::default();
     let settings = CollectorSettings {
         endpoint: "http://127.0.0.1:4318/otlp/".parse().unwrap(),
         headers: parse_headers("x-key=secret").unwrap(),

@@ -24,7 +24,8 @@ struct Kit {
 
 impl Kit {
     fn with(plan: &Plan) -> Self {
-        let (calls, store) = (Calls::default(), MemoryStore::default());
+        let calls = Calls::default();
+        let store = MemoryStore::default();
         let clock = ManualClock::new(Timestamp::EPOCH);
         let recorded = Recorded::new(store.clone(), "state", &calls);
         let faulty = Faulty::new(recorded, "state", plan);

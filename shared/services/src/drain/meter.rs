@@ -236,7 +236,8 @@ impl Counts {
         subscription: &SubscriptionName,
         change: impl FnOnce(&mut OfSubscription),
     ) {
-        let (topic_text, name) = (topic.folded_text(), subscription.folded_text());
+        let topic_text = topic.folded_text();
+        let name = subscription.folded_text();
         let known = self.topics.get_mut(&*topic_text);
         if let Some(of) = known.and_then(|of_topic| of_topic.counted.get_mut(&*name)) {
             return change(of);
@@ -253,7 +254,8 @@ impl Counts {
         &mut self,
         now: Duration,
     ) -> (Vec<SubscriptionDrain>, Vec<ReportedTopic>) {
-        let (mut drains, mut topics) = (Vec::new(), Vec::new());
+        let mut drains = Vec::new();
+        let mut topics = Vec::new();
         self.topics.retain(|_, of_topic| {
             let mut of_this = Vec::new();
             of_topic.counted.retain(|_, of| {

@@ -94,7 +94,8 @@ impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
         if visible == 0 {
             return Ok(None);
         }
-        let (listed, now) = (self.list().await?, self.clock.now());
+        let listed = self.list().await?;
+        let now = self.clock.now();
         let (old, kept): (Vec<_>, Vec<_>) = listed
             .into_iter()
             .partition(|object| age(object, now) > KEPT);
@@ -129,7 +130,9 @@ fn together(
     processes: usize,
     elapsed: Duration,
 ) -> Result<Option<DrainLook>, PortError> {
-    let (mut current, mut understood, mut failure) = (Vec::new(), 0, None);
+    let mut current = Vec::new();
+    let mut understood = 0;
+    let mut failure = None;
     for read in reads {
         match read {
             Ok(report) => {

@@ -72,7 +72,8 @@ impl Meant {
         let of_events = receivers_of_events(receivers.clone(), events.len());
         let receivers: Vec<&Subscription> = receivers.map(|(of, _)| of).collect();
         let mut sets: HashMap<Vec<u16>, MatchedSet> = HashMap::new();
-        let (mut in_messages, mut recorded) = (Vec::with_capacity(events.len()), Vec::new());
+        let mut in_messages = Vec::with_capacity(events.len());
+        let mut recorded = Vec::new();
         for (index, (event, positions)) in events.iter().zip(of_events).enumerate() {
             let set = sets
                 .entry(positions)

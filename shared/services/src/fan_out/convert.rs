@@ -102,7 +102,8 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
         plan: &Plan<'_>,
         events: &[Event],
     ) -> Result<Payloads, FanOutError> {
-        let (mut payloads, mut waiting) = (Payloads::default(), Vec::new());
+        let mut payloads = Payloads::default();
+        let mut waiting = Vec::new();
         for schema in plan.schemas() {
             let mut in_schema = Vec::with_capacity(events.len());
             for (index, event) in events.iter().enumerate() {

@@ -125,7 +125,8 @@ impl<'a> Plan<'a> {
     /// Matches every event with every subscription of the topic that takes new ones at this time.
     pub(super) fn of(topic: &'a Topic, events: &[Event], at: Timestamp) -> Self {
         let input = events.first().map_or(topic.input_schema, Event::schema);
-        let (mut receivers, mut indexes) = (Vec::new(), Vec::new());
+        let mut receivers = Vec::new();
+        let mut indexes = Vec::new();
         let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
         let matches = topic.filters.matches(events);
         let mut skipped = Vec::new();
@@ -143,7 +144,8 @@ impl<'a> Plan<'a> {
                 }
                 Intake::PassesBy => continue,
             }
-            let (start, schema) = (indexes.len(), output(input, subscription));
+            let start = indexes.len();
+            let schema = output(input, subscription);
             indexes.extend(matches.of(position));
             for index in &indexes[start..] {
                 copies[*index as usize][schema as usize] += 1;
@@ -179,7 +181,8 @@ impl<'a> Plan<'a> {
     /// Counts the events that are skipped, and logs them.
     pub(super) fn report_skipped(&self) {
         for (subscription, indexes) in &self.skipped {
-            let (topic, name) = (&subscription.topic, &subscription.name);
+            let topic = &subscription.topic;
+            let name = &subscription.name;
             let events = indexes.len();
             let labels = [
                 ("topic", topic.to_string()),

@@ -71,7 +71,8 @@ fn billing() -> Target {
 #[tokio::test]
 async fn slow_targets_are_read_every_ten_seconds() {
     let world = World::new();
-    let (one, other) = (world.process(), world.process());
+    let one = world.process();
+    let other = world.process();
     assert!(one.read().await.is_empty_at(START));
     other.note(SECOND, &billing()).await;
     assert_eq!(world.requests(), (2, 1));
@@ -255,10 +256,8 @@ async fn slow_groups_are_those_of_slow_subscriptions() {
 
 #[tokio::test]
 async fn messages_go_to_their_lanes_and_answers_keep_their_order() {
-    let (quick, broken) = (
-        MemoryQueue::default(),
-        Plan::nth(0, Fault::Before(ErrorKind::Full)),
-    );
+    let quick = MemoryQueue::default();
+    let broken = Plan::nth(0, Fault::Before(ErrorKind::Full));
     let slow = Faulty::new(quick.beside(QueueName::SlowDeliveries), "slow", &broken);
     let of = |group: Option<&str>| OutgoingMessage {
         group: group.map(str::to_owned),

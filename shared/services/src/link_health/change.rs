@@ -20,7 +20,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         index: usize,
         mut change: impl FnMut(&mut Shard) -> bool + Send,
     ) -> Result<bool, LinksError> {
-        let (index, mut tries) = (index % LINK_SHARDS, 0);
+        let index = index % LINK_SHARDS;
+        let mut tries = 0;
         let known = self.known(index);
         let mut is_read = known.is_blind || !self.is_fresh(&known);
         if is_read {

@@ -110,7 +110,8 @@ async fn conditions(book: &LinkHealth<Slow, SetClock>) -> Vec<(String, Phase, u3
 
 #[tokio::test]
 async fn of_a_target_that_is_well_nobody_is_asked() {
-    let (calls, clock) = (Calls::default(), SetClock::default());
+    let calls = Calls::default();
+    let clock = SetClock::default();
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
     let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
     for _ in 0..100 {
@@ -131,7 +132,8 @@ async fn of_a_target_that_is_well_nobody_is_asked() {
 
 #[tokio::test]
 async fn a_pause_is_written_once_for_all_that_were_under_way() {
-    let (calls, clock) = (Calls::default(), SetClock::default());
+    let calls = Calls::default();
+    let clock = SetClock::default();
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
     let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
     let mine = target("https://a.example:443 orders.billing");
@@ -158,7 +160,8 @@ async fn a_pause_is_written_once_for_all_that_were_under_way() {
 
 #[tokio::test]
 async fn what_cannot_be_read_counts_as_well() {
-    let (clock, store) = (SetClock::default(), MemoryStore::default());
+    let clock = SetClock::default();
+    let store = MemoryStore::default();
     let sound = LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default());
     sound.observe(&[(link(), failing())]).await.unwrap();
     let plan = Plan::by(|_| Some(Fault::Before(ErrorKind::Other)));
@@ -173,7 +176,8 @@ async fn what_cannot_be_read_counts_as_well() {
 #[tokio::test]
 async fn an_object_that_is_not_understood_counts_as_well_and_is_written_anew_unless_it_is_newer() {
     let check = |text: &'static str, is_written: bool| async move {
-        let (clock, store) = (SetClock::default(), MemoryStore::default());
+        let clock = SetClock::default();
+        let store = MemoryStore::default();
         let key = layout::links(shard_index(link().link()));
         store
             .put(
@@ -196,7 +200,8 @@ async fn an_object_that_is_not_understood_counts_as_well_and_is_written_anew_unl
 #[tokio::test]
 async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
     for count in [2, 10] {
-        let (store, clock) = (Slow::default(), SetClock::default());
+        let store = Slow::default();
+        let clock = SetClock::default();
         let workers = workers(count, &store, &clock);
         // Every worker sees the link fail, and a subscription of its own.
         let own = |index: usize| target(&format!("https://a.example:443 orders.s{index}"));
@@ -285,7 +290,8 @@ async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
 
 #[tokio::test]
 async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended() {
-    let (store, clock) = (Slow::default(), SetClock::default());
+    let store = Slow::default();
+    let clock = SetClock::default();
     let both = workers(2, &store, &clock);
     both[0].observe(&[(link(), failing())]).await.unwrap();
     assert_ne!(both[1].decide(&link(), true).await, CircuitDecision::Open);
@@ -302,7 +308,8 @@ async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended()
 
 #[tokio::test]
 async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
-    let (clock, store) = (SetClock::default(), MemoryStore::default());
+    let clock = SetClock::default();
+    let store = MemoryStore::default();
     let plan = Plan::at(Fault::Before(ErrorKind::Other), |_| true);
     plan.switch(false);
     let book = LinkHealth::new(
@@ -323,7 +330,8 @@ async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
 
 #[tokio::test]
 async fn all_parts_are_listed_and_the_empty_ones_left_out() {
-    let (store, clock) = (Slow::default(), SetClock::default());
+    let store = Slow::default();
+    let clock = SetClock::default();
     let book = workers(1, &store, &clock).remove(0);
     assert!(book.all().await.unwrap().is_empty());
     for host in ["a", "b", "c", "d"] {
@@ -345,11 +353,9 @@ fn asked_to_wait(now: Timestamp, secs: u64) -> Observation {
 
 #[tokio::test]
 async fn start_knows_what_was_stored_by_one_bounded_read() {
-    let (calls, clock, store) = (
-        Calls::default(),
-        SetClock::default(),
-        MemoryStore::default(),
-    );
+    let calls = Calls::default();
+    let clock = SetClock::default();
+    let store = MemoryStore::default();
     let before = LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default());
     let paused = target("https://a.example:443 orders.billing");
     let seen = [(paused.clone(), asked_to_wait(clock.now(), 60))];
@@ -370,7 +376,8 @@ async fn start_knows_what_was_stored_by_one_bounded_read() {
 
 #[tokio::test]
 async fn start_that_cannot_read_tries_again_every_three_seconds() {
-    let (calls, clock) = (Calls::default(), SetClock::default());
+    let calls = Calls::default();
+    let clock = SetClock::default();
     let plan = Plan::by(|_| Some(Fault::After(ErrorKind::Other)));
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
     let faulty = Faulty::new(store, "state", &plan);

@@ -48,7 +48,8 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let (clock, store) = (SetClock::default(), MemoryStore::default());
+        let clock = SetClock::default();
+        let store = MemoryStore::default();
         store
             .put(
                 "topics/orders.json",
@@ -110,10 +111,8 @@ async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_res
     let world = World::new().await;
     let reliever = world.reliever();
     let relieve = |measures: &[Measure]| reliever.relieve(reliever.due(&world.state(measures)));
-    let (trim, both) = (
-        [Measure::TrimCaches],
-        [Measure::TrimCaches, Measure::FlushDns],
-    );
+    let trim = [Measure::TrimCaches];
+    let both = [Measure::TrimCaches, Measure::FlushDns];
     let trimmed = |topics: usize| {
         Some(Evicted {
             entries: topics + 2,
@@ -158,7 +157,8 @@ async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_res
 async fn where_the_pressure_is_only_read_whoever_reads_it_has_the_process_relieved() {
     let world = World::new().await;
     let reader = PressureReader::new(world.store.clone(), world.clock.clone(), Duration::ZERO);
-    let (plain, relieving) = (reader.clone(), reader.relieving(world.reliever()));
+    let plain = reader.clone();
+    let relieving = reader.relieving(world.reliever());
     let asked = async |measures: &[Measure]| {
         let state = world.state(measures).render();
         world

@@ -22,11 +22,9 @@ struct World {
 
 impl World {
     fn with(plan: &Plan) -> Self {
-        let (store, clock, calls) = (
-            MemoryStore::default(),
-            SetClock::default(),
-            Calls::default(),
-        );
+        let store = MemoryStore::default();
+        let clock = SetClock::default();
+        let calls = Calls::default();
         let decorated = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
         let reader = PressureReader::new(decorated, clock.clone(), PRESSURE_MAX_AGE);
         Self {

@@ -79,11 +79,9 @@ struct World {
 impl World {
     /// A world in which reads wait for permits.
     fn gated(plan: &Plan, max_age: Duration) -> Self {
-        let (store, clock, calls) = (
-            MemoryStore::default(),
-            SetClock::default(),
-            Calls::default(),
-        );
+        let store = MemoryStore::default();
+        let clock = SetClock::default();
+        let calls = Calls::default();
         let decorated = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
         let gate = Arc::new(Semaphore::new(0));
         let gated = Gated {
@@ -165,7 +163,8 @@ async fn topic_whose_deletion_had_no_answer_is_deleted() {
         Plan::nth_of(0, fault, |effect| effect.operation == Operation::Put)
     };
     for is_made in [true, false] {
-        let (plan, store) = (lost(is_made), MemoryStore::default());
+        let plan = lost(is_made);
+        let store = MemoryStore::default();
         let put = store.put("topics/orders.json", RECORD.into(), PutCondition::Always);
         let etag = put.await.unwrap();
         let faulty = Faulty::new(store.clone(), "state", &plan);

@@ -50,7 +50,8 @@ impl World {
 
     fn hold(&self, delivery: &Delivery) {
         let id = layout::id_with_carried("x", &[render_delivery(delivery)]);
-        let (topic, name) = (&delivery.topic, &delivery.subscription);
+        let topic = &delivery.topic;
+        let name = &delivery.subscription;
         let key = layout::held(topic, name, delivery.expires_first(), &id);
         self.state.write(&key, "");
     }
@@ -138,7 +139,8 @@ async fn events_are_counted_wherever_they_wait_and_the_sum_is_that_of_all() {
 #[tokio::test]
 async fn objects_of_0_1_0_make_a_count_a_lower_bound() {
     let world = World::default();
-    let (topic, name) = (topic_name("orders"), subscription_name("a"));
+    let topic = topic_name("orders");
+    let name = subscription_name("a");
     world
         .state
         .write(&layout::held(&topic, &name, at(9), "x"), "");
@@ -162,7 +164,8 @@ async fn a_list_that_fails_is_an_error() {
         clock: &world.clock,
         recorded_until: Some(UNTIL),
     };
-    let (topic, names) = (topic_name("orders"), [subscription_name("a")]);
+    let topic = topic_name("orders");
+    let names = [subscription_name("a")];
     assert!(events.of(&topic, &names).await.is_err());
     let counts = events.of(&topic, &names).await.unwrap();
     assert_eq!(counts, [WaitingCount::default()]);

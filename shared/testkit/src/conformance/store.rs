@@ -432,7 +432,8 @@ async fn a_listing_goes_on_after_a_key(harness: &impl StoreHarness) {
 async fn pages_join_to_the_whole(harness: &impl StoreHarness) {
     let store = filled(harness).await;
     for max in 1..=SORTED.len() {
-        let (mut listed, mut after) = (Vec::new(), None);
+        let mut listed = Vec::new();
+        let mut after = None;
         for _ in 0..=SORTED.len() {
             let page = store.list("", after.as_deref(), max).await.unwrap();
             assert!(page.objects.len() <= max);

@@ -133,7 +133,8 @@ async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
 
 #[test]
 fn that_a_link_is_down_is_passed_on_and_is_no_call() {
-    let (calls, webhook) = (Calls::default(), MemoryEndpoint::default());
+    let calls = Calls::default();
+    let webhook = MemoryEndpoint::default();
     let client = Recorded::new(webhook.clone(), "webhook", &calls);
     client.drop_link(&request("https://a.example/", "").url.link());
     assert_eq!((webhook.links_dropped(), calls.all()), (1, vec![]));

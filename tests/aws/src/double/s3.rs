@@ -59,7 +59,8 @@ impl Call {
             Request::Put { key, bytes, .. } => (key, bytes.len()),
             Request::List(page) => (&page.prefix, 0),
         };
-        let (action, target) = (self.action(), self.bucket.clone());
+        let action = self.action();
+        let target = self.bucket.clone();
         Seen {
             action,
             target,

@@ -130,7 +130,8 @@ mod tests {
         script.next(Action::PutObject, None);
         script.always(Action::PutObject, Fault::RequestLost);
         let taken: Vec<_> = (0..4).map(|_| script.take(Action::PutObject)).collect();
-        let (lost, always) = (Some(Fault::AnswerLost), Some(Fault::RequestLost));
+        let lost = Some(Fault::AnswerLost);
+        let always = Some(Fault::RequestLost);
         assert_eq!(taken, [lost, None, always.clone(), always]);
         assert_eq!(script.take(Action::GetObject), None);
     }

@@ -106,7 +106,8 @@ async fn both_deliver(world: &World) {
     world.double.show_copies(DELIVERIES);
     let second = world.receive().await;
     assert_eq!((&first[0].id, second[0].receive_count), (&second[0].id, 2));
-    let (one, other) = (world.worker(), world.worker());
+    let one = world.worker();
+    let other = world.worker();
     let answers = async {
         while world.endpoint.seen() < 2 {
             tokio::task::yield_now().await;
@@ -198,7 +199,8 @@ async fn past_the_limit_in_flight_retries_are_written_and_the_rest_waits_and_arr
     world.double.limit_in_flight(DELIVERIES, BATCH_MAX);
     let ids: Vec<_> = (0..EVENTS).map(|id| format!("{id:02}")).collect();
     world.publish(&ids[..EVENTS - 1]).await;
-    let (worker, batch) = (world.worker(), world.receive().await);
+    let worker = world.worker();
+    let batch = world.receive().await;
     let refused = world.try_receive().await.unwrap_err();
     assert_eq!(
         (batch.len(), refused.kind),

@@ -113,7 +113,8 @@ impl World {
         };
         // Kills come between sends and deletes of deliveries: the log's sends would be taken for
         // them.
-        let (records, delivery_log) = (RecordsSettings::AWS, DeliveryLogMode::Off);
+        let records = RecordsSettings::AWS;
+        let delivery_log = DeliveryLogMode::Off;
         Deliver::new(
             ports,
             DeliverSettings {

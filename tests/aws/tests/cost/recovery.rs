@@ -56,7 +56,8 @@ async fn recovery_of_a_thousand_letters_asks_for_so_much() {
         "recovery": { "ratePerSecond": 1000 },
     });
     let mut world = World::new(&json!({ "billing": billing })).await;
-    let (topic, subscription) = (topic_name(), SubscriptionName::parse("billing").unwrap());
+    let topic = topic_name();
+    let subscription = SubscriptionName::parse("billing").unwrap();
     let began = world.clock.now();
     for object in 0..OBJECTS {
         let key = layout::dead_letter(&topic, &subscription, began, &object.to_string());

@@ -55,7 +55,8 @@ pub(crate) fn requests(outcomes: &[Outcome]) -> String {
 pub(crate) fn dollars(outcomes: &[Outcome]) -> String {
     let mut table = DOLLARS.to_owned();
     for outcome in outcomes {
-        let (name, dollars) = (outcome.name, Dollars::per_million(outcome));
+        let name = outcome.name;
+        let dollars = Dollars::per_million(outcome);
         let Dollars { sqs, s3, lambda } = dollars;
         let _ = writeln!(
             table,

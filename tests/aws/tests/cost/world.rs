@@ -201,7 +201,8 @@ impl Wiring {
             entropy: SeededEntropy::new(2),
             drain: self.drain.clone(),
         };
-        let (records, delivery_log) = (RecordsSettings::AWS, self.log);
+        let records = RecordsSettings::AWS;
+        let delivery_log = self.log;
         Deliver::new(
             ports,
             DeliverSettings {
@@ -286,7 +287,8 @@ impl World {
 
     /// A world with one topic of these subscriptions.
     pub(crate) async fn with_log(subscriptions: &Value, log: DeliveryLogMode) -> Self {
-        let (clock, calls) = (ManualClock::new(START), Calls::default());
+        let clock = ManualClock::new(START);
+        let calls = Calls::default();
         let double = Double::start(clock.clone()).await;
         double.bucket(STATE, Access::Full);
         double.bucket(LOG, Access::Full);

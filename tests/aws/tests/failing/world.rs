@@ -93,7 +93,8 @@ pub(crate) async fn wait_until<T>(what: &str, mut probe: impl AsyncFnMut() -> Op
 impl Emulated {
     pub(crate) async fn start() -> Self {
         let emulator = Emulator::start(Tool::Ministack);
-        let (sdk, bucket) = (Sdk::new(emulator.endpoint()), "state".to_owned());
+        let sdk = Sdk::new(emulator.endpoint());
+        let bucket = "state".to_owned();
         sdk.s3.create_bucket().bucket(&bucket).send().await.unwrap();
         let make = async |name| {
             sdk.sqs
@@ -198,10 +199,8 @@ impl World {
         let payload = Payload::Inline(Bytes::from(event(id)));
         let to = (topic(), subscription());
         let delivery = records::delivery(to, &format!("key-{id}"), [payload], SystemClock.now());
-        let (body, group) = (
-            render_delivery(&delivery),
-            Some(group(&topic(), &subscription())),
-        );
+        let body = render_delivery(&delivery);
+        let group = Some(group(&topic(), &subscription()));
         let sent = self
             .queue
             .send_batch(vec![OutgoingMessage {

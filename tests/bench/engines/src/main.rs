@@ -100,7 +100,8 @@ fn stream<E: Engine + 'static>(dir: &Path, per_request: u64) -> Result<(), AnyEr
         let _ = publisher.join();
     }
     let (engine, totals) = committer.join().map_err(|_| "the commit thread died")??;
-    let (took, total_cpu) = (started.elapsed().as_secs_f64(), cpu(false) - cpu_before);
+    let took = started.elapsed().as_secs_f64();
+let total_cpu = cpu(false) - cpu_before;
     let messages = totals.messages as f64;
     println!(
         "| {} | {:.0} | {:.1} | {:.1} | {:.0} | {} | {} | {:.2} |",
@@ -212,7 +213,9 @@ fn backlog<E: Engine>(dir: &Path) -> Result<(), AnyError> {
         engine.commit(&rows, &[])?;
     }
     let write = BACKLOG as f64 / start.elapsed().as_secs_f64();
-    let (rss, disk, written) = (rss_mib(), disk_mib(dir), written_bytes() >> 20);
+    let rss = rss_mib();
+let disk = disk_mib(dir);
+let written = written_bytes() >> 20;
     drop(engine);
     let start = Instant::now();
     let mut engine = E::open(dir)?;

@@ -80,7 +80,8 @@ pub(crate) fn run(sink: &Sink, events: usize, batch: usize, setup: &Setup<'_>) -
     let (server, restart_secs) = start(&home, setup);
     let restarted = resident(server.pid());
 
-    let (begin, cpu) = (now().as_secs_f64(), cpu_seconds(server.pid()));
+    let begin = now().as_secs_f64();
+    let cpu = cpu_seconds(server.pid());
     sink.release();
     sink.wait_for(left);
     let drain_cpu_secs = cpu_seconds(server.pid()) - cpu;

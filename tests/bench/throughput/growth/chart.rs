@@ -42,11 +42,10 @@ pub(super) fn draw(all: &[Series]) -> String {
     ];
     key(&mut svg, entries.into_iter(), LEFT, 8.0);
     for (index, series) in all.iter().enumerate() {
-        let (row, column) = ((index / COLUMNS) as f64, (index % COLUMNS) as f64);
-        let (left, top) = (
-            LEFT + column * (LEFT + WIDTH),
-            TOP + 14.0 + row * (HEIGHT + GAP),
-        );
+        let row = (index / COLUMNS) as f64;
+        let column = (index % COLUMNS) as f64;
+        let left = LEFT + column * (LEFT + WIDTH);
+        let top = TOP + 14.0 + row * (HEIGHT + GAP);
         draw_panel(&mut svg, series, left, top);
     }
     close(svg)
@@ -74,7 +73,9 @@ fn draw_panel(svg: &mut String, series: &Series, left: f64, top: f64) {
     let found = lines
         .map(|(fit, _)| format!(": exponent {:.2}", fit.exponent))
         .unwrap_or_default();
-    let (cost, dimension, y) = (series.cost, series.dimension, top - 8.0);
+    let cost = series.cost;
+    let dimension = series.dimension;
+    let y = top - 8.0;
     add(
         svg,
         format_args!(
@@ -100,7 +101,8 @@ fn drawn(series: &Series) -> impl Iterator<Item = &Point> {
 /// The line of the bound's exponent, from the first point of the fit.
 fn bound(fit: Fit, clear: &[Point]) -> [(f64, f64); 2] {
     let at = |index: usize| clear[index].at as f64;
-    let (from, to) = (at(0), at(clear.len() - 1));
+    let from = at(0);
+    let to = at(clear.len() - 1);
     [
         (from, fit.at(from)),
         (to, fit.at(from) * (to / from).powf(EXPONENT_MAX)),
@@ -118,7 +120,9 @@ impl Panel {
     }
 
     fn draw_axes(&self, svg: &mut String, series: &Series) {
-        let (left, right, bottom) = (self.left, self.left + WIDTH, self.top + HEIGHT);
+        let left = self.left;
+        let right = self.left + WIDTH;
+        let bottom = self.top + HEIGHT;
         for value in ticks(self.from.1, self.to.1) {
             let (_, y) = self.place((self.from.0, value));
             add(
@@ -127,7 +131,9 @@ impl Panel {
                     r#"<path d="M{left} {y:.1}H{right}" stroke="{PALE}" stroke-width="0.7"/>"#
                 ),
             );
-            let (x, y, unit) = (left - 6.0, y + 4.0, series.unit);
+            let x = left - 6.0;
+            let y = y + 4.0;
+            let unit = series.unit;
             add(
                 svg,
                 format_args!(r#"<text x="{x}" y="{y:.1}" text-anchor="end">{value} {unit}</text>"#),
@@ -139,7 +145,8 @@ impl Panel {
                 svg,
                 format_args!(r#"<path d="M{x:.1} {bottom}v5" stroke="{TEXT}"/>"#),
             );
-            let (at, y) = (point.at, bottom + 18.0);
+            let at = point.at;
+            let y = bottom + 18.0;
             add(
                 svg,
                 format_args!(r#"<text x="{x:.1}" y="{y}" text-anchor="middle">{at}</text>"#),
@@ -149,7 +156,9 @@ impl Panel {
     fn draw_points(&self, svg: &mut String, series: &Series) {
         for point in drawn(series) {
             let (x, y) = self.place((point.at as f64, point.cost()));
-            let (x, y, side) = (x - HALF, y - HALF, HALF * 2.0);
+            let x = x - HALF;
+            let y = y - HALF;
+            let side = HALF * 2.0;
             let fill = if point.is_clear() { BLUE } else { PALE };
             add(
                 svg,

@@ -55,7 +55,8 @@ impl<'a> Bench<'a> {
 
     pub(super) fn measure(&self, dimension: Dimension) -> Vec<Series> {
         let events = self.arguments.growth_events;
-        let (all, url) = (|_| events / EVENTS_SHARE, self.sink.url());
+        let all = |_| events / EVENTS_SHARE;
+        let url = self.sink.url();
         let series = match dimension {
             Dimension::Backlog => return self.backlog(),
             Dimension::Events => {
@@ -131,7 +132,8 @@ impl<'a> Bench<'a> {
 
     /// Memory, restart and drain of events that wait.
     fn backlog(&self) -> Vec<Series> {
-        let (dimension, batch) = (Dimension::Backlog, self.arguments.backlog_batch);
+        let dimension = Dimension::Backlog;
+        let batch = self.arguments.backlog_batch;
         let values = doubled_to(self.arguments.growth_backlog);
         let runs = self.in_turns(dimension, values, |events, setup| {
             backlog::run(self.sink, events, batch, setup)

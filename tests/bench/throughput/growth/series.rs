@@ -67,7 +67,8 @@ impl Series {
         }
         let count = logarithms.len() as f64;
         let mean = |of: fn(&(f64, f64)) -> f64| logarithms.iter().map(of).sum::<f64>() / count;
-        let (x, y) = (mean(|it| it.0), mean(|it| it.1));
+        let x = mean(|it| it.0);
+        let y = mean(|it| it.1);
         let sum = |of: &dyn Fn(f64, f64) -> f64| {
             logarithms
                 .iter()
@@ -86,7 +87,8 @@ impl Series {
         let [.., before, last] = self.clear()[..] else {
             return None;
         };
-        let ((x, y), (last_x, last_y)) = (before.logarithms(), last.logarithms());
+        let (x, y) = before.logarithms();
+        let (last_x, last_y) = last.logarithms();
         Some((last_y - y) / (last_x - x))
     }
 }

@@ -18,10 +18,8 @@ fn batched() -> Value {
 /// A CloudEvent with these members besides.
 fn event(more: &Value) -> Value {
     let mut event = cloud_event("1");
-    let (members, more) = (
-        event.as_object_mut().expect("an object"),
-        more.as_object().expect("an object"),
-    );
+    let members = event.as_object_mut().expect("an object");
+    let more = more.as_object().expect("an object");
     members.extend(more.clone());
     event
 }

@@ -11,10 +11,8 @@ fn example(id: &str, more: &Value) -> Value {
         "specversion": "1.0", "type": "com.example.someevent", "source": "/mycontext", "id": id,
         "time": "2018-04-05T17:31:00Z", "comexampleextension1": "value", "comexampleothervalue": 5,
     });
-    let (members, more) = (
-        event.as_object_mut().expect("an object"),
-        more.as_object().expect("an object"),
-    );
+    let members = event.as_object_mut().expect("an object");
+    let more = more.as_object().expect("an object");
     members.extend(more.clone());
     event
 }
@@ -171,10 +169,8 @@ fn data_and_data_base64_exclude_each_other() {
 
 #[test]
 fn data_that_is_null_is_not_data_that_is_missing() {
-    let (with, without) = (
-        example("1", &json!({ "data": null })),
-        example("1", &json!({})),
-    );
+    let with = example("1", &json!({ "data": null }));
+    let without = example("1", &json!({}));
     assert_eq!(World::new().deliver(&with, &json!({})).json(), with);
     assert_eq!(World::new().deliver(&without, &json!({})).json(), without);
     check_binary(&with, "application/json", b"null");

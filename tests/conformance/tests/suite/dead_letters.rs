@@ -37,10 +37,8 @@ fn without_times(mut letter: Value, names: [&str; 2]) -> Value {
 }
 
 fn laid_over(mut event: Value, members: &Value) -> Value {
-    let (event_members, more) = (
-        event.as_object_mut().expect("an object"),
-        members.as_object(),
-    );
+    let event_members = event.as_object_mut().expect("an object");
+    let more = members.as_object();
     event_members.extend(more.expect("an object").clone());
     event
 }

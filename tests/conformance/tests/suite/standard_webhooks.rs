@@ -473,10 +473,8 @@ fn endpoints_are_added_listed_and_removed_by_an_api() {
     let world = World::new();
     world.topic("CloudEvents", &json!({}));
     let api = world.server.api();
-    let (list, one) = (
-        "/topics/orders/subscriptions",
-        "/topics/orders/subscriptions/more",
-    );
+    let list = "/topics/orders/subscriptions";
+    let one = "/topics/orders/subscriptions/more";
     api.manage("PUT", one, Some(&world.subscription(&json!({}))))
         .expect(201);
     assert!(api.show(list).to_string().contains("\"more\""));

@@ -60,7 +60,8 @@ impl Calls {
 
 /// The figure that counts a call. None counts those that get memory from the system.
 fn figure(name: &str, target: &str, folder: &str) -> Option<Figure> {
-    let (is_file, is_event) = (target.contains(folder), target.contains("[eventfd]"));
+    let is_file = target.contains(folder);
+    let is_event = target.contains("[eventfd]");
     match name {
         "brk" | "madvise" | "mmap" | "mprotect" | "mremap" | "munmap" => None,
         "read" | "write" if is_event => Some(Figure::Wakes),

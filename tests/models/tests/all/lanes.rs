@@ -81,7 +81,8 @@ async fn calls_of_workers_of_both_lanes_are_steps_of_the_model() {
     kit.state.write(layout::LANES, slow_lanes(START));
     kit.send_delivery("a").await;
     kit.send_delivery("b").await;
-    let (quick, slow) = (kit.deliver(0), kit.deliver(SLOW));
+    let quick = kit.deliver(0);
+    let slow = kit.deliver(SLOW);
     let until = deadline(&kit, Duration::from_mins(1));
     let handled = kit.invoke((QueueName::Deliveries, 0), 2, |batch| {
         quick.handle_in(Lane::Quick, batch, until)

@@ -135,8 +135,10 @@ async fn calls_of_stacks_are_steps_of_the_model() {
 async fn calls_of_stacks_that_claim_at_once_are_steps_of_the_model() {
     let stacks = Stacks::new().await;
     stacks.of(0).release(&name(0)).await.unwrap();
-    let (first, second) = (stacks.of(1), stacks.of(2));
-    let (claimed, refused) = (name(1), name(2));
+    let first = stacks.of(1);
+    let second = stacks.of(2);
+    let claimed = name(1);
+    let refused = name(2);
     let (claimed, refused) = join(first.claim(&claimed), second.claim(&refused)).await;
     claimed.unwrap();
     refused.unwrap_err();

@@ -81,7 +81,8 @@ async fn calls_of_runs_of_wake_are_steps_of_the_model() {
     let key = layout::parked(START, &names.0, &names.1, "x");
     kit.state
         .write(&key, render_parked(&[Bytes::from_static(b"\"x\"")]));
-    let (first, second) = (kit.wake(0), kit.wake(1));
+    let first = kit.wake(0);
+    let second = kit.wake(1);
     let (first, second) = join(first.run(), second.run()).await;
     assert!(!first.unwrap().was_busy);
     assert!(second.unwrap().was_busy);

@@ -54,7 +54,8 @@ const fn target(
 /// The request that a text is. `None` where no server would take it for one.
 fn request(bytes: &[u8]) -> Option<Request<Body>> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
+    let line = &bytes[..end];
+    let rest = &bytes[end + 1..];
     let space = line.iter().position(|byte| *byte == b' ')?;
     let method = Method::from_bytes(&line[..space]).ok()?;
     let target = Uri::try_from(&line[space + 1..]).ok()?;

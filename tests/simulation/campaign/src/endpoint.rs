@@ -255,7 +255,8 @@ impl Endpoints {
     fn note_notice(&self, request: &WebhookRequest) {
         let notice: Value = serde_json::from_slice(&request.body.concat()).unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (kind, data) = (text(&notice["type"]), &notice["data"]);
+        let kind = text(&notice["type"]);
+        let data = &notice["data"];
         self.shared.lock().notices.push(Notice {
             at: self.clock.monotonic(),
             kind: kind.trim_start_matches(NOTICE_TYPES).to_owned(),
@@ -313,7 +314,8 @@ impl Endpoints {
             Some(behaviour) if !seen.is_fallback => *behaviour,
             _ => Behaviour::Well,
         };
-        let (name, ids) = (seen.name.clone(), seen.ids.clone());
+        let name = seen.name.clone();
+        let ids = seen.ids.clone();
         shared.seen.push(Seen {
             asks_to_wait: behaviour == Behaviour::AsksToWait,
             ..seen

@@ -255,8 +255,10 @@ impl Installation {
     fn note_mishaps(&mut self) {
         let at = self.monotonic();
         for fault in self.trouble.take_happened() {
-            let (wrong, operation) = (fault.wrong, fault.operation);
-            let (port, key) = (fault.port, &fault.key);
+            let wrong = fault.wrong;
+            let operation = fault.operation;
+            let port = fault.port;
+            let key = &fault.key;
             let note = format!("{at:?} {wrong:?}: {operation:?} of {port} {key}");
             self.notes.push(note);
             self.mishaps.push(Mishap {
@@ -682,7 +684,8 @@ impl Installation {
     }
 
     fn invoke(&mut self, name: QueueName, batch: Vec<ReceivedMessage>) {
-        let (source, clock) = (self.source(name), self.shared.clock.clone());
+        let source = self.source(name);
+        let clock = self.shared.clock.clone();
         let place = self.shared.setting.place;
         let deadline = clock.monotonic() + timeout(name);
         let lane = match name {
@@ -763,7 +766,8 @@ impl Installation {
         gone: u8,
     ) -> Option<(u16, Value)> {
         let api = self.process().functions.api();
-        let (path, body) = (path.to_owned(), body.clone());
+        let path = path.to_owned();
+        let body = body.clone();
         self.in_client(gone, async move { api.ask(method, &path, &body).await })
     }
 
@@ -811,7 +815,8 @@ impl Installation {
             Poll::Ready(Done::Other)
         });
         self.process().tasks.push(Box::pin(client));
-        let (end, kills) = (self.monotonic() + CLIENT_PATIENCE, self.kills);
+        let end = self.monotonic() + CLIENT_PATIENCE;
+        let kills = self.kills;
         loop {
             self.work();
             match slot.replace(Waiting::Waits) {

@@ -145,7 +145,8 @@ impl SimulatedQueue {
     }
 
     fn groups(&self) -> BTreeMap<String, (GroupCount, u64, Option<Timestamp>)> {
-        let (now, time) = (self.clock.monotonic(), self.clock.now());
+        let now = self.clock.monotonic();
+        let time = self.clock.now();
         let mut all = BTreeMap::<String, (GroupCount, u64, Option<Timestamp>)>::new();
         let shared = self.shared.lock();
         let shown = shared

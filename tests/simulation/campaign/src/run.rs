@@ -558,7 +558,8 @@ impl<'a> Run<'a> {
     /// Writes the settings of a subscription again, with another header, and perhaps another URL.
     fn write(&mut self, of: u8, what: Action, gone: u8) {
         let Some(life) = self.life(of) else { return };
-        let (number, moves) = (life.number, life.moves + u32::from(what == Action::Move));
+        let number = life.number;
+        let moves = life.moves + u32::from(what == Action::Move);
         self.version += 1;
         let version = self.version;
         let settings = self.settings(of, number, moves, version);

@@ -110,7 +110,8 @@ impl Shared {
     /// The functions of the process of this number. Their calls go wrong by the plan.
     pub(crate) fn functions(&self, number: u64, plan: &Plan) -> Functions {
         let state = || store(&self.state, "state", &self.mood, plan);
-        let (clock, max_age) = (self.clock.clone(), self.topic_max_age());
+        let clock = self.clock.clone();
+        let max_age = self.topic_max_age();
         let wiring = Wiring {
             shared: self,
             plan,

@@ -61,7 +61,8 @@ impl World {
     }
 
     async fn in_bucket(&self, is_asked_for: impl Fn(&str) -> bool) -> Vec<(String, Bytes)> {
-        let (mut objects, mut after) = (Vec::new(), None);
+        let mut objects = Vec::new();
+        let mut after = None;
         loop {
             let page = self.bucket.list("", after.as_deref(), 1000).await;
             let page = page.expect("a listing");
@@ -109,7 +110,8 @@ impl World {
     /// Asks for a replay of the subscription's dead letters, as manage does, and answers its id.
     pub async fn replay(&self, request: Value) -> String {
         let request = serde_json::from_value(request).expect("a request to replay");
-        let (now, state) = (self.clock.now(), self.local.state());
+        let now = self.clock.now();
+        let state = self.local.state();
         let id = layout::replay_id(now, "0b8b9c5e-6a0c");
         let subscription = (
             subscription_name(),

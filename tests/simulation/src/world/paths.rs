@@ -123,12 +123,14 @@ impl World {
     ) {
         let end = self.clock.now() + length;
         let mut work = Work::new();
-        let (mut steps, mut next_step) = (0, self.clock.now());
+        let mut steps = 0;
+        let mut next_step = self.clock.now();
         let mut minute = minute_of(next_step);
         while self.clock.now() < end {
             if self.clock.now() >= next_step {
                 act(steps).await;
-                (steps, next_step) = (steps + 1, next_step + step);
+                steps += 1;
+                next_step = next_step + step;
             }
             if minute_of(self.clock.now()) > minute {
                 minute = minute_of(self.clock.now());

@@ -71,10 +71,8 @@ impl World {
 
     fn delivery(&self, payloads: Vec<Payload>, time_to_live: Duration) -> Delivery {
         let now = self.clock.now();
-        let (to, key) = (
-            (topic_name(), subscription_name()),
-            format!("k{}", now.as_millis()),
-        );
+        let to = (topic_name(), subscription_name());
+        let key = format!("k{}", now.as_millis());
         let mut delivery = Delivery {
             identity: Some(self.identity()),
             ..records::delivery(to, &key, payloads, now)

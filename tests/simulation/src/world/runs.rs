@@ -151,11 +151,13 @@ impl World {
     /// Lets others do what can be done without time: they have had their turns since a call of a
     /// port was under way, and since time passed.
     pub async fn rest(&self) {
-        let (mut turns, mut now) = (0, self.clock.monotonic());
+        let mut turns = 0;
+        let mut now = self.clock.monotonic();
         while turns < TURNS {
             tokio::task::yield_now().await;
             let is_still = self.calls.under_way() == 0 && self.clock.monotonic() == now;
-            (turns, now) = (if is_still { turns + 1 } else { 0 }, self.clock.monotonic());
+            turns = if is_still { turns + 1 } else { 0 };
+            now = self.clock.monotonic();
         }
     }
 

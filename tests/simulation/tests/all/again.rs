@@ -79,7 +79,8 @@ async fn both_deliver(world: &World) {
     let body = message(world, DAY);
     send(world, &body).await;
     send(world, &body).await;
-    let (one, other) = (world.another_worker(1), world.another_worker(2));
+    let one = world.another_worker(1);
+    let other = world.another_worker(2);
     let both = async {
         tokio::join!(
             one.deliver_some(1, INVOCATION),
@@ -320,10 +321,8 @@ async fn five_thousand_records_in_one_invocation_are_each_delivered_retried_or_g
 /// Sends a message of another subscription, which is another group of the queue.
 async fn publish_newcomer(world: &World) {
     let mut delivery = parse_delivery(&world.message(&[event("newcomer")], DAY).body).unwrap();
-    (delivery.topic, delivery.subscription) = (
-        TopicName::parse("ops").unwrap(),
-        SubscriptionName::parse("pager").unwrap(),
-    );
+    delivery.topic = TopicName::parse("ops").unwrap();
+    delivery.subscription = SubscriptionName::parse("pager").unwrap();
     let message = OutgoingMessage {
         body: render_delivery(&delivery),
         group: Some(delivery.group()),
@@ -347,7 +346,8 @@ async fn when_the_limit_of_messages_in_flight_is_reached_the_rest_waits_and_then
         .endpoint
         .answer_at("billing", Answer::Late(ANSWER_TIME, 204));
     publish_many(&world, 0..30).await;
-    let (one, other) = (world.another_worker(1), world.another_worker(2));
+    let one = world.another_worker(1);
+    let other = world.another_worker(2);
     let meanwhile = async {
         while world.endpoint.seen() < 10 {
             tokio::task::yield_now().await;

@@ -82,7 +82,8 @@ async fn longest_wait(answer: Answer, bursts: u32, good: u32) -> Duration {
     let world = neighbours(answer).await;
     let mut waits = Waits::default();
     for number in 0..good {
-        let (burst, at) = (number / BETWEEN_BURSTS, number % BETWEEN_BURSTS);
+        let burst = number / BETWEEN_BURSTS;
+        let at = number % BETWEEN_BURSTS;
         if at == BEFORE_FIRST_BURST && burst < bursts {
             let bad = [0, 1, 2].map(|bad| event(&format!("bad-{burst}-{bad}")));
             world.publish(&bad, DAY).await;

@@ -119,10 +119,8 @@ fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_wri
             .map(|value| value.trim().to_owned())
             .collect()
     };
-    let (age, count) = (
-        "OldestUnwrittenDeadLetterInSeconds ",
-        "DeadLetterWriteRefusedCount ",
-    );
+    let age = "OldestUnwrittenDeadLetterInSeconds ";
+    let count = "DeadLetterWriteRefusedCount ";
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

@@ -55,7 +55,8 @@ impl Host {
         world
             .subscribe(json!({ "retryPolicy": { "schedule": ["PT10S"] } }))
             .await;
-        let (queue, state) = (|name| world.local.queue(name), || world.local.state());
+        let queue = |name| world.local.queue(name);
+        let state = || world.local.state();
         let clock = world.clock.clone();
         let registry = Registry::new(state(), clock.clone(), Duration::ZERO);
         let publish = Publish {

@@ -123,10 +123,8 @@ async fn no_record_is_lost_whichever_effect_fails() {
 /// Runs until the fault hangs a call, and kills the process there. Another one goes on. False if
 /// nothing was left to hang.
 async fn is_killed(number: u64, fault: Fault) -> bool {
-    let (plan, place) = (
-        Plan::nth(number, fault.clone()),
-        format!("{fault:?} at {number}"),
-    );
+    let plan = Plan::nth(number, fault.clone());
+    let place = format!("{fault:?} at {number}");
     let world = World::with(&Faults::in_log(&plan));
     send(&world).await;
     let work = async {

@@ -180,7 +180,8 @@ async fn end_of_the_week_is_told_a_day_before_and_once() {
     world.endpoint.answer([Answer::Status(204)]);
     let disabled_at = world.clock.now();
     miss(&world, "kept").await;
-    let (mut told, mut told_after) = (Vec::new(), None);
+    let mut told = Vec::new();
+    let mut told_after = None;
     while world.clock.now().since(disabled_at) < DISABLED_KEPT + HOUR {
         world.clock.advance(HOUR);
         world.deliver_all().await;

@@ -126,10 +126,8 @@ async fn one_that_stays_down_is_asked_as_exchange_asks_and_nothing_is_charged_to
         );
         publish(&world, 100 + minute..101 + minute).await;
         // In Glitch all of them wait in the queue, in Retry none does.
-        let (held, delayed) = (
-            world.held().await.len(),
-            world.delayed(QueueName::Deliveries).await,
-        );
+        let held = world.held().await.len();
+        let delayed = world.delayed(QueueName::Deliveries).await;
         match minute {
             ..3 => assert_eq!((held, delayed), (0, 10 + u64::from(minute)), "{minute}"),
             // Workers that met the last probe look again.

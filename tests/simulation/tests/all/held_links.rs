@@ -122,11 +122,10 @@ async fn a_second_endpoint_gets_what_was_held_while_both_were_down() {
     let endpoint = json!({ "url": "https://billing.example.com/", "fallbackUrl": "https://other.example.com/" });
     world.subscribe(json!({ "endpoint": endpoint })).await;
     retry(&world).await;
-    let (topic, subscription) = (
-        TopicName::parse("orders"),
-        SubscriptionName::parse("billing"),
-    );
-    let (topic, subscription) = (topic.expect("a name"), subscription.expect("a name"));
+    let topic = TopicName::parse("orders");
+    let subscription = SubscriptionName::parse("billing");
+    let topic = topic.expect("a name");
+    let subscription = subscription.expect("a name");
     let key = layout::held(&topic, &subscription, world.clock.now() + DAY, "x");
     let object = render_parked(&[world.message(&[event("1")], DAY).body]);
     world

@@ -27,7 +27,8 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
 
 /// The same, with the spans of what it accepts.
 pub(super) fn traced_publish(world: &World, plan: &Plan, traces: Traces) -> Arc<Publish<Ports>> {
-    let (state, clock) = (|| world.local.state(), world.clock.clone());
+    let state = || world.local.state();
+    let clock = world.clock.clone();
     let queue = |name, label| Faulty::new(world.local.queue(name), label, plan);
     Arc::new(Publish {
         deliveries: queue(QueueName::Deliveries, "deliveries"),

@@ -90,7 +90,8 @@ impl Process {
     /// A process with one topic, whose subscriber answers 200 to everything.
     async fn new() -> Self {
         let folder = data_folder();
-        let (clock, entropy) = (ManualClock::new(start()), SeededEntropy::new(7));
+        let clock = ManualClock::new(start());
+        let entropy = SeededEntropy::new(7);
         let calls = Calls::default();
         let local = Local::open(
             folder.path(),
@@ -115,11 +116,9 @@ impl Process {
             addresses,
             ..ClientSettings::default()
         };
-        let (machine, names, drain) = (
-            Machine::default(),
-            Loopback::default(),
-            DrainMeter::default(),
-        );
+        let machine = Machine::default();
+        let names = Loopback::default();
+        let drain = DrainMeter::default();
         let client =
             HyperWebhookClient::with_names(settings, clock.clone(), names.clone()).unwrap();
         let queue = local.queue(QueueName::Deliveries);

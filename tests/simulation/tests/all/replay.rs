@@ -40,13 +40,11 @@ async fn die(world: &World, ids: &[&str]) {
 
 /// The state that a monitor writes when nearly all memory is used.
 fn medium(world: &World) -> Bytes {
-    let (now, memory) = (
-        world.clock.now(),
-        Some(Usage {
-            used: 93,
-            total: 100,
-        }),
-    );
+    let now = world.clock.now();
+    let memory = Some(Usage {
+        used: 93,
+        total: 100,
+    });
     let readings = Readings {
         memory,
         ..Readings::default()
@@ -281,7 +279,8 @@ async fn under_pressure_a_replay_waits_and_then_goes_on_by_itself() {
 async fn a_replay_does_not_wait_for_the_base_of_the_tarpit() {
     let world = world(&["a"], &Faults::none()).await;
     let mut state = PressureState::normal(world.clock.now());
-    (state.tarpit_ms, state.base_ms) = (2000, 2000);
+    state.tarpit_ms = 2000;
+    state.base_ms = 2000;
     world
         .local
         .state()

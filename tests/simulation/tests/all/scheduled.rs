@@ -441,7 +441,8 @@ async fn times_that_nothing_can_be_scheduled_for_are_refused_whole() {
 #[tokio::test]
 async fn scheduled_event_is_durable_before_the_200_whichever_effect_fails() {
     let effects = {
-        let (world, plan) = (world().await, Plan::none());
+        let world = world().await;
+        let plan = Plan::none();
         let header = (
             "posthaste-not-before",
             &*(world.clock.now() + HOUR).to_string(),

@@ -166,7 +166,8 @@ async fn all_figures_of_what_waits_agree_in_every_minute_of_an_outage() {
             .answer_at(format!("{of}.example.com"), answer);
     }
     let mut book = Book::default();
-    let (mut most, mut were_held) = (0, 0);
+    let mut most = 0;
+    let mut were_held = 0;
     for minute in 0..OUTAGE_MINUTES {
         if minute < 10 {
             book.publish(&world, minute, 1 + usize::try_from(minute % 4).unwrap())
@@ -339,7 +340,8 @@ async fn what_waits_is_the_same_after_a_restart() {
         world.clock.advance(MINUTE);
         world.wake().await;
     }
-    let (before, now) = (all(&world).await, world.clock.now());
+    let before = all(&world).await;
+    let now = world.clock.now();
     assert!(
         before.sum().held > 0 && before.sum().queued() > 0,
         "{before:?}"

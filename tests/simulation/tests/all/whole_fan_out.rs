@@ -36,7 +36,8 @@ async fn world() -> World {
 
 /// publish over the world's store, with a queue that fails by a plan.
 fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
-    let (state, clock) = (|| world.local.state(), world.clock.clone());
+    let state = || world.local.state();
+    let clock = world.clock.clone();
     let queue = world.local.queue(QueueName::Deliveries);
     Arc::new(Publish {
         deliveries: Faulty::new(queue, "deliveries", plan),

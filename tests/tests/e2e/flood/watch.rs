@@ -46,7 +46,9 @@ pub(super) enum Met {
 impl Watch {
     pub(super) fn start(api: &Api) -> Self {
         let (is_over, seen): (Arc<AtomicBool>, Arc<Mutex<Vec<Poll>>>) = Default::default();
-        let (api, is_over_too, seen_too) = (api.clone(), Arc::clone(&is_over), Arc::clone(&seen));
+        let api = api.clone();
+        let is_over_too = Arc::clone(&is_over);
+        let seen_too = Arc::clone(&seen);
         let thread = thread::spawn(move || {
             for _ in 0..LOOKS_MAX {
                 let shown = api.show("/pressure");

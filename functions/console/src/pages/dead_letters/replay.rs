@@ -55,7 +55,8 @@ pub(crate) async fn replay(pages: Pages, visit: Visit, fields: Fields) -> Result
 
 impl Asked {
     fn of(fields: &Fields, visit: &Visit) -> Self {
-        let (is_dry_run, search) = (fields.get(STEP.0) != STEP.1, DeadLetterSearch::of(fields));
+        let is_dry_run = fields.get(STEP.0) != STEP.1;
+        let search = DeadLetterSearch::of(fields);
         let search = if is_dry_run {
             search.until(visit.now)
         } else {

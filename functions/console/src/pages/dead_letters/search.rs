@@ -64,7 +64,8 @@ impl DeadLetterSearch {
 
     /// All dead letters of a subscription.
     pub(super) fn of_owner(topic: &str, subscription: &str) -> Self {
-        let (topic, subscription) = (Some(topic.to_owned()), Some(subscription.to_owned()));
+        let topic = Some(topic.to_owned());
+        let subscription = Some(subscription.to_owned());
         Self {
             topic,
             subscription,

@@ -101,7 +101,8 @@ impl Asked<'_> {
     /// The address of the page of one delivery. Its key alone may be that of other subscriptions
     /// too.
     pub(super) fn of_delivery(&self, it: &DeliveryView) -> Address {
-        let (subscription, key) = (Some(it.subscription.clone()), Some(it.key.clone()));
+        let subscription = Some(it.subscription.clone());
+        let key = Some(it.key.clone());
         self.with(&EventAsked {
             subscription,
             key,

@@ -11,7 +11,8 @@ const RATE_DEFAULT: u32 = 100;
 
 /// The subscription of a replay.
 pub(super) fn target(replay: &ReplayView) -> Markup {
-    let (topic, name) = (replay.topic.as_str(), replay.subscription.as_str());
+    let topic = replay.topic.as_str();
+    let name = replay.subscription.as_str();
     subscription_link(
         topic,
         name,

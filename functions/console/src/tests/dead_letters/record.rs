@@ -155,10 +155,8 @@ async fn the_record_that_is_shown_is_the_one_that_is_sent() {
         (page.field("index"), page.field("subscription")),
         ("0".to_owned(), "Billing".to_owned())
     );
-    let (object, action) = (
-        page.field("object"),
-        "/console/topics/Orders/resend?id=order-1",
-    );
+    let object = page.field("object");
+    let action = "/console/topics/Orders/resend?id=order-1";
     let send = async |index: &str| {
         let fields = [
             ("subscription", "BILLING"),
@@ -193,7 +191,8 @@ async fn a_record_has_its_state_and_is_resolved_after_a_dry_run() {
         ">Orders</bdi> / <bdi>Billing",
     ]);
     world.write_letters("b", &json!([letter("order-3", "EndpointGone")]));
-    let (resolve, object) = ("/console/dead-letters/resolve", page.field("object"));
+    let resolve = "/console/dead-letters/resolve";
+    let object = page.field("object");
     let owner = [
         ("topic", "Orders"),
         ("subscription", "Billing"),

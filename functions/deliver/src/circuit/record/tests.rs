@@ -56,7 +56,8 @@ async fn record(
 #[tokio::test]
 async fn a_streak_of_failures_is_reported_once_and_drops_the_link() {
     let world = World::new();
-    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let circuit = world.circuit();
+    let invocation = world.invocation(Vec::new());
     record(&circuit, &invocation, [UNREACHABLE; 9], false).await;
     assert_eq!(
         (circuit.links.condition(&link()), world.calls.all().len()),
@@ -82,9 +83,11 @@ async fn a_streak_of_failures_is_reported_once_and_drops_the_link() {
 #[tokio::test]
 async fn reported_streak_is_not_reported_again_at_the_end() {
     let world = World::new();
-    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let circuit = world.circuit();
+    let invocation = world.invocation(Vec::new());
     record(&circuit, &invocation, [UNREACHABLE; 10], false).await;
-    let (reported, calls) = (circuit.links.condition(&link()), world.calls.all().len());
+    let reported = circuit.links.condition(&link());
+    let calls = world.calls.all().len();
     circuit.end_invocation(&invocation).await;
     assert_eq!(circuit.links.condition(&link()), reported);
     assert_eq!(world.calls.all().len(), calls);
@@ -93,7 +96,8 @@ async fn reported_streak_is_not_reported_again_at_the_end() {
 #[tokio::test]
 async fn a_success_ends_a_streak() {
     let world = World::new();
-    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let circuit = world.circuit();
+    let invocation = world.invocation(Vec::new());
     let outcomes = [
         vec![UNREACHABLE; 9],
         vec![answered(204, None)],
@@ -113,7 +117,8 @@ async fn a_success_ends_a_streak() {
 #[tokio::test]
 async fn requests_that_all_fail_are_reported_at_the_end_of_the_invocation() {
     let world = World::new();
-    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let circuit = world.circuit();
+    let invocation = world.invocation(Vec::new());
     let failures = usize::try_from(circuit.links.settings().failures_of_invocation).unwrap();
     record(&circuit, &invocation, vec![UNREACHABLE; failures], false).await;
     assert_eq!(world.calls.count(Operation::Put), 0);
@@ -124,7 +129,8 @@ async fn requests_that_all_fail_are_reported_at_the_end_of_the_invocation() {
 #[tokio::test]
 async fn a_problem_event_says_nothing_about_its_subscription() {
     let world = World::new();
-    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let circuit = world.circuit();
+    let invocation = world.invocation(Vec::new());
     record(&circuit, &invocation, vec![answered(503, None); 20], true).await;
     circuit.end_invocation(&invocation).await;
     assert_eq!(
@@ -141,7 +147,8 @@ async fn a_problem_event_says_nothing_about_its_subscription() {
 async fn pause_that_a_problem_event_is_answered_with_is_kept() {
     let paused_until = async |status| {
         let world = World::new();
-        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+        let circuit = world.circuit();
+        let invocation = world.invocation(Vec::new());
         record(&circuit, &invocation, [answered(status, Some(300))], true).await;
         circuit.links.condition(&own()).map(|it| it.until)
     };
@@ -172,7 +179,8 @@ async fn refuse(circuit: &Circuit<TestPorts>, invocation: &Invocation, status: u
 #[tokio::test]
 async fn ten_refusals_of_different_events_are_reported() {
     let world = World::new();
-    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let circuit = world.circuit();
+    let invocation = world.invocation(Vec::new());
     refuse(&circuit, &invocation, 401, 9).await;
     assert_eq!(circuit.links.condition(&own()), None);
     refuse(&circuit, &invocation, 401, 1).await;
@@ -187,7 +195,8 @@ async fn ten_refusals_of_different_events_are_reported() {
 #[tokio::test]
 async fn refusals_that_disable_or_are_off_are_not_reported() {
     let world = World::new();
-    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let circuit = world.circuit();
+    let invocation = world.invocation(Vec::new());
     refuse(&circuit, &invocation, 410, 20).await;
     assert_eq!(circuit.links.condition(&own()), None);
     let settings = HealthSettings {
@@ -208,7 +217,8 @@ async fn refusals_that_disable_or_are_off_are_not_reported() {
 #[tokio::test]
 async fn closed_connections_of_one_subscription_leave_its_link() {
     let world = World::new();
-    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let circuit = world.circuit();
+    let invocation = world.invocation(Vec::new());
     let closed = Outcome::Failed(SendFailure::Closed);
     record(&circuit, &invocation, [closed; 10], false).await;
     assert_eq!(circuit.links.condition(&link()), None);
@@ -219,7 +229,8 @@ async fn closed_connections_of_one_subscription_leave_its_link() {
 async fn invocation_of_failures_after_a_success_is_no_streak() {
     for (rest, is_stopped) in [(60, false), (61, true)] {
         let world = World::new();
-        let (circuit, earlier) = (world.circuit(), world.invocation(Vec::new()));
+        let circuit = world.circuit();
+        let earlier = world.invocation(Vec::new());
         record(&circuit, &earlier, [answered(204, None)], false).await;
         world.clock.advance(secs(rest));
         let invocation = world.invocation(Vec::new());
@@ -233,7 +244,8 @@ async fn invocation_of_failures_after_a_success_is_no_streak() {
 #[tokio::test]
 async fn a_brief_pause_stays_here_and_a_longer_one_is_shared() {
     let world = World::new();
-    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let circuit = world.circuit();
+    let invocation = world.invocation(Vec::new());
     record(&circuit, &invocation, [answered(503, Some(2))], false).await;
     let delay = CircuitDecision::Delay {
         until: START + secs(2),
@@ -254,7 +266,8 @@ async fn a_brief_pause_stays_here_and_a_longer_one_is_shared() {
 async fn pause_that_one_subscription_asked_for_leaves_its_link() {
     for (retry_after, is_shared) in [(2, false), (300, true)] {
         let world = World::new();
-        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+        let circuit = world.circuit();
+        let invocation = world.invocation(Vec::new());
         let asked = answered(503, Some(retry_after));
         record(&circuit, &invocation, [asked], false).await;
         assert_eq!(circuit.links.condition(&own()).is_some(), is_shared);

@@ -92,7 +92,8 @@ async fn a_row_has_what_became_of_it_and_neither_answer_nor_payload() {
 }
 
 async fn all_pages(api: &Api, path: &str, query: &str) -> Vec<Vec<String>> {
-    let (mut pages, mut cursor) = (Vec::new(), String::new());
+    let mut pages = Vec::new();
+    let mut cursor = String::new();
     loop {
         let page = list(api, path, &format!("{query}{cursor}")).await;
         pages.push(ids(&page).into_iter().map(str::to_owned).collect());

@@ -471,10 +471,8 @@ fn uuid_of(time: Timestamp) -> String {
 #[tokio::test]
 async fn the_time_in_an_id_saves_reads_and_a_clock_that_is_ahead_hides_nothing() {
     let api = Api::with_billing().await;
-    let (recent, ahead) = (
-        uuid_of(before(5)),
-        uuid_of(before(0) + Duration::from_hours(5)),
-    );
+    let recent = uuid_of(before(5));
+    let ahead = uuid_of(before(0) + Duration::from_hours(5));
     let old: Vec<_> = (1..20)
         .map(|n| delivered(&format!("order-{n}"), n * 60 + 120))
         .collect();

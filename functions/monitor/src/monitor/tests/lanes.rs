@@ -81,7 +81,8 @@ async fn messages_of_the_slow_lane_press_on_no_producer() {
 async fn mark_is_written_where_nothing_is_watched() {
     let mut world = world();
     world.settings.enable_resource_monitoring = false;
-    let (mut monitor, reader) = (world.monitor(), world.reader());
+    let mut monitor = world.monitor();
+    let reader = world.reader();
     monitor.sample().await.unwrap();
     make_slow(&world).await;
     for minute in 0..5 {

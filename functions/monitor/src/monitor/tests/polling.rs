@@ -8,7 +8,8 @@ use super::*;
 #[tokio::test]
 async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     let world = World::new();
-    let (mut monitor, reader) = (world.monitor(), world.reader());
+    let mut monitor = world.monitor();
+    let reader = world.reader();
     assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
     assert_eq!(
         reader.admit(Tier::Standard).await.admission,

@@ -263,7 +263,8 @@ async fn a_monitor_that_dies_between_the_state_and_the_news_is_succeeded_with_th
 async fn two_monitors_at_once_tell_once() {
     for offset_ms in [0, 1, 500, 1000, 1499] {
         let world = telling(&Plan::none(), &Plan::none()).await;
-        let (mut one, mut other) = (world.monitor(), world.monitor());
+        let mut one = world.monitor();
+        let mut other = world.monitor();
         let [before, after] = [offset_ms, 2000 - offset_ms].map(Duration::from_millis);
         for count in [0, 0, 2000, 2000, 0, 0] {
             world.batch_points(count);

@@ -74,7 +74,8 @@ async fn admission(reader: &PressureReader<Store, ManualClock>, name: &str) -> A
 /// each.
 async fn poll(world: &World, monitor: &mut TestMonitor, times: usize) -> PressureState {
     let name = SubscriptionName::parse("s0").unwrap();
-    let (orders, quick) = (topic("orders"), topic("quick"));
+    let orders = topic("orders");
+    let quick = topic("quick");
     let waiting = world.drain.clone();
     let _waits = waiting.wait_for_own_place(&orders, &name, Duration::ZERO);
     let mut last = PressureState::normal(START);
@@ -97,7 +98,8 @@ async fn slow_subscription_slows_its_own_topic_alone() {
     let world = World::new();
     world.topic("orders", 1, 0).await;
     world.topic("quick", 1, 0).await;
-    let (mut monitor, reader) = (world.monitor(), world.reader());
+    let mut monitor = world.monitor();
+    let reader = world.reader();
     let state = poll(&world, &mut monitor, 3).await;
     // 900 at five a second.
     let slow = state.topic(&topic("orders")).unwrap();

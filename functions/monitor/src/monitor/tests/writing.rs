@@ -9,7 +9,8 @@ async fn two_monitors_at_once_count_the_history_once() {
     for offset_ms in [0, 1, 500, 1000, 1500, 1999] {
         let world = World::new();
         world.machine.0.lock().unwrap().batch_points = Some(2000);
-        let (mut one, mut other) = (world.monitor(), world.monitor());
+        let mut one = world.monitor();
+        let mut other = world.monitor();
         let [before, after] = [offset_ms, 2000 - offset_ms].map(Duration::from_millis);
         for _ in 0..20 {
             one.sample().await.unwrap();
@@ -100,7 +101,8 @@ async fn switched_off_it_writes_normal_once() {
     world.machine.0.lock().unwrap().batch_points = Some(2000);
     world.monitor().sample().await.unwrap();
     world.settings.enable_resource_monitoring = false;
-    let (mut monitor, reader) = (world.monitor(), world.reader());
+    let mut monitor = world.monitor();
+    let reader = world.reader();
     for _ in 0..5 {
         world.clock.advance(POLL);
         assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);

@@ -48,7 +48,8 @@ pub(super) async fn delete_old<P: Ports>(
     let kept_ms = u64::try_from(AUDIT_KEPT.as_millis()).unwrap_or(u64::MAX);
     let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
     let too_old = layout::audit_after(oldest);
-    let (mut deleted, mut after) = (0, None);
+    let mut deleted = 0;
+    let mut after = None;
     while run.has_time() {
         let page = store
             .list(layout::AUDIT, after.as_deref(), LIST_PAGE_MAX)

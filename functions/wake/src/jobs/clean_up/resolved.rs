@@ -56,7 +56,8 @@ async fn delete_orphans_of<P: Ports>(
     let bucket = &run.ports.dead_letters;
     let about = |list: &ObjectMeta| list.key.strip_prefix(layout::RESOLVED).map(str::to_owned);
     let keys: Vec<_> = lists.iter().filter_map(about).collect();
-    let (mut rest, mut deleted) = (&*keys, 0);
+    let mut rest = &*keys;
+    let mut deleted = 0;
     while let Some(first) = rest.first() {
         if !run.has_time() {
             return Ok(None);

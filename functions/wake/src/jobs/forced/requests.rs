@@ -48,7 +48,8 @@ impl Request {
 
 /// Reads the requests. Deletes those for another creation of their subscription.
 pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortError> {
-    let (ports, mut requests) = (run.ports, Vec::new());
+    let ports = run.ports;
+    let mut requests = Vec::new();
     for listed in ports
         .state
         .list(layout::FORCING, None, REQUESTS_MAX)
@@ -70,7 +71,8 @@ pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortE
             Ok(Due::Later) => {}
             Ok(Due::Never) => end(ports, &[request]).await?,
             Err(error) => {
-                let (key, error) = (&request.key, &*error);
+                let key = &request.key;
+                let error = &*error;
                 tracing::error!(
                     %key, error, "deliveries not forced: their topic cannot be read, the next run tries again"
                 );
@@ -135,7 +137,8 @@ async fn end_holds<P: Ports>(
     subscription: &Subscription,
     asked_at: Timestamp,
 ) -> Result<(), LinksError> {
-    let (now, settings) = (ports.clock.now(), ports.links.settings());
+    let now = ports.clock.now();
+    let settings = ports.links.settings();
     for link in subscription.endpoints().map(EndpointUrl::link) {
         let targets = [
             Target::on(link.clone(), subscription),

@@ -84,7 +84,8 @@ impl<P: Ports> Teller<'_, P> {
             None => health_state(Status::Active, Some(health), &conditions, now, settings),
         };
         let link = facts.map_or("", |facts| &facts.link);
-        let (since, last) = (incident.since, health.tries.last_failure());
+        let since = incident.since;
+        let last = health.tries.last_failure();
         let outcome = last
             .and_then(|last| last.outcome)
             .map(tracing::field::display);
@@ -150,8 +151,10 @@ impl<P: Ports> Teller<'_, P> {
         let Some((topic, name)) = self.named(key).await? else {
             return Ok(true);
         };
-        let (disabled_at, skipped_from) = (end.disabled_at, end.at.map(tracing::field::display));
-        let (events, little_room) = (missed.events, end.by_room);
+        let disabled_at = end.disabled_at;
+        let skipped_from = end.at.map(tracing::field::display);
+        let events = missed.events;
+        let little_room = end.by_room;
         tracing::warn!(
             topic = %topic.name, subscription = %name, %disabled_at, skipped_from, little_room,
             events,
@@ -306,7 +309,8 @@ impl<P: Ports> Teller<'_, P> {
     ) -> bool {
         let mut is_told = true;
         for name in to {
-            let (notifier, notices) = (self.ports.notifier(), [Notice::Health(news)]);
+            let notifier = self.ports.notifier();
+            let notices = [Notice::Health(news)];
             // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
             let sent = Box::pin(notifier.tell_system(name, &notices));
             let Err(error) = sent.await else {

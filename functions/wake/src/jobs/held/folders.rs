@@ -25,7 +25,8 @@ pub(super) async fn find<P: Ports>(
     run: Run<'_, P>,
     held_to: &mut Option<String>,
 ) -> VecDeque<HeldFolder> {
-    let (begins_in_middle, mut folders) = (held_to.is_some(), Vec::new());
+    let begins_in_middle = held_to.is_some();
+    let mut folders = Vec::new();
     for _ in 0..LISTS_MAX {
         match run
             .ports
@@ -83,7 +84,8 @@ pub(super) async fn list_more<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder
                 folder.more_after = next_after;
             }
             Err(error) => {
-                let (folder, error) = (&folder.name, &error as &dyn Error);
+                let folder = &folder.name;
+                let error = &error as &dyn Error;
                 tracing::error!(%folder, error, "held deliveries not listed, the next run goes on");
             }
         }

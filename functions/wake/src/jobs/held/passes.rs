@@ -49,7 +49,9 @@ async fn allot<P: Ports>(
     mut folders: VecDeque<HeldFolder>,
     mut room: Amount,
 ) -> (Vec<Allotment>, VecDeque<HeldFolder>) {
-    let (ports, now, links) = (held.run.ports, held.run.ports.clock.now(), &mut held.links);
+    let ports = held.run.ports;
+    let now = held.run.ports.clock.now();
+    let links = &mut held.links;
     // Under pressure what has expired has gone before the turns.
     let expired_by = (held.speed == Speed::Full).then_some(now);
     let permissions = join_all(
@@ -104,12 +106,14 @@ async fn take_turns<P: Ports>(
     held: &mut HeldRun<'_, P>,
     mut batch: Vec<Allotment>,
 ) -> (Released, bool) {
-    let (run, at_once) = (held.run, RELEASES_AT_ONCE / batch.len().max(1));
+    let run = held.run;
+    let at_once = RELEASES_AT_ONCE / batch.len().max(1);
     let turns = batch
         .iter_mut()
         .map(|turn| catch_panic(turns::take(run, turn, at_once)));
     let results = join_all(turns).await;
-    let (mut all, mut goes_on) = (Released::default(), true);
+    let mut all = Released::default();
+    let mut goes_on = true;
     for (allotment, result) in batch.into_iter().zip(results) {
         let has_panicked = result.is_err();
         let (released, unexpired) = result.unwrap_or_default();
@@ -132,7 +136,8 @@ async fn take_turns<P: Ports>(
 /// Releases all that has expired, of several folders side by side and in half of the time. Answers
 /// whether to go on.
 pub(super) async fn release_expired<P: Ports>(held: &mut HeldRun<'_, P>) -> bool {
-    let (now, half) = (held.run.ports.clock.now(), held.run.half());
+    let now = held.run.ports.clock.now();
+    let half = held.run.half();
     let mut folders = std::mem::take(&mut held.folders);
     for some in folders.make_contiguous().chunks_mut(TURNS_AT_ONCE) {
         let at_once = RELEASES_AT_ONCE / some.len();

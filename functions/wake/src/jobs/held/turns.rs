@@ -77,7 +77,8 @@ pub(super) async fn release_expired<P: Ports>(
     now: Timestamp,
     at_once: usize,
 ) -> Released {
-    let (mut released, mut left) = (Released::default(), VecDeque::new());
+    let mut released = Released::default();
+    let mut left = VecDeque::new();
     while !released.is_refused
         && let Some(mut wanted) = wanted(run, folder, Some(now)).await
     {

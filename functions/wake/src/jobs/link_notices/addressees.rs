@@ -218,7 +218,8 @@ mod tests {
     }
 
     fn target(host: &str, topic: &str, name: &str) -> Target {
-        let (topic, name) = (topic_name(topic), subscription_name(name));
+        let topic = topic_name(topic);
+        let name = subscription_name(name);
         Target::Subscription {
             link: link(host),
             topic,

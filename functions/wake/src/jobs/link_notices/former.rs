@@ -54,7 +54,8 @@ async fn forget_unused<P: Ports>(
     run: Run<'_, P>,
     shards: &[(usize, Arc<Shard>)],
 ) -> Result<(), LinksError> {
-    let (ports, now) = (run.ports, run.ports.clock.now());
+    let ports = run.ports;
+    let now = run.ports.clock.now();
     if !now.minute().is_multiple_of(MINUTES_BETWEEN) || !run.may_begin() {
         return Ok(());
     }
@@ -71,7 +72,8 @@ async fn forget_unused<P: Ports>(
     };
     for link in unused? {
         tracing::info!(%link, "health of a link that no subscription uses forgotten");
-        let (index, target) = (shard_index(&link), Target::Link(link));
+        let index = shard_index(&link);
+        let target = Target::Link(link);
         ports
             .links
             .change(index, |shard| shard.forget([&target]))
@@ -89,7 +91,8 @@ async fn is_former<P: Ports>(
     let Target::Subscription { topic, .. } = target else {
         return Ok(false);
     };
-    let (asked_after, now) = (ports.clock.monotonic(), ports.clock.now());
+    let asked_after = ports.clock.monotonic();
+    let now = ports.clock.now();
     let known = ports.registry.topic(topic).await?;
     if is_there(known.as_deref(), target, condition, now) {
         return Ok(false);
@@ -207,7 +210,8 @@ mod tests {
             let url = format!("https://{host}.example/");
             Target::Link(EndpointUrl::parse(&url).unwrap().link())
         };
-        let (failures, began) = (10, kit.clock.now());
+        let failures = 10;
+        let began = kit.clock.now();
         let last = Failure {
             outcome: OutcomeName::Busy,
             status: Some(503),

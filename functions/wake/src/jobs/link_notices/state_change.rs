@@ -122,11 +122,11 @@ impl TargetChange {
             failing_since,
             ..
         } = condition;
-        let (link, outcome, status) = (target.link(), last.outcome, last.status);
-        let (topic, subscription) = (
-            target.topic().map(display),
-            target.subscription().map(display),
-        );
+        let link = target.link();
+        let outcome = last.outcome;
+        let status = last.status;
+        let topic = target.topic().map(display);
+        let subscription = target.subscription().map(display);
         match news {
             StateChange::Down => tracing::warn!(
                 %link, topic, subscription, %since, %failing_since, failures, %outcome, status, "link down"

@@ -52,7 +52,8 @@ pub(super) async fn probe<P: Ports>(
 
 /// Whether a subscription that is looked up again takes the letter that was chosen for it.
 fn takes_the_same(again: &Receiver, chosen_for: &Receiver) -> bool {
-    let (again_of, of) = (&again.subscription, &chosen_for.subscription);
+    let again_of = &again.subscription;
+    let of = &chosen_for.subscription;
     again.is_active()
         && again_of.recovery == of.recovery
         && again_of.endpoint.link() == of.endpoint.link()

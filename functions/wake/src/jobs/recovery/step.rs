@@ -46,7 +46,8 @@ pub(super) async fn step<P: Ports>(
         look.run.note_work();
     }
     let has_recovered = mark.is_empty() && !marked.mark.is_empty();
-    let (letters, may_run) = (marked.mark.letters, mark.may_run(&facts));
+    let letters = marked.mark.letters;
+    let may_run = mark.may_run(&facts);
     marked.save(ports, mark).await?;
     if has_recovered || step == RecoveryStep::Ends && letters > 0 {
         tell_end(&marked.mark, letters);

@@ -171,8 +171,8 @@ impl<P: Ports> LogWalk<'_, P> {
             }
             if let Err(error) = replayed {
                 let record = &mut self.job.record;
-                (record.state, record.reason) =
-                    (ReplayState::Waiting, Some(ReplayReason::Unavailable));
+                record.state = ReplayState::Waiting;
+                record.reason = Some(ReplayReason::Unavailable);
                 self.save().await?;
                 return Err(error);
             }
@@ -220,7 +220,8 @@ impl<P: Ports> LogWalk<'_, P> {
         }: Part,
     ) -> Result<Next, ReplayError> {
         let (records, left_out) = self.selected(records);
-        let (mut picked, mut at) = (Picked::default(), self.at.clone());
+        let mut picked = Picked::default();
+        let mut at = self.at.clone();
         let mut is_whole = true;
         'part: for some in records.chunks(LOOK_UPS_AT_ONCE) {
             let fates: Vec<_> = some.iter().map(|record| self.fate(record)).collect();
@@ -260,7 +261,8 @@ impl<P: Ports> LogWalk<'_, P> {
                 record.progress.fail(&file, None, why);
             }
         }
-        (record.state, record.reason) = (ReplayState::Running, None);
+        record.state = ReplayState::Running;
+        record.reason = None;
         self.save().await.map(|()| Next::Part)
     }
 
@@ -268,7 +270,8 @@ impl<P: Ports> LogWalk<'_, P> {
     /// which others count as left out.
     fn selected(&self, records: Vec<Record>) -> (Vec<Record>, Vec<(LogPlace, LeftOutReason)>) {
         let created = &self.to.subscription.created;
-        let (mut selected, mut left_out) = (Vec::new(), Vec::new());
+        let mut selected = Vec::new();
+        let mut left_out = Vec::new();
         for record in records {
             match self.selection.leaves_out_record(&record, created) {
                 None => selected.push(record),
@@ -399,10 +402,8 @@ impl<P: Ports> LogWalk<'_, P> {
         if is_whole(record) {
             return Ok(histories(vec![record.clone()]).pop());
         }
-        let (topic, subscription) = (
-            Some(record.topic.clone()),
-            Some(record.subscription.clone()),
-        );
+        let topic = Some(record.topic.clone());
+        let subscription = Some(record.subscription.clone());
         let accepted = record.accepted_at.as_millis();
         let ahead = u64::try_from(CLOCKS_DIFFER_MAX.as_millis()).unwrap_or(u64::MAX);
         let from = Some(Timestamp::from_millis(accepted.saturating_sub(ahead)));

@@ -119,7 +119,8 @@ impl Picked {
         progress: &mut ReplayProgress,
     ) -> Option<PortError> {
         let mut failed = None;
-        let (mut refused, mut queued) = (Vec::new(), Vec::new());
+        let mut refused = Vec::new();
+        let mut queued = Vec::new();
         for (message, sent) in messages.iter().zip(sent) {
             match sent {
                 Ok(()) => queued.extend(&message.indexes),

@@ -140,7 +140,8 @@ impl Job {
             found = progress.found, queued = progress.queued, failed = progress.failed,
             "a replay changed its state"
         );
-        (record.state, record.reason) = (state, reason);
+        record.state = state;
+        record.reason = reason;
         self.save(ports).await
     }
 }

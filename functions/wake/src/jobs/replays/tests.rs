@@ -126,7 +126,8 @@ async fn replay_behind_many_that_rest_is_worked_on() {
 async fn next_run_goes_on_behind_the_last_replay() {
     let clock = Arc::new(OnceLock::<ManualClock>::new());
     let seen = Arc::new(Mutex::new(String::new()));
-    let (its_clock, ids) = (Arc::clone(&clock), Arc::clone(&seen));
+    let its_clock = Arc::clone(&clock);
+    let ids = Arc::clone(&seen);
     let plan = Plan::by(move |effect| {
         let id = layout::replay_of(effect.key);
         if let Some(id) = id.filter(|_| effect.operation == Operation::Get) {

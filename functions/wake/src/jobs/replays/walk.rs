@@ -71,7 +71,9 @@ pub(super) async fn resume<P: Ports>(
     let selection = job.record.selection().map_err(ReplayError::Request)?;
     let paced_until = job.record.progress.paced_until;
     let now = run.ports.clock.now();
-    let (mut rate, mut room, mut recovery) = (selection.rate_per_second(), usize::MAX, None);
+    let mut rate = selection.rate_per_second();
+    let mut room = usize::MAX;
+    let mut recovery = None;
     if let Some(origin) = &job.record.recovery {
         room = recovery::room(run, &to.subscription).await?;
         rate = ramped_rate(
@@ -134,7 +136,8 @@ impl<P: Ports> Walk<'_, P> {
         listed: &LetterObjects,
         range: Range<usize>,
     ) -> Result<Next, ReplayError> {
-        let (run, objects) = (self.run, &listed.objects[range]);
+        let run = self.run;
+        let objects = &listed.objects[range];
         let begin = self.job.record.progress.after.clone();
         if self.must_rest() {
             return Ok(Next::Rest);
@@ -179,10 +182,13 @@ impl<P: Ports> Walk<'_, P> {
             let left_out = listed.left_out(begin.as_deref(), Some(&until));
             record.progress.left_out.add_all(&left_out);
         }
-        (record.state, record.reason) = match replayed {
-            Ok(_) => (ReplayState::Running, None),
-            Err(_) => (ReplayState::Waiting, Some(ReplayReason::Unavailable)),
-        };
+        if replayed.is_ok() {
+            record.state = ReplayState::Running;
+            record.reason = None;
+        } else {
+            record.state = ReplayState::Waiting;
+            record.reason = Some(ReplayReason::Unavailable);
+        }
         self.job.save(run.ports).await?;
         replayed
     }
@@ -342,7 +348,8 @@ mod tests {
 
     /// Writes a dead-letter object with this number of events.
     fn dead_letters(kit: &Kit, id: &str, events: usize) {
-        let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
+        let topic = topic_name("orders");
+        let subscription = subscription_name("billing");
         let now = kit.clock.now();
         let key = layout::dead_letter(&topic, &subscription, now, id);
         let event = |n| {
@@ -457,7 +464,8 @@ mod tests {
         let kit = Kit::new();
         dead_letters(&kit, "a", 2);
         dead_letters(&kit, "c", 3);
-        let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
+        let topic = topic_name("orders");
+        let subscription = subscription_name("billing");
         kit.store.write(
             &layout::dead_letter(&topic, &subscription, kit.clock.now(), "b"),
             "{",
@@ -472,7 +480,8 @@ mod tests {
     async fn letters_that_are_resolved_are_left_out_and_counted() {
         let kit = Kit::new();
         dead_letters(&kit, "a", 3);
-        let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
+        let topic = topic_name("orders");
+        let subscription = subscription_name("billing");
         let key = layout::dead_letter(&topic, &subscription, kit.clock.now(), "a");
         kit.store.write(
             &layout::resolved(&key),

@@ -345,7 +345,8 @@ mod tests {
 
     /// The same where the topic was marked at this time.
     async fn sweep_marked(kit: &Kit, marked_at: Timestamp) -> (usize, usize) {
-        let (store, clock) = (&kit.ports.state, &kit.clock);
+        let store = &kit.ports.state;
+        let clock = &kit.clock;
         let waiting = Waiting::new(store, None);
         let sweep = TopicSweep::<TestPorts> {
             store,
@@ -378,7 +379,8 @@ mod tests {
             }
             assert_eq!(sweep(&kit).await, expected, "{settings} {used:?}");
         };
-        let (topic, name) = (topic_name("orders"), subscription_name("billing"));
+        let topic = topic_name("orders");
+        let name = subscription_name("billing");
         let idle = json!({ "autoDeleteOnIdle": "PT8M" });
         check(&idle, None, (1, 0)).await;
         check(&idle, Some(layout::topic_activity(&topic)), (0, 0)).await;
@@ -491,7 +493,8 @@ mod tests {
             None
         });
         let faulty = Faulty::new(kit.store.clone(), "", &plan);
-        let (store, clock) = (&faulty, &kit.clock);
+        let store = &faulty;
+        let clock = &kit.clock;
         kit.store.write(NAME, "");
         let waiting = Waiting::new(store, None);
         let sweep = TopicSweep::<TestPorts> {
@@ -511,7 +514,8 @@ mod tests {
     async fn a_record_that_cannot_be_read_is_left() {
         let kit = Kit::new();
         kit.store.write("topics/orders.json", "{");
-        let (store, clock) = (&kit.ports.state, &kit.clock);
+        let store = &kit.ports.state;
+        let clock = &kit.clock;
         let waiting = Waiting::new(store, None);
         let sweep = TopicSweep::<TestPorts> {
             store,

@@ -81,7 +81,8 @@ impl<'a, P: Ports> Waiting<'a, P> {
     }
 
     async fn owners(&self) -> Result<Owners, PortError> {
-        let (mut folders, mut is_end) = (BTreeSet::new(), false);
+        let mut folders = BTreeSet::new();
+        let mut is_end = false;
         let mut pages =
             pin!(pages(self.store, layout::PARKED, self.parked_from.clone()).take(PAGES_MAX));
         while let Some(page) = pages.try_next().await? {

@@ -51,7 +51,8 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
 #[test]
 fn an_empty_variable_counts_as_not_set() {
     fn check<E: Environment + std::fmt::Debug>(empty: &[(&str, &str)]) {
-        let (empty, absent) = (read_all::<E>(empty).unwrap(), read_all::<E>(&[]).unwrap());
+        let empty = read_all::<E>(empty).unwrap();
+        let absent = read_all::<E>(&[]).unwrap();
         assert_eq!(format!("{empty:?}"), format!("{absent:?}"));
     }
     let optional = table().into_iter().filter(|(.., is_optional)| *is_optional);

@@ -322,7 +322,8 @@ mod tests {
             let billing = json!({ "endpoint": { "url": "https://a.example/" }, "deliveryHeaders": headers(value) });
             json!({ "subscriptions": { "billing": billing } })
         };
-        let (before, name) = (billing("(masked)"), TopicName::parse("orders").unwrap());
+        let before = billing("(masked)");
+        let name = TopicName::parse("orders").unwrap();
         let written = serde_json::from_value(billing("s3cret")).unwrap();
         let mut applied = Applied::default();
         applied.add(&name, &written, Some(&before), &before);

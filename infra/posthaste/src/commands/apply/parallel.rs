@@ -21,7 +21,8 @@ pub(super) fn each<T: Sync, R: Send, E: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, E> + Sync,
 ) -> Results<R, E> {
-    let (next, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let next = AtomicUsize::new(0);
+    let has_failed = AtomicBool::new(false);
     let ends = Mutex::new(Vec::with_capacity(items.len()));
     let take = || {
         while !has_failed.load(Ordering::Relaxed) {

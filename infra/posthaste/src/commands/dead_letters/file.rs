@@ -128,7 +128,8 @@ impl<'a> Objects<'a> {
                 return Ok(None);
             }
             self.line += 1;
-            let (path, line) = (self.path.to_owned(), self.line);
+            let path = self.path.to_owned();
+            let line = self.line;
             if bytes.len() > LINE_BYTES_MAX {
                 return Err(FileError::TooLong { path, line });
             }

@@ -23,7 +23,8 @@ pub(super) fn reply(checks: &[CheckView]) -> Reply {
 }
 
 fn line(check: &CheckView) -> String {
-    let (result, name) = (check.result.word(), &check.check);
+    let result = check.result.word();
+    let name = &check.check;
     format!(
         "{result:RESULT_COLUMNS$}  {name:CHECK_COLUMNS$}  {}: {}",
         check.of, check.found

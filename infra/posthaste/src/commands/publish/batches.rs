@@ -134,7 +134,8 @@ impl<S: Source> Batches<S> {
         if event.json.len() + BRACKETS > REQUEST_BYTES_MAX {
             // Without brackets it may fit. If not, the server says so.
             let body = event.json.into_bytes();
-            let (lines, content_type) = (vec![event.line], types.one);
+            let lines = vec![event.line];
+            let content_type = types.one;
             return Ok(Some(Batch {
                 first,
                 lines,
@@ -143,7 +144,8 @@ impl<S: Source> Batches<S> {
                 is_cut: false,
             }));
         }
-        let (lines, content_type) = (vec![event.line], types.array);
+        let lines = vec![event.line];
+        let content_type = types.array;
         let mut batch = Batch {
             first,
             lines,
@@ -327,10 +329,8 @@ mod tests {
             &[REQUEST_BYTES_MAX - 2],
             &[(REQUEST_BYTES_MAX, EVENT_BATCH)],
         );
-        let (fits, never) = (
-            (REQUEST_BYTES_MAX - 1, EVENT),
-            (2 * REQUEST_BYTES_MAX, EVENT),
-        );
+        let fits = (REQUEST_BYTES_MAX - 1, EVENT);
+        let never = (2 * REQUEST_BYTES_MAX, EVENT);
         check(
             &[100, fits.0, never.0, 100],
             &[(102, EVENT_BATCH), fits, never, (102, EVENT_BATCH)],
@@ -392,7 +392,8 @@ mod tests {
                 .collect();
             assert_eq!(found, expected, "{events:?}");
         };
-        let (pause, line) = (None, Some);
+        let pause = None;
+        let line = Some;
         check(&[pause, pause], 0, &[]);
         check(
             &[pause, line(1), line(2), pause, pause, line(3)],

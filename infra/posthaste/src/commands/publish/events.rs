@@ -133,7 +133,8 @@ impl<R: BufRead> Events<R> {
         if !self.seek()? {
             return Ok(None);
         }
-        let (index, line) = (self.count, self.line);
+        let index = self.count;
+        let line = self.line;
         let (text, is_whole) = self.object()?;
         // Checked first: the text may have been cut inside a character.
         if !is_whole && text.len() >= EVENT_TEXT_BYTES_MAX {
@@ -202,7 +203,8 @@ impl<R: BufRead> Events<R> {
     /// Reads an object up to the brace that closes it, the end of the input or the longest text.
     /// Returns its text, still unchecked, and whether it is closed.
     fn object(&mut self) -> Result<(Vec<u8>, bool), EventsError> {
-        let (mut text, mut nesting) = (Vec::new(), Nesting::default());
+        let mut text = Vec::new();
+        let mut nesting = Nesting::default();
         loop {
             let piece = self.fill()?;
             let piece = &piece[..piece.len().min(EVENT_TEXT_BYTES_MAX - text.len())];
@@ -228,7 +230,8 @@ impl<R: BufRead> Events<R> {
 
     /// The buffered bytes, or the next piece of the input; empty at its end.
     fn fill(&mut self) -> Result<&[u8], EventsError> {
-        let (index, line) = (self.count, self.line);
+        let index = self.count;
+        let line = self.line;
         // Asked twice, because a borrow that one arm of a loop returns lasts through all of them.
         while !self.is_over {
             match self.input.fill_buf() {

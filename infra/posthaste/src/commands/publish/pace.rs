@@ -109,7 +109,8 @@ impl Pace {
             if !sent.was_held(now, delay) {
                 self.pause(now, delay);
             }
-            (self.requests_at_once, self.credit) = (1, 0);
+            self.requests_at_once = 1;
+            self.credit = 0;
             return;
         }
         self.credit += 1;
@@ -133,7 +134,8 @@ impl Pace {
         if !self.is_news(sent, now) {
             return;
         }
-        (self.requests_at_once, self.credit) = ((self.requests_at_once / 2).max(1), 0);
+        self.requests_at_once = (self.requests_at_once / 2).max(1);
+        self.credit = 0;
         let events = f64::from(sent.events);
         let refused = self
             .rate()
@@ -165,7 +167,8 @@ impl Pace {
         }
         if is_news {
             self.failures += 1;
-            (self.requests_at_once, self.credit) = (1, 0);
+            self.requests_at_once = 1;
+            self.credit = 0;
         }
     }
 
@@ -335,13 +338,11 @@ mod tests {
     #[test]
     fn an_answer_was_held_if_it_came_within_a_second_of_the_delay() {
         let check = |took_ms, delay_ms, expected| {
-            let (sent, millis) = (
-                Sent {
-                    at: secs(7.0),
-                    events: 1,
-                },
-                Duration::from_millis,
-            );
+            let sent = Sent {
+                at: secs(7.0),
+                events: 1,
+            };
+            let millis = Duration::from_millis;
             let found = sent.was_held(secs(7.0) + millis(took_ms), millis(delay_ms));
             assert_eq!(found, expected, "{took_ms} ms for {delay_ms} ms");
         };

@@ -63,7 +63,8 @@ pub(super) fn run(
         Progress::on_stderr(global.json, began),
     );
     let took = SystemClock.monotonic().saturating_sub(began);
-    let (done, next) = (reply(&run, &arguments.topic, &name, took), run.resume_at());
+    let done = reply(&run, &arguments.topic, &name, took);
+    let next = run.resume_at();
     let Some(ending) = run.into_ending() else {
         return Ok(done);
     };

@@ -20,7 +20,8 @@ impl PressureHeader {
     pub(super) fn read(header: &str) -> Self {
         let mut parts = header.split(';').map(str::trim);
         let level = parts.next().unwrap_or_default().to_owned();
-        let (mut resource, mut delay_secs) = (None, 0);
+        let mut resource = None;
+        let mut delay_secs = 0;
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             match name {
                 "resource" => resource = Some(value.to_owned()),

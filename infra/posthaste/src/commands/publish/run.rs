@@ -115,7 +115,8 @@ impl Run {
         self.input = Input::Over;
         match batch {
             Ok(Some(batch)) => {
-                (self.input, self.unread) = (Input::Idle, batch.end());
+                self.input = Input::Idle;
+                self.unread = batch.end();
                 self.tasks.add(batch);
             }
             Ok(None) => {}
@@ -159,7 +160,8 @@ impl Run {
                     matches!(&error, ClientError::Refused(refusal) if refusal.is_delay());
                 self.counts.delayed += u64::from(is_delay);
                 self.counts.refused += u64::from(!is_delay);
-                (self.pressure, self.trouble) = (pressure, Some(error));
+                self.pressure = pressure;
+                self.trouble = Some(error);
             }
             Outcome::InUse { wait, error } => {
                 let not_before = now.saturating_add(wait.mul_f64(stretch));
@@ -255,7 +257,9 @@ impl Run {
         self.counts.events += u64::from(sent.events);
         self.counts.requests += 1;
         self.counts.delayed += u64::from(delay.is_some_and(|delay| sent.was_held(now, delay)));
-        (self.progress_at, self.pressure, self.trouble) = (now, pressure, None);
+        self.progress_at = now;
+        self.pressure = pressure;
+        self.trouble = None;
     }
 
     fn reported(&mut self, report: Option<Report>) {

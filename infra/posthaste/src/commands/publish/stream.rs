@@ -144,7 +144,8 @@ impl Threads {
 
     /// Sends a batch on a thread of its own; the run bounds how many there are.
     fn send(&self, batch: Arc<Batch>) -> std::io::Result<()> {
-        let (alarm, Sending { target, name }) = (Alarm(self.say.clone()), self.sending.clone());
+        let alarm = Alarm(self.say.clone());
+        let Sending { target, name } = self.sending.clone();
         let send = move || {
             let answer = target.post(
                 &batch.content_type,
@@ -197,7 +198,8 @@ mod tests {
     #[test]
     fn a_thread_that_panics_says_so_and_one_that_ends_does_not() {
         let (say, said) = channel();
-        let (quiet, loud) = (Alarm(say.clone()), Alarm(say));
+        let quiet = Alarm(say.clone());
+        let loud = Alarm(say);
         thread::spawn(move || drop(quiet)).join().unwrap();
         assert!(said.try_recv().is_err());
         let panics = move || {

@@ -61,7 +61,9 @@ impl Target {
             not_before,
             ..
         } = arguments;
-        let (topic, tier, time_to_live) = (topic.clone(), *tier, *time_to_live);
+        let topic = topic.clone();
+        let tier = *tier;
+        let time_to_live = *time_to_live;
         let not_before = not_before.map(|time| time.at(SystemClock.now()));
         Ok(Self {
             client,

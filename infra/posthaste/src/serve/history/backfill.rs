@@ -61,7 +61,8 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
             without_payload: true,
             ..RecordFilter::default()
         };
-        let (mut tally, mut records) = (Tally::new(start), 0);
+        let mut tally = Tally::new(start);
+        let mut records = 0;
         while records < RECORDS_MAX && self.clock.monotonic() < until {
             let page = self
                 .log
@@ -191,7 +192,8 @@ mod tests {
             .render();
             store.write(&key, write_file(&of_hour, RowGroups::default()).unwrap());
         }
-        let (ring, clock) = (Arc::new(Ring::default()), ManualClock::new(START));
+        let ring = Arc::new(Ring::default());
+        let clock = ManualClock::new(START);
         let log = DeliveryLog::new(store);
         let backfill = Backfill {
             ring: Arc::clone(&ring),

@@ -169,8 +169,10 @@ mod tests {
 
     impl World {
         fn new() -> Self {
-            let (series, ring) = (Series::new(SeriesBy::default()), Arc::new(Ring::default()));
-            let (state, queue) = (MemoryStore::default(), MemoryQueue::default());
+            let series = Series::new(SeriesBy::default());
+            let ring = Arc::new(Ring::default());
+            let state = MemoryStore::default();
+            let queue = MemoryQueue::default();
             let clock = ManualClock::new(START);
             let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());
             let ports = (state.clone(), queue.clone());

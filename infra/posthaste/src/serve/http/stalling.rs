@@ -51,7 +51,8 @@ impl<S, C: Clock> Writing<S, C> {
             self.stall = None;
             return written;
         }
-        let (place, clock) = (&self.place, &self.clock);
+        let place = &self.place;
+        let clock = &self.clock;
         let stall = self
             .stall
             .get_or_insert_with(|| Box::pin(stall(Arc::clone(place), clock.clone())));

@@ -55,11 +55,14 @@ impl World {
 
     /// The same, with a certificate.
     async fn with_tls(tarpit_ms: u64, tls: Option<Arc<ServerTls>>) -> Self {
-        let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(START));
-        let (options, entropy) = (LocalOptions::default(), SeededEntropy::new(1));
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new(START);
+        let options = LocalOptions::default();
+        let entropy = SeededEntropy::new(1);
         let local = Local::open(folder.path(), options, clock.clone(), entropy).unwrap();
         let mut state = PressureState::normal(START);
-        (state.tarpit_ms, state.first_step_ms) = (tarpit_ms, tarpit_ms);
+        state.tarpit_ms = tarpit_ms;
+        state.first_step_ms = tarpit_ms;
         let put = async |key, bytes: Vec<u8>| {
             local
                 .state()
@@ -284,7 +287,8 @@ impl Small {
 
     async fn with_tls(tls: Option<Arc<ServerTls>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, clock) = (listener.local_addr().unwrap(), ManualClock::new(START));
+        let address = listener.local_addr().unwrap();
+        let clock = ManualClock::new(START);
         let large = || async { vec![b'x'; LARGE_BYTES] };
         let router = Router::new()
             .route("/large", get(large))
@@ -321,7 +325,8 @@ impl Small {
 
     /// A client whose answer has begun.
     async fn slow(&self) -> TcpStream {
-        let (mut slow, mut begin) = (self.ask("/large").await, [0; 12]);
+        let mut slow = self.ask("/large").await;
+        let mut begin = [0; 12];
         slow.read_exact(&mut begin).await.unwrap();
         assert_eq!(&begin, b"HTTP/1.1 200");
         slow
@@ -374,16 +379,15 @@ async fn a_client_that_does_not_read_its_answer_keeps_nobody_out() {
 #[tokio::test]
 async fn answer_is_refused_once_the_database_left_its_path() {
     let root = tempfile::tempdir().unwrap();
-    let (options, entropy) = (LocalOptions::default(), SeededEntropy::new(1));
+    let options = LocalOptions::default();
+    let entropy = SeededEntropy::new(1);
     let clock = ManualClock::new(START);
     let local = Local::open(&root.path().join("data"), options, clock, entropy).unwrap();
     let place = local.place().cloned();
     let data_folder = Arc::new(DataFolder::new(place, Vec::new(), None));
-    let (seen, from, to) = (
-        Arc::clone(&data_folder),
-        root.path().join("data"),
-        root.path().join("aside"),
-    );
+    let seen = Arc::clone(&data_folder);
+    let from = root.path().join("data");
+    let to = root.path().join("aside");
     let leave = move || {
         std::fs::rename(&from, &to).unwrap();
         seen.look();
@@ -435,7 +439,8 @@ async fn health_is_refused_until_the_server_is_ready() {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (clock, stop) = (ManualClock::new(START), CancellationToken::new());
+    let clock = ManualClock::new(START);
+    let stop = CancellationToken::new();
     tokio::spawn(serve(everything(listener), front, clock, stop));
     let ask = async |request: &str| {
         let mut client = TcpStream::connect(address).await.unwrap();
@@ -504,7 +509,8 @@ async fn answer_that_only_reads_ends_with_its_connection() {
     ] {
         let (ended, mut outcome) = tokio::sync::mpsc::unbounded_channel();
         let [begun, may_end] = [0; 2].map(|_| Arc::new(tokio::sync::Notify::new()));
-        let (has_begun, gate) = (Arc::clone(&begun), Arc::clone(&may_end));
+        let has_begun = Arc::clone(&begun);
+        let gate = Arc::clone(&may_end);
         let answer = move || async move {
             let is_done = false;
             let mut answer = SlowAnswer { ended, is_done };

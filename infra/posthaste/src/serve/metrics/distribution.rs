@@ -104,7 +104,10 @@ mod tests {
             distribution.record(value);
         }
         let mut buckets = [0; BUCKETS];
-        (buckets[0], buckets[1], buckets[13], buckets[14]) = (2, 2, 1, 1);
+        buckets[0] = 2;
+        buckets[1] = 2;
+        buckets[13] = 1;
+        buckets[14] = 1;
         let sum = [0.0, 1.0, 1.1, 2.0, 60_000.0, 60_000.1].iter().sum();
         assert_eq!(distribution.read(), Times { buckets, sum });
     }

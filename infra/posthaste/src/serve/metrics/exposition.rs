@@ -183,7 +183,9 @@ mod tests {
 
     fn some() -> Vec<Line> {
         let mut times = Times::default();
-        (times.buckets[1], times.buckets[14], times.sum) = (2, 1, 70_000.5);
+        times.buckets[1] = 2;
+        times.buckets[14] = 1;
+        times.sum = 70_000.5;
         let delivered = measured("DeliverySuccessCount");
         let failed = measured("DeliveryAttemptFailCount");
         let duration = measured("DestinationProcessingDurationInMs");

@@ -22,7 +22,8 @@ impl Form {
     /// The form that a request accepts. `OpenMetrics` only where it is named, and not liked less than
     /// text.
     pub fn accepted(headers: &HeaderMap) -> Self {
-        let (mut open_metrics, mut text) = (0.0, 0.0);
+        let mut open_metrics = 0.0;
+        let mut text = 0.0;
         let values = headers.get_all(header::ACCEPT).into_iter();
         let ranges = values
             .filter_map(|value| value.to_str().ok())
@@ -30,7 +31,8 @@ impl Form {
         for range in ranges {
             let mut parts = range.split(';').map(str::trim);
             let media = parts.next().unwrap_or_default();
-            let (mut quality, mut version) = (1.0, None);
+            let mut quality = 1.0;
+            let mut version = None;
             for (name, value) in parts.filter_map(|parameter| parameter.split_once('=')) {
                 match name.trim().to_ascii_lowercase().as_str() {
                     "q" => quality = value.trim().parse().unwrap_or(0.0),

@@ -148,7 +148,8 @@ where
         }
         self.series.forget(&topics.gone(shown));
         let topics = topics.there();
-        let (series, standing) = (self.series.clone(), Arc::clone(&self.standing));
+        let series = self.series.clone();
+        let standing = Arc::clone(&self.standing);
         let runtime = Handle::current();
         let render = move || {
             let _page = page;
@@ -166,7 +167,8 @@ where
     pub async fn points(&self) -> Option<Vec<Point>> {
         let topics = Topics::look_up(&self.series.owners(), &self.registry).await;
         let topics = topics.there();
-        let (series, standing) = (self.series.clone(), Arc::clone(&self.standing));
+        let series = self.series.clone();
+        let standing = Arc::clone(&self.standing);
         let runtime = Handle::current();
         let read = move || {
             let mut lines = series.read();

@@ -95,7 +95,8 @@ mod tests {
     #[test]
     fn point_is_in_base_units() {
         let mut times = Times::default();
-        (times.buckets[1], times.sum) = (2, 3.0);
+        times.buckets[1] = 2;
+        times.sum = 3.0;
         let line = Line {
             place: metric::place("DestinationProcessingDurationInMs").unwrap(),
             labels: "topic=\"a\"".into(),

@@ -73,7 +73,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_invocation_is_driven_while_the_loop_waits() {
-        let (mut invocations, (done, is_done)) = (Invocations::default(), oneshot::channel());
+        let mut invocations = Invocations::default();
+        let (done, is_done) = oneshot::channel();
         invocations.begin(async move { done.send(7).unwrap() });
         assert_eq!(invocations.beside(is_done).await, Ok(7));
         invocations.fewer_than(1).await;
@@ -81,7 +82,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_invocation_that_is_not_over_goes_on_beside_the_next() {
-        let (mut invocations, (go_on, waits)) = (Invocations::default(), oneshot::channel());
+        let mut invocations = Invocations::default();
+        let (go_on, waits) = oneshot::channel();
         let (done, is_done) = oneshot::channel();
         invocations.begin(async move {
             waits.await.unwrap();

@@ -187,7 +187,8 @@ async fn a_panic_fails_its_own_batch_only_and_the_messages_come_back() {
 
 /// The most batches of ten that were under way at once.
 async fn most_under_way(is_slow: bool) -> usize {
-    let (folder, clock) = (TempDir::new().unwrap(), ManualClock::new(Timestamp::EPOCH));
+    let folder = TempDir::new().unwrap();
+    let clock = ManualClock::new(Timestamp::EPOCH);
     let queue = queue_of(&folder, &clock, &["a"; 10]).await;
     let (begun, mut counts) = mpsc::unbounded_channel();
     let handler = Arc::new(Counted {

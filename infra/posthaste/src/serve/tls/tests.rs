@@ -107,7 +107,8 @@ fn validity_is_the_one_in_the_certificate() {
         state.validity.unwrap()
     };
     let expired = validity(&world.authority.issue_expired(NAMES));
-    let (begin, end) = ("1975-01-01T00:00:00Z", "2021-01-01T00:00:00Z");
+    let begin = "1975-01-01T00:00:00Z";
+    let end = "2021-01-01T00:00:00Z";
     let time = |text| Timestamp::parse(text).unwrap();
     assert_eq!((expired.from, expired.until), (time(begin), time(end)));
     let at = |text| Standing::at(time(text), &expired);

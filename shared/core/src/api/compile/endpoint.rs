@@ -21,7 +21,8 @@ pub(super) fn fallback(
     };
     let bad = |problem| error("endpoint.fallbackUrl", problem);
     let fallback = EndpointUrl::parse(written).map_err(|e| bad(Problem::Url(e)))?;
-    let (one, other) = (first.link(), fallback.link());
+    let one = first.link();
+    let other = fallback.link();
     match settings.validation {
         _ if one == other => Err(bad(Problem::SameLink)),
         Validation::CloudEvents | Validation::EventGrid if one.host != other.host => {

@@ -185,7 +185,8 @@ fn range(value: &Value) -> Result<(Number, Number), FilterProblem> {
             "a range of two numbers, [from, to]",
         ));
     };
-    let (low, high) = (number(low)?, number(high)?);
+    let low = number(low)?;
+    let high = number(high)?;
     if low > high {
         Err(FilterProblem::Backwards)
     } else {

@@ -218,7 +218,9 @@ pub(super) fn number_in<N: Into<u64>>(
     min: N,
     max: N,
 ) -> Result<(), SettingsError> {
-    let (value, min, max) = (value.into(), min.into(), max.into());
+    let value = value.into();
+    let min = min.into();
+    let max = max.into();
     require(
         (min..=max).contains(&value),
         member,

@@ -235,10 +235,8 @@ mod tests {
             to("https://a.example/?token=two"),
             &["endpoint.url: https://a.example/ → https://a.example/?…"],
         );
-        let (one, two) = (
-            fallback("https://a.example/?token=one"),
-            fallback("https://a.example/?token=two"),
-        );
+        let one = fallback("https://a.example/?token=one");
+        let two = fallback("https://a.example/?token=two");
         check(
             one.clone(),
             two.clone(),

@@ -269,7 +269,8 @@ mod tests {
             let look = Ok(seen("2026-09-01T00:00:00Z", until));
             assert_eq!(checked(&look), (result, expected), "{until}");
         };
-        let (ok, warning) = (CheckResult::Ok, CheckResult::Warning);
+        let ok = CheckResult::Ok;
+        let warning = CheckResult::Warning;
         check("2026-12-05T10:00:00Z", ok, found(14, "2026-12-05"));
         check("2026-12-05T09:59:59Z", warning, found(13, "2026-12-05"));
         check("2026-11-21T10:00:01Z", warning, found(0, "2026-11-21"));

@@ -101,7 +101,9 @@ mod tests {
     fn write_begins_the_work_that_its_states_ask_for() {
         let of = |state| settings(state, "https://a.example/x", false);
         let asked = |state| settings(state, "https://a.example/x", true);
-        let (active, paused, disabled) = (of("Active"), of("Paused"), of("Disabled"));
+        let active = of("Active");
+        let paused = of("Paused");
+        let disabled = of("Disabled");
         assert_eq!(begun(None, &active), (false, 0, 0));
         assert_eq!(begun(None, &asked("Pending")), (true, 0, 0));
         for stopped in [&paused, &disabled, &of("Failed")] {

@@ -311,7 +311,8 @@ mod tests {
             let urls = json!({ "url": url("a", first), "fallbackUrl": url("b", fallback) });
             billing("endpoint", &urls)
         };
-        let (fits, long) = (URL_BYTES_MAX, URL_BYTES_MAX + 1);
+        let fits = URL_BYTES_MAX;
+        let long = URL_BYTES_MAX + 1;
         previewed(&Desk::with_billing(), &of(fits, fits)).unwrap();
         refused_alike(&of(long, fits), "subscriptions.BILLING.endpoint.url");
         refused_alike(

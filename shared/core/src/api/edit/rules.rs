@@ -51,10 +51,8 @@ mod tests {
     fn check(subscription: Value, member: Option<&str>) {
         let topic: TopicSettings =
             serde_json::from_value(json!({ "inputSchema": "CloudEvents" })).unwrap();
-        let (orders, billing) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse("billing").unwrap(),
-        );
+        let orders = TopicName::parse("orders").unwrap();
+        let billing = SubscriptionName::parse("billing").unwrap();
         let written = serde_json::from_value(subscription).unwrap();
         let found =
             check_subscription(&orders, &topic, &billing, &written).map_err(|error| error.member);

@@ -21,7 +21,8 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new() -> Self {
         let own = PublishUrls::default().under("https://publish.example".parse().ok());
-        let (topic, drawn) = (TopicName::parse("Orders").unwrap(), Cell::new(0));
+        let topic = TopicName::parse("Orders").unwrap();
+        let drawn = Cell::new(0);
         Self {
             policy: AddressPolicy::default(),
             own,
@@ -57,7 +58,8 @@ impl Desk {
         name: &str,
         written: Value,
     ) -> Result<SubscriptionChange, Problem> {
-        let (name, written) = (named(name), serde_json::from_value(written).unwrap());
+        let name = named(name);
+        let written = serde_json::from_value(written).unwrap();
         let mut settings = self.settings.clone();
         let change = self
             .editor()
@@ -67,10 +69,8 @@ impl Desk {
     }
 
     pub(super) fn put_topic(&mut self, written: Value) -> Result<Vec<SubscriptionChange>, Problem> {
-        let (mut settings, written) = (
-            self.settings.clone(),
-            serde_json::from_value(written).unwrap(),
-        );
+        let mut settings = self.settings.clone();
+        let written = serde_json::from_value(written).unwrap();
         let changes = self
             .editor()
             .put_topic(&self.topic, &mut settings, &written)?;
@@ -459,7 +459,8 @@ fn url_in_another_spelling_is_stored_in_its_normal_form() {
 
 #[test]
 fn url_that_needs_a_repair_is_refused_by_its_member() {
-    let (bad, mut desk) = (ProblemKind::BadSettings, Desk::with_billing());
+    let bad = ProblemKind::BadSettings;
+    let mut desk = Desk::with_billing();
     let of =
         |url: &str, fallback: &str| json!({ "endpoint": { "url": url, "fallbackUrl": fallback } });
     refused(

@@ -32,7 +32,8 @@ struct Data<'a> {
 
 impl Disabled<'_> {
     pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
-        let (topic, subscription) = (self.topic, self.subscription);
+        let topic = self.topic;
+        let subscription = self.subscription;
         let envelope = Envelope {
             id: format!(
                 "{}.{}.disabled.{}",

@@ -115,8 +115,10 @@ impl Failed<'_> {
         text: Option<&Bytes>,
         shown: Shown,
     ) -> Result<Event, EventError> {
-        let (delivery, last) = (&self.letter.delivery, self.letter.delivery.last);
-        let (topic, subscription) = (&delivery.topic, &delivery.subscription);
+        let delivery = &self.letter.delivery;
+        let last = self.letter.delivery.last;
+        let topic = &delivery.topic;
+        let subscription = &delivery.subscription;
         let report = Report {
             topic,
             subscription,

@@ -217,7 +217,9 @@ impl HealthNews<'_> {
 
 impl SubscriptionNews<'_> {
     fn event(&self, schema: Schema) -> Result<Event, EventError> {
-        let (topic, subscription, since) = (self.topic, self.subscription, self.incident.since);
+        let topic = self.topic;
+        let subscription = self.subscription;
+        let since = self.incident.since;
         let recovered_at = self.incident.recovered_at;
         let (event_type, word) = match recovered_at {
             None => (SUBSCRIPTION_FAILING, "failing"),
@@ -279,7 +281,8 @@ impl LinkNews<'_> {
             None => (LINK_FAILING, "failing"),
             Some(_) => (LINK_RECOVERED, "recovered"),
         };
-        let (link, count) = (self.link, self.subscriptions);
+        let link = self.link;
+        let count = self.subscriptions;
         let text = match recovered_at {
             None => format!("{link} is failing since {since}, with {count} subscriptions."),
             Some(at) => format!(
@@ -313,7 +316,8 @@ impl LinkNews<'_> {
 
 impl DelayNews<'_> {
     fn event(&self, schema: Schema) -> Result<Event, EventError> {
-        let (topic, subscription) = (self.topic, self.subscription);
+        let topic = self.topic;
+        let subscription = self.subscription;
         let accepted_at = self.delayed.accepted_at;
         let after = format_duration(self.after);
         let last = Last::of(self.tries);
@@ -349,7 +353,8 @@ impl DelayNews<'_> {
 
 impl MissedNews<'_> {
     fn event(&self, schema: Schema) -> Result<Event, EventError> {
-        let (topic, subscription) = (self.topic, self.subscription);
+        let topic = self.topic;
+        let subscription = self.subscription;
         let MissedEnd {
             disabled_at,
             found_at,
@@ -368,7 +373,8 @@ impl MissedNews<'_> {
             "{topic}/{subscription} is disabled since {disabled_at}. The events that it misses become \
                 dead letters {end}, and are skipped from then on. So far they are {events}."
         );
-        let (topic_id, subscription_id) = (topic.folded(), subscription.folded());
+        let topic_id = topic.folded();
+        let subscription_id = subscription.folded();
         let envelope = Envelope {
             // A subscription is disabled once at a time, and may come near both ends.
             id: format!(

@@ -71,7 +71,8 @@ mod tests {
             storage: Some(refused),
             ..letter()
         };
-        let (mut now, mut delays) = (NOW, Vec::new());
+        let mut now = NOW;
+        let mut delays = Vec::new();
         while let Some((next, delay)) = later(asked, Fate::Written("x"), now) {
             assert_eq!((next.object.as_deref(), next.dropped), (Some("x"), false));
             delays.push(delay.as_secs());

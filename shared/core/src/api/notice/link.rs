@@ -33,7 +33,8 @@ impl LinkChanged<'_> {
             StateChange::Up => (LINK_UP, "up"),
         };
         let since = self.condition.since;
-        let (link, failing_since) = (self.target.link(), self.condition.failing_since);
+        let link = self.target.link();
+        let failing_since = self.condition.failing_since;
         let target = match self.target {
             Target::Link(_) => link.to_string(),
             Target::Subscription { topic, name, .. } => format!("{topic}/{name} at {link}"),

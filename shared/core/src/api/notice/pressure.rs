@@ -52,7 +52,8 @@ struct Seen {
 
 impl PressureChange {
     pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
-        let (resource, topic) = (self.resource, self.topic.as_ref());
+        let resource = self.resource;
+        let topic = self.topic.as_ref();
         let name = topic.map_or_else(String::new, |topic| format!(".{}", topic.name.folded()));
         let path = topic.map(|topic| path(&topic.name, &topic.subscription));
         let envelope = Envelope {

@@ -33,7 +33,8 @@ struct Data<'a> {
 impl Recovering<'_> {
     pub(super) fn event(self, schema: Schema) -> Result<Event, EventError> {
         let view = self.recovery;
-        let (topic, subscription) = (&view.topic, &view.subscription);
+        let topic = &view.topic;
+        let subscription = &view.subscription;
         let since = view.since.map(|since| since.0);
         let outage_since = view.outage_since.0;
         let envelope = Envelope {

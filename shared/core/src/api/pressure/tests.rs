@@ -15,8 +15,10 @@ fn state() -> PressureState {
         "acts": true, "polls": 15, "historyDepth": 30, "refusedFrom": "bulk", "measures": ["alarm"],
     });
     let mut state = PressureState::normal(POLL);
-    (state.tarpit_ms, state.next_tarpit_ms) = (15_000, Some(20_000));
-    (state.first_step_ms, state.stale_after_ms) = (10_000, 6_000);
+    state.tarpit_ms = 15_000;
+    state.next_tarpit_ms = Some(20_000);
+    state.first_step_ms = 10_000;
+    state.stale_after_ms = 6_000;
     state.resources = vec![serde_json::from_value(resource).unwrap()];
     state
 }

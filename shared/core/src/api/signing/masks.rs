@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_mask_keeps_its_secret_and_time_wherever_it_stands() {
-        let (a, b) = (mask("whsec_a"), mask("whsec_b"));
+        let a = mask("whsec_a");
+        let b = mask("whsec_b");
         check(
             &[&a, &b],
             Ok(json!({ "secrets": ["whsec_a", "whsec_b"], "expiresAt": [END, null] })),

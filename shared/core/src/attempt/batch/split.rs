@@ -144,7 +144,8 @@ mod tests {
 
     /// Checks the step that follows the last of these answers.
     fn check(answers: &[BatchAnswer], expected: Follow) {
-        let (mut splitting, policy) = (Splitting::default(), RetryPolicy::default());
+        let mut splitting = Splitting::default();
+        let policy = RetryPolicy::default();
         let follows: Vec<_> = answers
             .iter()
             .map(|answer| splitting.follow(*answer, &policy))

@@ -227,8 +227,10 @@ impl<'t> Layer<'t> {
         if !escapes.may_be_in(&self.bytes) {
             return None;
         }
-        let (mut bytes, mut starts) = (Vec::new(), Vec::new());
-        let (mut at, mut is_changed) = (0, false);
+        let mut bytes = Vec::new();
+        let mut starts = Vec::new();
+        let mut at = 0;
+        let mut is_changed = false;
         while at < self.bytes.len() {
             let (length, decoded) = match escapes.unit(&self.bytes[at..]) {
                 Unit::Literal => (1, Decoded::byte(self.bytes[at])),

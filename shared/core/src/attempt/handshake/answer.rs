@@ -194,10 +194,8 @@ mod tests {
         let headers = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
-        let (origin, code) = (
-            HeaderValue::from_static("posthaste.example"),
-            SecretText::new("the-code"),
-        );
+        let origin = HeaderValue::from_static("posthaste.example");
+        let code = SecretText::new("the-code");
         let status = StatusCode::from_u16(status).unwrap();
         let asked = (validation, &origin, &code);
         let answer = judge(
@@ -232,7 +230,8 @@ mod tests {
                 &expected,
             );
         };
-        let (origin, rate) = ("webhook-allowed-origin", "webhook-allowed-rate");
+        let origin = "webhook-allowed-origin";
+        let rate = "webhook-allowed-rate";
         check(
             200,
             &[(origin, "posthaste.example"), (rate, "120")],

@@ -126,10 +126,8 @@ mod tests {
             ],
         });
         let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
-        let (topic, name) = (
-            TopicName::parse("Orders").unwrap(),
-            SubscriptionName::parse("Billing").unwrap(),
-        );
+        let topic = TopicName::parse("Orders").unwrap();
+        let name = SubscriptionName::parse("Billing").unwrap();
         let subscription =
             compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap();
         let ask = Ask {

@@ -235,8 +235,9 @@ impl Model {
                 if let (Grant::Lease(lease, next), true) =
                     (rate.take(state, wanted, now), version == self.version)
                 {
-                    (self.state, self.version, worker.lease) =
-                        (Some(next), version + 1, Some(lease));
+                    self.state = Some(next);
+                    self.version = version + 1;
+                    worker.lease = Some(lease);
                 }
             }
             Step::Begin { late_ms } => {

@@ -110,10 +110,8 @@ mod tests {
     #[test]
     fn a_seed_with_its_public_key_is_the_same_key() {
         let both = [seed(), URL_SAFE_NO_PAD.decode(X).unwrap()].concat();
-        let (one, other) = (
-            SigningKey::from_bytes(&seed()).unwrap(),
-            SigningKey::from_bytes(&both).unwrap(),
-        );
+        let one = SigningKey::from_bytes(&seed()).unwrap();
+        let other = SigningKey::from_bytes(&both).unwrap();
         assert_eq!(one.sign("a", &[]), other.sign("a", &[]));
     }
 }

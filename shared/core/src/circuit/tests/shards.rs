@@ -83,10 +83,8 @@ fn a_failing_link_stops_all_of_its_subscriptions_and_a_failing_subscription_only
 #[test]
 fn one_probe_asks_a_link_and_its_subscription_and_nobody_else_gets_one() {
     let settings = HealthSettings::default();
-    let (own, link) = (
-        subscription("a.example", "billing"),
-        Target::Link(link("a.example")),
-    );
+    let own = subscription("a.example", "billing");
+    let link = Target::Link(link("a.example"));
     let mut shard = with(&[(link.clone(), failing()), (own.clone(), failing())]);
     assert_eq!(shard.claim(&own, "a", NOW, &settings), None);
     let due = NOW + secs(60);

@@ -6,7 +6,8 @@ use super::*;
 
 /// The states: well, each phase during its hold, when it is due, and while it is probed.
 fn states() -> Vec<(&'static str, Option<Condition>)> {
-    let (glitch, retry) = (Phase::Glitch, Phase::Retry);
+    let glitch = Phase::Glitch;
+    let retry = Phase::Retry;
     let ahead = NOW + secs(30);
     vec![
         ("well", None),
@@ -215,10 +216,8 @@ fn a_link_is_told_down_and_up_after_a_while_and_once() {
         };
         assert_eq!(state_change(condition, NOW + after, &quiet), None);
     };
-    let (glitch, retry) = (
-        condition(Phase::Glitch, 1, NOW),
-        condition(Phase::Retry, 1, NOW),
-    );
+    let glitch = condition(Phase::Glitch, 1, NOW);
+    let retry = condition(Phase::Retry, 1, NOW);
     let recovering = condition(Phase::Recovering, 1, NOW);
     check(&glitch, mins(60), None);
     check(

@@ -6,7 +6,8 @@ use super::*;
 fn probes(until: Duration) -> Vec<u64> {
     let settings = HealthSettings::default();
     let mut condition = observe(None, &failing(), NOW, &settings).unwrap();
-    let (mut probes, mut at) = (Vec::new(), NOW);
+    let mut probes = Vec::new();
+    let mut at = NOW;
     while at < NOW + until {
         if condition.is_due(at) {
             probes.push(at.since(NOW).as_secs() / 60);
@@ -99,7 +100,8 @@ fn an_endpoint_that_asks_for_a_pause_is_asked_once_after_it() {
 #[test]
 fn ten_pauses_in_a_row_are_a_glitch_and_three_glitches_are_a_retry() {
     let settings = HealthSettings::default();
-    let (mut at, mut course) = (NOW, Vec::new());
+    let mut at = NOW;
+    let mut course = Vec::new();
     let ask = |at: Timestamp| Asked {
         until: at + secs(20),
         last: BUSY,

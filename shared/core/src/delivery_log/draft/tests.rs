@@ -101,7 +101,8 @@ fn record(event: RecordedEvent<'_>, change: &Change, details: RecordDetails<'_>)
 
 #[test]
 fn an_attempt_is_recorded_with_all_that_is_known() {
-    let (delivery, text) = (delivery(0), Bytes::from(EVENT));
+    let delivery = delivery(0);
+    let text = Bytes::from(EVENT);
     let entry = entry(inline(EVENT));
     let details = RecordDetails {
         webhook_id: Some("msg_k-0"),
@@ -199,7 +200,8 @@ fn record_says_whether_its_delivery_waited_and_waits() {
 
 #[test]
 fn what_is_unknown_is_left_out() {
-    let (delivery, entry) = (delivery(2), entry(inline(EVENT)));
+    let delivery = delivery(2);
+    let entry = entry(inline(EVENT));
     let event = RecordedEvent {
         keeps_payload: false,
         ..event(&delivery, &entry, None)
@@ -218,7 +220,8 @@ fn what_is_unknown_is_left_out() {
 #[test]
 fn a_replayed_event_is_the_replay_s_on_every_attempt() {
     for attempts in [0, 3] {
-        let (delivery, mut entry) = (delivery(attempts), entry(inline(EVENT)));
+        let delivery = delivery(attempts);
+        let mut entry = entry(inline(EVENT));
         entry.marks = Marks {
             replayed: true,
             run: Some("run-1".to_owned()),
@@ -239,7 +242,8 @@ fn a_replayed_event_is_the_replay_s_on_every_attempt() {
 
 #[test]
 fn only_the_records_before_the_first_retry_have_the_payload() {
-    let (text, entry) = (Bytes::from(EVENT), entry(inline(EVENT)));
+    let text = Bytes::from(EVENT);
+    let entry = entry(inline(EVENT));
     let payload = |attempts, keeps_payload| {
         let delivery = delivery(attempts);
         let event = RecordedEvent {
@@ -261,7 +265,9 @@ fn of_a_large_payload_the_log_keeps_where_it_is() {
         names: None,
     };
     let check = |payload: &Payload, text: Option<String>, expected: (usize, Option<&str>)| {
-        let (delivery, entry, text) = (delivery(0), entry(payload.clone()), text.map(Bytes::from));
+        let delivery = delivery(0);
+        let entry = entry(payload.clone());
+        let text = text.map(Bytes::from);
         let record = record(
             event(&delivery, &entry, text.as_ref()),
             &held(),
@@ -296,13 +302,11 @@ fn a_custom_event_lies_in_its_envelope() {
         subject: "s".into(),
     };
     let text = Bytes::from_static(br#"{"order":7}"#);
-    let (delivery, entry) = (
-        delivery(0),
-        Entry {
-            envelope: Some(Arc::new(envelope.clone())),
-            ..entry(inline("{}"))
-        },
-    );
+    let delivery = delivery(0);
+    let entry = Entry {
+        envelope: Some(Arc::new(envelope.clone())),
+        ..entry(inline("{}"))
+    };
     let record = record(
         event(&delivery, &entry, Some(&text)),
         &retry(),
@@ -322,7 +326,8 @@ fn a_custom_event_lies_in_its_envelope() {
 fn a_long_id_is_cut_as_a_search_cuts_it() {
     let long = "i".repeat(2_000);
     let text = Bytes::from(format!(r#"{{"id":"{long}","source":"/s","type":"t"}}"#));
-    let (delivery, entry) = (delivery(0), entry(inline("{}")));
+    let delivery = delivery(0);
+    let entry = entry(inline("{}"));
     let record = record(
         event(&delivery, &entry, Some(&text)),
         &retry(),
@@ -334,7 +339,8 @@ fn a_long_id_is_cut_as_a_search_cuts_it() {
 #[test]
 fn a_payload_has_nothing_that_sqs_refuses() {
     let text = Bytes::from("{\"id\":\"\u{ffff}\"}");
-    let (delivery, entry) = (delivery(0), entry(inline("{}")));
+    let delivery = delivery(0);
+    let entry = entry(inline("{}"));
     let made = event(&delivery, &entry, Some(&text))
         .record(&retry(), RecordDetails::default(), AT)
         .unwrap();

@@ -11,7 +11,8 @@ const RECORDS_V1: &str = include_str!("../fixtures/records-v1.json");
 const RECORDS_V2: &str = include_str!("../fixtures/records-v2.json");
 
 fn short() -> Record {
-    let (kind, result) = (Kind::Held, LogResult::Held);
+    let kind = Kind::Held;
+    let result = LogResult::Held;
     let record_id = "0".repeat(32);
     Record {
         record_id,
@@ -97,7 +98,8 @@ fn what_a_payload_says_is_written_once() {
         .collect();
     let of_cloud_event = ["1", "/s", "made", "x"];
     let of_event_grid = ["1", "/t", "paid", "x"];
-    let (of_two, none) = (["2", "", "", ""], [""; 4]);
+    let of_two = ["2", "", "", ""];
+    let none = [""; 4];
     assert_eq!(
         names,
         [

@@ -108,10 +108,8 @@ fn an_extension_context_attribute() {
 #[test]
 fn or_within_values_and_across_filters() {
     let contains = |values: Value| json!({ "operatorType": "StringContains", "key": "Subject", "values": values });
-    let (lab, machines) = (
-        "/providers/microsoft.devtestlab/",
-        "/providers/Microsoft.Compute/virtualMachines/",
-    );
+    let lab = "/providers/microsoft.devtestlab/";
+    let machines = "/providers/Microsoft.Compute/virtualMachines/";
     let with_subject = |subject: &str| {
         let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "subject": subject });
         Event::parse(Schema::CloudEvents, Bytes::from(json.to_string())).unwrap()

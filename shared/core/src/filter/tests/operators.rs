@@ -227,7 +227,8 @@ fn numbers_less_and_greater() {
 fn bool_equals() {
     let check = |expected: bool, pass: &str, fail: &str| {
         let fail = [fail, "?", "null", "1", "0", "\"true\"", "\"false\"", "{}"];
-        let (some, none) = (format!("[1,{pass}]"), format!("[{},\"{pass}\"]", fail[0]));
+        let some = format!("[1,{pass}]");
+        let none = format!("[{},\"{pass}\"]", fail[0]);
         Table {
             operator: "BoolEquals",
             operand: json!(expected),
@@ -337,10 +338,8 @@ fn every_operator_of_strings_folds_as_unicode_does() {
             ),
             ("StringEndsWith", "StringNotEndsWith", format!("-{seen}")),
         ] {
-            let (value, array) = (
-                json!(text).to_string(),
-                json!(["\u{1}", text, "zz"]).to_string(),
-            );
+            let value = json!(text).to_string();
+            let array = json!(["\u{1}", text, "zz"]).to_string();
             let table = Table {
                 operand: json!([written]),
                 pass: &[&value],
@@ -369,7 +368,8 @@ fn an_empty_string_is_in_every_string_and_in_nothing_else() {
 
 #[test]
 fn null_and_not_null() {
-    let (null, other) = (["?", "null"], ["0", "false", "\"\"", "{}", "[]", "[null]"]);
+    let other = ["0", "false", "\"\"", "{}", "[]", "[null]"];
+    let null = ["?", "null"];
     Table {
         operator: "IsNullOrUndefined",
         pass: &null,

@@ -237,7 +237,8 @@ mod tests {
     /// Every v4 address in the forms in which v6 carries it.
     fn carried(v4: Ipv4Addr) -> [Ipv6Addr; 5] {
         let [a, b, c, d] = v4.octets();
-        let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let high = u16::from_be_bytes([a, b]);
+        let low = u16::from_be_bytes([c, d]);
         [
             v4.to_ipv6_mapped(),
             Ipv6Addr::new(0, 0, 0, 0, 0, 0, high, low),

@@ -139,7 +139,9 @@ fn table() -> String {
             Unit::Seconds => "seconds",
             Unit::Milliseconds => "seconds; on AWS milliseconds",
         };
-        let (labels, written_by, help) = (labels.join(", "), metric.written_by, metric.help);
+        let labels = labels.join(", ");
+        let written_by = metric.written_by;
+        let help = metric.help;
         writeln!(
             table,
             "| {exposed} | {on_aws} | {kind} | {labels} | {unit} | {written_by} | {help} |"

@@ -1,7 +1,7 @@
 //! Every key of both documents, by table; their default sets written out in full; what is refused,
 //! in its words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -96,8 +96,11 @@ fn effective(settings: &PressureSettings) -> (Vec<(Thresholds, Option<u32>)>, Pr
         let thresholds = settings.thresholds_of(row, &readings).unwrap().unwrap();
         (thresholds, settings.history_depth_of(row))
     });
-    let mut rest = settings.clone();
-    (rest.thresholds, rest.history_depths) = Default::default();
+    let rest = PressureSettings {
+        thresholds: BTreeMap::default(),
+        history_depths: BTreeMap::default(),
+        ..settings.clone()
+    };
     (rows.collect(), rest)
 }
 

@@ -96,7 +96,9 @@ impl fmt::Display for Value {
 /// <https://learn.microsoft.com/dotnet/standard/base-types/standard-timespan-format-strings>
 fn parse_time_span(text: &str) -> Option<Duration> {
     let mut parts = text.split(':');
-    let (hours, minutes, secs) = (parts.next()?, parts.next()?, parts.next()?);
+    let hours = parts.next()?;
+    let minutes = parts.next()?;
+    let secs = parts.next()?;
     if parts.next().is_some() {
         return None;
     }

@@ -57,11 +57,13 @@ impl Fleet {
 
     /// The number of deliveries until the next poll, and the time for which the oldest had waited.
     fn deliver(&mut self) -> (u64, Duration) {
-        let (mut left, mut oldest_wait) = (self.per_poll, Duration::ZERO);
+        let mut left = self.per_poll;
+        let mut oldest_wait = Duration::ZERO;
         while let Some((at, count)) = self.waiting.front_mut().filter(|_| left > 0) {
             let taken = left.min(*count);
             oldest_wait = oldest_wait.max(self.trace.now.since(*at));
-            (*count, left) = (*count - taken, left - taken);
+            *count -= taken;
+            left -= taken;
             if *count == 0 {
                 self.waiting.pop_front();
             }
@@ -71,10 +73,12 @@ impl Fleet {
 
     /// A line, where something has changed besides the readings.
     fn show(&mut self, readings: &Readings) {
-        let (line, log) = (consequences(&self.trace), logged(&mut self.trace));
+        let line = consequences(&self.trace);
+        let log = logged(&mut self.trace);
         if line != self.shown || !log.is_empty() {
             let at = self.trace.now.since(START).as_secs();
-            let (visible, drain) = (readings.visible.unwrap(), readings.drain_secs.unwrap());
+            let visible = readings.visible.unwrap();
+            let drain = readings.drain_secs.unwrap();
             let line = format!("{at:<3} s {visible:>7} {drain:>5} s  {line}  {log}");
             writeln!(self.text, "{}", line.trim_end()).unwrap();
         }

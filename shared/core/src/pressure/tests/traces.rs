@@ -18,7 +18,8 @@ fn flapping_around_one_threshold_changes_nothing_after_the_first_time() {
 #[test]
 fn the_tarpit_goes_up_by_steps_and_down_by_steps() {
     let mut trace = Trace::new(exchange());
-    let (busy, calm) = (reading(Resource::SubmissionQueue, 4000), at_rest());
+    let busy = reading(Resource::SubmissionQueue, 4000);
+    let calm = at_rest();
     assert_eq!(
         trace.tarpits(12, &busy),
         [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 55, 55]

@@ -83,10 +83,8 @@ mod tests {
             "filter": { "includedEventTypes": ["other"] },
             "retryPolicy": { "eventTimeToLiveInMinutes": 30 },
         });
-        let (topic, name) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse("billing").unwrap(),
-        );
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse("billing").unwrap();
         compile_subscription(
             &topic,
             Schema::CloudEvents,

@@ -380,10 +380,8 @@ mod tests {
     const NOW: &str = "2026-11-21T10:30:00Z";
 
     fn selection(request: Value) -> Result<Selection, ReplayRequestError> {
-        let (topic, name) = (
-            TopicName::parse("Orders").unwrap(),
-            SubscriptionName::parse("Billing").unwrap(),
-        );
+        let topic = TopicName::parse("Orders").unwrap();
+        let name = SubscriptionName::parse("Billing").unwrap();
         let request = serde_json::from_value(request).unwrap();
         Selection::new(&topic, &name, &request, Timestamp::parse(NOW).unwrap())
     }
@@ -510,7 +508,8 @@ mod tests {
             };
             assert!(left_out.is_none_or(|it| it == reason), "{left_out:?}");
         };
-        let (ten, at) = ("2026/11/21/10/a.json", "2026-11-21T10:15:00Z");
+        let ten = "2026/11/21/10/a.json";
+        let at = "2026-11-21T10:15:00Z";
         check(json!({}), ten, at, true);
         check(json!({}), ten, NOW, false);
         check(json!({ "from": at }), ten, at, true);
@@ -518,7 +517,8 @@ mod tests {
         check(json!({ "to": "2026-11-21T10:15:01Z" }), ten, at, true);
         check(json!({ "to": at }), ten, at, false);
         // A copy has the time of copying: then the hour in its key is what is known.
-        let (copied, old) = ("2026-11-21T10:29:00Z", "2026/3/7/4/a.json");
+        let copied = "2026-11-21T10:29:00Z";
+        let old = "2026/3/7/4/a.json";
         check(json!({ "to": "2026-03-07T04:10:00Z" }), old, copied, true);
         check(json!({ "to": "2026-03-07T04:00:00Z" }), old, copied, false);
         check(json!({ "from": "2026-03-07T04:59:59Z" }), old, copied, true);
@@ -566,10 +566,8 @@ mod tests {
             });
             restore(&Bytes::from(text.to_string()), Schema::CloudEvents).unwrap()
         };
-        let (own, former) = (
-            letter("010101010101020202020202"),
-            letter("010101010101030303030303"),
-        );
+        let own = letter("010101010101020202020202");
+        let former = letter("010101010101030303030303");
         let creation = |byte| {
             Some(Creation {
                 id: CreationId::new([byte; 6]),
@@ -581,7 +579,8 @@ mod tests {
             subscription: creation(2),
             topic_at: Timestamp::EPOCH,
         };
-        let (is_former, is_other) = (LeftOutReason::Former, LeftOutReason::OtherType);
+        let is_former = LeftOutReason::Former;
+        let is_other = LeftOutReason::OtherType;
         for (request, expected) in [
             (json!({}), [None, Some(is_former)]),
             (json!({ "includeFormer": true }), [None, None]),

@@ -261,10 +261,8 @@ mod tests {
             .as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        let (topic, name) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse("billing").unwrap(),
-        );
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse("billing").unwrap();
         compile_subscription(
             &topic,
             Schema::CloudEvents,

@@ -94,7 +94,8 @@ fn hidden_change(
     let headers = |record: Option<&TopicRecord>| {
         Some(&record?.settings.subscriptions.get(name)?.delivery_headers).cloned()
     };
-    let (before, after) = (headers(before)?, headers(after)?);
+    let before = headers(before)?;
+    let after = headers(after)?;
     let [shown_before, shown_after] = [&before, &after].map(|headers| {
         headers
             .iter()
@@ -192,7 +193,8 @@ mod tests {
             "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3",
             "whsec_enp6enp6enp6enp6enp6enp6enp6enp6",
         ];
-        let (before, after) = (signed(secrets[0], "first"), signed(secrets[1], "second"));
+        let before = signed(secrets[0], "first");
+        let after = signed(secrets[1], "second");
         for (before, after) in [
             (None, Some(&after)),
             (Some(&before), Some(&after)),

@@ -42,7 +42,8 @@ pub fn dead_letters_of_topic(topic: &TopicName) -> String {
 /// The subscription whose dead letters an object holds, by its key. `None` if the key names none.
 pub fn dead_letter_owner(key: &str) -> Option<(TopicName, SubscriptionName)> {
     let mut parts = key.split('/');
-    let (topic, subscription) = (parts.next()?, parts.next()?);
+    let topic = parts.next()?;
+    let subscription = parts.next()?;
     Some((
         TopicName::parse(topic).ok()?,
         SubscriptionName::parse(subscription).ok()?,

@@ -135,7 +135,8 @@ impl Period {
             day,
             hour,
         } = self;
-        let (day, hour) = (day.unwrap_or(1), hour.unwrap_or(0));
+        let day = day.unwrap_or(1);
+        let hour = hour.unwrap_or(0);
         Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}T{hour:02}:00:00Z")).ok()
     }
 }

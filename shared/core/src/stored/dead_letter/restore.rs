@@ -482,7 +482,8 @@ mod tests {
 
     /// The text of a request's only event in `output`.
     fn published(input: Input<'_>, body: String, output: Schema) -> Bytes {
-        let (topic, headers) = (TopicName::parse("orders").unwrap(), HeaderMap::new());
+        let topic = TopicName::parse("orders").unwrap();
+        let headers = HeaderMap::new();
         let request = PublishRequest {
             topic: &topic,
             input,

@@ -60,7 +60,8 @@ impl Committer {
         if needs.iter().all(|need| *need == Need::Upkeep) {
             return batch;
         }
-        let (room, mut records) = (Room::on(self), self.live.records);
+        let room = Room::on(self);
+        let mut records = self.live.records;
         let mut has_room = |need: Need| match need {
             Need::Upkeep => true,
             Need::Send => room.is_at_least(self.shared.disk_reserve_bytes),

@@ -156,13 +156,11 @@ fn a_message_held_late_and_released_is_given_once() {
     let mut index = QueueIndex::new(1000, 50);
     fill(&mut index, "a", 0..1);
     take(&mut index, 1);
-    let (late, received) = (
-        at(60_000),
-        Received {
-            sequence: 0,
-            count: 1,
-        },
-    );
+    let late = at(60_000);
+    let received = Received {
+        sequence: 0,
+        count: 1,
+    };
     assert_eq!(index.counts(late).visible, 1);
     for _ in 0..2 {
         assert!(index.hold(late, received));
@@ -246,7 +244,8 @@ proptest! {
 
 /// Due messages and bytes of each group, seen two places at a time.
 fn due(index: &mut QueueIndex, now: Now) -> Vec<(String, u64, u64)> {
-    let (mut all, mut next) = (Vec::new(), Some(0));
+    let mut all = Vec::new();
+    let mut next = Some(0);
     while let Some(from) = next {
         let (some, rest) = index.due_from(now, from, 2);
         all.extend(some);

@@ -104,7 +104,8 @@ async fn a_folder_that_cannot_be_made_or_a_file_that_is_no_store_is_an_error() {
 
 #[tokio::test]
 async fn what_was_in_flight_is_visible_after_a_restart_and_delays_go_on() {
-    let (device, clock) = (Device::default(), clock());
+    let device = Device::default();
+    let clock = clock();
     let local = open_with(&device, &LocalOptions::default(), &clock);
     let id = send(
         &local,
@@ -168,7 +169,8 @@ async fn ids_never_come_twice_though_messages_were_deleted() {
             .unwrap();
         local.close().await;
     }
-    let (first, last) = (ids[0].clone(), ids[2].clone());
+    let first = ids[0].clone();
+    let last = ids[2].clone();
     ids.sort_by(|a, b| a.0.cmp(&b.0));
     ids.dedup();
     assert_eq!((ids.len(), &ids[0], &ids[2]), (3, &first, &last));
@@ -197,7 +199,8 @@ async fn acknowledgements_are_written_when_the_store_closes() {
 #[tokio::test]
 async fn a_closed_store_answers_with_errors() {
     let local = open(&Device::default());
-    let (queue, state) = (local.queue(DELIVERIES), local.state());
+    let queue = local.queue(DELIVERIES);
+    let state = local.state();
     queue.send_batch(vec![message("x")]).await.unwrap();
     let received = queue.receive(ask(1)).await.unwrap().remove(0);
     local.close().await;
@@ -485,7 +488,8 @@ async fn versions_of_objects_never_come_twice() {
 async fn a_new_folder_has_ids_of_its_own() {
     let open = |seed| {
         let lock = super::FolderLock::none();
-        let (disk, clock) = (Box::new(Device::default()), clock());
+        let disk = Box::new(Device::default());
+        let clock = clock();
         Local::open_disk(
             disk,
             lock,

@@ -56,10 +56,8 @@ async fn fill(dir: &Path) -> Given {
         }
     }
     for n in 0..60_usize {
-        let (key, bytes) = (
-            format!("topics/{n:03}.json"),
-            format!("object {n} {}", "y".repeat(n * n)),
-        );
+        let key = format!("topics/{n:03}.json");
+        let bytes = format!("object {n} {}", "y".repeat(n * n));
         let put = Bytes::from(bytes.clone());
         local
             .state()
@@ -86,7 +84,8 @@ fn damage(bytes: &mut Vec<u8>, seed: u64) {
         1 => bytes[page..page + PAGE_BYTES].fill(0),
         2 => bytes[page + below(PAGE_BYTES)] ^= 1 << below(8),
         3 => {
-            let (from, len) = (page + below(PAGE_BYTES - 64), 1 + below(64));
+            let from = page + below(PAGE_BYTES - 64);
+            let len = 1 + below(64);
             (from..from + len).for_each(|at| bytes[at] = u8::try_from(below(256)).unwrap());
         }
         _ => bytes.truncate(below(bytes.len())),
@@ -169,7 +168,8 @@ async fn whatever_is_damaged_ends_in_a_clear_error_or_in_a_store_that_shows_only
     let folder = tempfile::tempdir().unwrap();
     let given = fill(&folder.path().join("whole")).await;
     let whole = std::fs::read(folder.path().join("whole").join(ENGINE_FILE)).unwrap();
-    let (mut refused, mut seen) = (0, 0);
+    let mut refused = 0;
+    let mut seen = 0;
     for seed in 0..200 {
         let mut bytes = whole.clone();
         damage(&mut bytes, seed);
@@ -251,7 +251,8 @@ async fn an_empty_or_foreign_file_is_refused_and_stays_as_it_is() {
 #[tokio::test]
 async fn a_whole_folder_has_no_damage_also_after_an_end_that_was_none() {
     let folder = tempfile::tempdir().unwrap();
-    let (dir, copy) = (folder.path().join("whole"), folder.path().join("copy"));
+    let dir = folder.path().join("whole");
+    let copy = folder.path().join("copy");
     fill(&dir).await;
     let report = check(&dir).unwrap();
     assert_eq!(
@@ -494,7 +495,8 @@ async fn messages_of_the_release_before_have_no_digest_and_stay_readable() {
     {
         let mut messages = transaction.open_table(MESSAGES).unwrap();
         let old = redb::ReadableTable::first(&messages).unwrap().unwrap();
-        let (sequence, record) = (old.0.value(), old.1.value().to_vec());
+        let sequence = old.0.value();
+        let record = old.1.value().to_vec();
         drop(old);
         assert_eq!(Header::read(&record).unwrap().1, b"old");
         // The record of version 1: without the digest behind the fixed part.
@@ -534,7 +536,8 @@ async fn an_object_that_was_altered_is_an_error_or_begins_anew() {
     }
     local.close().await;
     let file = folder.path().join(ENGINE_FILE);
-    let (from, into) = (b"what was written", b"what was altered");
+    let from = b"what was written";
+    let into = b"what was altered";
     let mut bytes = std::fs::read(&file).unwrap();
     let places: Vec<_> = (0..bytes.len() - from.len())
         .filter(|at| bytes[*at..].starts_with(from))

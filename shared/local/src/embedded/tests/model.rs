@@ -98,7 +98,9 @@ impl Model {
             group: group.clone(),
             delay,
         };
-        let (received_at, receive_count, receipt) = (now, 0, None);
+        let received_at = now;
+        let receive_count = 0;
+        let receipt = None;
         self.messages.push(Message {
             body,
             carried,
@@ -169,7 +171,8 @@ impl Model {
                 (received.receive_count, received.sent_at),
                 (message.receive_count, message.sent_at)
             );
-            (message.received_at, message.visible_at) = (now, now + visibility);
+            message.received_at = now;
+            message.visible_at = now + visibility;
             message.receipt = Some(received.receipt.clone());
             assert!(!self.receipts.contains(&received.receipt));
             self.receipts.push(received.receipt.clone());
@@ -383,7 +386,9 @@ impl World {
             .iter_mut()
             .filter(|message| message.receive_count > 0)
         {
-            (message.receive_count, message.receipt, message.visible_at) = (0, None, now);
+            message.receive_count = 0;
+            message.receipt = None;
+            message.visible_at = now;
         }
     }
 

@@ -7,7 +7,8 @@ use super::*;
 
 #[tokio::test]
 async fn opening_knows_what_was_due_and_when_it_was_written() {
-    let (device, clock) = (Device::default(), clock());
+    let device = Device::default();
+    let clock = clock();
     let local = open_with(&device, &LocalOptions::default(), &clock);
     assert_eq!(local.opening().written_until, None);
     let delayed = OutgoingMessage {

@@ -196,10 +196,8 @@ async fn check(local: &Local<ManualClock>, book: &Book) {
         );
     }
     for (old, new, ended) in &book.replaces {
-        let (has_old, has_new) = (
-            left.contains(old),
-            new.iter().any(|body| left.contains(body)),
-        );
+        let has_old = left.contains(old);
+        let has_new = new.iter().any(|body| left.contains(body));
         assert!(
             !(has_old && has_new),
             "a message and its successors are both there"
@@ -269,7 +267,8 @@ fn run(rounds: &[Round], after: u32, again_after: u32, seed: u64) {
 /// The power fails again while the folder is opened, or soon after.
 fn cut_while_opening(device: &Device, after: u32, seed: u64) -> Device {
     device.arm(Some(Fault::PowerCut { after }));
-    let (disk, options) = (Box::new(device.clone()), LocalOptions::default());
+    let disk = Box::new(device.clone());
+    let options = LocalOptions::default();
     let opened = Local::open_disk(
         disk,
         FolderLock::none(),

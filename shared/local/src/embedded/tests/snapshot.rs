@@ -54,7 +54,8 @@ async fn bodies(local: &Local<SystemClock>) -> Vec<String> {
 #[tokio::test]
 async fn copy_has_all_of_its_moment_and_nothing_of_later() {
     let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let from = folder.path().join("from");
+    let to = folder.path().join("to");
     let local = open_folder(&from);
     send(&local, "one").await;
     send(&local, "two").await;
@@ -90,7 +91,8 @@ async fn copy_has_all_of_its_moment_and_nothing_of_later() {
 #[tokio::test]
 async fn stopped_folder_is_copied_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let from = folder.path().join("from");
+    let to = folder.path().join("to");
     let local = open_folder(&from);
     send(&local, "one").await;
     let locked = Snapshot::of_stopped(&from).unwrap_err();

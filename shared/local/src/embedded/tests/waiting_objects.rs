@@ -35,10 +35,8 @@ fn key() -> impl Strategy<Value = String> {
         "z.1.1700000001",
     ]);
     (name, id, any::<bool>(), 0_u64..3).prop_map(|(name, id, is_held, minute)| {
-        let (topic, name) = (
-            TopicName::parse("orders").unwrap(),
-            SubscriptionName::parse(name).unwrap(),
-        );
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse(name).unwrap();
         let at = Timestamp::from_millis(1_800_000_000_000 + minute * 60_000);
         if is_held {
             layout::held(&topic, &name, at, id)
@@ -65,7 +63,8 @@ async fn listed(local: &Local<ManualClock>) -> BTreeMap<String, WaitingCount> {
     let mut counts = BTreeMap::<String, WaitingCount>::new();
     let page = local.state().list("", None, 1000).await.unwrap();
     for object in page.objects {
-        let (key, carried) = (&object.key, layout::carried_of_key(&object.key));
+        let key = &object.key;
+        let carried = layout::carried_of_key(&object.key);
         if let Some(folder) = layout::held_folder(key) {
             counts
                 .entry(folder.to_owned())

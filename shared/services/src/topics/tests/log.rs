@@ -34,7 +34,8 @@ impl Log {
 
 #[tokio::test]
 async fn a_topic_that_has_changed_is_logged_once_with_the_time_that_reading_it_took() {
-    let (world, log) = (World::gated(&Plan::none(), MAX_AGE), Log::default());
+    let world = World::gated(&Plan::none(), MAX_AGE);
+    let log = Log::default();
     let _logging = log.start();
     let look = async |expected| {
         let mut look = pin!(join_all([world.look(), world.look()]));
@@ -67,7 +68,8 @@ async fn a_topic_that_has_changed_is_logged_once_with_the_time_that_reading_it_t
 
 #[tokio::test]
 async fn many_that_find_the_same_change_at_once_log_it_once() {
-    let (world, log) = (World::gated(&Plan::none(), Duration::ZERO), Log::default());
+    let world = World::gated(&Plan::none(), Duration::ZERO);
+    let log = Log::default();
     let _logging = log.start();
     world.gate.add_permits(1);
     world.write(RECORD).await;

@@ -81,7 +81,8 @@ impl World {
     }
 
     fn hold(&self, subscription: &str, id: &str) {
-        let (topic, name) = (topic_name("orders"), subscription_name(subscription));
+        let topic = topic_name("orders");
+        let name = subscription_name(subscription);
         let key = layout::held(&topic, &name, self.clock.now(), id);
         self.store.write(&key, "");
     }
@@ -98,7 +99,8 @@ impl World {
 
     /// What is shown of a subscription: the number of events, and whether there may be more.
     async fn shown(&self, subscription: &str) -> (u64, bool) {
-        let (topic, name) = (topic_name("orders"), subscription_name(subscription));
+        let topic = topic_name("orders");
+        let name = subscription_name(subscription);
         let names = [name.clone()];
         let one = self.events().of(&topic, &names).await.unwrap()[0].view(None);
         let all = self.events().all().await.unwrap();
@@ -268,7 +270,8 @@ async fn what_was_published_for_later_is_not_set_right() {
     world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
     world.book.write().await.unwrap();
     world.hold("a", "x.5.1700000000");
-    let (topic, name) = (topic_name("orders"), subscription_name("a"));
+    let topic = topic_name("orders");
+    let name = subscription_name("a");
     let later = world.clock.now() + Duration::from_hours(2);
     let key = layout::scheduled(later, (&topic, &name), "r", &[Bytes::from_static(b"{}")]);
     world.store.write(&key, "");

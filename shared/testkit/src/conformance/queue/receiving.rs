@@ -18,7 +18,8 @@ use posthaste_ports::{ErrorKind, OutgoingMessage, QueueReceiver, QueueSender, Re
 const SHORT: Duration = Duration::from_secs(2);
 
 pub(super) async fn a_received_message_is_hidden_and_returns(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     send(&queue, message("again")).await;
     let briefly = ReceiveRequest {
         visibility: SHORT,
@@ -40,7 +41,8 @@ pub(super) async fn a_received_message_is_hidden_and_returns(harness: &impl Queu
 pub(super) async fn the_receive_count_rises_and_receipts_are_new_while_ids_stay(
     harness: &impl QueueHarness,
 ) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     let id = send(&queue, message("x")).await;
     let mut receipts = HashSet::new();
     for count in 1..=backend.max_receive_count.min(3) {
@@ -55,7 +57,8 @@ pub(super) async fn the_receive_count_rises_and_receipts_are_new_while_ids_stay(
 }
 
 pub(super) async fn at_most_the_asked_number_is_received(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     queue.send_batch(vec![message("x"); 10]).await.unwrap();
     queue.send_batch(vec![message("x"); 10]).await.unwrap();
     for max in [1, 3, 10] {
@@ -66,7 +69,8 @@ pub(super) async fn at_most_the_asked_number_is_received(harness: &impl QueueHar
 }
 
 pub(super) async fn requests_over_the_limits_are_refused(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     send(&queue, message("x")).await;
     let good = ask(backend, 1);
     let long = Duration::from_secs(43_201);
@@ -93,7 +97,8 @@ pub(super) async fn requests_over_the_limits_are_refused(harness: &impl QueueHar
 }
 
 pub(super) async fn receivers_at_once_never_share_a_message(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     for batch in 0..5 {
         let entries = (0..10)
             .map(|entry| message(format!("{batch}{entry}")))
@@ -101,7 +106,8 @@ pub(super) async fn receivers_at_once_never_share_a_message(harness: &impl Queue
         assert_eq!(kinds(&queue.send_batch(entries).await.unwrap()), [None; 10]);
     }
     let drain = async || {
-        let (mut taken, mut empty) = (Vec::new(), 0);
+        let mut taken = Vec::new();
+        let mut empty = 0;
         while empty < if backend.is_exact { 1 } else { 5 } {
             let more = queue.receive(ask(backend, 3)).await.unwrap();
             empty += usize::from(more.is_empty());
@@ -207,7 +213,8 @@ async fn while_time_passes<T>(harness: &impl QueueHarness, work: impl Future<Out
 }
 
 pub(super) async fn the_queues_of_a_set_are_apart(harness: &impl QueueHarness) {
-    let (set, backend) = (harness.fresh().await, harness.backend());
+    let set = harness.fresh().await;
+    let backend = harness.backend();
     send(&set.deliveries, message("delivery")).await;
     send(&set.dead_letters, message("dead letter")).await;
     send(&set.records, message("records")).await;
@@ -233,7 +240,8 @@ pub(super) async fn the_queues_of_a_set_are_apart(harness: &impl QueueHarness) {
 pub(super) async fn what_is_received_too_often_moves_to_redrive_byte_for_byte(
     harness: &impl QueueHarness,
 ) {
-    let (set, backend) = (harness.fresh().await, harness.backend());
+    let set = harness.fresh().await;
+    let backend = harness.backend();
     let body = "{\"broken\": \"\u{fffd}😀";
     send(&set.deliveries, message(body)).await;
     for count in 1..=backend.max_receive_count {
@@ -252,7 +260,8 @@ pub(super) async fn what_is_received_too_often_moves_to_redrive_byte_for_byte(
 }
 
 pub(super) async fn counts_tell_visible_delayed_and_in_flight(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     assert_eq!(queue.counts().await.unwrap(), counts(0, 0, 0));
     let delayed = OutgoingMessage {
         delay: Duration::from_mins(1),
@@ -279,7 +288,8 @@ pub(super) async fn counts_tell_visible_delayed_and_in_flight(harness: &impl Que
 }
 
 pub(super) async fn counts_follow_time(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     let delayed = OutgoingMessage {
         delay: Duration::from_mins(1),
         ..message("later")
@@ -297,7 +307,8 @@ pub(super) async fn counts_follow_time(harness: &impl QueueHarness) {
 }
 
 pub(super) async fn a_quiet_group_is_served_before_a_busy_one(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     let of = |group: &str| OutgoingMessage {
         group: Some(group.to_owned()),
         ..message(group.to_owned())

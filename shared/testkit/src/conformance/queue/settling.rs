@@ -8,7 +8,8 @@ use super::{
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueReceiver, Receipt, Successor};
 
 pub(super) async fn an_acknowledged_message_does_not_return(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     send(&queue, message("x")).await;
     let received = take_one(&queue, backend).await;
     queue.acknowledge(&received.receipt).await.unwrap();
@@ -20,7 +21,8 @@ pub(super) async fn an_acknowledged_message_does_not_return(harness: &impl Queue
 }
 
 pub(super) async fn acknowledging_leaves_the_message_to_the_mapping(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     send(&queue, message("x")).await;
     let received = take_one(&queue, backend).await;
     queue.acknowledge(&received.receipt).await.unwrap();
@@ -36,7 +38,8 @@ pub(super) async fn acknowledging_leaves_the_message_to_the_mapping(harness: &im
 pub(super) async fn acknowledging_a_stale_receipt_is_no_error_and_deletes_nothing(
     harness: &impl QueueHarness,
 ) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     let (stale, current) = received_twice(harness, &queue).await;
     queue.acknowledge(&stale).await.unwrap();
     queue
@@ -47,7 +50,8 @@ pub(super) async fn acknowledging_a_stale_receipt_is_no_error_and_deletes_nothin
 }
 
 pub(super) async fn visibility_zero_shows_a_message_at_once(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     send(&queue, message("x")).await;
     let first = take_one(&queue, backend).await;
     is_empty(&queue, backend).await;
@@ -60,8 +64,10 @@ pub(super) async fn visibility_zero_shows_a_message_at_once(harness: &impl Queue
 }
 
 pub(super) async fn visibility_can_be_lengthened(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
-    let (shorter, longer) = (Duration::from_secs(2), Duration::from_secs(4));
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
+    let shorter = Duration::from_secs(2);
+    let longer = Duration::from_secs(4);
     send(&queue, message("x")).await;
     let received = take_one(&queue, backend).await;
     queue
@@ -79,7 +85,8 @@ pub(super) async fn visibility_can_be_lengthened(harness: &impl QueueHarness) {
 }
 
 pub(super) async fn a_stale_receipt_changes_no_visibility(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     let (stale, current) = received_twice(harness, &queue).await;
     // Some emulators take any receipt of a message that they still hold.
     if backend.refuses_stale_receipts {
@@ -103,7 +110,8 @@ pub(super) async fn a_stale_receipt_changes_no_visibility(harness: &impl QueueHa
 }
 
 pub(super) async fn visibility_over_twelve_hours_is_refused(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     send(&queue, message("x")).await;
     let received = take_one(&queue, backend).await;
     let refused = queue
@@ -118,7 +126,8 @@ pub(super) async fn visibility_over_twelve_hours_is_refused(harness: &impl Queue
 }
 
 pub(super) async fn twelve_hours_count_from_the_receive(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     send(&queue, message("x")).await;
     let received = take_one(&queue, backend).await;
     let twelve_hours = Duration::from_hours(12);
@@ -145,7 +154,8 @@ pub(super) async fn twelve_hours_count_from_the_receive(harness: &impl QueueHarn
 }
 
 pub(super) async fn replace_puts_successors_in_the_place_of_a_message(harness: &impl QueueHarness) {
-    let (set, backend) = (harness.fresh().await, harness.backend());
+    let set = harness.fresh().await;
+    let backend = harness.backend();
     let QueueSet {
         deliveries,
         dead_letters,
@@ -196,7 +206,8 @@ pub(super) async fn replace_puts_successors_in_the_place_of_a_message(harness: &
 }
 
 pub(super) async fn successors_go_to_every_queue_of_the_set(harness: &impl QueueHarness) {
-    let (set, backend) = (harness.fresh().await, harness.backend());
+    let set = harness.fresh().await;
+    let backend = harness.backend();
     send(&set.deliveries, message("first")).await;
     let received = take_one(&set.deliveries, backend).await;
     let successors = [
@@ -231,7 +242,8 @@ pub(super) async fn successors_go_to_every_queue_of_the_set(harness: &impl Queue
 }
 
 pub(super) async fn replace_by_nothing_deletes(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     send(&queue, message("x")).await;
     let received = take_one(&queue, backend).await;
     queue.replace(&received.receipt, vec![]).await.unwrap();
@@ -245,7 +257,8 @@ pub(super) async fn replace_by_nothing_deletes(harness: &impl QueueHarness) {
 pub(super) async fn replace_is_refused_whole_if_a_successor_is_invalid(
     harness: &impl QueueHarness,
 ) {
-    let (set, backend) = (harness.fresh().await, harness.backend());
+    let set = harness.fresh().await;
+    let backend = harness.backend();
     let QueueSet {
         deliveries,
         dead_letters,
@@ -286,7 +299,8 @@ pub(super) async fn replace_is_refused_whole_if_a_successor_is_invalid(
 }
 
 pub(super) async fn replacing_by_a_stale_receipt_sends_nothing(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     let (stale, current) = received_twice(harness, &queue).await;
     let successor = || {
         vec![Successor {

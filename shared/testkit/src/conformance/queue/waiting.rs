@@ -38,7 +38,8 @@ fn events(due: u64, delayed: u64, in_flight: u64) -> GroupCount {
 }
 
 pub(super) async fn events_of_a_group_are_counted_wherever_they_are(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     let now = harness.now().expect("a clock of the test");
     let second = |at: Timestamp| Timestamp::from_millis(at.as_secs() * 1000);
     let delivery =
@@ -130,7 +131,8 @@ async fn due(queue: &impl QueueReceiver) -> Due {
 }
 
 pub(super) async fn due_messages_are_counted_by_group(harness: &impl QueueHarness) {
-    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let queue = harness.fresh().await.deliveries;
+    let backend = harness.backend();
     for message in [
         of("a", "1234", 0),
         of("a", "1234", 0),

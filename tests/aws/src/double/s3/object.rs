@@ -27,7 +27,8 @@ impl Stored {
     /// As many of the bytes as there are; an error if there are none.
     /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html>
     pub(super) fn part(&self, range: &RangeInclusive<usize>) -> Result<Answer, Error> {
-        let (first, length) = (*range.start(), self.bytes.len());
+        let first = *range.start();
+        let length = self.bytes.len();
         if first >= length {
             return Err(Error::invalid_range(length));
         }

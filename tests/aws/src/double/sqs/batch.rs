@@ -21,7 +21,8 @@ pub(super) fn answer<T>(
     }
     let ids: Vec<_> = batch.entries.iter().map(|(id, _)| id.as_str()).collect();
     rules::entry_ids(&ids)?;
-    let (mut successful, mut failed) = (Vec::new(), Vec::new());
+    let mut successful = Vec::new();
+    let mut failed = Vec::new();
     for (index, (id, item)) in batch.entries.iter().enumerate() {
         let fault = faults.iter().find(|fault| fault.index == index);
         let result = if fault.is_none_or(|fault| fault.happens) {

@@ -31,7 +31,8 @@ pub(crate) struct Error {
 
 impl Error {
     fn modeled(name: &'static str, message: impl Into<String>) -> Self {
-        let (status, code) = (StatusCode::BAD_REQUEST, name.to_owned());
+        let status = StatusCode::BAD_REQUEST;
+        let code = name.to_owned();
         Self {
             status,
             namespace: MODELED,
@@ -42,7 +43,8 @@ impl Error {
     }
 
     fn common(name: &'static str, code: &str, message: impl Into<String>) -> Self {
-        let (status, code) = (StatusCode::BAD_REQUEST, code.to_owned());
+        let status = StatusCode::BAD_REQUEST;
+        let code = code.to_owned();
         Self {
             status,
             namespace: COMMON,

@@ -18,7 +18,10 @@ impl Handle {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let mut next = || parts.next();
-        let (start, queue, message, receive) = (next()?, next()?, next()?, next()?);
+        let start = next()?;
+        let queue = next()?;
+        let message = next()?;
+        let receive = next()?;
         let is_whole = start == START && next().is_none();
         let handle = || {
             Some(Self {

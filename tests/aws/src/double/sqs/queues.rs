@@ -52,10 +52,8 @@ impl Queues {
         clock: &impl Clock,
     ) -> Result<Vec<(String, &Stored)>, Error> {
         let queue = self.named(url)?;
-        let (name, to) = (
-            queue.name.clone(),
-            queue.redrive.as_ref().map(|redrive| redrive.to.clone()),
-        );
+        let name = queue.name.clone();
+        let to = queue.redrive.as_ref().map(|redrive| redrive.to.clone());
         let moved = queue.worn_out(clock);
         if let Some(to) = to {
             self.0

@@ -247,7 +247,8 @@ async fn an_absent_bucket_is_an_error_and_never_empty() {
 }
 
 async fn check_unusable(store: &impl ObjectStore, expected: ErrorKind) {
-    let (known, expected) = (ETag("\"x\"".to_owned()), Some(expected));
+    let known = ETag("\"x\"".to_owned());
+    let expected = Some(expected);
     assert_eq!(kind(store.get("k").await), expected);
     assert_eq!(kind(store.get_if_changed("k", &known).await), expected);
     assert_eq!(kind(store.get_range("k", 0..1).await), expected);
@@ -305,7 +306,8 @@ async fn a_listing_goes_on_past_a_thousand_keys() {
         world.double.put("state", key, "");
     }
     world.double.put("state", "parkex", "");
-    let (mut listed, mut after) = (Vec::new(), None);
+    let mut listed = Vec::new();
+    let mut after = None;
     loop {
         let page = world
             .store

@@ -85,7 +85,8 @@ async fn every_way_of_being_stale_is_not_found() {
 async fn twelve_hours_in_all_are_invalid_and_not_stale() {
     let world = World::new().await;
     let received = world.received_one("x").await;
-    let (hour, twelve_hours) = (Duration::from_hours(1), Duration::from_hours(12));
+    let hour = Duration::from_hours(1);
+    let twelve_hours = Duration::from_hours(12);
     world
         .queue
         .change_visibility(&received.receipt, twelve_hours)

@@ -277,10 +277,8 @@ async fn a_bad_entry_fails_alone_with_its_code() {
 #[tokio::test]
 async fn handles_go_stale() {
     let queue = Queue::on_double().await;
-    let (gone, unknown) = (
-        refused(400, "InvalidParameterValue"),
-        refused(404, "ReceiptHandleIsInvalid"),
-    );
+    let gone = refused(400, "InvalidParameterValue");
+    let unknown = refused(404, "ReceiptHandleIsInvalid");
     let handle = queue.handle().await;
     assert_eq!(
         queue.hide(&handle, 43_201).await,

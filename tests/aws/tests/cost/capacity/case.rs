@@ -135,7 +135,8 @@ impl Case {
     }
 
     fn lambda(&self) -> Lambda {
-        let (clock, state) = (ManualClock::new(START), MemoryStore::default());
+        let clock = ManualClock::new(START);
+        let state = MemoryStore::default();
         for number in 0..self.topics() {
             let topic = topic(number);
             let record = TopicRecord {

@@ -141,8 +141,10 @@ impl Lambda {
     /// Sends the messages of a request, at most ten at a time, and waits for the next request. Those
     /// of slow targets take their lane, once the monitor has seen that there are some.
     async fn publish(&self, requests: Vec<Vec<OutgoingMessage>>, pace: Duration) {
-        let (lane, registry) = (self.slow_lane(), self.registry());
-        let (mut looked_at, mut has_slow_targets) = (Duration::ZERO, false);
+        let lane = self.slow_lane();
+        let registry = self.registry();
+        let mut looked_at = Duration::ZERO;
+        let mut has_slow_targets = false;
         for request in requests {
             let now = self.clock.monotonic();
             if now.saturating_sub(looked_at) >= MONITOR_PACE {
@@ -271,7 +273,8 @@ impl Lambda {
             entropy: SeededEntropy::new(100 + number as u64),
             drain: DrainMeter::default(),
         };
-        let (records, delivery_log) = (RecordsSettings::AWS, DeliveryLogMode::Off);
+        let records = RecordsSettings::AWS;
+        let delivery_log = DeliveryLogMode::Off;
         Deliver::new(
             ports,
             DeliverSettings {

@@ -432,7 +432,8 @@ impl QueueReceiver for Sqs {
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
-        let (shared, now) = (self.lock(), self.clock.monotonic());
+        let shared = self.lock();
+        let now = self.clock.monotonic();
         let visible = shared
             .messages
             .values()

@@ -51,7 +51,8 @@ impl World {
 
     /// The messages of one event. Each receive brings ten, as those of a queue that is busy.
     async fn gather(&mut self) -> Vec<ReceivedMessage> {
-        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let mut batch = Vec::new();
+        let mut bytes = 0;
         while bytes < EVENT_BYTES_MAX {
             let request = ReceiveRequest {
                 max: BATCH_MAX,

@@ -44,7 +44,9 @@ impl Evidence<'_> {
 
     /// Whether a subscription has to get an event.
     pub(super) fn wants(self, life: &Life, event: &PublishedEvent) -> Wants {
-        let (asked, sure, slack) = (event.window.asked, event.window.sure, self.slack());
+        let asked = event.window.asked;
+        let sure = event.window.sure;
+        let slack = self.slack();
         let is_filtered = life.settings.is_filtered && event.kind != 0;
         let is_before = life.created.asked > sure;
         let is_after = life.deleted.is_some_and(|it| it.sure + slack < asked);
@@ -176,7 +178,8 @@ const ATTEMPTS_MAX: usize = 30;
 
 impl fmt::Display for Case<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (id, name) = (&self.event.id, self.life.name());
+        let id = &self.event.id;
+        let name = self.life.name();
         write!(f, "{id} of {name} ({})", self.life.number)
     }
 }

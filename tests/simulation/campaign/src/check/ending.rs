@@ -130,7 +130,8 @@ fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
             // One for which something waits does not go by itself, unless a program is there that
             // cannot read what waits, or SQS has it, which does not say whose it is. What lies in
             // the state bucket at that moment is looked at by itself (`goes_when_idle`).
-            let (course, place) = (case.evidence.course, case.evidence.course.world.place);
+            let course = case.evidence.course;
+            let place = case.evidence.course.world.place;
             let waits_unseen = place == Place::Aws || course.steps.contains(&Step::Downgrade);
             let is_gone = |it: &Life| {
                 let may_go = !it.went_idle || waits_unseen;
@@ -169,7 +170,8 @@ pub(super) fn recovery_ends(case: &Case<'_>, findings: &mut Findings) {
 /// An event that its endpoint takes, and none of its neighbours, is no dead letter: a batch that is
 /// refused is sent in halves.
 pub(super) fn is_not_buried_with_others(case: &Case<'_>, findings: &mut Findings) {
-    let (evidence, of) = (case.evidence, case.life.of);
+    let evidence = case.evidence;
+    let of = case.life.of;
     let is_taken_alone = |like: Behaviour| {
         matches!(
             like,

@@ -164,7 +164,8 @@ pub(super) fn goes_when_idle(
     };
     let mut from = evidence.history.went_from.iter();
     if let Some(from) = from.find(is_it).filter(|_| is_read) {
-        let (at, keys) = (from.at, &from.keys);
+        let at = from.at;
+        let keys = &from.keys;
         let text = format!("{} went at {at:?} from {keys:?}", life.name());
         findings.fail(Rule::Idle, text);
     }

@@ -59,7 +59,8 @@ fn first_arrival(case: &Case<'_>) -> Option<Duration> {
 /// Whether an endpoint is well until then, and others of its host but one, which answers at once:
 /// its failures are its own, and say nothing of the link.
 fn is_well_beside_one(case: &Case<'_>, until: Duration) -> bool {
-    let (evidence, host) = (case.evidence, case.life.settings.host);
+    let evidence = case.evidence;
+    let host = case.life.settings.host;
     let of_host = |of: u8| evidence.course.subscribers[usize::from(of)].host == host;
     let answers = |like: Behaviour| {
         matches!(
@@ -87,7 +88,8 @@ fn is_well_beside_one(case: &Case<'_>, until: Duration) -> bool {
 
 /// Whether something else than endpoints may keep an event back, from some time before until then.
 fn may_be_kept_back(case: &Case<'_>, limit: Duration) -> bool {
-    let (evidence, settings) = (case.evidence, &case.life.settings);
+    let evidence = case.evidence;
+    let settings = &case.life.settings;
     let is_bounded = settings.rate > 0 || settings.at_once > 0;
     let is_later = case.event.not_before.is_some() || case.event.life.is_some();
     let span: Span = case.event.window.sure.saturating_sub(DELAYS_FOR)..=limit;
@@ -130,7 +132,8 @@ pub(super) fn is_prompt(case: &Case<'_>, findings: &mut Findings) {
 /// Whether the endpoints of an event's host do nothing until then but fail for certain events, at
 /// once.
 fn is_well_for_others(case: &Case<'_>, until: Duration) -> bool {
-    let (evidence, host) = (case.evidence, case.life.settings.host);
+    let evidence = case.evidence;
+    let host = case.life.settings.host;
     let of_host = |of: u8| evidence.course.subscribers[usize::from(of)].host == host;
     let takes_others = |like: Behaviour| {
         matches!(
@@ -148,7 +151,8 @@ fn is_well_for_others(case: &Case<'_>, until: Duration) -> bool {
 
 /// Whether the endpoint of an event has taken others all the time before it.
 fn is_steady_before(case: &Case<'_>, at: Duration) -> bool {
-    let (evidence, life) = (case.evidence, case.life);
+    let evidence = case.evidence;
+    let life = case.life;
     let is_taken = |it: &&Seen| {
         it.name == life.name() && it.life == life.number && !it.is_fallback && it.is_taken()
     };

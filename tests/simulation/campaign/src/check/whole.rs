@@ -14,7 +14,8 @@ const WHOLE: Span = Duration::ZERO..=Duration::MAX;
 
 /// When all is well, everything comes to rest, and nothing is kept for ever.
 pub(super) fn rests(evidence: Evidence<'_>, findings: &mut Findings) {
-    let (waits, left) = (&evidence.ends.waits, &evidence.ends.left);
+    let waits = &evidence.ends.waits;
+    let left = &evidence.ends.left;
     if !waits.is_empty() {
         let text = format!("all has been well for days, and there are {waits:?}");
         findings.fail(Rule::Rest, text);

@@ -121,7 +121,8 @@ async fn put_dead(world: &World, count: u64, delay: Duration) {
     let messages: Vec<OutgoingMessage> = (0..count).map(message).collect();
     let mut calls = JoinSet::new();
     for batch in messages.chunks(BATCH) {
-        let (queue, batch) = (world.local.queue(QueueName::Deliveries), batch.to_vec());
+        let queue = world.local.queue(QueueName::Deliveries);
+        let batch = batch.to_vec();
         calls.spawn(async move {
             queue
                 .send_batch(batch)
@@ -168,7 +169,8 @@ fn monitor(world: &World) -> Watch {
 }
 
 fn publish(world: &World) -> Neighbour {
-    let (state, clock) = (world.local.state(), world.clock.clone());
+    let state = world.local.state();
+    let clock = world.clock.clone();
     Publish {
         deliveries: world.local.queue(QueueName::Deliveries),
         slow_lane: None,
@@ -200,7 +202,8 @@ async fn a_hundred_thousand_retries_in_the_queue_and_parked_leave_the_level_norm
     scene.deliver_all().await;
     assert_eq!(scene.waiting().await, WAITING);
     // Ten minutes, with jitter eleven: first they wait, then they come due within a minute.
-    let (mut quiet, mut due) = (0, 0);
+    let mut quiet = 0;
+    let mut due = 0;
     while scene.waiting().await > WAITING - TRIED {
         due += reading(&scene.step().await, Resource::SubmissionQueue);
         quiet += usize::from(due == 0);

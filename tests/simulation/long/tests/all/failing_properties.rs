@@ -103,7 +103,8 @@ impl Course {
     async fn new() -> Self {
         let world = World::new();
         world.subscribe(json!({})).await;
-        let (published, sent) = (BTreeSet::new(), BTreeMap::new());
+        let published = BTreeSet::new();
+        let sent = BTreeMap::new();
         Self {
             world,
             endpoint: Endpoint::Well,

@@ -273,11 +273,10 @@ async fn of_an_object_whose_messages_were_not_all_sent_the_others_stay_for_the_n
 
 /// Writes held objects of so many deliveries in all, as deliver does.
 async fn write_held(world: &World, deliveries: usize) {
-    let (topic, subscription) = (
-        TopicName::parse("orders"),
-        SubscriptionName::parse("billing"),
-    );
-    let (topic, subscription) = (topic.expect("a name"), subscription.expect("a name"));
+    let topic = TopicName::parse("orders");
+    let subscription = SubscriptionName::parse("billing");
+    let topic = topic.expect("a name");
+    let subscription = subscription.expect("a name");
     for object in 0..deliveries / HELD_PER_OBJECT_MAX {
         let ids = (0..HELD_PER_OBJECT_MAX).map(|n| format!("{object}-{n}"));
         let messages: Vec<_> = ids
@@ -301,7 +300,9 @@ async fn ten_thousand_go_out_in_passes_while_new_ones_go_out_at_once() {
     world.subscribe(json!({})).await;
     world.tell_ops(json!({})).await;
     write_held(&world, 10_000).await;
-    let (mut seen, mut most_visible, mut is_published) = (Vec::new(), 0, false);
+    let mut seen = Vec::new();
+    let mut most_visible = 0;
+    let mut is_published = false;
     let deliver = async || {
         most_visible = most_visible.max(world.visible(QueueName::Deliveries).await);
         if !is_published && seen.len() > 3_000 {
@@ -312,11 +313,13 @@ async fn ten_thousand_go_out_in_passes_while_new_ones_go_out_at_once() {
         world.deliver().await;
         seen.extend(arrived(&world));
     };
-    let (mut sent, mut runs) = (0, 0);
+    let mut sent = 0;
+    let mut runs = 0;
     let releasing = async {
         while !world.held().await.is_empty() {
             let report = world.wake().await;
-            (sent, runs) = (sent + report.held_sent, runs + 1);
+            sent += report.held_sent;
+            runs += 1;
             world.rest().await;
             world.clock.advance(Duration::from_secs(15));
         }

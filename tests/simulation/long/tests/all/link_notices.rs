@@ -52,7 +52,8 @@ fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
 
 /// A target fails, with its probes, until it is in Retry.
 async fn fall(world: &World, text: &str) {
-    let (book, target) = (book(world), target(text));
+    let book = book(world);
+    let target = target(text);
     let failing = Observation::Failing {
         failures: 10,
         last: BUSY,

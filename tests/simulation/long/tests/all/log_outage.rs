@@ -45,7 +45,8 @@ async fn step(world: &World, name: &str) {
 
 /// All records of the log.
 async fn written(world: &World) -> Vec<Record> {
-    let (mut files, mut after) = (Vec::new(), None);
+    let mut files = Vec::new();
+    let mut after = None;
     loop {
         let page = world
             .log
@@ -101,7 +102,8 @@ async fn an_outage_of_a_day(metrics: &PrometheusHandle) {
     let lost_in_outage = lost(metrics);
     assert!(lost_in_outage > STEPS_A_DAY, "{lost_in_outage}");
     // What was stored in the first two hours is about all that is ever stored.
-    let (early, late) = (stored[24], stored[STEPS_A_DAY - 1]);
+    let early = stored[24];
+    let late = stored[STEPS_A_DAY - 1];
     assert!(
         late <= early + (1 << 20),
         "{early} bytes after two hours, {late} after a day"

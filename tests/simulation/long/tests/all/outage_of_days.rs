@@ -320,7 +320,8 @@ async fn five_days_of_outage_recover_by_themselves() {
     assert_eq!(twice, vec![]);
     assert!(days.requested.values().all(|ids| ids.len() == 1));
     // Nothing comes after that.
-    let (requests, crashes) = (days.requested.len(), days.crashes);
+    let requests = days.requested.len();
+    let crashes = days.crashes;
     days.pass(COARSE, 2 * DAY).await;
     assert_eq!((days.requested.len(), days.crashes), (requests, crashes));
     assert_eq!((days.elsewhere_steps, days.elsewhere.len()), (1, 0));

@@ -126,7 +126,8 @@ async fn a_rise_and_a_fall_reach_the_endpoint_once_each() {
         told.iter()
             .all(|notice| notice["type"] == "dev.posthaste.pressure.changed")
     );
-    let (rise, data) = (&told[1], &told[1]["data"]);
+    let rise = &told[1];
+    let data = &told[1]["data"];
     assert_eq!(
         (&rise["source"], &rise["subject"]),
         (&json!("/pressure"), &json!("/pressure/batch-points"))

@@ -99,7 +99,8 @@ fn effects(faults: &Faults) -> [u64; 3] {
 /// Lets everything be recovered, and checks that each event arrived.
 async fn check(faults: &Faults, label: &str) {
     let world = world(faults).await;
-    let (mut arrived, mut passed) = (BTreeSet::new(), Duration::ZERO);
+    let mut arrived = BTreeSet::new();
+    let mut passed = Duration::ZERO;
     let mut number = 0;
     while passed < RECOVERED_IN {
         drop(step(&world, number, LeftWork::Old).await);
@@ -108,7 +109,8 @@ async fn check(faults: &Faults, label: &str) {
             let event: Value = serde_json::from_str(&request.body).unwrap();
             arrived.insert(event["id"].as_str().unwrap().to_owned());
         }
-        (number, passed) = (number + 1, passed + MINUTE);
+        number += 1;
+        passed += MINUTE;
     }
     let expected: BTreeSet<_> = (0..EVENTS).map(|number| number.to_string()).collect();
     assert_eq!(arrived, expected, "{label}");

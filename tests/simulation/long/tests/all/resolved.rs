@@ -73,7 +73,8 @@ async fn letters(world: &World) -> [usize; 2] {
             .len()
     };
     let resolved = |bytes: &Bytes| ResolvedLetters::parse(bytes).expect("a list").places.len();
-    let (all, ended) = (world.buried().await, world.resolved().await);
+    let all = world.buried().await;
+    let ended = world.resolved().await;
     [
         all.iter().map(|(_, bytes)| letters(bytes)).sum(),
         ended.iter().map(|(_, bytes)| resolved(bytes)).sum(),

@@ -124,7 +124,8 @@ async fn dead_letters(world: &World) -> (Vec<Seen>, usize) {
     while world.visible(QueueName::DeadLetters).await > 0 {
         world.bury().await;
     }
-    let (mut letters, mut malformed) = (Vec::new(), 0);
+    let mut letters = Vec::new();
+    let mut malformed = 0;
     for (key, bytes) in world.buried().await {
         if key.starts_with(layout::MALFORMED) {
             malformed += 1;
@@ -241,7 +242,8 @@ async fn publish_events(world: &World, subscription: &str, events: Vec<Value>) {
 type Publisher = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
 
 fn publisher(world: &World) -> Arc<Publisher> {
-    let (state, clock) = (|| world.local.state(), world.clock.clone());
+    let state = || world.local.state();
+    let clock = world.clock.clone();
     Arc::new(Publish {
         deliveries: world.local.queue(QueueName::Deliveries),
         slow_lane: None,

@@ -32,10 +32,8 @@ impl Left {
     /// Takes it out of a world, once all that is delayed in the queues has come.
     pub(crate) async fn by(world: World) -> Self {
         world.clock.advance(DELAY_MAX);
-        let (deliveries, dead_letters) = (
-            taken(&world, QueueName::Deliveries).await,
-            taken(&world, QueueName::DeadLetters).await,
-        );
+        let deliveries = taken(&world, QueueName::Deliveries).await;
+        let dead_letters = taken(&world, QueueName::DeadLetters).await;
         let mut objects = BTreeMap::new();
         for key in world.all_keys("").await {
             let object = world

@@ -97,7 +97,8 @@ impl Table {
         if is_full {
             self.make_room()?;
         }
-        let (id, signals) = (self.next_turn(), Arc::new(Signals::default()));
+        let id = self.next_turn();
+        let signals = Arc::new(Signals::default());
         let connection = Connection {
             from,
             state: State::New,
@@ -162,7 +163,8 @@ impl Table {
             return (false, None);
         };
         connection.signals.spoke.notify_one();
-        (connection.state, connection.since) = (State::Idle, since);
+        connection.state = State::Idle;
+        connection.since = since;
         let is_crowded = !is_operators && self.ordinary >= max;
         let cut = if is_crowded { self.end_unread() } else { None };
         let has_place = !is_crowded || cut.is_some();
@@ -201,7 +203,8 @@ impl Table {
         };
         let state = connection.state;
         if let State::Busy { .. } = state {
-            (connection.state, connection.since) = (State::Idle, since);
+            connection.state = State::Idle;
+            connection.since = since;
             self.free(state);
         }
     }

@@ -194,15 +194,18 @@ fn proxies_are_trusted_by_their_networks() {
 
 #[tokio::test]
 async fn a_first_head_has_seconds_and_a_connection_that_spoke_has_no_such_end() {
-    let (places, clock) = (places(&[]), ManualClock::new(Timestamp::EPOCH));
+    let places = places(&[]);
+    let clock = ManualClock::new(Timestamp::EPOCH);
     let place = Arc::new(places.take(Ipv4Addr::LOCALHOST.into()).await);
     let speaks = Arc::new(places.take(Ipv4Addr::LOCALHOST.into()).await);
     drop(speaks.begin(false).unwrap());
     let ends = |place: &Arc<Place>| {
-        let (place, clock) = (Arc::clone(place), clock.clone());
+        let place = Arc::clone(place);
+        let clock = clock.clone();
         tokio::spawn(async move { place.cut(&clock).await })
     };
-    let (silent, speaking) = (ends(&place), ends(&speaks));
+    let silent = ends(&place);
+    let speaking = ends(&speaks);
     for rest in [
         SILENT_AFTER,
         FIRST_HEAD_TIMEOUT.saturating_sub(SILENT_AFTER),
@@ -239,9 +242,11 @@ async fn who_comes_while_all_are_being_answered_waits_for_the_first_that_is_not(
 
 #[tokio::test]
 async fn without_descriptors_one_that_waits_for_its_client_goes_and_none_that_is_being_answered() {
-    let (places, clock) = (places(&[]), ManualClock::new(Timestamp::EPOCH));
+    let places = places(&[]);
+    let clock = ManualClock::new(Timestamp::EPOCH);
     let take = async || Arc::new(places.take(Ipv4Addr::LOCALHOST.into()).await);
-    let (busy, silent) = (take().await, take().await);
+    let busy = take().await;
+    let silent = take().await;
     let answering = busy.begin(false).unwrap();
     assert!(places.make_room());
     silent.cut(&clock).await;

@@ -13,7 +13,8 @@ use tokio_rustls::client::TlsStream;
 
 /// A certificate, and the connector that trusts it.
 fn secured() -> (Arc<ServerTls>, TlsConnector) {
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let authority = Authority::new();
+    let folder = tempfile::tempdir().unwrap();
     let [certificate, key] = authority.issue(&["127.0.0.1"]).write(folder.path());
     let tls = ServerTls::open(TlsFiles { certificate, key }, START).unwrap();
     let mut roots = RootCertStore::empty();

@@ -19,7 +19,8 @@ struct World {
 
 impl World {
     fn new(by: SeriesBy) -> Self {
-        let (series, store) = (Series::new(by), MemoryStore::default());
+        let series = Series::new(by);
+        let store = MemoryStore::default();
         let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
         let registry = Registry::new(store.clone(), clock.clone(), Duration::ZERO);
         let standing = Standing {

@@ -30,7 +30,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let (store, clock) = (MemoryStore::default(), ManualClock::new(START));
+        let store = MemoryStore::default();
+        let clock = ManualClock::new(START);
         let standing = Standing {
             state: store.clone(),
             deliveries: MemoryQueue::default(),

@@ -53,7 +53,8 @@ struct Fake {
 
 impl Fake {
     async fn answer(&self, asked: Asked) -> Result<Vec<Result<(), PortError>>, PortError> {
-        let (before, items) = (self.asked.lock().len(), asked.items().len());
+        let before = self.asked.lock().len();
+        let items = asked.items().len();
         let answer = (self.script)(before, &asked);
         self.asked.lock().push(asked);
         self.gate.acquire().await.unwrap().forget();
@@ -118,10 +119,8 @@ pub(super) struct World {
 impl World {
     /// A queue that answers by a script.
     pub(super) fn by(script: impl Fn(usize, &Asked) -> Answer + Send + Sync + 'static) -> Self {
-        let (asked, gate) = (
-            Arc::default(),
-            Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
-        );
+        let asked = Arc::default();
+        let gate = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
         let fake = Fake {
             asked: Arc::clone(&asked),
             script: Box::new(script),

@@ -6,7 +6,8 @@ use super::*;
 /// invocation, and as they are written.
 fn bytes(gap: Duration, invocation: impl Fn(u64)) -> (usize, usize) {
     let [each, kept] = [(); 2].map(|()| Emf::new("posthaste", MetricsBy::Stack));
-    let (mut bytes_each, mut bytes_kept) = (0, 0);
+    let mut bytes_each = 0;
+    let mut bytes_kept = 0;
     let mut now = NOW;
     for number in 0.. {
         if now.since(NOW) >= Duration::from_mins(10) {

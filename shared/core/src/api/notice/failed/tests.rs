@@ -49,7 +49,8 @@ fn letter(schema: Schema) -> DeadLetter {
 }
 
 fn notice(from: Schema, text: Option<&str>, to: Schema) -> Event {
-    let (letter, entry) = (letter(from), entry());
+    let letter = letter(from);
+    let entry = entry();
     let text = text.map(|text| Bytes::from(text.to_owned()));
     let failed = Failed {
         letter: &letter,
@@ -98,8 +99,10 @@ fn a_notice_can_be_an_event_grid_event_about_one() {
 
 #[test]
 fn what_was_dropped_untried_has_no_object_and_no_outcome() {
-    let (mut letter, entry) = (letter(Schema::CloudEvents), entry());
-    (letter.delivery.attempts, letter.delivery.last) = (0, None);
+    let mut letter = letter(Schema::CloudEvents);
+    let entry = entry();
+    letter.delivery.attempts = 0;
+    letter.delivery.last = None;
     let failed = Failed {
         letter: &letter,
         entry: &entry,
@@ -196,7 +199,8 @@ fn characters_that_sqs_refuses_are_escaped() {
 
 #[test]
 fn the_trace_goes_on() {
-    let (letter, mut entry) = (letter(Schema::CloudEvents), entry());
+    let letter = letter(Schema::CloudEvents);
+    let mut entry = entry();
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     entry.traceparent = Some(trace.to_owned());
     let failed = Failed {
@@ -226,7 +230,8 @@ fn envelope() -> Envelope {
 #[test]
 fn a_custom_event_is_shown_as_it_is_with_what_was_mapped_and_left_out_whole() {
     let check = |bytes, is_whole| {
-        let (letter, mut entry) = (letter(Schema::Custom), entry());
+        let letter = letter(Schema::Custom);
+        let mut entry = entry();
         entry.envelope = Some(Arc::new(envelope()));
         let text = Bytes::from(format!(r#"{{"any": "{}"}}"#, "x".repeat(bytes)));
         let failed = Failed {

@@ -311,14 +311,12 @@ fn a_handshake_s_end_decides_over_what_is_to_be_delivered() {
     let yes = Answer::Consented {
         rate: AllowedRate(Some(60)),
     };
-    let (later, no) = (
-        Answer::Awaited {
-            said: "405".to_owned(),
-        },
-        Answer::Refused {
-            reason: "no".to_owned(),
-        },
-    );
+    let later = Answer::Awaited {
+        said: "405".to_owned(),
+    };
+    let no = Answer::Refused {
+        reason: "no".to_owned(),
+    };
     for state in [Active, Pending, Failed] {
         assert_eq!(
             [&yes, &later, &no].map(|answer| end(state, answer)),

@@ -220,7 +220,8 @@ fn a_source_of_a_megabyte_is_kept_where_a_source_may_be_long() {
         topic: SourceField::parse("shop").ok(),
         ..InputMapping::default()
     };
-    let (headers, topic) = (HeaderMap::new(), TopicName::parse("orders").unwrap());
+    let headers = HeaderMap::new();
+    let topic = TopicName::parse("orders").unwrap();
     let made = Made {
         at: Timestamp::EPOCH,
         seed: [7; 16],
@@ -300,7 +301,8 @@ fn envelopes_of_a_request_have_room_for_so_many_bytes() {
         },
         ..InputMapping::default()
     };
-    let (headers, topic) = (HeaderMap::new(), TopicName::parse("orders").unwrap());
+    let headers = HeaderMap::new();
+    let topic = TopicName::parse("orders").unwrap();
     let parsed = |shops: &[usize]| {
         let event = |length: &usize| format!(r#"{{"shop":"{}"}}"#, "s".repeat(*length));
         let events: Vec<_> = shops.iter().map(event).collect();

@@ -124,11 +124,9 @@ fn the_sample_parcels_are_mapped() {
             default: Some("1.0".into()),
         },
     };
-    let (headers, topic, body) = (
-        HeaderMap::new(),
-        TopicName::parse("parcels").unwrap(),
-        Bytes::from(json),
-    );
+    let headers = HeaderMap::new();
+    let topic = TopicName::parse("parcels").unwrap();
+    let body = Bytes::from(json);
     let input = Input::Custom {
         mapping: &mapping,
         made: Made {

@@ -14,7 +14,8 @@ impl Queue {
         let Some(redrive) = &self.redrive else {
             return vec![];
         };
-        let (now, max) = (clock.monotonic(), redrive.max_receive_count);
+        let now = clock.monotonic();
+        let max = redrive.max_receive_count;
         self.messages
             .extract_if(.., |m| m.visible_from <= now && m.receive_count >= max)
             .collect()
@@ -22,7 +23,8 @@ impl Queue {
 
     pub(crate) fn adopt(&mut self, messages: Vec<Stored>, from: &str) {
         for message in messages {
-            let (number, moved_from) = (self.number(), Some(from.to_owned()));
+            let number = self.number();
+            let moved_from = Some(from.to_owned());
             self.messages.push(Stored {
                 number,
                 moved_from,
@@ -109,7 +111,8 @@ impl Queue {
         message.receive = Some(receive);
         message.receive_count += 1;
         message.first_received_at.get_or_insert(clock.now());
-        (message.received_at, message.visible_from) = (clock.monotonic(), visible_from);
+        message.received_at = clock.monotonic();
+        message.visible_from = visible_from;
     }
 
     fn in_flight_by_group(&self, now: Duration) -> HashMap<String, usize> {

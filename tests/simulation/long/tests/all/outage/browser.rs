@@ -29,7 +29,8 @@ impl Browser {
     /// Opens the console of a world, with the charts of this history, and signs in.
     pub(super) async fn sign_in(world: &World, history: Arc<Ring>) -> Self {
         let key = KeyDigest::of(ADMIN_KEY);
-        let (clock, entropy) = (world.clock.clone(), SeededEntropy::new(5));
+        let clock = world.clock.clone();
+        let entropy = SeededEntropy::new(5);
         let access = Arc::new(Access::new(world.state(), clock, entropy, key));
         let console = Console::new(world.api().routes()).with_history(history);
         let browser = Self {

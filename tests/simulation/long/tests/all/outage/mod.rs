@@ -73,7 +73,8 @@ struct Outage {
 
 /// publish over the world's store.
 fn publish(world: &World) -> Arc<Publish<Ports>> {
-    let (state, clock) = (|| world.local.state(), world.clock.clone());
+    let state = || world.local.state();
+    let clock = world.clock.clone();
     Arc::new(Publish {
         deliveries: world.local.queue(QueueName::Deliveries),
         slow_lane: None,
@@ -433,7 +434,8 @@ impl Outage {
                 .iter()
                 .sum()
         };
-        let (delivered, given_up) = (ended(State::Delivered), ended(State::DeadLettered));
+        let delivered = ended(State::Delivered);
+        let given_up = ended(State::DeadLettered);
         let pairs = self.book.pairs() as u64;
         assert_eq!(overview.total + delivered + given_up, pairs, "{context}");
         let all = self.book.ids.len() * endpoints::all().len();

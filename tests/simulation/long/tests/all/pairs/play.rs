@@ -115,7 +115,8 @@ pub(crate) fn play<S: Scenario>(prepared: &Prepared, faults: &[(u64, Fault)]) ->
         arrivals: BTreeMap::new(),
         mistakes: Vec::new(),
     };
-    let (folder, now) = (prepared.copy(), prepared.now);
+    let folder = prepared.copy();
+    let now = prepared.now;
     let failing = Faults::everywhere(&running.plan);
     let first = Start {
         folder,
@@ -137,7 +138,8 @@ impl Running {
     /// One process, from its start to the end of the scenario, or to its kill: then it gives what it
     /// leaves.
     fn live_and_die<S: Scenario>(&mut self, start: Start, faults: &Faults) -> Option<Start> {
-        let (now, seed) = (start.now, start.seed + 1);
+        let now = start.now;
+        let seed = start.seed + 1;
         let process = runtime();
         let world = process.block_on(async { World::over_with(start, faults) });
         let is_whole = process.block_on(self.live::<S>(&world, now));
