@@ -26,17 +26,17 @@ impl Address {
 
     /// The page of an event. An id that a path does not carry is in the query.
     pub(crate) fn event(topic: &str, id: &str) -> Self {
-        let carried = IdInUrl::of(id);
-        match carried.parameter() {
-            None => Self::new(&["topics", topic, "events", carried.segment()]),
+        let carried = IdInUrl::for_id(id);
+        match carried.query_parameter() {
+            None => Self::new(&["topics", topic, "events", carried.path_segment()]),
             Some((name, value)) => Self::new(&["topics", topic, "event"]).query(name, Some(value)),
         }
     }
 
     /// The same with the id of an event as a parameter.
     pub(crate) fn id(self, id: &str) -> Self {
-        let carried = IdInUrl::of(id);
-        let (name, value) = carried.parameter().unwrap_or(("id", id));
+        let carried = IdInUrl::for_id(id);
+        let (name, value) = carried.query_parameter().unwrap_or(("id", id));
         self.query(name, Some(value))
     }
 

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use posthaste_core::api::Caller;
+use posthaste_core::api::AuditCaller;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tower::ServiceExt;
@@ -25,7 +25,7 @@ pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_'
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     router: Router,
-    caller: Caller,
+    caller: AuditCaller,
 }
 
 /// The URL of a request.
@@ -122,12 +122,12 @@ impl Api {
     pub(crate) fn new(router: Router) -> Self {
         Self {
             router,
-            caller: Caller::default(),
+            caller: AuditCaller::default(),
         }
     }
 
     /// The same for requests of this visitor.
-    pub(crate) fn asked_by(self, caller: Caller) -> Self {
+    pub(crate) fn asked_by(self, caller: AuditCaller) -> Self {
         Self { caller, ..self }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use posthaste_core::api::Caller;
+use posthaste_core::api::AuditCaller;
 use posthaste_core::model::SenderHeaders;
 use url::Url;
 
@@ -54,7 +54,7 @@ impl FromRequestParts<Arc<Console>> for Pages {
         console: &Arc<Console>,
     ) -> Result<Self, Infallible> {
         let console = Console::clone(console);
-        let caller = parts.extensions.get::<Caller>().cloned();
+        let caller = parts.extensions.get::<AuditCaller>().cloned();
         Ok(Self(Console {
             api: console.api.asked_by(caller.unwrap_or_default()),
             ..console

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use posthaste_core::api::WaitingCount;
 use posthaste_core::model::Timestamp;
-use posthaste_core::pressure::{Level, Resource};
+use posthaste_core::pressure::{PressureLevel, Resource};
 
 mod answers;
 
@@ -92,7 +92,7 @@ impl Waiting {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pressure {
     /// The highest level with consequences.
-    pub level: Level,
+    pub level: PressureLevel,
     /// The wait of acknowledgements, in milliseconds.
     pub tarpit_ms: u32,
     readings: [Option<Reading>; Resource::ALL.len()],
@@ -104,7 +104,7 @@ pub struct Reading {
     /// The reading, in the resource's own unit.
     pub value: u32,
     /// The level.
-    pub level: Level,
+    pub level: PressureLevel,
 }
 
 impl Counts {
@@ -119,7 +119,7 @@ impl Counts {
 
 impl Pressure {
     /// The pressure before any resource was read.
-    pub fn new(level: Level, tarpit_ms: u32) -> Self {
+    pub fn new(level: PressureLevel, tarpit_ms: u32) -> Self {
         Self {
             level,
             tarpit_ms,

@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::api::Refusal;
 use crate::assets;
 use crate::console::PATH;
-use crate::shown::{foreign, visible};
+use crate::shown::{foreign, visible_text};
 
 mod foot;
 
@@ -132,7 +132,7 @@ impl Page {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    title { @if self.is_mistaken() { "Mistake: " } (visible(&self.title)) " · posthaste" }
+                    title { @if self.is_mistaken() { "Mistake: " } (visible_text(&self.title)) " · posthaste" }
                     link rel="icon" href=(assets::ICON.url()) type="image/svg+xml";
                     link rel="stylesheet" href=(assets::STYLES.url());
                     script src=(assets::SCRIPT.url()) defer {}

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::api::Refusal;
 use crate::doubt::{hint, title};
 use crate::page::{Page, form_token, problem};
-use crate::shown::{BODY_CHARS_MAX, number, visible, visible_cut};
+use crate::shown::{BODY_CHARS_MAX, number, visible_cut, visible_text};
 use crate::visit::Visit;
 
 /// The time after an action for which a page has its notice.
@@ -87,7 +87,7 @@ pub(crate) fn duration(length: IsoDuration) -> String {
 pub(crate) fn body(label: &str, text: &str) -> Markup {
     let cut = visible_cut(text, BODY_CHARS_MAX);
     let is_cut = cut.is_some();
-    let shown = cut.unwrap_or_else(|| visible(text).into_owned());
+    let shown = cut.unwrap_or_else(|| visible_text(text).into_owned());
     html! {
         @if text.is_empty() {
             p.hint { "Empty." }
@@ -100,7 +100,7 @@ pub(crate) fn body(label: &str, text: &str) -> Markup {
 
 /// A text of our own to copy, such as settings or a command.
 pub(crate) fn to_copy(label: &str, text: &str) -> Markup {
-    html! { pre tabindex="0" role="region" aria-label=(label) { (visible(text)) } }
+    html! { pre tabindex="0" role="region" aria-label=(label) { (visible_text(text)) } }
 }
 
 /// The page of an action that the API did not answer well, with the way back.

@@ -178,8 +178,8 @@ mod tests {
     #[tokio::test]
     async fn every_process_has_the_same_key_until_the_admin_key_changes() {
         let world = World::new();
-        let first = KeyDigest::of("the first");
-        let second = KeyDigest::of("another");
+        let first = KeyDigest::for_key("the first");
+        let second = KeyDigest::for_key("another");
         let key = KnownKey::default()
             .key(&world.ports(&first))
             .await
@@ -211,8 +211,8 @@ mod tests {
     #[tokio::test]
     async fn a_key_that_another_process_made_is_found_with_a_read_every_five_seconds_at_most() {
         let world = World::new();
-        let first = KeyDigest::of("the first");
-        let second = KeyDigest::of("another");
+        let first = KeyDigest::for_key("the first");
+        let second = KeyDigest::for_key("another");
         let known = KnownKey::default();
         assert!(
             known
@@ -251,7 +251,7 @@ mod tests {
     #[tokio::test]
     async fn a_stored_key_that_cannot_be_used_is_replaced() {
         let world = World::new();
-        let admin_key = KeyDigest::of("the first");
+        let admin_key = KeyDigest::for_key("the first");
         for bad in ["", "{}", r#"{"v":1,"key":"short","adminKey":"x"}"#] {
             world.store.write(CONSOLE_KEY, bad);
             let key = KnownKey::default()

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use posthaste_core::model::Timestamp;
 use posthaste_core::model::visible::is_hidden;
 
-pub(crate) use posthaste_core::model::visible::visible;
+pub(crate) use posthaste_core::model::visible::visible_text;
 
 /// Most characters of a foreign text in a list.
 pub(crate) const CELL_CHARS_MAX: usize = 80;
@@ -23,7 +23,7 @@ const BYTES_FOR_CHAR_MAX: usize = 3;
 /// A text from outside: escaped, in a direction of its own, and with characters that would hide or
 /// reorder others made visible.
 pub(crate) fn foreign(text: &str) -> Markup {
-    html! { bdi { (visible(text)) } }
+    html! { bdi { (visible_text(text)) } }
 }
 
 /// The first characters of a text from outside, as they are shown, with a mark where it is cut.
@@ -45,7 +45,7 @@ pub(crate) fn visible_cut(text: &str, chars_max: usize) -> Option<String> {
         chars += more_chars;
         bytes += more_bytes;
         if chars > chars_max || bytes > chars_max * BYTES_FOR_CHAR_MAX {
-            return Some(visible(&text[..end]).into_owned());
+            return Some(visible_text(&text[..end]).into_owned());
         }
     }
     None

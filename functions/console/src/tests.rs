@@ -27,7 +27,7 @@ use axum::response::IntoResponse;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use posthaste_core::attempt::OutcomeName;
-use posthaste_core::circuit::{self, Failure, HealthSettings, Observation};
+use posthaste_core::circuit::{self, HealthSettings, Observation, RequestFailure};
 use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders, Timestamp,
 };
@@ -82,7 +82,7 @@ impl World {
         let [state, dead_letters, log] = [(); 3].map(|()| MemoryStore::default());
         let endpoint = MemoryEndpoint::default();
         let entropy = SeededEntropy::new(1);
-        let admin_key = KeyDigest::of(ADMIN_KEY);
+        let admin_key = KeyDigest::for_key(ADMIN_KEY);
         let manage = Manage::<TestPorts<MemoryQueue, MemoryStore>> {
             links: LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default()),
             state: state.clone(),
@@ -143,7 +143,7 @@ impl World {
             },
             &self,
         );
-        let admin_key = KeyDigest::of(ADMIN_KEY);
+        let admin_key = KeyDigest::for_key(ADMIN_KEY);
         let access = Access::new(
             self.state.clone(),
             self.clock.clone(),
@@ -188,7 +188,7 @@ impl World {
 
     /// Lets requests to a link fail until it is down.
     pub(crate) async fn fail_link(&self, link: &str) {
-        let last = Failure {
+        let last = RequestFailure {
             outcome: OutcomeName::Busy,
             status: Some(503),
         };
@@ -203,7 +203,7 @@ impl World {
             HealthSettings::default(),
         );
         links
-            .observe(&[(circuit::Target::parse(link).unwrap(), failing)])
+            .observe(&[(circuit::DeliveryTarget::parse(link).unwrap(), failing)])
             .await
             .unwrap();
     }
@@ -228,7 +228,7 @@ impl World {
         let (_, bytes) = self.state.under(&key).remove(0);
         let tombstone = TopicRecord::parse(&bytes)
             .unwrap()
-            .tombstone(self.clock.now());
+            .into_tombstone(self.clock.now());
         self.state.write(&key, tombstone.render());
     }
 

@@ -9,9 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::{
-    Change, RecordDetails, RecordText, RecordedEvent, join_records,
+    EventChange, RecordDetails, RecordText, RecordedEvent, join_records,
 };
-use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Subscription, Timestamp, TopicName};
+use posthaste_core::model::{
+    Delivery, DeliveryEntry, DeliveryLogMode, Subscription, Timestamp, TopicName,
+};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic_now;
 use posthaste_services::delivery_log::{
@@ -23,13 +25,13 @@ use crate::dead_letters::DeadLetters;
 use crate::letter::{Letter, LoadedLetter};
 
 /// An event, the letter with which it came, and its payload if that was read.
-pub(crate) type RecordedEntry<'a> = (&'a Letter, &'a Entry, Option<&'a Bytes>);
+pub(crate) type RecordedEntry<'a> = (&'a Letter, &'a DeliveryEntry, Option<&'a Bytes>);
 
 /// A change of events of letters of one subscription.
 #[derive(Debug)]
 pub(crate) struct Recorded<'a> {
     pub(crate) events: Vec<RecordedEntry<'a>>,
-    pub(crate) change: fn(&Letter) -> Change,
+    pub(crate) change: fn(&Letter) -> EventChange,
     /// The dead-letter object that has them.
     pub(crate) object: Option<&'a str>,
 }
@@ -72,7 +74,7 @@ impl<P: Ports> DeadLetters<P> {
         let topic = self.ports.registry.topic(&delivery.topic).await?;
         let subscription = topic
             .as_ref()
-            .and_then(|topic| topic.subscription(&delivery.subscription));
+            .and_then(|topic| topic.find_subscription(&delivery.subscription));
         let mode_of = |letter: &Letter| {
             log_mode(
                 letter,
@@ -143,7 +145,7 @@ impl Recorded<'_> {
             dead_letter_object: self.object,
             ..RecordDetails::default()
         };
-        catch_panic_now(|| event.record(&(self.change)(letter), details, now))
+        catch_panic_now(|| event.render_record(&(self.change)(letter), details, now))
             .ok()?
             .ok()
     }

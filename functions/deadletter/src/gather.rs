@@ -1,7 +1,7 @@
 //! Gathering of letters of one subscription into objects. It is done before their payloads are
 //! loaded, so that an object's bytes are held only while it is written. A message is never split.
 
-use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeadLetter, Entry};
+use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeadLetter, DeliveryEntry};
 
 use crate::letter::Letter;
 
@@ -35,13 +35,14 @@ pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Vec<Letter>> {
 
 /// The bytes that a letter takes in an object, at most.
 fn object_bytes(letter: &DeadLetter) -> usize {
-    let envelope = |event: &Entry| {
+    let envelope = |event: &DeliveryEntry| {
         event
             .envelope
             .as_ref()
-            .map_or(0, |envelope| envelope.bytes())
+            .map_or(0, |envelope| envelope.byte_len())
     };
-    let event = |event: &Entry| event.payload.len() + envelope(event) + RECORD_EXTRA_BYTES_MAX;
+    let event =
+        |event: &DeliveryEntry| event.payload.len() + envelope(event) + RECORD_EXTRA_BYTES_MAX;
     letter.delivery.events.iter().map(event).sum()
 }
 
@@ -51,8 +52,8 @@ mod tests {
     use crate::tests::{letter, stored};
     use bytes::Bytes;
     use posthaste_core::attempt::{DeadLetterReason, OutcomeName};
-    use posthaste_core::model::{EarlierLife, Identity, LastAttempt, Schema};
-    use posthaste_core::stored::dead_letter::{LETTER_WEBHOOK_ID_BYTES_MAX, record};
+    use posthaste_core::model::{EarlierLife, EventSchema, Identity, LastAttempt};
+    use posthaste_core::stored::dead_letter::{LETTER_WEBHOOK_ID_BYTES_MAX, dead_letter_record};
 
     fn check(event_bytes: &[usize], expected: &[usize]) {
         let letters = event_bytes
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn no_record_has_more_than_it_was_taken_for() {
-        for schema in [Schema::EventGrid, Schema::CloudEvents] {
+        for schema in [EventSchema::EventGrid, EventSchema::CloudEvents] {
             let mut dead = letter("a", Vec::new()).dead;
             dead.reason = DeadLetterReason::UndeliverableDueToClientError;
             dead.delivery.schema = schema;
@@ -107,7 +108,7 @@ mod tests {
                 accepted_at: at,
                 recoveries: u8::MAX,
             });
-            let bytes = record(&dead, &entry, &Bytes::from_static(b"{}")).len();
+            let bytes = dead_letter_record(&dead, &entry, &Bytes::from_static(b"{}")).len();
             assert!(bytes < "{}".len() + RECORD_EXTRA_BYTES_MAX, "{bytes}");
             assert!(
                 bytes > RECORD_EXTRA_BYTES_MAX * 2 / 3,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::SQS_DELAY_MAX;
-use posthaste_core::stored::refused_letters::refused;
+use posthaste_core::stored::refused_letters::refused_letters_key;
 use posthaste_ports::{
     BatchResponse, Clock, MessageId, ObjectStore, OutgoingMessage, Ports, PutCondition, QueueName,
     QueueReceiver, ReceivedMessage, Successor,
@@ -57,7 +57,7 @@ impl<P: Ports> DeadLetters<P> {
         let Some(letters) = self.unwritten.untold(self.ports.clock.now()) else {
             return;
         };
-        let key = refused(&self.instance);
+        let key = refused_letters_key(&self.instance);
         let put = self
             .ports
             .state

@@ -9,8 +9,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::delivery_log::Change;
-use posthaste_core::model::{DeadLetter, Entry, Payload};
+use posthaste_core::delivery_log::EventChange;
+use posthaste_core::model::{DeadLetter, DeliveryEntry, EventPayload};
 use posthaste_ports::{Clock, MessageId, PortError, Ports};
 use posthaste_services::late_answers::answered_late;
 
@@ -73,7 +73,12 @@ impl<P: Ports> DeadLetters<P> {
     }
 
     /// Logs and records events that arrived, those of each letter.
-    async fn note_arrived(&self, letters: &[Letter], arrived: &[Vec<Entry>], until: Duration) {
+    async fn note_arrived(
+        &self,
+        letters: &[Letter],
+        arrived: &[Vec<DeliveryEntry>],
+        until: Duration,
+    ) {
         let mut events = Vec::new();
         for (letter, entries) in letters.iter().zip(arrived) {
             events.extend(
@@ -91,7 +96,7 @@ impl<P: Ports> DeadLetters<P> {
         );
         let recorded = Recorded {
             events,
-            change: |_| Change::answered_late(),
+            change: |_| EventChange::answered_late(),
             object: None,
         };
         self.record(recorded, until).await;
@@ -128,7 +133,7 @@ fn may_have_arrived(letter: &DeadLetter) -> bool {
 }
 
 /// Takes the events out of a letter that arrived.
-fn take_arrived(letter: &mut Letter, found: &BTreeSet<String>) -> Vec<Entry> {
+fn take_arrived(letter: &mut Letter, found: &BTreeSet<String>) -> Vec<DeliveryEntry> {
     if !may_have_arrived(&letter.dead) {
         return Vec::new();
     }
@@ -141,10 +146,10 @@ fn take_arrived(letter: &mut Letter, found: &BTreeSet<String>) -> Vec<Entry> {
 }
 
 /// The payload, unless it is stored: it was not read.
-fn inline(payload: &Payload) -> Option<&Bytes> {
+fn inline(payload: &EventPayload) -> Option<&Bytes> {
     match payload {
-        Payload::Inline(text) => Some(text),
-        Payload::Stored { .. } => None,
+        EventPayload::Inline(text) => Some(text),
+        EventPayload::Stored { .. } => None,
     }
 }
 

@@ -9,9 +9,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::delivery_log::Change;
+use posthaste_core::delivery_log::EventChange;
 use posthaste_core::health::book_key;
-use posthaste_core::stored::dead_letter::record;
+use posthaste_core::stored::dead_letter::dead_letter_record;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::{HealthError, timeout_at};
 
@@ -147,7 +147,7 @@ impl<P: Ports> DeadLetters<P> {
         );
         let skipped = Recorded {
             events: events_of(&letters),
-            change: |_| Change::dropped(REASON.as_str()),
+            change: |_| EventChange::dropped(REASON.as_str()),
             object: None,
         };
         Box::pin(self.record(skipped, until)).await;
@@ -172,6 +172,6 @@ fn bytes_of(read: &LoadedLetter) -> u64 {
     let LoadedLetter { letter, payloads } = read;
     let events = letter.dead.delivery.events.iter().zip(payloads);
     events
-        .map(|(entry, payload)| record(&letter.dead, entry, payload).len() as u64)
+        .map(|(entry, payload)| dead_letter_record(&letter.dead, entry, payload).len() as u64)
         .sum()
 }

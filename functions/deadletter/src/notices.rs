@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::api::notice::{Failed, Fate, Notice, later};
+use posthaste_core::api::notice::{DeliveryFailedNotice, LetterFate, Notice, notice_retry_letter};
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{DeadLetter, Entry, Timestamp};
+use posthaste_core::model::{DeadLetter, DeliveryEntry, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
     Clock, MessageId, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage,
@@ -36,12 +36,12 @@ impl<P: Ports> DeadLetters<P> {
     pub(crate) async fn finish(
         &self,
         letters: Vec<LoadedLetter>,
-        fate: Fate<'_>,
+        fate: LetterFate<'_>,
         deadline: Duration,
     ) -> Vec<MessageId> {
         let object = match fate {
-            Fate::Written(object) => Some(object),
-            Fate::Dropped => None,
+            LetterFate::Written(object) => Some(object),
+            LetterFate::Dropped => None,
         };
         let end = deadline.saturating_sub(LEAVING_TIME);
         let sent = self
@@ -109,7 +109,7 @@ impl<P: Ports> DeadLetters<P> {
             events
                 .filter(|(entry, _)| has_notice(letter, entry))
                 .map(move |(entry, text)| {
-                    Notice::Failed(Failed {
+                    Notice::Failed(DeliveryFailedNotice {
                         letter,
                         entry,
                         text: Some(text),
@@ -127,7 +127,7 @@ impl<P: Ports> DeadLetters<P> {
     pub(crate) async fn send_later(
         &self,
         letters: Vec<LoadedLetter>,
-        fate: Fate<'_>,
+        fate: LetterFate<'_>,
         deadline: Duration,
     ) -> Vec<MessageId> {
         let now = self.ports.clock.now();
@@ -157,19 +157,19 @@ impl<P: Ports> DeadLetters<P> {
 }
 
 /// The successor of a letter whose notices could not be sent: none for a letter that has no notices and is not to be counted in an outage.
-fn notices_later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<Successor> {
+fn notices_later(letter: DeadLetter, fate: LetterFate<'_>, now: Timestamp) -> Option<Successor> {
     let events = noticed_events(&letter);
     if events == 0 && letter.outage_since.is_none() {
         return None;
     }
     let topic = letter.delivery.topic.clone();
-    let Some((dead, delay)) = later(letter, fate, now) else {
+    let Some((dead, delay)) = notice_retry_letter(letter, fate, now) else {
         not_sent(Some(&topic), events);
         tracing::error!(%topic, notices = events, "notices not sent: they were tried for long enough");
         return None;
     };
     let body = render_dead_letter(&dead);
-    let group = Some(dead.delivery.group());
+    let group = Some(dead.delivery.message_group_id());
     Some(Successor {
         to: QueueName::DeadLetters,
         message: OutgoingMessage { body, group, delay },
@@ -183,6 +183,6 @@ fn noticed_events(letter: &DeadLetter) -> usize {
 }
 
 /// Whether an event of a letter has a notice.
-fn has_notice(letter: &DeadLetter, entry: &Entry) -> bool {
+fn has_notice(letter: &DeadLetter, entry: &DeliveryEntry) -> bool {
     !entry.marks.notice && letter.reason != DeadLetterReason::SubscriptionDisabled
 }

@@ -51,7 +51,7 @@ impl<P: Ports> DeadLetters<P> {
             let error = &*error as &dyn Error;
             tracing::error!(
                 topic = %outage.topic, subscription = %outage.subscription,
-                letters = outage.count(None), error,
+                letters = outage.count_uncancelled(None), error,
                 "dead letters of an outage not counted yet, recovery does not know of them"
             );
             return false;
@@ -87,7 +87,7 @@ impl<P: Ports> DeadLetters<P> {
 
     async fn mark(&self, outage: &OutageLetters) -> Result<(), Box<dyn Error + Send + Sync>> {
         let state = &self.ports.state;
-        let key = layout::recovery_mark(&outage.topic, &outage.subscription);
+        let key = layout::recovery_mark_key(&outage.topic, &outage.subscription);
         let updated = update(state, &key, |found| {
             let found = found.map(|object| RecoveryMark::parse(&object.bytes));
             let found = match found.transpose() {
@@ -96,9 +96,9 @@ impl<P: Ports> DeadLetters<P> {
                 Err(FormatError::Malformed(..)) => None,
                 Err(error @ FormatError::Newer(_)) => return Err(MarkError::Newer(error)),
             };
-            Ok(match outage.mark(found)? {
+            Ok(match outage.updated_mark(found)? {
                 Some(mark) => {
-                    let is_new = mark.letters == outage.count(mark.cancelled_at);
+                    let is_new = mark.letters == outage.count_uncancelled(mark.cancelled_at);
                     Edit::Write(mark.render(), is_new.then_some(mark.outage_since))
                 }
                 None => Edit::Keep(None),

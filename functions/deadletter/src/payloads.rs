@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::model::Payload;
+use posthaste_core::model::EventPayload;
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, ObjectStore, PortError, Ports, ReceivedMessage,
 };
@@ -95,13 +95,13 @@ impl<P: Ports> DeadLetters<P> {
         let _ = timeout_at(&self.ports.clock, until, all).await;
     }
 
-    async fn read_payload(&self, payload: &Payload) -> Result<Bytes, Failure> {
+    async fn read_payload(&self, payload: &EventPayload) -> Result<Bytes, Failure> {
         let key = match payload {
-            Payload::Inline(json) => return Ok(json.clone()),
-            Payload::Stored { key, .. } => key,
+            EventPayload::Inline(json) => return Ok(json.clone()),
+            EventPayload::Stored { key, .. } => key,
         };
         match self.ports.state.get(key).await {
-            Ok(Some(object)) if payload.is(&object.bytes) => Ok(object.bytes),
+            Ok(Some(object)) if payload.matches_text(&object.bytes) => Ok(object.bytes),
             Ok(Some(_)) => {
                 tracing::error!(%key, "payload of a dead letter is not what was stored");
                 Err(Failure::Gone)

@@ -13,7 +13,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::model::{Entry, LetterPlace};
+use posthaste_core::model::{DeliveryEntry, LetterPlace};
 use posthaste_core::stored::resolved_message::{
     ResolvedLetter, render_failed_again, render_resolved,
 };
@@ -108,10 +108,10 @@ impl<P: Ports> DeadLetters<P> {
     pub(crate) async fn resolve_arrived(
         &self,
         letters: &mut [Letter],
-        arrived: &[Vec<Entry>],
+        arrived: &[Vec<DeliveryEntry>],
         until: Duration,
     ) {
-        let made_of = |entries: &Vec<Entry>| {
+        let made_of = |entries: &Vec<DeliveryEntry>| {
             let letters = entries.iter().filter_map(|it| it.marks.letter.clone());
             let letters = letters.map(|letter| ResolvedLetter {
                 letter,

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::Change;
+use posthaste_core::delivery_log::EventChange;
 use posthaste_core::model::{DeadLetter, Delivery, StorageTrouble};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
@@ -55,7 +55,7 @@ impl<P: Ports> DeadLetters<P> {
         let events = events_of(std::slice::from_ref(read));
         let given_up = Recorded {
             events,
-            change: |_| Change::dropped(UNAVAILABLE),
+            change: |_| EventChange::dropped(UNAVAILABLE),
             object: None,
         };
         Box::pin(self.record(given_up, Duration::MAX)).await;
@@ -72,7 +72,7 @@ impl<P: Ports> DeadLetters<P> {
             .topic(&letter.delivery.topic)
             .await
             .ok()??;
-        let subscription = topic.subscription(&letter.delivery.subscription)?;
+        let subscription = topic.find_subscription(&letter.delivery.subscription)?;
         subscription
             .dead_letter
             .give_up_after
@@ -87,7 +87,7 @@ fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
     };
     let message = OutgoingMessage {
         body: render_dead_letter(&letter),
-        group: Some(letter.delivery.group()),
+        group: Some(letter.delivery.message_group_id()),
         delay: wait(trouble),
     };
     Successor {

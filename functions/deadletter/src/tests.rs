@@ -5,7 +5,7 @@ mod time;
 
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{DeadLetter, Delivery, Payload, Timestamp};
+use posthaste_core::model::{DeadLetter, Delivery, EventPayload, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
@@ -13,8 +13,8 @@ use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 use crate::letter::Letter;
 
 /// An event of this many bytes that is, or was, stored under this key.
-pub(crate) fn stored(key: &str, bytes: usize) -> Payload {
-    Payload::Stored {
+pub(crate) fn stored(key: &str, bytes: usize) -> EventPayload {
+    EventPayload::Stored {
         key: key.to_owned(),
         bytes,
         digest: None,
@@ -23,7 +23,7 @@ pub(crate) fn stored(key: &str, bytes: usize) -> Payload {
 }
 
 /// A letter of the subscription `billing` with these events, in a message of this id.
-pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
+pub(crate) fn letter(id: &str, payloads: Vec<EventPayload>) -> Letter {
     let names = (topic_name("orders"), subscription_name("billing"));
     let delivery = Delivery {
         attempts: 1,
@@ -52,7 +52,7 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
 }
 
 /// The message in which such a letter comes.
-pub(crate) fn message(id: &str, payloads: Vec<Payload>) -> ReceivedMessage {
+pub(crate) fn message(id: &str, payloads: Vec<EventPayload>) -> ReceivedMessage {
     let Letter { message, dead, .. } = letter(id, payloads);
     ReceivedMessage {
         body: render_dead_letter(&dead),

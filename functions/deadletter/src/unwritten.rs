@@ -94,7 +94,7 @@ impl Unwritten {
         refused
             .letters
             .values()
-            .for_each(|letter| letters.add(letter.due));
+            .for_each(|letter| letters.add_letter(letter.due));
         Some(letters)
     }
 
@@ -127,7 +127,7 @@ fn key(dead: &DeadLetter) -> String {
         .events
         .first()
         .map_or("", |entry| entry.key.as_str());
-    format!("{}/{event}", dead.delivery.group())
+    format!("{}/{event}", dead.delivery.message_group_id())
 }
 
 #[cfg(test)]
@@ -172,14 +172,15 @@ mod tests {
         unwritten.note(&dead("young", None), NOW);
         unwritten.note(&dead("old", Some(NOW)), NOW);
         let told = unwritten.untold(NOW).unwrap();
-        let waiting = [0, 10, 20, 30].map(|secs| told.waiting(NOW + Duration::from_secs(secs)));
+        let waiting =
+            [0, 10, 20, 30].map(|secs| told.count_waiting(NOW + Duration::from_secs(secs)));
         // They are counted together by ten seconds.
         assert_eq!(waiting, [2, 2, 1, 0]);
         assert_eq!(unwritten.untold(NOW + MINUTE), None);
         unwritten.note(&dead("another", None), NOW);
         assert_eq!(unwritten.untold(NOW + Duration::from_secs(9)), None);
         let told = unwritten.untold(NOW + Duration::from_secs(10)).unwrap();
-        assert_eq!(told.waiting(NOW), 3);
+        assert_eq!(told.count_waiting(NOW), 3);
     }
 
     #[test]

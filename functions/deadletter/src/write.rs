@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::api::notice::Fate;
-use posthaste_core::delivery_log::Change;
-use posthaste_core::stored::dead_letter::record;
-use posthaste_core::stored::{Gathered, layout};
+use posthaste_core::api::notice::LetterFate;
+use posthaste_core::delivery_log::EventChange;
+use posthaste_core::stored::dead_letter::dead_letter_record;
+use posthaste_core::stored::{DeadLetterArray, layout};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, Ports, PutCondition,
     ReceivedMessage,
@@ -33,32 +33,36 @@ impl<P: Ports> DeadLetters<P> {
         };
         if first.letter.dead.asks_for_notices_only() {
             let object = first.letter.dead.object.clone();
-            let fate = object.as_deref().map_or(Fate::Dropped, Fate::Written);
+            let fate = object
+                .as_deref()
+                .map_or(LetterFate::Dropped, LetterFate::Written);
             let is_marked = Box::pin(self.mark_outage(&mut letters, deadline)).await;
             return self.end(letters, fate, is_marked, deadline).await;
         }
         let delivery = &first.letter.dead.delivery;
         let id = self.ports.entropy.uuid().to_string();
-        let key = layout::dead_letter(
+        let key = layout::dead_letter_key(
             &delivery.topic,
             &delivery.subscription,
             self.ports.clock.now(),
             &id,
         );
-        let mut gathered = Gathered::default();
+        let mut gathered = DeadLetterArray::default();
         for LoadedLetter {
             letter: Letter { dead, .. },
             payloads,
         } in &letters
         {
             let events = dead.delivery.events.iter().zip(payloads);
-            events.for_each(|(entry, payload)| gathered.push(&record(dead, entry, payload)));
+            events.for_each(|(entry, payload)| {
+                gathered.push(&dead_letter_record(dead, entry, payload))
+            });
         }
         let events = gathered.count();
         let put = self
             .ports
             .bucket
-            .put(&key, gathered.finish(), PutCondition::Always);
+            .put(&key, gathered.into_object(), PutCondition::Always);
         match self.in_time(deadline, put).await {
             Ok(_) => {
                 count(&letters);
@@ -70,7 +74,7 @@ impl<P: Ports> DeadLetters<P> {
                 Box::pin(self.record_written(&letters, &key, deadline)).await;
                 Box::pin(self.resolve_earlier(&mut letters, &key, deadline)).await;
                 Box::pin(self.count_missed(&letters, deadline)).await;
-                Box::pin(self.end(letters, Fate::Written(&key), is_marked, deadline)).await
+                Box::pin(self.end(letters, LetterFate::Written(&key), is_marked, deadline)).await
             }
             Err(error) => {
                 self.unwritten.refused(&letters, self.ports.clock.now());
@@ -84,7 +88,7 @@ impl<P: Ports> DeadLetters<P> {
     async fn end(
         &self,
         letters: Vec<LoadedLetter>,
-        fate: Fate<'_>,
+        fate: LetterFate<'_>,
         is_marked: bool,
         deadline: Duration,
     ) -> Vec<MessageId> {
@@ -97,7 +101,7 @@ impl<P: Ports> DeadLetters<P> {
 
     /// Records where letters lie. The notices have their time after it.
     async fn record_written(&self, letters: &[LoadedLetter], object: &str, deadline: Duration) {
-        let change = |letter: &Letter| Change::dead_lettered(letter.dead.reason);
+        let change = |letter: &Letter| EventChange::dead_lettered(letter.dead.reason);
         let recorded = Recorded {
             events: events_of(letters),
             change,
@@ -133,7 +137,7 @@ impl<P: Ports> DeadLetters<P> {
         message: ReceivedMessage,
         deadline: Duration,
     ) -> Option<MessageId> {
-        let key = layout::malformed(
+        let key = layout::malformed_message_key(
             self.ports.clock.now(),
             &self.ports.entropy.uuid().to_string(),
         );

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::future::poll_immediate;
 use posthaste_core::attempt::EntryVerdict;
-use posthaste_core::circuit::Target;
+use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::model::{Link, Subscription};
 use posthaste_ports::Clock;
 use posthaste_services::{DrainMeter, PlaceWait};
@@ -31,8 +31,8 @@ pub(crate) struct ConcurrencyLimits {
     all: Arc<FairLimit<Link>>,
     per_subscription: Bound,
     per_link_max: usize,
-    subscriptions: Kept<Target, SubscriptionLimit>,
-    links: Kept<Link, FairLimit<Target>>,
+    subscriptions: Kept<DeliveryTarget, SubscriptionLimit>,
+    links: Kept<Link, FairLimit<DeliveryTarget>>,
     /// Learns which subscriptions' requests wait for a place of their own.
     drain: DrainMeter,
     closed: CancellationToken,
@@ -42,7 +42,7 @@ pub(crate) struct ConcurrencyLimits {
 #[derive(Debug)]
 pub(crate) struct Permit {
     _subscription: Slot,
-    _link: FairSlot<Target>,
+    _link: FairSlot<DeliveryTarget>,
     _all: FairSlot<Link>,
 }
 
@@ -96,7 +96,11 @@ impl ConcurrencyLimits {
 
     /// Waits from `now`, a time of the clock's `monotonic`, for the right to one request; `None`
     /// once the limits are closed. Without `now` the wait does not count as a slow drain.
-    pub(crate) async fn enter(&self, target: &Target, now: Option<Duration>) -> Option<Permit> {
+    pub(crate) async fn enter(
+        &self,
+        target: &DeliveryTarget,
+        now: Option<Duration>,
+    ) -> Option<Permit> {
         tokio::select! {
             biased;
             () = self.closed.cancelled() => None,
@@ -106,7 +110,7 @@ impl ConcurrencyLimits {
 
     /// The subscription's own limit comes first, then its link's: a request that waits for a slow
     /// endpoint holds nothing that others need.
-    async fn wait(&self, target: &Target, now: Option<Duration>) -> Option<Permit> {
+    async fn wait(&self, target: &DeliveryTarget, now: Option<Duration>) -> Option<Permit> {
         let (subscription, link) = self.own_place(target, now).await?;
         let all = self.shared_place(target, now).await?;
         Some(Permit {
@@ -120,9 +124,9 @@ impl ConcurrencyLimits {
     /// link.
     async fn own_place(
         &self,
-        target: &Target,
+        target: &DeliveryTarget,
         now: Option<Duration>,
-    ) -> Option<(Slot, FairSlot<Target>)> {
+    ) -> Option<(Slot, FairSlot<DeliveryTarget>)> {
         let mut place = pin!(async {
             let subscription = self.subscription(target).enter().await?;
             let link = self.link(target).enter(target).await?;
@@ -139,7 +143,11 @@ impl ConcurrencyLimits {
 
     /// Waits for a place that all share. While some are free, which are kept for links that have
     /// none, the link waits for its own share of them.
-    async fn shared_place(&self, target: &Target, now: Option<Duration>) -> Option<FairSlot<Link>> {
+    async fn shared_place(
+        &self,
+        target: &DeliveryTarget,
+        now: Option<Duration>,
+    ) -> Option<FairSlot<Link>> {
         if let Some(place) = self.all.try_enter(target.link()) {
             return Some(place);
         }
@@ -154,13 +162,17 @@ impl ConcurrencyLimits {
     }
 
     /// Notes that a request of a subscription waits for a place of its own.
-    fn own_wait<'a>(&'a self, target: &'a Target, now: Option<Duration>) -> Option<PlaceWait<'a>> {
+    fn own_wait<'a>(
+        &'a self,
+        target: &'a DeliveryTarget,
+        now: Option<Duration>,
+    ) -> Option<PlaceWait<'a>> {
         let (topic, name) = target.topic().zip(target.subscription())?;
         Some(self.drain.wait_for_own_place(topic, name, now?))
     }
 
     /// The right to one request, if there is one at once.
-    pub(crate) fn try_enter(&self, target: &Target) -> Option<Permit> {
+    pub(crate) fn try_enter(&self, target: &DeliveryTarget) -> Option<Permit> {
         let subscription = self.subscription(target).try_enter()?;
         let link = self.link(target).try_enter(target)?;
         let all = self.all.try_enter(target.link())?;
@@ -171,12 +183,12 @@ impl ConcurrencyLimits {
         })
     }
 
-    fn subscription(&self, target: &Target) -> Arc<SubscriptionLimit> {
+    fn subscription(&self, target: &DeliveryTarget) -> Arc<SubscriptionLimit> {
         self.subscriptions
             .get(target, || SubscriptionLimit::new(self.per_subscription))
     }
 
-    fn link(&self, target: &Target) -> Arc<FairLimit<Target>> {
+    fn link(&self, target: &DeliveryTarget) -> Arc<FairLimit<DeliveryTarget>> {
         self.links
             .get(target.link(), || FairLimit::new(self.per_link_max))
     }
@@ -193,12 +205,12 @@ mod tests {
     const AT: Duration = Duration::from_secs(1);
     const NOW: Option<Duration> = Some(AT);
 
-    fn link(host: &str) -> Target {
-        Target::parse(&format!("https://{host}:443")).unwrap()
+    fn link(host: &str) -> DeliveryTarget {
+        DeliveryTarget::parse(&format!("https://{host}:443")).unwrap()
     }
 
-    fn subscription(host: &str, name: &str) -> Target {
-        Target::parse(&format!("https://{host}:443 orders.{name}")).unwrap()
+    fn subscription(host: &str, name: &str) -> DeliveryTarget {
+        DeliveryTarget::parse(&format!("https://{host}:443 orders.{name}")).unwrap()
     }
 
     fn limits(all_max: usize, per_subscription: usize, per_link_max: usize) -> ConcurrencyLimits {

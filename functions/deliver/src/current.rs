@@ -118,7 +118,7 @@ impl<P: Ports> CurrentSubscriptions<P> {
         let topic = self.registry.topic(&planned.topic);
         match stop_at(&self.clock, end, topic).await {
             Some(Ok(Some(topic))) => topic
-                .subscription(&planned.name)
+                .find_subscription(&planned.name)
                 .map_or(Look::Deleted, |current| Look::Known(Arc::clone(current))),
             Some(Ok(None)) => Look::Deleted,
             // Unreadable is not deleted. What is in use was the last good record.

@@ -61,7 +61,7 @@ impl<P: Ports> Disabler<P> {
         let mark = GoneMark::new(subscription, self.ports.clock.now());
         // wake may rest until it is signalled.
         self.wake.signal().await;
-        let key = layout::disabled(&mark.topic, &mark.subscription);
+        let key = layout::gone_mark_key(&mark.topic, &mark.subscription);
         let put = self
             .ports
             .state

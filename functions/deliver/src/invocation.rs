@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::{EntryVerdict, Jitter};
-use posthaste_core::circuit::{AllFailed, Failure, HealthSignal, InvocationResults, Target};
+use posthaste_core::attempt::{DrawnJitter, EntryVerdict};
+use posthaste_core::circuit::{
+    AllFailed, DeliveryTarget, HealthSignal, InvocationResults, RequestFailure,
+};
 use posthaste_core::delivery_log::RecordText;
-use posthaste_core::lane::{Lane, SlowTargets};
-use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Status, Subscription, Timestamp};
+use posthaste_core::lane::{DeliveryLane, SlowTargets};
+use posthaste_core::model::{
+    Delivery, DeliveryEntry, DeliveryLogMode, Subscription, SubscriptionStatus, Timestamp,
+};
 use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
 
 use crate::deadlines::Deadlines;
@@ -20,11 +24,11 @@ use crate::settle::place::Place;
 pub(crate) struct Invocation {
     pub(crate) deadlines: Deadlines,
     /// The lane whose queue its messages came from.
-    pub(crate) lane: Lane,
+    pub(crate) lane: DeliveryLane,
     /// The targets that are slow; `None` where nothing takes the slow lane.
     pub(crate) slow_targets: Option<Arc<SlowTargets>>,
     /// The number of late requests of each target.
-    late: Mutex<BTreeMap<Target, u32>>,
+    late: Mutex<BTreeMap<DeliveryTarget, u32>>,
     /// The messages that could be read.
     pub(crate) jobs: Vec<Job>,
     /// All messages, also those that could not be read.
@@ -33,7 +37,7 @@ pub(crate) struct Invocation {
     waiting: Mutex<Vec<WaitingMessage>>,
     results: Mutex<InvocationResults>,
     /// The jitter of each message of which an attempt failed, by its index.
-    jitters: Mutex<BTreeMap<usize, Jitter>>,
+    jitters: Mutex<BTreeMap<usize, DrawnJitter>>,
 }
 
 /// A message in the queue.
@@ -84,7 +88,7 @@ pub(crate) struct WaitingMessage {
     /// Other messages that take its place.
     pub(crate) successors: Vec<Successor>,
     /// The lane of deliveries that cannot be stored.
-    pub(crate) lane: Lane,
+    pub(crate) lane: DeliveryLane,
 }
 
 impl MessageHandle {
@@ -107,7 +111,7 @@ impl Invocation {
     pub(crate) fn new(deadlines: Deadlines, batch: &[ReceivedMessage]) -> Self {
         Self {
             deadlines,
-            lane: Lane::Quick,
+            lane: DeliveryLane::Quick,
             slow_targets: None,
             late: Mutex::default(),
             jobs: Vec::new(),
@@ -126,7 +130,7 @@ impl Invocation {
     }
 
     /// Counts a late request of a target, and answers how many there are.
-    pub(crate) fn late_again(&self, target: &Target) -> u32 {
+    pub(crate) fn late_again(&self, target: &DeliveryTarget) -> u32 {
         let mut late = self.late.lock();
         let count = late.entry(target.clone()).or_default();
         *count += 1;
@@ -136,29 +140,29 @@ impl Invocation {
     /// Whether what drains is measured by its messages. A slow lane holds nobody else up, so that
     /// only the quick one's are counted.
     pub(crate) fn measures_drain(&self) -> bool {
-        self.lane == Lane::Quick
+        self.lane == DeliveryLane::Quick
     }
 
     /// The lane to which its messages go back.
-    pub(crate) fn own_lane(&self) -> Lane {
+    pub(crate) fn own_lane(&self) -> DeliveryLane {
         match self.slow_targets {
             Some(_) => self.lane,
-            None => Lane::Quick,
+            None => DeliveryLane::Quick,
         }
     }
 
     /// The lane of what takes a message's place: that of the message's target. Nothing goes from
     /// the slow lane to the quick one.
-    pub(crate) fn lane_after(&self, job: &Job, now: Timestamp) -> Lane {
+    pub(crate) fn lane_after(&self, job: &Job, now: Timestamp) -> DeliveryLane {
         match (&self.slow_targets, &job.subscription) {
-            (Some(targets), Some(subscription)) if self.lane == Lane::Quick => {
+            (Some(targets), Some(subscription)) if self.lane == DeliveryLane::Quick => {
                 targets.lane_of(subscription, now)
             }
             _ => self.own_lane(),
         }
     }
 
-    pub(crate) fn entry(&self, at: EntryRef) -> &Entry {
+    pub(crate) fn entry(&self, at: EntryRef) -> &DeliveryEntry {
         &self.jobs[at.job].delivery.events[at.entry]
     }
 
@@ -170,31 +174,33 @@ impl Invocation {
     /// Counts the result of a request of a subscription, about a target, that began at this time.
     pub(crate) fn count(
         &self,
-        target: &Target,
-        subscription: &Target,
+        target: &DeliveryTarget,
+        subscription: &DeliveryTarget,
         sign: HealthSignal,
-        last: Option<Failure>,
+        last: Option<RequestFailure>,
         began: Timestamp,
     ) {
         match (sign, last) {
-            (HealthSignal::Good, _) => self.results.lock().succeeded(target),
-            (HealthSignal::Bad, Some(last)) => self.results.lock().failed(target, last, began),
+            (HealthSignal::Good, _) => self.results.lock().note_success(target),
+            (HealthSignal::Bad, Some(last)) => {
+                self.results.lock().count_failure(target, last, began)
+            }
             (HealthSignal::Suspect, Some(last)) => {
                 let mut results = self.results.lock();
-                results.suspected(target, subscription, last, began);
+                results.count_suspected(target, subscription, last, began);
             }
             _ => {}
         }
     }
 
     /// The jitter of a message, drawn when an attempt at one of its events first failed.
-    pub(crate) fn jitter_of(&self, job: usize, draw: impl FnOnce() -> Jitter) -> Jitter {
+    pub(crate) fn jitter_of(&self, job: usize, draw: impl FnOnce() -> DrawnJitter) -> DrawnJitter {
         *self.jitters.lock().entry(job).or_insert_with(draw)
     }
 
     /// Forgets the results of a target that was reported.
-    pub(crate) fn forget_results(&self, target: &Target) {
-        self.results.lock().end(target);
+    pub(crate) fn forget_results(&self, target: &DeliveryTarget) {
+        self.results.lock().forget_target(target);
     }
 
     /// The targets all of whose requests failed, if there were at least `least`.
@@ -223,7 +229,7 @@ impl Invocation {
 
 impl Job {
     /// The status of the subscription; `None` when it was deleted.
-    pub(crate) fn status_at(&self, now: Timestamp) -> Option<Status> {
+    pub(crate) fn status_at(&self, now: Timestamp) -> Option<SubscriptionStatus> {
         self.subscription
             .as_ref()
             .map(|subscription| subscription.status_at(now))
@@ -238,7 +244,7 @@ impl Job {
     /// Notes an event's verdict. Answers all verdicts if this was the last one missing.
     pub(crate) fn judge(&self, entry: usize, verdict: EntryVerdict) -> Option<Vec<EntryVerdict>> {
         let mut verdicts = self.verdicts.lock();
-        verdicts[entry] = Some(verdict.not_past(self.delivery.events[entry].expires_at));
+        verdicts[entry] = Some(verdict.capped_at(self.delivery.events[entry].expires_at));
         verdicts.iter().copied().collect()
     }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join;
-use posthaste_core::circuit::Target;
-use posthaste_core::lane::{Lane, SlowTargets, Slowness};
+use posthaste_core::circuit::DeliveryTarget;
+use posthaste_core::lane::{DeliveryLane, LaneObservation, SlowTargets};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{Lanes, stop_at, timeout};
 
@@ -50,7 +50,7 @@ impl<Q> DeliveryQueues<Q> {
     /// The queue of an invocation's messages.
     pub(crate) fn of(&self, invocation: &Invocation) -> &Q {
         match (invocation.lane, &self.slow) {
-            (Lane::Slow, Some(slow)) => slow,
+            (DeliveryLane::Slow, Some(slow)) => slow,
             _ => &self.quick,
         }
     }
@@ -110,7 +110,7 @@ impl<P: Ports> LaneWatch<P> {
     }
 
     async fn slow_targets(&self, invocation: &Invocation) -> Arc<SlowTargets> {
-        if invocation.lane == Lane::Quick && !invocation.has_several_messages() {
+        if invocation.lane == DeliveryLane::Quick && !invocation.has_several_messages() {
             return self.lanes.known();
         }
         let end = self.look_ends(invocation);
@@ -128,7 +128,7 @@ impl<P: Ports> LaneWatch<P> {
     pub(crate) async fn watch<T>(
         &self,
         invocation: &Invocation,
-        target: &Target,
+        target: &DeliveryTarget,
         request: impl Future<Output = T>,
     ) -> T {
         if self.mode == SlowLaneMode::Drained {
@@ -138,7 +138,7 @@ impl<P: Ports> LaneWatch<P> {
         let mut request = pin!(request);
         let in_time = timeout(&self.clock, self.slow_after, request.as_mut()).await;
         let Some(answer) = in_time else {
-            let late = Slowness::Late {
+            let late = LaneObservation::Late {
                 in_invocation: invocation.late_again(target),
                 holds_others_up: invocation.has_several_messages(),
             };
@@ -146,12 +146,13 @@ impl<P: Ports> LaneWatch<P> {
             return join(request, noting).await.0;
         };
         if self.clock.monotonic().saturating_sub(began) > self.slow_after / 2 {
-            self.note(invocation, Slowness::SlowAnswer, target).await;
+            self.note(invocation, LaneObservation::SlowAnswer, target)
+                .await;
         }
         answer
     }
 
-    async fn note(&self, invocation: &Invocation, seen: Slowness, target: &Target) {
+    async fn note(&self, invocation: &Invocation, seen: LaneObservation, target: &DeliveryTarget) {
         let end = self.clock.monotonic() + NOTING_TIME;
         let end = end.min(invocation.deadlines.storing());
         let noted = Box::pin(self.lanes.note(seen, target));

@@ -15,7 +15,7 @@ use futures_util::stream::{self, FuturesUnordered, StreamExt};
 use metrics::counter;
 use parking_lot::Mutex;
 use posthaste_core::attempt::BatchEvent;
-use posthaste_core::circuit::Target;
+use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::model::{LATE_ANSWER_MAX, LATE_ANSWERS_PER_LINK_MAX, Link, Subscription};
 use posthaste_core::stored::layout;
 use posthaste_ports::{
@@ -110,7 +110,7 @@ impl<P: Ports> LateAnswers<P> {
     pub(crate) fn let_go_on(
         &self,
         request: LateRequest,
-        target: &Target,
+        target: &DeliveryTarget,
         subscription: &Arc<Subscription>,
         events: impl FnOnce() -> Vec<LateEvent>,
     ) {
@@ -209,7 +209,7 @@ impl<P: Ports> LateAnswers<P> {
         // Owned, because futures that borrow from a stream's items are not known to be `Send`.
         let keys: Vec<_> = arrived
             .iter()
-            .map(|key| layout::late(topic, name, key))
+            .map(|key| layout::late_answer_key(topic, name, key))
             .collect();
         let notes = stream::iter(keys)
             .map(|key| self.note(key))
@@ -319,7 +319,7 @@ mod tests {
     fn keys(keys: &[&str]) -> Vec<String> {
         let own = subscription(json!({}));
         keys.iter()
-            .map(|key| layout::late(&own.topic, &own.name, key))
+            .map(|key| layout::late_answer_key(&own.topic, &own.name, key))
             .collect()
     }
 

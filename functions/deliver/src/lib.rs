@@ -27,8 +27,8 @@ mod testing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::Jitter;
-use posthaste_core::lane::Lane;
+use posthaste_core::attempt::DrawnJitter;
+use posthaste_core::lane::DeliveryLane;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
 use posthaste_services::{
     Activity, DrainMeter, LinkHealth, Registry, Traces, WakeSignaller, stop_at,
@@ -113,13 +113,13 @@ impl<P: Ports> Deliver<P> {
         batch: Vec<ReceivedMessage>,
         deadline: Duration,
     ) -> impl Future<Output = BatchResponse> + Send {
-        self.handle_in(Lane::Quick, batch, deadline)
+        self.handle_in(DeliveryLane::Quick, batch, deadline)
     }
 
     /// The same for a batch of the queue of this lane.
     pub async fn handle_in(
         &self,
-        lane: Lane,
+        lane: DeliveryLane,
         batch: Vec<ReceivedMessage>,
         deadline: Duration,
     ) -> BatchResponse {
@@ -157,7 +157,7 @@ impl<P: Ports> Deliver<P> {
             counts.is_problem(delivery, subscription, links.settings())
         };
         let requests = plan(&invocation.jobs, is_problem, || {
-            Jitter::new(self.entropy.fraction())
+            DrawnJitter::new(self.entropy.fraction())
         });
         self.sender.send_all(invocation, requests, &settling).await;
     }

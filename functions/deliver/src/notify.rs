@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use metrics::counter;
-use posthaste_core::api::notice::{Failed, Notice};
+use posthaste_core::api::notice::{DeliveryFailedNotice, Notice};
 use posthaste_core::attempt::EntryVerdict;
-use posthaste_core::model::{DeadLetter, Entry, Payload};
+use posthaste_core::model::{DeadLetter, DeliveryEntry, EventPayload};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{Addressee, FanOut, NoticeError, Notifier, Registry, stop_at};
 
@@ -107,7 +107,7 @@ impl<P: Ports> DroppedNotices<P> {
             .iter()
             .filter(|entry| !entry.marks.notice);
         let (inline, stored): (Vec<_>, Vec<_>) =
-            told_of.partition(|entry| matches!(entry.payload, Payload::Inline(_)));
+            told_of.partition(|entry| matches!(entry.payload, EventPayload::Inline(_)));
         if inline.is_empty() && stored.is_empty() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl<P: Ports> DroppedNotices<P> {
         invocation: &Invocation,
         letter: &DeadLetter,
         to: &Addressee,
-        entries: &[&Entry],
+        entries: &[&DeliveryEntry],
     ) -> Result<(), DroppedNoticeError> {
         let at = self.ports.clock.now();
         let payloads: Vec<_> = entries.iter().map(|entry| &entry.payload).collect();
@@ -146,7 +146,7 @@ impl<P: Ports> DroppedNotices<P> {
                 Err(EntryVerdict::GiveUp { .. }) => None,
                 Err(_) => return Err(DroppedNoticeError::Payload),
             };
-            notices.push(Notice::Failed(Failed {
+            notices.push(Notice::Failed(DeliveryFailedNotice {
                 letter,
                 entry,
                 text,
@@ -195,7 +195,7 @@ mod tests {
     /// Writes the record of a topic.
     async fn put_topic(world: &World, name: &str, settings: Value) {
         let name = TopicName::parse(name).unwrap();
-        let key = layout::topic(&name);
+        let key = layout::topic_record_key(&name);
         let settings = serde_json::from_value(settings).unwrap();
         let record = TopicRecord {
             name,
@@ -230,8 +230,8 @@ mod tests {
     /// A letter whose event is stored.
     fn stored() -> DeadLetter {
         let mut letter = letter(1);
-        let digest = Some(PayloadDigest::of(b"{}"));
-        letter.delivery.events[0].payload = Payload::Stored {
+        let digest = Some(PayloadDigest::for_json(b"{}"));
+        letter.delivery.events[0].payload = EventPayload::Stored {
             key: "payloads/a".to_owned(),
             bytes: 2,
             digest,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     /// The notices in the delivery queue.
-    async fn notices(world: &World) -> Vec<Entry> {
+    async fn notices(world: &World) -> Vec<DeliveryEntry> {
         let bodies = world.sent(QueueName::Deliveries).await;
         bodies
             .iter()

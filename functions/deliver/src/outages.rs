@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::circuit::Target;
+use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::model::{DeadLetter, Delivery, Subscription, Timestamp};
 use posthaste_core::release::recovery::may_be_of_outage;
 use posthaste_ports::{Clock, Ports};
@@ -85,7 +85,7 @@ impl<P: Ports> Outages<P> {
     /// Reads the states of the endpoints, unless they were read a moment ago.
     async fn look(&self, subscription: &Subscription) {
         for endpoint in subscription.endpoints() {
-            let target = Target::on(endpoint.link(), subscription);
+            let target = DeliveryTarget::on_link(endpoint.link(), subscription);
             self.circuit.links.decide(&target, true).await;
         }
     }
@@ -95,7 +95,10 @@ impl<P: Ports> Outages<P> {
         let endpoints = subscription.endpoints();
         let targets = endpoints.flat_map(|endpoint| {
             let link = endpoint.link();
-            [Target::Link(link.clone()), Target::on(link, subscription)]
+            [
+                DeliveryTarget::Link(link.clone()),
+                DeliveryTarget::on_link(link, subscription),
+            ]
         });
         let conditions = targets.filter_map(|target| self.circuit.links.condition(&target));
         conditions.map(|condition| condition.failing_since).min()
@@ -111,7 +114,7 @@ fn remembered(delivery: &Delivery) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use posthaste_core::attempt::OutcomeName;
-    use posthaste_core::circuit::{Failure, Observation};
+    use posthaste_core::circuit::{Observation, RequestFailure};
     use posthaste_testkit::Operation;
     use serde_json::json;
 
@@ -152,13 +155,13 @@ mod tests {
     async fn fail(circuit: &Circuit<TestPorts>, subscription: &Subscription) {
         let failing = Observation::Failing {
             failures: 10,
-            last: Failure {
+            last: RequestFailure {
                 outcome: OutcomeName::SocketError,
                 status: None,
             },
             began: START,
         };
-        let observed = [(Target::of(subscription), failing)];
+        let observed = [(DeliveryTarget::for_subscription(subscription), failing)];
         circuit.links.observe(&observed).await.unwrap();
     }
 
@@ -240,7 +243,7 @@ mod tests {
         fail(&circuit, &subscription(json!({}))).await;
         let since = circuit
             .links
-            .condition(&Target::of(&subscription(json!({}))));
+            .condition(&DeliveryTarget::for_subscription(&subscription(json!({}))));
         let since = since.map(|condition| condition.failing_since);
         assert!(since.is_some());
         assert_eq!(noted(&world, &circuit, json!({})).await, [since, None]);

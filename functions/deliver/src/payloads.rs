@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
-use posthaste_core::model::Payload;
+use posthaste_core::model::EventPayload;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::stop_at;
 use tokio::sync::OwnedSemaphorePermit;
@@ -57,7 +57,7 @@ impl<P: Ports> PayloadReader<P> {
     /// Reads payloads until `end`. An event is not started if its bytes could not be held by then,
     /// given up if its payload is missing or altered, and postponed if its payload could not be
     /// read.
-    pub(crate) async fn read(&self, payloads: &[&Payload], end: Duration) -> Payloads {
+    pub(crate) async fn read(&self, payloads: &[&EventPayload], end: Duration) -> Payloads {
         let texts: Option<Vec<_>> = payloads.iter().map(|payload| inline(payload)).collect();
         if let Some(texts) = texts {
             return Payloads { texts, held: None };
@@ -65,7 +65,7 @@ impl<P: Ports> PayloadReader<P> {
         Box::pin(self.read_stored(payloads, end)).await
     }
 
-    async fn read_stored(&self, payloads: &[&Payload], end: Duration) -> Payloads {
+    async fn read_stored(&self, payloads: &[&EventPayload], end: Duration) -> Payloads {
         let bytes = payloads
             .iter()
             .map(|payload| stored_bytes(payload))
@@ -79,8 +79,8 @@ impl<P: Ports> PayloadReader<P> {
             .iter()
             .enumerate()
             .filter_map(|(index, payload)| match payload {
-                Payload::Stored { key, .. } => Some(self.stored(index, key, payload)),
-                Payload::Inline(_) => None,
+                EventPayload::Stored { key, .. } => Some(self.stored(index, key, payload)),
+                EventPayload::Inline(_) => None,
             });
         let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(self.reads_max);
         let all = async {
@@ -102,10 +102,10 @@ impl<P: Ports> PayloadReader<P> {
         &self,
         index: usize,
         key: &str,
-        payload: &Payload,
+        payload: &EventPayload,
     ) -> (usize, Result<Bytes, EntryVerdict>) {
         let text = match self.budget.read(self.state.get(key)).await {
-            Ok(Some(object)) if payload.is(&object.bytes) => Ok(object.bytes),
+            Ok(Some(object)) if payload.matches_text(&object.bytes) => Ok(object.bytes),
             Ok(Some(_)) => {
                 tracing::error!(%key, "payload is not what was stored, event given up");
                 Err(EntryVerdict::GiveUp {
@@ -134,18 +134,18 @@ impl<P: Ports> PayloadReader<P> {
 }
 
 /// A payload that came in its message is in memory already.
-fn inline(payload: &Payload) -> Option<Result<Bytes, EntryVerdict>> {
+fn inline(payload: &EventPayload) -> Option<Result<Bytes, EntryVerdict>> {
     match payload {
-        Payload::Inline(json) => Some(Ok(json.clone())),
-        Payload::Stored { .. } => None,
+        EventPayload::Inline(json) => Some(Ok(json.clone())),
+        EventPayload::Stored { .. } => None,
     }
 }
 
 /// The bytes that a payload takes of the budget.
-fn stored_bytes(payload: &Payload) -> usize {
+fn stored_bytes(payload: &EventPayload) -> usize {
     match payload {
-        Payload::Inline(_) => 0,
-        Payload::Stored { bytes, .. } => *bytes,
+        EventPayload::Inline(_) => 0,
+        EventPayload::Stored { bytes, .. } => *bytes,
     }
 }
 
@@ -168,13 +168,13 @@ mod tests {
         )
     }
 
-    fn inline(text: &'static str) -> Payload {
-        Payload::Inline(Bytes::from_static(text.as_bytes()))
+    fn inline(text: &'static str) -> EventPayload {
+        EventPayload::Inline(Bytes::from_static(text.as_bytes()))
     }
 
-    fn stored(key: &str, text: &str) -> Payload {
-        let digest = Some(PayloadDigest::of(text.as_bytes()));
-        Payload::Stored {
+    fn stored(key: &str, text: &str) -> EventPayload {
+        let digest = Some(PayloadDigest::for_json(text.as_bytes()));
+        EventPayload::Stored {
             key: key.to_owned(),
             bytes: text.len(),
             digest,

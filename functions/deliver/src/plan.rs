@@ -4,16 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use posthaste_core::attempt::{Jitter, Pack};
+use posthaste_core::attempt::{DrawnJitter, PackingLimits};
 use posthaste_core::model::{
-    Delivery, Hops, Identity, Marks, Schema, Subscription, SubscriptionName, TopicName,
+    Delivery, EventMarks, EventSchema, Hops, Identity, Subscription, SubscriptionName, TopicName,
 };
 use posthaste_services::catch_panic::catch_panic_now;
 
 use crate::invocation::{EntryRef, Job};
 
 /// A problem event travels alone.
-const ALONE: Pack = Pack {
+const ALONE: PackingLimits = PackingLimits {
     items_max: 1,
     bytes_preferred: usize::MAX,
 };
@@ -24,7 +24,7 @@ pub(crate) struct RequestPlan {
     pub(crate) subscription: Arc<Subscription>,
     pub(crate) kind: RequestKind,
     /// The draw that the requests of one group share.
-    pub(crate) jitter: Jitter,
+    pub(crate) jitter: DrawnJitter,
     /// Whether one of its events was tried or waited before: then its endpoint may be failing.
     pub(crate) has_waited: bool,
     pub(crate) entries: Vec<EntryRef>,
@@ -34,7 +34,7 @@ pub(crate) struct RequestPlan {
 /// them, or the outcome is judged by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RequestKind {
-    pub(crate) schema: Schema,
+    pub(crate) schema: EventSchema,
     /// The hops of the events. Events in a loop are refused for their hops, and their neighbours
     /// must not be refused with them.
     pub(crate) hops: Hops,
@@ -64,7 +64,7 @@ struct Group<'a> {
 pub(crate) fn plan(
     jobs: &[Job],
     is_problem: impl Fn(&Delivery, &Subscription) -> bool,
-    mut jitter: impl FnMut() -> Jitter,
+    mut jitter: impl FnMut() -> DrawnJitter,
 ) -> Vec<RequestPlan> {
     let mut groups: IndexMap<Group<'_>, Vec<EntryRef>> = IndexMap::new();
     for (index, job) in jobs.iter().enumerate() {
@@ -97,7 +97,7 @@ pub(crate) fn plan(
 }
 
 impl RequestKind {
-    fn of(delivery: &Delivery, marks: &Marks, is_problem: bool) -> Self {
+    fn of(delivery: &Delivery, marks: &EventMarks, is_problem: bool) -> Self {
         Self {
             schema: delivery.schema,
             hops: delivery.hops,
@@ -114,7 +114,7 @@ fn requests(
     jobs: &[Job],
     kind: RequestKind,
     entries: &[EntryRef],
-    jitter: Jitter,
+    jitter: DrawnJitter,
 ) -> Vec<RequestPlan> {
     let subscription = entries
         .first()
@@ -125,7 +125,7 @@ fn requests(
     let pack = if kind.is_problem {
         ALONE
     } else {
-        subscription.batching.request()
+        subscription.batching.request_limits()
     };
     let sizes = entries
         .iter()
@@ -139,7 +139,7 @@ fn requests(
             .any(|at| jobs[at.job].delivery.has_waited()),
         entries: entries[run].to_vec(),
     };
-    pack.cut(sizes).into_iter().map(request).collect()
+    pack.cut_into_runs(sizes).into_iter().map(request).collect()
 }
 
 /// The requests of all groups in turn: the first of each, then the second of each. Problem events
@@ -166,7 +166,7 @@ mod tests {
 
     /// The events of each request, as `message.event`, where no event has a problem.
     fn planned(jobs: &[Job]) -> Vec<Vec<String>> {
-        shown(&plan(jobs, |_, _| false, || Jitter::new(0.0)))
+        shown(&plan(jobs, |_, _| false, || DrawnJitter::new(0.0)))
     }
 
     fn shown(requests: &[RequestPlan]) -> Vec<Vec<String>> {
@@ -274,7 +274,7 @@ mod tests {
         let requests = plan(
             &jobs,
             |delivery, _| delivery.attempts == 3,
-            || Jitter::new(0.0),
+            || DrawnJitter::new(0.0),
         );
         assert_eq!(
             shown(&requests),
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn nothing_is_asked_of_events_that_were_never_tried() {
         let jobs = [job(delivery(1), &batching(10))];
-        let requests = plan(&jobs, |_, _| panic!("asked"), || Jitter::new(0.0));
+        let requests = plan(&jobs, |_, _| panic!("asked"), || DrawnJitter::new(0.0));
         assert_eq!(requests.len(), 1);
     }
 
@@ -312,7 +312,7 @@ mod tests {
             ..delivery(1)
         };
         let jobs = [job(delivery(3), &own), job(later, &own)];
-        let requests = plan(&jobs, |_, _| false, || Jitter::new(0.0));
+        let requests = plan(&jobs, |_, _| false, || DrawnJitter::new(0.0));
         assert_eq!(
             requests.iter().map(|it| it.has_waited).collect::<Vec<_>>(),
             [false, true]
@@ -335,7 +335,7 @@ mod tests {
         ];
         let draw = || {
             drawn.set(drawn.get() + 1);
-            Jitter::new(0.5)
+            DrawnJitter::new(0.5)
         };
         assert_eq!((plan(&jobs, |_, _| false, draw).len(), drawn.get()), (5, 2));
     }
@@ -356,7 +356,7 @@ mod tests {
         ];
         let draw = || {
             assert!(!first.replace(false), "as the test wants it");
-            Jitter::new(0.0)
+            DrawnJitter::new(0.0)
         };
         assert_eq!(shown(&plan(&jobs, |_, _| false, draw)), [["1.0"]]);
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use posthaste_core::attempt::{EntryVerdict, Grant, Rate, RateState, Token};
+use posthaste_core::attempt::{EntryVerdict, RateGrant, RateState, RateToken, RequestRate};
 use posthaste_core::model::{Subscription, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ETag, Ports};
@@ -38,12 +38,12 @@ pub(crate) struct RateLimiter<P: Ports> {
 
 /// The right to begin a request; without a token, at any time.
 #[derive(Debug)]
-pub(crate) struct RatePermit(Option<Token>);
+pub(crate) struct RatePermit(Option<RateToken>);
 
 impl RatePermit {
     /// Whether the request may begin now.
     pub(crate) fn holds(&self, now: Timestamp) -> bool {
-        self.0.is_none_or(|token| token.holds(now))
+        self.0.is_none_or(|token| token.is_valid_at(now))
     }
 }
 
@@ -73,7 +73,7 @@ impl<P: Ports> RateLimiter<P> {
 
     async fn permit_at(
         &self,
-        rate: Rate,
+        rate: RequestRate,
         subscription: &Subscription,
         last_start: Option<Duration>,
         patience: Duration,
@@ -91,10 +91,10 @@ impl<P: Ports> RateLimiter<P> {
     async fn token(
         &self,
         subscription: &Subscription,
-        rate: Rate,
+        rate: RequestRate,
         until: Timestamp,
-    ) -> Result<Token, EntryVerdict> {
-        let key = layout::rate(&subscription.topic, &subscription.name);
+    ) -> Result<RateToken, EntryVerdict> {
+        let key = layout::rate_state_key(&subscription.topic, &subscription.name);
         loop {
             let limiter = self.limiters.get(&key, Limiter::default);
             let waiting = limiter.wait();
@@ -105,7 +105,7 @@ impl<P: Ports> RateLimiter<P> {
                     return Ok(token);
                 }
                 Ok(Err(nothing_before)) => {
-                    let again = Rate::asks_again(nothing_before);
+                    let again = RequestRate::asks_again(nothing_before);
                     let now = self.clock.now();
                     if again <= now || again > until {
                         let line = &mut limiter.state.lock().line;
@@ -136,9 +136,9 @@ impl<P: Ports> RateLimiter<P> {
     async fn take(
         &self,
         key: &str,
-        rate: Rate,
+        rate: RequestRate,
         limiter: &Limiter,
-    ) -> Result<Result<Token, Timestamp>, Arc<StateError>> {
+    ) -> Result<Result<RateToken, Timestamp>, Arc<StateError>> {
         for _ in 0..TRIES_MAX {
             let available = limiter.state.lock().available(rate, self.clock.now());
             match available {
@@ -155,7 +155,12 @@ impl<P: Ports> RateLimiter<P> {
 
     /// Leases the next slice of time, if no other worker has taken it since the state was read. The
     /// limiter's state says what came of it.
-    async fn lease(&self, key: &str, rate: Rate, limiter: &Limiter) -> Result<(), StateError> {
+    async fn lease(
+        &self,
+        key: &str,
+        rate: RequestRate,
+        limiter: &Limiter,
+    ) -> Result<(), StateError> {
         // The state is unknown until it is learned again: an answer may be lost, or this request
         // dropped.
         let known = limiter.state.lock().stored.take();
@@ -165,13 +170,14 @@ impl<P: Ports> RateLimiter<P> {
         };
         let now = self.clock.now();
         let wanted = limiter.waiting.load(Ordering::Relaxed);
-        let (lease, next) = match rate.take(stored.as_ref().map(|(state, _)| *state), wanted, now) {
-            Grant::NothingBefore(_) => {
-                limiter.state.lock().stored = stored;
-                return Ok(());
-            }
-            Grant::Lease(lease, next) => (lease, next),
-        };
+        let (lease, next) =
+            match rate.take_lease(stored.as_ref().map(|(state, _)| *state), wanted, now) {
+                RateGrant::NothingBefore(_) => {
+                    limiter.state.lock().stored = stored;
+                    return Ok(());
+                }
+                RateGrant::Lease(lease, next) => (lease, next),
+            };
         if stored.as_ref().is_none_or(|(state, _)| state.is_idle(now)) {
             // No request waits in the line any more.
             limiter.state.lock().line = Line::default();

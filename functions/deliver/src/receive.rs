@@ -10,9 +10,9 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::attempt::decide::is_expired;
 use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
-use posthaste_core::lane::Lane;
+use posthaste_core::lane::DeliveryLane;
 use posthaste_core::model::{
-    Delivery, DeliveryLogMode, SQS_DELAY_MAX, Status, Subscription, Timestamp, Topic,
+    Delivery, DeliveryLogMode, SQS_DELAY_MAX, Subscription, SubscriptionStatus, Timestamp, Topic,
 };
 use posthaste_core::stored::FormatError;
 use posthaste_core::stored::delivery::parse_delivery;
@@ -140,8 +140,8 @@ impl<P: Ports> Receiver<P> {
         };
         let now = self.clock.now();
         judge_unsent(&job, now);
-        let is_for_the_slow_lane =
-            invocation.lane == Lane::Quick && invocation.lane_after(&job, now) == Lane::Slow;
+        let is_for_the_slow_lane = invocation.lane == DeliveryLane::Quick
+            && invocation.lane_after(&job, now) == DeliveryLane::Slow;
         if is_for_the_slow_lane && job.complete().is_none() {
             Box::pin(self.hand_over(invocation, &job, body)).await;
             return None;
@@ -155,7 +155,7 @@ impl<P: Ports> Receiver<P> {
             to: QueueName::SlowDeliveries,
             message: OutgoingMessage {
                 body,
-                group: Some(job.delivery.group()),
+                group: Some(job.delivery.message_group_id()),
                 delay: Duration::ZERO,
             },
         };
@@ -206,7 +206,7 @@ impl<P: Ports> Receiver<P> {
         let known = live_subscription(known, delivery, now);
         if known
             .as_ref()
-            .is_some_and(|it| it.status == Status::Active && is_surely_for(it))
+            .is_some_and(|it| it.status == SubscriptionStatus::Active && is_surely_for(it))
         {
             return Ok(known);
         }
@@ -282,7 +282,7 @@ fn live_subscription(
     now: Timestamp,
 ) -> Option<Arc<Subscription>> {
     topic?
-        .subscription(&delivery.subscription)
+        .find_subscription(&delivery.subscription)
         .filter(|it| !it.lifetime.is_over(now))
         .cloned()
 }
@@ -313,23 +313,27 @@ fn judge_unsent(job: &Job, now: Timestamp) {
 /// (`None` for a deleted one) or because it has expired. `was_disabled` says that it was published
 /// after its subscription was disabled.
 fn unsent_verdict(
-    status: Option<Status>,
+    status: Option<SubscriptionStatus>,
     was_disabled: bool,
     is_expired: bool,
 ) -> Option<EntryVerdict> {
     let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
     match status {
         None => give_up(DeadLetterReason::SubscriptionDeleted),
-        Some(Status::Disabled) if was_disabled => give_up(DeadLetterReason::SubscriptionDisabled),
-        Some(Status::Disabled) => give_up(DeadLetterReason::EndpointGone),
+        Some(SubscriptionStatus::Disabled) if was_disabled => {
+            give_up(DeadLetterReason::SubscriptionDisabled)
+        }
+        Some(SubscriptionStatus::Disabled) => give_up(DeadLetterReason::EndpointGone),
         Some(_) if is_expired => give_up(DeadLetterReason::TimeToLiveExceeded),
-        Some(status) => status.waits().then_some(EntryVerdict::Held),
+        Some(status) => status.is_waiting().then_some(EntryVerdict::Held),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::model::{CREATION_ID_BYTES, Creation, CreationId, Creations, Identity};
+    use posthaste_core::model::{
+        CREATION_ID_BYTES, CreationId, CreationRecord, Identity, TopicCreations,
+    };
     use posthaste_core::stored::delivery::render_delivery;
     use posthaste_core::stored::{TopicRecord, layout};
     use posthaste_ports::{ObjectStore, PutCondition};
@@ -358,15 +362,19 @@ mod tests {
                 give_up(DeadLetterReason::SubscriptionDeleted),
             );
             check(
-                Some(Status::Disabled),
+                Some(SubscriptionStatus::Disabled),
                 is_expired,
                 give_up(DeadLetterReason::EndpointGone),
             );
         }
-        let disabled = unsent_verdict(Some(Status::Disabled), true, false);
+        let disabled = unsent_verdict(Some(SubscriptionStatus::Disabled), true, false);
         assert_eq!(disabled, give_up(DeadLetterReason::SubscriptionDisabled));
-        check(Some(Status::Active), false, None);
-        for status in [Status::Pending, Status::Paused, Status::Failed] {
+        check(Some(SubscriptionStatus::Active), false, None);
+        for status in [
+            SubscriptionStatus::Pending,
+            SubscriptionStatus::Paused,
+            SubscriptionStatus::Failed,
+        ] {
             check(Some(status), false, Some(EntryVerdict::Held));
             check(
                 Some(status),
@@ -375,7 +383,7 @@ mod tests {
             );
         }
         check(
-            Some(Status::Active),
+            Some(SubscriptionStatus::Active),
             true,
             give_up(DeadLetterReason::TimeToLiveExceeded),
         );
@@ -504,7 +512,7 @@ mod tests {
     /// The name is in use again, by an active subscription.
     #[tokio::test]
     async fn event_of_a_former_subscription_has_none() {
-        let creation = |byte, at| Creation {
+        let creation = |byte, at| CreationRecord {
             id: CreationId::new([byte; CREATION_ID_BYTES]),
             at: Some(at),
         };
@@ -514,7 +522,7 @@ mod tests {
         let world = World::new();
         let subscriptions = [(delivery(1).subscription, own)].into();
         let record = TopicRecord {
-            creations: Creations {
+            creations: TopicCreations {
                 topic: Some(topic),
                 subscriptions,
             },
@@ -522,7 +530,7 @@ mod tests {
         };
         world
             .memory
-            .write(&layout::topic(&record.name), record.render());
+            .write(&layout::topic_record_key(&record.name), record.render());
         for (accepted_for, has_one) in [(own, true), (former, false)] {
             let delivery = Delivery {
                 identity: Some(Identity {
@@ -539,7 +547,7 @@ mod tests {
     #[tokio::test]
     async fn notes_of_late_answers_are_looked_up_only_after_a_timeout() {
         let world = World::new();
-        let key = layout::late(&delivery(1).topic, &delivery(1).subscription, "k-0");
+        let key = layout::late_answer_key(&delivery(1).topic, &delivery(1).subscription, "k-0");
         world
             .memory
             .put(&key, Bytes::new(), PutCondition::Always)

@@ -7,9 +7,12 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use posthaste_core::attempt::{EntryVerdict, redirect_location};
 use posthaste_core::delivery_log::{
-    Change, Kind, RecordDetails, RecordText, RecordedEvent, answer_body_text, answer_text, change,
+    EventChange, Kind, RecordDetails, RecordText, RecordedEvent, answer_body_text, answer_text,
+    change_for_verdict,
 };
-use posthaste_core::model::{DeadLetter, Delivery, EndpointUrl, Payload, Subscription, Timestamp};
+use posthaste_core::model::{
+    DeadLetter, Delivery, EndpointUrl, EventPayload, Subscription, Timestamp,
+};
 use posthaste_ports::WebhookResponse;
 use posthaste_services::catch_panic::catch_panic_now;
 use posthaste_services::delivery_log::{Unrecorded, report_lost};
@@ -120,12 +123,12 @@ impl Job {
         &self,
         entry: usize,
         verdict: EntryVerdict,
-        change: &Change,
+        change: &EventChange,
         now: Timestamp,
     ) -> Option<RecordText> {
         let text = match &self.delivery.events[entry].payload {
-            Payload::Inline(text) => Some(text),
-            Payload::Stored { .. } => None,
+            EventPayload::Inline(text) => Some(text),
+            EventPayload::Stored { .. } => None,
         };
         let status = match verdict {
             EntryVerdict::GiveUp { last, .. } => last.and_then(|last| last.status),
@@ -143,17 +146,17 @@ impl Job {
         )
     }
 
-    fn change(&self, entry: usize, verdict: EntryVerdict, now: Timestamp) -> Option<Change> {
+    fn change(&self, entry: usize, verdict: EntryVerdict, now: Timestamp) -> Option<EventChange> {
         if self
             .acknowledged_late
             .contains(&self.delivery.events[entry].key)
         {
-            return Some(Change::answered_late());
+            return Some(EventChange::answered_late());
         }
         if verdict.is_untried() {
             return self.first_wait(verdict, now);
         }
-        change(
+        change_for_verdict(
             verdict,
             self.subscription
                 .as_ref()
@@ -163,7 +166,7 @@ impl Job {
 
     /// The change of an event that goes back without an attempt: a record says so the first time.
     /// From then on its message is due later than it was accepted, or has attempts.
-    fn first_wait(&self, verdict: EntryVerdict, now: Timestamp) -> Option<Change> {
+    fn first_wait(&self, verdict: EntryVerdict, now: Timestamp) -> Option<EventChange> {
         let Delivery {
             attempts,
             not_before: due,
@@ -174,7 +177,7 @@ impl Job {
             _ => due,
         };
         (attempts == 0 && due <= self.delivery.begins_at())
-            .then(|| Change::waiting(due_again(not_before, now)))
+            .then(|| EventChange::waiting_until(due_again(not_before, now)))
     }
 
     /// Notes on deliveries that take the message's place whether a record has counted them as
@@ -199,7 +202,7 @@ impl Job {
         &self,
         entry: usize,
         text: Option<&Bytes>,
-        change: &Change,
+        change: &EventChange,
         details: RecordDetails<'_>,
         time: Timestamp,
     ) -> Option<RecordText> {
@@ -213,7 +216,7 @@ impl Job {
             keeps_payload: self.log.keeps_payloads() && change.kind != Kind::Waiting,
             is_given_up: false,
         };
-        catch_panic_now(|| event.record(change, details, time))
+        catch_panic_now(|| event.render_record(change, details, time))
             .ok()?
             .ok()
     }
@@ -230,7 +233,7 @@ pub(crate) fn redirect(sent: &Sent, subscription: &Subscription) -> Option<Strin
 
 fn secrets<'a>(subscription: &'a Subscription, in_query: &'a [String]) -> Vec<&'a str> {
     subscription
-        .secrets()
+        .secret_texts()
         .chain(in_query.iter().map(String::as_str))
         .collect()
 }
@@ -267,9 +270,9 @@ fn query_texts(subscription: &Subscription) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
-    use posthaste_core::attempt::{DeadLetterReason, Outcome};
+    use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason};
     use posthaste_core::delivery_log::{
-        Kind, LogResult, Origin, Record, join_records, parse_records,
+        Kind, LogRecord, LogResult, Origin, join_records, parse_records,
     };
     use posthaste_core::model::{DeliveryLogMode, LastAttempt};
     use serde_json::json;
@@ -286,7 +289,7 @@ mod tests {
         }
     }
 
-    fn taken(job: &Job, verdicts: &[EntryVerdict]) -> Vec<Record> {
+    fn taken(job: &Job, verdicts: &[EntryVerdict]) -> Vec<LogRecord> {
         let records = job.take_records(verdicts, START + secs(1));
         join_records(records.iter())
             .iter()
@@ -303,8 +306,8 @@ mod tests {
     }
 
     fn retry() -> EntryVerdict {
-        let last = LastAttempt::of(
-            Outcome::Answered {
+        let last = LastAttempt::from_outcome(
+            AttemptOutcome::Answered {
                 status: 503,
                 retry_after: None,
             },
@@ -350,8 +353,8 @@ mod tests {
         };
         let expired = DeadLetterReason::TimeToLiveExceeded;
         let gone = DeadLetterReason::EndpointGone;
-        let refused = LastAttempt::of(
-            Outcome::Answered {
+        let refused = LastAttempt::from_outcome(
+            AttemptOutcome::Answered {
                 status: 400,
                 retry_after: None,
             },
@@ -490,7 +493,7 @@ mod tests {
         let location = HeaderValue::from_static(location);
         response.headers.insert("location", location);
         Sent {
-            outcome: Outcome::Answered {
+            outcome: AttemptOutcome::Answered {
                 status,
                 retry_after: None,
             },

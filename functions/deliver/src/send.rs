@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use indexmap::IndexMap;
 use posthaste_core::attempt::EntryVerdict;
-use posthaste_core::circuit::Target;
+use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::model::Subscription;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::catch_panic::catch_panic;
@@ -193,10 +193,10 @@ fn share(targets: usize, start: usize) -> usize {
 /// The requests of each subscription on its link, in their order. That of the first request comes
 /// first.
 fn by_target(requests: Vec<RequestPlan>) -> Vec<Vec<RequestPlan>> {
-    let mut targets: IndexMap<Target, Vec<RequestPlan>> = IndexMap::new();
+    let mut targets: IndexMap<DeliveryTarget, Vec<RequestPlan>> = IndexMap::new();
     for request in requests {
         let subscription = &request.subscription;
-        let target = Target::on(subscription.endpoint.link(), subscription);
+        let target = DeliveryTarget::on_link(subscription.endpoint.link(), subscription);
         targets.entry(target).or_default().push(request);
     }
     targets.into_values().collect()

@@ -16,7 +16,7 @@ use futures_util::stream::{self, StreamExt};
 use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::delivery_log::{RecordText, join_records};
 use posthaste_core::health::{SeenTry, book_key};
-use posthaste_core::model::Status;
+use posthaste_core::model::SubscriptionStatus;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::stop_at;
 use tokio::sync::mpsc;
@@ -159,13 +159,13 @@ impl<P: Ports> Settler<P> {
             return;
         };
         let now = self.ender.clock.now();
-        if subscription.status_at(now) != Status::Active {
+        if subscription.status_at(now) != SubscriptionStatus::Active {
             return;
         }
         let delayed_after = links.settings().arrivals.delayed_after;
         let delivery = &job.delivery;
         for (entry, verdict) in delivery.events.iter().zip(verdicts) {
-            let seen = SeenTry::of_verdict(delivery, &entry.key, *verdict, now, delayed_after);
+            let seen = SeenTry::from_verdict(delivery, &entry.key, *verdict, now, delayed_after);
             if let Some(seen) = seen {
                 let key = || book_key(&subscription.topic, &subscription.name);
                 arrivals.note(key, &seen);

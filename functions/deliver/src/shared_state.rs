@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use posthaste_core::attempt::{EntryVerdict, Place, Rate};
+use posthaste_core::attempt::{EntryVerdict, LinePlace, RequestRate};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::FormatError;
 use posthaste_ports::{
@@ -39,7 +39,7 @@ pub(crate) enum StateError {
 
 /// The line of a worker's requests that were turned away, with the limit by which it goes on.
 #[derive(Debug)]
-pub(crate) struct Line<L>(Option<(L, Place)>);
+pub(crate) struct Line<L>(Option<(L, LinePlace)>);
 
 /// A waiting request, counted until this is dropped.
 pub(crate) struct Waiting<'a>(&'a AtomicU32);
@@ -107,7 +107,7 @@ impl<L: Copy + PartialEq> Line<L> {
     pub(crate) fn line_up(
         &mut self,
         limit: L,
-        pace: Rate,
+        pace: RequestRate,
         nothing_before: Timestamp,
         now: Timestamp,
     ) -> Timestamp {

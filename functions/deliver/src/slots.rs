@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::poll_immediate;
-use posthaste_core::attempt::{Concurrency, EntryVerdict, Jitter, SlotState};
+use posthaste_core::attempt::{DrawnJitter, EntryVerdict, SlotLimit, SlotState};
 use posthaste_core::model::{Subscription, Timestamp};
 use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
@@ -136,7 +136,7 @@ impl<P: Ports> Slots<P> {
         last_start: Option<Duration>,
     ) -> Result<SlotPermit, EntryVerdict> {
         let end = last_start.ok_or(EntryVerdict::NotStarted)?;
-        let key = layout::slots(&subscription.topic, &subscription.name);
+        let key = layout::slot_state_key(&subscription.topic, &subscription.name);
         let limiter = self.limiter(&key);
         let slot = stop_at(&self.clock, end, self.slot(&key, wanted, &limiter)).await;
         let slot = slot.ok_or(EntryVerdict::NotStarted)?;
@@ -173,7 +173,7 @@ impl<P: Ports> Slots<P> {
         subscription: &Subscription,
         limiter: &Limiter,
     ) -> Result<(), EntryVerdict> {
-        let key = layout::slots(&subscription.topic, &subscription.name);
+        let key = layout::slot_state_key(&subscription.topic, &subscription.name);
         for _ in 0..TRIES_MAX {
             let asked = self.ask(&key, wanted, limiter).await;
             let is_changed = asked.map_err(|error| self.not_known(subscription, &error))?;
@@ -238,7 +238,7 @@ impl<P: Ports> Slots<P> {
 
     fn look_again(&self) -> Duration {
         let [shortest, longest] = LOOK_AGAIN;
-        let drawn = Jitter::new(self.entropy.fraction());
+        let drawn = DrawnJitter::new(self.entropy.fraction());
         shortest + drawn.part_of(longest.saturating_sub(shortest))
     }
 
@@ -300,7 +300,7 @@ impl<P: Ports> Slots<P> {
                         key,
                         "the slots cannot be read, all count as taken for one lease"
                     );
-                    Some((SlotState::unknown(), object.etag))
+                    Some((SlotState::for_unreadable(), object.etag))
                 }
                 Err(newer) => return Err(newer.into()),
             },
@@ -335,7 +335,7 @@ impl<P: Ports> Slots<P> {
     }
 
     async fn give_unused_back(&self, subscription: &Subscription, deadlines: &Deadlines) {
-        let key = layout::slots(&subscription.topic, &subscription.name);
+        let key = layout::slot_state_key(&subscription.topic, &subscription.name);
         let limiter = self.limiter(&key);
         if limiter.is_used() && limiter.has_unused() {
             // No request of this invocation begins after its attempts.
@@ -401,11 +401,11 @@ impl<P: Ports> Slots<P> {
 
     /// The verdict over events that found no slot: they come back as fast as slots become free, as
     /// far as this worker can tell.
-    fn turned_away(&self, limit: Concurrency, limiter: &Limiter) -> EntryVerdict {
+    fn turned_away(&self, limit: SlotLimit, limiter: &Limiter) -> EntryVerdict {
         let now = self.clock.now();
         let mut state = limiter.state.lock();
         let request_time = state.request_time;
-        let pace = limit.pace(request_time);
+        let pace = limit.return_rate(request_time);
         let nothing_before = now + request_time.max(TURNED_AWAY_MIN);
         let mut not_before = state.line.line_up(limit, pace, nothing_before, now);
         if not_before > nothing_before + LINE_MAX {

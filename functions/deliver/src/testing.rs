@@ -9,12 +9,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use posthaste_core::api::{SubscriptionSettings, TopicSettings, compile_subscription};
-use posthaste_core::attempt::{Jitter, SendFailure};
-use posthaste_core::circuit::{HealthSettings, Target};
-use posthaste_core::delivery_log::{Record, parse_records};
+use posthaste_core::attempt::{DrawnJitter, SendFailure};
+use posthaste_core::circuit::{DeliveryTarget, HealthSettings};
+use posthaste_core::delivery_log::{LogRecord, parse_records};
 use posthaste_core::model::{
-    Delivery, DeliveryLogMode, Link, Payload, Schema, Subscription, SubscriptionName, Timestamp,
-    TopicName,
+    Delivery, DeliveryLogMode, EventPayload, EventSchema, Link, Subscription, SubscriptionName,
+    Timestamp, TopicName,
 };
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{
@@ -218,7 +218,7 @@ impl World {
 
     /// Writes the record of `orders`.
     pub(crate) async fn write_topic(&self, settings: TopicSettings) {
-        let key = layout::topic(&records::topic_name("orders"));
+        let key = layout::topic_record_key(&records::topic_name("orders"));
         let bytes = topic_record(settings).render();
         let written = self.memory.put(&key, bytes, PutCondition::Always).await;
         written.unwrap();
@@ -277,7 +277,7 @@ impl World {
     }
 
     /// The records that were sent, by message. They leave the queue.
-    pub(crate) fn recorded(&self) -> Vec<Vec<Record>> {
+    pub(crate) fn recorded(&self) -> Vec<Vec<LogRecord>> {
         let bodies = self.messages.beside(QueueName::Records).take_bodies();
         bodies
             .iter()
@@ -454,7 +454,7 @@ pub(crate) fn subscription_named(name: &str, more: Value) -> Arc<Subscription> {
     let topic = TopicName::parse("orders").unwrap();
     let name = SubscriptionName::parse(name).unwrap();
     let settings = subscription_settings(&more);
-    Arc::new(compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap())
+    Arc::new(compile_subscription(&topic, EventSchema::CloudEvents, &name, &settings).unwrap())
 }
 
 pub(crate) fn event(index: usize) -> String {
@@ -468,7 +468,7 @@ pub(crate) fn delivery(events: usize) -> Delivery {
         records::topic_name("orders"),
         records::subscription_name("billing"),
     );
-    let payloads = (0..events).map(|index| Payload::Inline(Bytes::from(event(index))));
+    let payloads = (0..events).map(|index| EventPayload::Inline(Bytes::from(event(index))));
     records::delivery(to, "k", payloads, START)
 }
 
@@ -511,7 +511,7 @@ pub(crate) fn request_plan(job: &Job) -> RequestPlan {
             replayed: false,
             is_problem: false,
         },
-        jitter: Jitter::new(0.0),
+        jitter: DrawnJitter::new(0.0),
         has_waited: delivery.has_waited(),
         entries: (0..delivery.events.len())
             .map(|entry| EntryRef { job: 0, entry })
@@ -519,6 +519,6 @@ pub(crate) fn request_plan(job: &Job) -> RequestPlan {
     }
 }
 
-pub(crate) fn target(subscription: &Subscription) -> Target {
-    Target::of(subscription)
+pub(crate) fn target(subscription: &Subscription) -> DeliveryTarget {
+    DeliveryTarget::for_subscription(subscription)
 }

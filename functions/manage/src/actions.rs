@@ -2,13 +2,13 @@
 //! secret.
 
 use axum::extract::State;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{
     AuditAction, ForcedView, LinkView, RotateSecret, RotatedSecret, SecretText, StatusState,
     SubscriptionSettings,
 };
-use posthaste_core::attempt::handshake::act;
-use posthaste_core::attempt::{Action, Begin};
+use posthaste_core::attempt::handshake::status_after_action;
+use posthaste_core::attempt::{NewHandshake, SubscriptionAction};
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
@@ -33,7 +33,7 @@ const WHAT_NOW: &str = "what is held or parked for it begins to go out within a 
 pub(crate) struct ActionPath {
     /// The action.
     #[param(inline)]
-    action: Action,
+    action: SubscriptionAction,
 }
 
 /// Validate, pause, resume, enable or disable a subscription
@@ -57,7 +57,7 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     let editor = manage.editor();
     let until = manage.work_ends();
     let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
-        editor.act(action, name, settings)
+        editor.apply_action(action, name, settings)
     };
     let entry = manage.entry(caller, action.into());
     let (record, name, handshake) = manage
@@ -68,11 +68,14 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     tracing::info!(topic = %record.name, subscription = %name, action = word, "subscription acted on");
     match action {
         // The operator wants deliveries now: a hold would delay them.
-        Action::Resume | Action::Enable => {
+        SubscriptionAction::Resume | SubscriptionAction::Enable => {
             let health = HealthChanges::forced(&record, [&name]).unwrap_or_default();
             manage.apply_after_write(&record.name, &health, until).await;
         }
-        Action::Disable | Action::Validate | Action::Pause | Action::Force => {}
+        SubscriptionAction::Disable
+        | SubscriptionAction::Validate
+        | SubscriptionAction::Pause
+        | SubscriptionAction::Force => {}
     }
     let ends = manage.handshake_ends(until);
     let record = manage
@@ -83,7 +86,7 @@ pub(crate) async fn act_on_subscription<P: Ports>(
         .subscriptions
         .get(&name)
         .ok_or_else(|| path.unknown())?;
-    let shown = settings.shown(&name, manage.clock.now());
+    let shown = settings.to_view(&name, manage.clock.now());
     Ok(JsonResponse::versioned(
         shown,
         subscription_etag(&record, settings),
@@ -123,7 +126,7 @@ pub(crate) async fn force<P: Ports>(
         })
         .await?;
     tracing::info!(
-        topic = %record.name, subscription = %name, action = Action::Force.as_str(),
+        topic = %record.name, subscription = %name, action = SubscriptionAction::Force.as_str(),
         holds_ended = forced.len(), "subscription acted on"
     );
     Ok(JsonResponse::new(ForcedView {
@@ -173,15 +176,22 @@ pub(crate) async fn rotate_secret<P: Ports>(
     ))
 }
 
-fn require_active(settings: &SubscriptionSettings, now: Timestamp) -> Result<(), Problem> {
+fn require_active(settings: &SubscriptionSettings, now: Timestamp) -> Result<(), ApiProblem> {
     // Force begins no handshake, so its code is never used.
     let code = &SecretText::new("");
-    act(Action::Force, settings, Begin { now, code })
-        .map(drop)
-        .map_err(|wrong| {
-            let state = settings.status.as_ref().map(|status| status.at(now).state);
-            Problem::new(ProblemKind::WrongState).detail(format!("{wrong}{}", instead(state)))
-        })
+    status_after_action(
+        SubscriptionAction::Force,
+        settings,
+        NewHandshake { now, code },
+    )
+    .map(drop)
+    .map_err(|wrong| {
+        let state = settings
+            .status
+            .as_ref()
+            .map(|status| status.effective_at(now).state);
+        ApiProblem::new(ProblemKind::WrongState).detail(format!("{wrong}{}", instead(state)))
+    })
 }
 
 /// The advice for a subscription in this state.

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, ETAG, HeaderName, HeaderValue, LOCATION};
 use axum::response::{IntoResponse, Response};
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::TopicName;
 use posthaste_delivery_log::LogError;
 use posthaste_ports::validate::Refusal;
@@ -108,10 +108,10 @@ impl<T: Serialize> IntoResponse for JsonResponse<T> {
 
 /// A problem as an answer.
 #[derive(Debug)]
-pub(crate) struct ApiError(pub(crate) Problem);
+pub(crate) struct ApiError(pub(crate) ApiProblem);
 
-impl From<Problem> for ApiError {
-    fn from(problem: Problem) -> Self {
+impl From<ApiProblem> for ApiError {
+    fn from(problem: ApiProblem) -> Self {
         Self(problem)
     }
 }
@@ -126,7 +126,7 @@ impl From<LogError> for ApiError {
     fn from(error: LogError) -> Self {
         match error {
             LogError::Read { source, .. } | LogError::List(source) => source.into(),
-            LogError::TooManyFiles(_) => Problem::new(ProblemKind::BadRequest)
+            LogError::TooManyFiles(_) => ApiProblem::new(ProblemKind::BadRequest)
                 .member("from")
                 .detail(error.to_string())
                 .into(),
@@ -136,7 +136,7 @@ impl From<LogError> for ApiError {
                     error = &error as &dyn Error,
                     "the delivery log cannot be read"
                 );
-                Self(Problem::new(ProblemKind::Internal))
+                Self(ApiProblem::new(ProblemKind::Internal))
             }
         }
     }
@@ -152,7 +152,7 @@ impl From<LinksError> for ApiError {
                     "what is known of links cannot be used"
                 );
                 let detail = "what is known of links was written by a newer version";
-                Self(Problem::new(ProblemKind::Internal).detail(detail))
+                Self(ApiProblem::new(ProblemKind::Internal).detail(detail))
             }
             LinksError::Contended(_) => Self(unavailable()),
         }
@@ -189,20 +189,20 @@ pub(crate) fn listed(read: Result<Option<Object>, PortError>) -> Result<Option<O
 
 /// The problem of a store that fails. `remedy` tells the operator what to do if the object is
 /// damaged.
-pub(crate) fn store_problem(error: &PortError, remedy: &str) -> Problem {
+pub(crate) fn store_problem(error: &PortError, remedy: &str) -> ApiProblem {
     if let Some(problem) = refused(error) {
         tracing::info!(error = error as &dyn Error, "a store was not asked");
         return problem;
     }
     tracing::error!(error = error as &dyn Error, "a store failed");
     match error.kind {
-        ErrorKind::Full => Problem::new(ProblemKind::StorageFull),
+        ErrorKind::Full => ApiProblem::new(ProblemKind::StorageFull),
         // The cause names the object and shows no secret.
         ErrorKind::Damaged => {
             let cause = error
                 .source()
                 .map_or_else(|| error.to_string(), ToString::to_string);
-            Problem::new(ProblemKind::Internal).detail(format!("{cause}; {remedy}"))
+            ApiProblem::new(ProblemKind::Internal).detail(format!("{cause}; {remedy}"))
         }
         ErrorKind::Throttled {
             retry_after: Some(wait),
@@ -214,34 +214,34 @@ pub(crate) fn store_problem(error: &PortError, remedy: &str) -> Problem {
 /// The problem of a request that broke a limit of the port, which refused it unasked: it is the
 /// caller's, and trying again does not help. `None` for what a service refused, which may be wrongly
 /// set up.
-fn refused(error: &PortError) -> Option<Problem> {
+fn refused(error: &PortError) -> Option<ApiProblem> {
     let refusal = error.source()?.downcast_ref::<Refusal>()?;
-    Some(Problem::new(ProblemKind::BadRequest).detail(refusal.to_string()))
+    Some(ApiProblem::new(ProblemKind::BadRequest).detail(refusal.to_string()))
 }
 
 /// The problem of a topic's record that the store does not return. The remedy of a damaged one may
 /// be to delete it.
-pub(crate) fn record_problem(error: &PortError) -> Problem {
+pub(crate) fn record_problem(error: &PortError) -> ApiProblem {
     let delete = "or delete the topic and write it again, which makes new keys and secrets";
     store_problem(error, &format!("{RESTORE}, {delete}"))
 }
 
 /// The problem of a store or endpoint that does not answer now.
-pub(crate) fn unavailable() -> Problem {
-    Problem::new(ProblemKind::Unavailable).retry_after(UNAVAILABLE_RETRY_AFTER)
+pub(crate) fn unavailable() -> ApiProblem {
+    ApiProblem::new(ProblemKind::Unavailable).retry_after(UNAVAILABLE_RETRY_AFTER)
 }
 
 /// The problem of other writers that were faster too often.
-pub(crate) fn conflict() -> Problem {
-    Problem::new(ProblemKind::Conflict).retry_after(CONFLICT_RETRY_AFTER)
+pub(crate) fn conflict() -> ApiProblem {
+    ApiProblem::new(ProblemKind::Conflict).retry_after(CONFLICT_RETRY_AFTER)
 }
 
 /// The problem of a topic that does not exist.
-pub(crate) fn unknown_topic(topic: &TopicName) -> Problem {
-    Problem::new(ProblemKind::UnknownTopic).detail(format!("there is no topic {topic}"))
+pub(crate) fn unknown_topic(topic: &TopicName) -> ApiProblem {
+    ApiProblem::new(ProblemKind::UnknownTopic).detail(format!("there is no topic {topic}"))
 }
 
 /// The problem of a record that was checked before it was written and still does not compile.
-pub(crate) fn unusable_record() -> Problem {
-    Problem::new(ProblemKind::Internal)
+pub(crate) fn unusable_record() -> ApiProblem {
+    ApiProblem::new(ProblemKind::Internal)
 }

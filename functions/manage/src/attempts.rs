@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use posthaste_core::api::events::{RecordPage, RecordQuery};
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::delivery_log::{Kind, RecordFilter};
 use posthaste_ports::{Clock, Ports};
 
@@ -44,9 +44,9 @@ pub(crate) async fn list_attempts<P: Ports>(
     Ok(JsonResponse::new(page))
 }
 
-fn named_twice() -> Problem {
+fn named_twice() -> ApiProblem {
     let detail = "the path names the subscription";
-    Problem::new(ProblemKind::BadRequest)
+    ApiProblem::new(ProblemKind::BadRequest)
         .member("subscription")
         .detail(detail)
 }

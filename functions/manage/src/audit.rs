@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
 use posthaste_core::api::{
-    AuditAction, AuditActor, AuditDoor, AuditEntry, AuditOutcome, Caller, PeerAddress,
+    AuditAction, AuditActor, AuditCaller, AuditDoor, AuditEntry, AuditOutcome, PeerAddress,
 };
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::audit::{begin_change, end_change, note_refused_keys, own_entry};
@@ -22,24 +22,24 @@ use crate::manage::Manage;
 const CLI_AGENT: &str = "posthaste/";
 
 /// Who asks, as the guard or the console found out. Without them it is nobody who is known.
-pub(crate) struct Who(pub(crate) Caller);
+pub(crate) struct Who(pub(crate) AuditCaller);
 
 impl<S: Send + Sync> FromRequestParts<S> for Who {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let known = parts.extensions.get::<Caller>().cloned();
+        let known = parts.extensions.get::<AuditCaller>().cloned();
         Ok(Self(known.unwrap_or_else(|| {
             let peer = parts.extensions.get::<PeerAddress>().copied();
-            Caller::unknown(door(&parts.headers), peer)
+            AuditCaller::without_key(door(&parts.headers), peer)
         })))
     }
 }
 
 impl Who {
     /// The same as an endpoint, which is known by its code.
-    pub(crate) fn into_endpoint(self) -> Caller {
-        Caller {
+    pub(crate) fn into_endpoint(self) -> AuditCaller {
+        AuditCaller {
             actor: AuditActor::Endpoint,
             ..self.0
         }
@@ -60,7 +60,7 @@ pub(crate) fn door(headers: &HeaderMap) -> AuditDoor {
 
 impl<P: Ports> Manage<P> {
     /// The entry of a change that is asked for now.
-    pub(crate) fn entry(&self, caller: Caller, action: AuditAction) -> AuditEntry {
+    pub(crate) fn entry(&self, caller: AuditCaller, action: AuditAction) -> AuditEntry {
         let id = self.entropy.uuid().simple().to_string();
         AuditEntry::new(id, self.clock.now(), caller, action)
     }

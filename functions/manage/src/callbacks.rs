@@ -3,8 +3,8 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{AuditAction, AuditDoor, Caller, PeerAddress, SecretText};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
+use posthaste_core::api::{AuditAction, AuditCaller, AuditDoor, PeerAddress, SecretText};
 use posthaste_core::attempt::handshake::called_back;
 use posthaste_core::attempt::{AllowedRate, AllowedRateError};
 use posthaste_core::model::{SubscriptionName, TopicName};
@@ -61,7 +61,7 @@ pub(crate) async fn consent<P: Ports>(
 ) -> Result<&'static str, ApiError> {
     // A client that only checks whether the page exists has not consented.
     if method == Method::HEAD {
-        return Err(Problem::new(ProblemKind::MethodNotAllowed).into());
+        return Err(ApiProblem::new(ProblemKind::MethodNotAllowed).into());
     }
     let rate = rate(&uri, &headers)?;
     manage.consented(who.into_endpoint(), &path, rate).await
@@ -93,7 +93,7 @@ impl<P: Ports> Manage<P> {
     /// Takes a consent. A code that opens nothing is answered like any wrong key.
     async fn consented(
         &self,
-        caller: Caller,
+        caller: AuditCaller,
         path: &CallbackPath,
         rate: AllowedRate,
     ) -> Result<&'static str, ApiError> {
@@ -108,7 +108,7 @@ impl<P: Ports> Manage<P> {
 
     async fn call_back(
         &self,
-        caller: Caller,
+        caller: AuditCaller,
         path: &CallbackPath,
         rate: AllowedRate,
     ) -> Result<&'static str, ApiError> {
@@ -136,20 +136,20 @@ impl<P: Ports> Manage<P> {
 }
 
 /// The problem of every mistake alike, so that a guess tells nothing.
-fn no_handshake() -> Problem {
-    Problem::new(ProblemKind::NotFound).detail("there is no such handshake, or its time is over")
+fn no_handshake() -> ApiProblem {
+    ApiProblem::new(ProblemKind::NotFound).detail("there is no such handshake, or its time is over")
 }
 
-fn rate(uri: &Uri, headers: &HeaderMap) -> Result<AllowedRate, Problem> {
+fn rate(uri: &Uri, headers: &HeaderMap) -> Result<AllowedRate, ApiProblem> {
     let bad = |error: AllowedRateError| {
-        Problem::new(ProblemKind::BadRequest)
+        ApiProblem::new(ProblemKind::BadRequest)
             .member(ALLOWED_RATE)
             .detail(error.to_string())
     };
     let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     match query.find(|(name, _)| name.eq_ignore_ascii_case(ALLOWED_RATE)) {
         Some((_, text)) => AllowedRate::parse(&text),
-        None => AllowedRate::of(headers),
+        None => AllowedRate::from_headers(headers),
     }
     .map_err(bad)
 }

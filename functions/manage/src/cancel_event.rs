@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::{AuditAction, CancelledEventView, IsoTimestamp};
 use posthaste_core::model::Timestamp;
-use posthaste_core::stored::{Cancellation, event_id_digest, layout};
+use posthaste_core::stored::{EventCancellation, event_id_digest, layout};
 use posthaste_ports::{Clock, PortError, Ports};
 use posthaste_services::{Edit, UpdateError, update};
 
@@ -40,7 +40,7 @@ pub(crate) async fn cancel_event<P: Ports>(
 ) -> Result<Response, ApiError> {
     let id = query.event_id(id);
     let topic = manage.existing(&topic).await?.name;
-    let key = layout::cancelled(&topic, &event_id_digest(&id));
+    let key = layout::cancelled_key(&topic, &event_id_digest(&id));
     let entry = manage.entry(caller, AuditAction::CancelEvent);
     let entry = entry.of_topic(&topic).of_target(&id);
     let note = async { Ok(manage.note_cancellation(&key).await?) };
@@ -60,10 +60,10 @@ impl<P: Ports> Manage<P> {
     /// never goes back in time. One that cannot be read is written again: the new one says more.
     async fn note_cancellation(&self, key: &str) -> Result<Timestamp, UpdateError<PortError>> {
         let noted = update(&self.state, key, |found| {
-            let found = found.and_then(|object| Cancellation::parse(&object.bytes).ok());
+            let found = found.and_then(|object| EventCancellation::parse(&object.bytes).ok());
             let now = self.clock.now();
             let at = found.map_or(now, |found| found.at.max(now));
-            Ok(Edit::Write(Cancellation { at }.render(), at))
+            Ok(Edit::Write(EventCancellation { at }.render(), at))
         });
         Ok(noted.await?.answer)
     }

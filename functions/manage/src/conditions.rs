@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::hex;
 use posthaste_core::stored::TopicRecord;
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub(crate) fn subscription_etag(record: &TopicRecord, settings: &SubscriptionSet
 fn etag(stored: &impl Serialize) -> String {
     // A record is plain data with text keys: serialising it cannot fail.
     let digest = Sha256::digest(serde_json::to_vec(stored).unwrap_or_default());
-    format!("\"{}\"", hex::text(&digest[..VERSION_BYTES]))
+    format!("\"{}\"", hex::encode(&digest[..VERSION_BYTES]))
 }
 
 /// The conditions of a write.
@@ -50,14 +50,14 @@ enum Versions {
 
 impl Conditions {
     /// Checks the conditions against the present version; `None` if there is nothing.
-    pub(crate) fn check(&self, present: Option<&str>) -> Result<(), Problem> {
+    pub(crate) fn check(&self, present: Option<&str>) -> Result<(), ApiProblem> {
         let holds = |versions: &Versions| match (versions, present) {
             (_, None) => false,
             (Versions::Any, Some(_)) => true,
             (Versions::These(these), Some(etag)) => these.iter().any(|one| one == etag),
         };
         let failed = |header: HeaderName| {
-            Err(Problem::new(ProblemKind::PreconditionFailed)
+            Err(ApiProblem::new(ProblemKind::PreconditionFailed)
                 .detail(format!("{header} does not hold")))
         };
         if self

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::DeadLetterPage;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::model::{Timestamp, WrittenTime};
 use posthaste_core::stored::{WrittenIn, layout};
@@ -149,7 +149,7 @@ pub(crate) async fn list_dead_letters<P: Ports>(
         path.find(&manage.existing(&path.topic).await?)?;
     }
     if is_first {
-        let mark = layout::recovery_mark(&path.topic, &path.name);
+        let mark = layout::recovery_mark_key(&path.topic, &path.name);
         let mut recoveries = manage.recoveries(&mark).await;
         // Other names may begin with this one.
         recoveries.retain(|it| it.subscription.folded() == path.name.folded());
@@ -177,7 +177,7 @@ impl DeadLetterQuery {
         let after = after
             .map(|after| Place::parse(&after).ok_or_else(bad_cursor))
             .transpose()?;
-        let (from, to) = WrittenTime::period(from, to, now);
+        let (from, to) = WrittenTime::resolve_period(from, to, now);
         let written = WrittenIn { from, to };
         Ok(Search {
             scope,
@@ -209,7 +209,7 @@ pub(crate) async fn show_dead_letter<P: Ports>(
     let object = manage
         .letter_object(&key)
         .await?
-        .ok_or_else(|| Problem::new(ProblemKind::NotFound).detail("there is no such object"))?;
+        .ok_or_else(|| ApiProblem::new(ProblemKind::NotFound).detail("there is no such object"))?;
     if let Some((topic, subscription)) = layout::dead_letter_owner(&key) {
         manage.note_dead_letter_read(&topic, &subscription).await;
     }

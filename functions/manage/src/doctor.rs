@@ -127,14 +127,14 @@ impl<P: Ports> Manage<P> {
 }
 
 fn unread_pressure(found: String) -> CheckView {
-    CheckView::ok("pressure", "what the monitor measures", found).but(
+    CheckView::passed("pressure", "what the monitor measures", found).with_result(
         CheckResult::Unknown,
         "see the check `store`: the pressure is in the state store",
     )
 }
 
 fn uncounted(of: &str, error: &PortError) -> CheckView {
-    CheckView::ok("waiting", of, with_causes(error)).but(
+    CheckView::passed("waiting", of, with_causes(error)).with_result(
         CheckResult::Unknown,
         "see the checks `store` and `queue`: what waits is counted there",
     )

@@ -4,7 +4,7 @@ mod events;
 mod problems;
 
 use posthaste_core::api::problem::{ProblemBody, ProblemError};
-use posthaste_core::api::{HealthView, PublishAnswer};
+use posthaste_core::api::{HealthView, PublishResponse};
 use utoipa::openapi::schema::AnyOf;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
@@ -36,7 +36,7 @@ const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"]
             endpoints. Errors are problem details (RFC 9457)."
     ),
     paths(publish_events, metrics, livez, readyz, version),
-    components(schemas(PublishAnswer))
+    components(schemas(PublishResponse))
 )]
 struct Around;
 

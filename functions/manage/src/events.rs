@@ -9,9 +9,10 @@ use posthaste_core::api::events::{
     DeliveryView, EncodedId, EventQuery, EventView, LogGapView, LogNote, RecordPage, RecordQuery,
     RecordView,
 };
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::delivery_log::{
-    Cursor, DeliveryHistory, DeliveryState, EventHistory, LogGap, LookUp, Record, RecordFilter,
+    DeliveryHistory, DeliveryState, EventHistory, LogGap, LogRecord, RecordCursor, RecordFilter,
+    RecordLookup,
 };
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::TopicRecord;
@@ -95,7 +96,7 @@ pub(crate) async fn show_event<P: Ports>(
     let bounds = [found.searched_from, asked.0];
     let complete_from = manage.complete_from(&found.records, found.is_cut, bounds);
     let EventHistory { deliveries, state } =
-        EventHistory::of(found.records, complete_from, manage.end_of(asked));
+        EventHistory::from_records(found.records, complete_from, manage.end_of(asked));
     let (from, to) = life(deliveries.iter(), asked);
     let gaps = manage.log_gaps(from, to);
     let damaged = named(&found.damaged);
@@ -112,7 +113,7 @@ pub(crate) async fn show_event<P: Ports>(
     let with_payload = query.payload.unwrap_or_default();
     let views = deliveries
         .iter()
-        .map(|history| DeliveryView::of(history, retention, with_payload));
+        .map(|history| DeliveryView::from_history(history, retention, with_payload));
     let mut deliveries: Vec<_> = views
         .map(|view| DeliveryView {
             subscription: written_name(record.as_ref(), &view.subscription),
@@ -167,12 +168,12 @@ pub(crate) fn read_query(
     query: &RecordQuery,
     topic: &TopicName,
     now: Timestamp,
-) -> Result<(RecordFilter, usize), Problem> {
+) -> Result<(RecordFilter, usize), ApiProblem> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
-    let bad_query = |mistakes| Problem::new(ProblemKind::BadRequest).mistakes(mistakes);
-    let filter = query.filter(topic, now).map_err(bad_query)?;
+    let bad_query = |mistakes| ApiProblem::new(ProblemKind::BadRequest).mistakes(mistakes);
+    let filter = query.to_filter(topic, now).map_err(bad_query)?;
     let after = after
-        .map(|after| Cursor::parse(&after).ok_or_else(bad_cursor))
+        .map(|after| RecordCursor::parse(&after).ok_or_else(bad_cursor))
         .transpose()?;
     Ok((RecordFilter { after, ..filter }, items))
 }
@@ -184,7 +185,7 @@ pub(crate) fn is_empty(page: &RecordPage) -> bool {
 
 impl<P: Ports> Manage<P> {
     /// The records of an event, as far as there is time.
-    pub(crate) async fn log_event(&self, look_up: LookUp) -> Result<LookedUp, ApiError> {
+    pub(crate) async fn log_event(&self, look_up: RecordLookup) -> Result<LookedUp, ApiError> {
         let until = self.clock.monotonic() + LOOK_UP_TIME_MAX;
         Ok(self
             .log
@@ -196,7 +197,7 @@ impl<P: Ports> Manage<P> {
     /// what was asked for, beyond the most that an answer has, or gone by now.
     pub(crate) fn complete_from(
         &self,
-        records: &[Record],
+        records: &[LogRecord],
         is_cut: bool,
         [searched_from, asked_from]: [Option<Timestamp>; 2],
     ) -> Option<Timestamp> {
@@ -234,7 +235,7 @@ impl<P: Ports> Manage<P> {
         // What a later page has is told there.
         let last = listed.records.last().map(|record| record.time);
         let from = last.filter(|_| listed.next.is_some()).max(filter.from);
-        let gaps = self.log_gaps(from, filter.latest());
+        let gaps = self.log_gaps(from, filter.end_time());
         let note = LogNote {
             is_off: self.is_log_off(record),
             damaged: &damaged,
@@ -322,7 +323,7 @@ pub(crate) fn written_name(record: Option<&TopicRecord>, folded: &str) -> String
     let name = SubscriptionName::parse(folded).ok();
     let found = record
         .zip(name)
-        .and_then(|(record, name)| record.settings.subscription(&name));
+        .and_then(|(record, name)| record.settings.find_subscription(&name));
     found
         .map_or(folded, |(written, _)| written.as_str())
         .to_owned()

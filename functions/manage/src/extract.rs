@@ -10,9 +10,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{
-    JsonFault, Notation, SubscriptionSettings, Written, read_json, read_written,
+    InputNotation, JsonFault, SubscriptionSettings, WrittenValue, read_json, read_written,
 };
 use posthaste_core::model::{MANAGE_REQUEST_BYTES_MAX, SubscriptionName, TopicName};
 use posthaste_core::stored::TopicRecord;
@@ -48,17 +48,17 @@ impl SubscriptionPath {
     pub(crate) fn find<'a>(
         &self,
         record: &'a TopicRecord,
-    ) -> Result<(&'a SubscriptionName, &'a SubscriptionSettings), Problem> {
+    ) -> Result<(&'a SubscriptionName, &'a SubscriptionSettings), ApiProblem> {
         record
             .settings
-            .subscription(&self.name)
+            .find_subscription(&self.name)
             .ok_or_else(|| self.unknown())
     }
 
     /// The problem of a subscription that does not exist.
-    pub(crate) fn unknown(&self) -> Problem {
+    pub(crate) fn unknown(&self) -> ApiProblem {
         let detail = format!("the topic {} has no subscription {}", self.topic, self.name);
-        Problem::new(ProblemKind::UnknownSubscription).detail(detail)
+        ApiProblem::new(ProblemKind::UnknownSubscription).detail(detail)
     }
 }
 
@@ -88,18 +88,18 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Query<T
     }
 }
 
-fn unreadable(detail: &str) -> Problem {
-    Problem::new(ProblemKind::BadRequest).detail(detail)
+fn unreadable(detail: &str) -> ApiProblem {
+    ApiProblem::new(ProblemKind::BadRequest).detail(detail)
 }
 
 /// Reads the parts of a path or query, which have a name and a text each.
 fn read_parts<'a, T: DeserializeOwned>(
     parts: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
-) -> Result<T, Problem> {
-    let parts = parts.map(|(name, text)| (name.into_owned(), Written::text(text)));
-    let written = Written::Object(parts.collect());
-    read_written(written, Notation::Query, |_| Ok(()))
-        .map_err(|mistakes| Problem::new(ProblemKind::BadRequest).mistakes(mistakes))
+) -> Result<T, ApiProblem> {
+    let parts = parts.map(|(name, text)| (name.into_owned(), WrittenValue::from_text(text)));
+    let written = WrittenValue::Object(parts.collect());
+    read_written(written, InputNotation::Query, |_| Ok(()))
+        .map_err(|mistakes| ApiProblem::new(ProblemKind::BadRequest).mistakes(mistakes))
 }
 
 /// Settings as JSON in the body.
@@ -133,7 +133,7 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJ
 }
 
 /// Refuses a body that says to be something else than JSON.
-pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiProblem> {
     let Some(written) = headers.get(CONTENT_TYPE) else {
         return Ok(());
     };
@@ -147,17 +147,17 @@ pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(Problem::new(ProblemKind::UnsupportedMediaType)
+    Err(ApiProblem::new(ProblemKind::UnsupportedMediaType)
         .detail("expected content-type: application/json"))
 }
 
 /// Reads a body of any content type.
-pub(crate) async fn read_body(request: Request) -> Result<Bytes, Problem> {
+pub(crate) async fn read_body(request: Request) -> Result<Bytes, ApiProblem> {
     read_body_of(request, MANAGE_REQUEST_BYTES_MAX).await
 }
 
 /// The same of at most so many bytes.
-pub(crate) async fn read_body_of(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn read_body_of(request: Request, bytes_max: usize) -> Result<Bytes, ApiProblem> {
     // A body that is too large according to its headers is refused at once.
     if request.body().size_hint().lower() > bytes_max as u64 {
         return Err(too_large(bytes_max));
@@ -165,22 +165,22 @@ pub(crate) async fn read_body_of(request: Request, bytes_max: usize) -> Result<B
     match Limited::new(request.into_body(), bytes_max).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large(bytes_max)),
-        Err(_) => Err(Problem::new(ProblemKind::BadRequest).detail("the body ended early")),
+        Err(_) => Err(ApiProblem::new(ProblemKind::BadRequest).detail("the body ended early")),
     }
 }
 
-fn too_large(bytes_max: usize) -> Problem {
+fn too_large(bytes_max: usize) -> ApiProblem {
     let detail = format!("expected at most {bytes_max} bytes");
-    Problem::new(ProblemKind::TooLarge).detail(detail)
+    ApiProblem::new(ProblemKind::TooLarge).detail(detail)
 }
 
 /// Reads settings. A body that is not JSON is a bad request. For wrong settings the problem names
 /// every member at fault.
-pub(crate) fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiProblem> {
     read_json(bytes, |_| Ok(())).map_err(|fault| match fault {
         JsonFault::Syntax { member, text } if member.is_empty() => unreadable(&text),
         JsonFault::Syntax { member, text } => unreadable(&text).member(member),
-        JsonFault::Mistakes(found) => Problem::new(ProblemKind::BadSettings).mistakes(found),
+        JsonFault::Mistakes(found) => ApiProblem::new(ProblemKind::BadSettings).mistakes(found),
     })
 }
 

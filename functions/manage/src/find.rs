@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use axum::extract::State;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::api::events::{DeliveryView, EventQuery, KnownBy, LogGapView, LogNote};
+use posthaste_core::api::events::{DeliveryView, EventQuery, EventReference, LogGapView, LogNote};
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, FoundEvent, FoundEvents, IsoTimestamp};
-use posthaste_core::delivery_log::{EventHistory, LookUp, Record, log_text};
+use posthaste_core::delivery_log::{EventHistory, LogRecord, RecordLookup, log_text};
 use posthaste_core::model::{Timestamp, TopicName, WrittenTime};
 use posthaste_core::stored::TopicRecord;
 use posthaste_delivery_log::{LogError, LookedUp};
@@ -47,7 +47,7 @@ pub(crate) struct KnownByPath {
 /// What the log said so far.
 #[derive(Default)]
 struct Search {
-    records: Vec<Record>,
+    records: Vec<LogRecord>,
     is_cut: bool,
     /// The newest of the times at which a search ended before its end.
     ended_at: Option<Timestamp>,
@@ -77,8 +77,8 @@ pub(crate) async fn find_events<P: Ports>(
     Query(query): Query<EventQuery>,
 ) -> Answer<FoundEvents> {
     let id = query.event_id(id);
-    let known_by = KnownBy::read(&id);
-    let asked = WrittenTime::period(query.from, query.to, manage.clock.now());
+    let known_by = EventReference::from_text(&id);
+    let asked = WrittenTime::resolve_period(query.from, query.to, manage.clock.now());
     let until = manage.clock.monotonic() + LOOK_UP_TIME_MAX;
     let mut letters = match &known_by.dead_letter {
         Some(key) => manage.letters_of_object(key).await?,
@@ -124,12 +124,12 @@ impl<P: Ports> Manage<P> {
     async fn search(
         &self,
         search: &mut Search,
-        known_by: &KnownBy,
+        known_by: &EventReference,
         asked: Period,
         until: Duration,
     ) -> Result<(), ApiError> {
         if let Some(webhook_id) = &known_by.webhook_id {
-            let by_request = LookUp {
+            let by_request = RecordLookup {
                 webhook_id: Some(webhook_id.clone()),
                 ..in_period(asked)
             };
@@ -137,7 +137,7 @@ impl<P: Ports> Manage<P> {
             let events = events_of(&search.records);
             self.search_events(search, events, asked, until).await?;
         }
-        let by_event = LookUp {
+        let by_event = RecordLookup {
             event_id: Some(known_by.event_id.clone()),
             ..in_period(asked)
         };
@@ -154,7 +154,7 @@ impl<P: Ports> Manage<P> {
     ) -> Result<(), ApiError> {
         search.is_cut |= events.len() > EVENTS_LOOKED_UP_MAX;
         for (topic, event_id) in events.into_iter().take(EVENTS_LOOKED_UP_MAX) {
-            let of_topic = LookUp {
+            let of_topic = RecordLookup {
                 topic: Some(topic),
                 event_id: Some(event_id),
                 ..in_period(asked)
@@ -167,7 +167,7 @@ impl<P: Ports> Manage<P> {
     async fn look_up(
         &self,
         search: &mut Search,
-        look_up: LookUp,
+        look_up: RecordLookup,
         until: Duration,
     ) -> Result<(), ApiError> {
         let has_time = || self.clock.monotonic() < until;
@@ -181,7 +181,7 @@ impl<P: Ports> Manage<P> {
         let records = std::mem::take(&mut search.records);
         let bounds = [search.ended_at, asked.0];
         let complete_from = self.complete_from(&records, search.is_cut, bounds);
-        let mut by_event: BTreeMap<EventOfTopic, Vec<Record>> = BTreeMap::new();
+        let mut by_event: BTreeMap<EventOfTopic, Vec<LogRecord>> = BTreeMap::new();
         for record in records {
             by_event.entry(event_of(&record)).or_default().push(record);
         }
@@ -191,7 +191,12 @@ impl<P: Ports> Manage<P> {
         });
         events.truncate(EVENTS_MAX + 1);
         let now = self.end_of(asked);
-        let history = |(event, records)| (event, EventHistory::of(records, complete_from, now));
+        let history = |(event, records)| {
+            (
+                event,
+                EventHistory::from_records(records, complete_from, now),
+            )
+        };
         events.into_iter().map(history).collect()
     }
 
@@ -203,7 +208,7 @@ impl<P: Ports> Manage<P> {
             let deliveries = history
                 .deliveries
                 .iter()
-                .map(|history| DeliveryView::of(history, retention, with_payload));
+                .map(|history| DeliveryView::from_history(history, retention, with_payload));
             FoundEvent {
                 topic: record.map_or_else(|| topic.clone(), |record| record.name.to_string()),
                 id: id.clone(),
@@ -262,20 +267,20 @@ impl Search {
     }
 }
 
-fn in_period((from, to): Period) -> LookUp {
-    LookUp {
+fn in_period((from, to): Period) -> RecordLookup {
+    RecordLookup {
         from,
         to,
-        ..LookUp::default()
+        ..RecordLookup::default()
     }
 }
 
-fn event_of(record: &Record) -> EventOfTopic {
+fn event_of(record: &LogRecord) -> EventOfTopic {
     let id = record.event_id.clone().unwrap_or_default();
     (record.topic.clone(), id)
 }
 
-fn events_of(records: &[Record]) -> BTreeSet<EventOfTopic> {
+fn events_of(records: &[LogRecord]) -> BTreeSet<EventOfTopic> {
     let known = records.iter().filter(|record| record.event_id.is_some());
     known.map(event_of).collect()
 }

@@ -7,8 +7,8 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{AuditDoor, Caller, PeerAddress};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
+use posthaste_core::api::{AuditCaller, AuditDoor, PeerAddress};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
@@ -57,7 +57,7 @@ pub(crate) async fn require_admin_key<P: Ports>(
     let peer = request.extensions().get::<PeerAddress>().copied();
     let door = door(request.headers());
     if offered.is_some_and(|offered| opens(&manage.admin_key, offered)) {
-        let caller = Caller::with_admin_key(&manage.admin_key, door, peer);
+        let caller = AuditCaller::with_admin_key(&manage.admin_key, door, peer);
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
     }
@@ -68,7 +68,7 @@ pub(crate) async fn require_admin_key<P: Ports>(
         "expected the header Authorization: Bearer and the admin key, {ADMIN_KEY_CHARS_MIN} characters or \
          more"
     );
-    let problem = Problem::new(ProblemKind::Unauthorized).detail(detail);
+    let problem = ApiProblem::new(ProblemKind::Unauthorized).detail(detail);
     Err(if is_guess {
         manage.refuse_key(problem, (door, peer)).await
     } else {
@@ -76,8 +76,8 @@ pub(crate) async fn require_admin_key<P: Ports>(
     })
 }
 
-fn too_many_keys() -> Problem {
-    Problem::new(ProblemKind::Unauthorized)
+fn too_many_keys() -> ApiProblem {
+    ApiProblem::new(ProblemKind::Unauthorized)
         .status(StatusCode::TOO_MANY_REQUESTS)
         .detail("too many wrong keys are being answered")
         .retry_after(TOO_MANY_RETRY_AFTER)
@@ -86,7 +86,7 @@ fn too_many_keys() -> Problem {
 /// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so a
 /// key that is too short is refused here.
 fn opens(admin_key: &KeyDigest, offered: &str) -> bool {
-    offered.len() >= ADMIN_KEY_CHARS_MIN && admin_key.is_of(offered)
+    offered.len() >= ADMIN_KEY_CHARS_MIN && admin_key.matches_key(offered)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -122,7 +122,7 @@ impl<P: Ports> Manage<P> {
     /// trail has their number.
     pub(crate) async fn refuse_key(
         &self,
-        problem: Problem,
+        problem: ApiProblem,
         from: (AuditDoor, Option<PeerAddress>),
     ) -> ApiError {
         if let Some(keys) = self.wrong_keys.note("manage", &self.clock) {

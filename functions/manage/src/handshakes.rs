@@ -11,8 +11,8 @@ use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
 use posthaste_core::api::edit::{PendingHandshake, SubscriptionChange};
 use posthaste_core::api::{AuditAction, SubscriptionSettings};
-use posthaste_core::attempt::handshake::{concluded, judge, judge_failure};
-use posthaste_core::attempt::{Answer, Ask, Rate};
+use posthaste_core::attempt::handshake::{judge_failure, judge_response, status_after_handshake};
+use posthaste_core::attempt::{HandshakeContext, HandshakeResult, RequestRate};
 use posthaste_core::model::{HANDSHAKE_TIMEOUT_MAX, Subscription, Topic};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Entropy, Ports};
@@ -186,7 +186,7 @@ impl<P: Ports> Manage<P> {
         looked_at: &LookedAt,
         pending: Vec<PendingHandshake>,
         time: Duration,
-    ) -> Vec<(PendingHandshake, Answer)> {
+    ) -> Vec<(PendingHandshake, HandshakeResult)> {
         let ask = |pending: PendingHandshake| async move {
             let seen = self.look_again(looked_at).await?;
             if !seen.has_pending(&pending) {
@@ -194,7 +194,7 @@ impl<P: Ports> Manage<P> {
             }
             let SeenTopic { record, topic, .. } = &*seen;
             let settings = record.settings.subscriptions.get(&pending.subscription)?;
-            let subscription = topic.subscription(&pending.subscription)?;
+            let subscription = topic.find_subscription(&pending.subscription)?;
             let answer = self.ask(topic, settings, subscription, &pending).await;
             Some((pending, answer))
         };
@@ -246,7 +246,7 @@ impl<P: Ports> Manage<P> {
         settings: &SubscriptionSettings,
         subscription: &Subscription,
         pending: &PendingHandshake,
-    ) -> Answer {
+    ) -> HandshakeResult {
         let validation = settings.endpoint.validation;
         let code = &pending.code;
         let path = [
@@ -260,7 +260,7 @@ impl<P: Ports> Manage<P> {
             .public_url
             .as_ref()
             .map(|base| below(base, &path));
-        let ask = Ask {
+        let ask = HandshakeContext {
             subscription,
             validation,
             origin: &self.settings.origin,
@@ -268,7 +268,7 @@ impl<P: Ports> Manage<P> {
             rate: settings
                 .endpoint
                 .max_requests_per_second
-                .and_then(Rate::per_second),
+                .and_then(RequestRate::per_second),
             callback: callback.as_deref(),
             code,
             id: &self.entropy.uuid().to_string(),
@@ -281,7 +281,7 @@ impl<P: Ports> Manage<P> {
         let failure_words = sent.failure_words().unwrap_or_default();
         let asked = (validation, &self.settings.origin, code);
         match sent.result {
-            Ok(answer) => judge(
+            Ok(answer) => judge_response(
                 asked,
                 callback.is_some(),
                 answer.status,
@@ -294,13 +294,13 @@ impl<P: Ports> Manage<P> {
 
     /// Writes the answers of endpoints into the record. A handshake that was replaced or concluded
     /// by a callback in the meantime stays as it is.
-    fn conclude(&self, record: &mut TopicRecord, answers: &[(PendingHandshake, Answer)]) {
+    fn conclude(&self, record: &mut TopicRecord, answers: &[(PendingHandshake, HandshakeResult)]) {
         let now = self.clock.now();
         for (PendingHandshake { subscription, code }, answer) in answers {
             let Some((name, settings)) = record.settings.subscription_mut(subscription) else {
                 continue;
             };
-            if let Some(status) = concluded(settings, code, answer, now) {
+            if let Some(status) = status_after_handshake(settings, code, answer, now) {
                 tracing::info!(
                     topic = %record.name, subscription = %name, state = %status.state,
                     reason = status.reason, "endpoint asked"

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use posthaste_core::api::LinkView;
 use posthaste_core::api::edit::SubscriptionChange;
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
+use posthaste_core::circuit::{DeliveryTarget, LinkShard, Observation, shard_index};
 use posthaste_core::model::{EndpointUrl, Link, Subscription, SubscriptionName, TopicName};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
@@ -34,8 +34,8 @@ pub(crate) struct HealthChanges {
 
 #[derive(Default)]
 struct ShardChange {
-    ended: BTreeSet<Target>,
-    forgotten: BTreeSet<Target>,
+    ended: BTreeSet<DeliveryTarget>,
+    forgotten: BTreeSet<DeliveryTarget>,
 }
 
 impl HealthChanges {
@@ -43,12 +43,12 @@ impl HealthChanges {
     pub(crate) fn forced<'a>(
         record: &TopicRecord,
         names: impl IntoIterator<Item = &'a SubscriptionName>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, ApiProblem> {
         let topic = record.compile().map_err(|_| unusable_record())?;
         let mut changes = Self::default();
         names
             .into_iter()
-            .filter_map(|name| topic.subscription(name))
+            .filter_map(|name| topic.find_subscription(name))
             .for_each(|it| changes.force(it));
         Ok(changes)
     }
@@ -91,15 +91,15 @@ impl HealthChanges {
             let name = name.clone();
             self.shard(&link)
                 .forgotten
-                .insert(Target::Subscription { link, topic, name });
+                .insert(DeliveryTarget::Subscription { link, topic, name });
         }
     }
 
     fn force(&mut self, subscription: &Subscription) {
         for link in subscription.endpoints().map(EndpointUrl::link) {
             let ended = &mut self.shard(&link).ended;
-            ended.insert(Target::on(link.clone(), subscription));
-            ended.insert(Target::Link(link));
+            ended.insert(DeliveryTarget::on_link(link.clone(), subscription));
+            ended.insert(DeliveryTarget::Link(link));
         }
     }
 
@@ -157,13 +157,17 @@ impl<P: Ports> Manage<P> {
     async fn forget_unused(&self, changes: &HealthChanges) -> Result<(), ApiError> {
         let left = changes.shards.values().flat_map(|shard| &shard.forgotten);
         let links = left.map(|target| target.link().clone());
-        let is_failing = |link: &Link| self.links.condition(&Target::Link(link.clone())).is_some();
+        let is_failing = |link: &Link| {
+            self.links
+                .condition(&DeliveryTarget::Link(link.clone()))
+                .is_some()
+        };
         let links = links.filter(is_failing).collect();
         for link in unused_links(&self.state, links).await? {
             let index = shard_index(&link);
-            let target = Target::Link(link);
+            let target = DeliveryTarget::Link(link);
             self.links
-                .change(index, |shard| shard.forget([&target]))
+                .change(index, |shard| shard.forget_targets([&target]))
                 .await?;
         }
         Ok(())
@@ -177,19 +181,19 @@ impl<P: Ports> Manage<P> {
         let mut ended = Vec::new();
         let now = self.clock.now();
         let settings = self.links.settings();
-        let apply = |shard: &mut Shard| {
+        let apply = |shard: &mut LinkShard| {
             // The closure runs again if another writer was faster, or if the cached shard may be
             // too old.
             ended.clear();
             for target in &change.ended {
                 let before = shard
                     .condition(target)
-                    .map(|condition| LinkView::of(target, condition));
-                if shard.observe(target, &Observation::Forced, now, settings) {
+                    .map(|condition| LinkView::for_target(target, condition));
+                if shard.apply_observation(target, &Observation::Forced, now, settings) {
                     ended.extend(before);
                 }
             }
-            shard.forget(&change.forgotten) || !ended.is_empty()
+            shard.forget_targets(&change.forgotten) || !ended.is_empty()
         };
         self.links.change(index, apply).await?;
         Ok(ended)

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, KeyName, TopicKeysView};
 use posthaste_core::model::TopicName;
 use posthaste_core::stored::TopicRecord;
@@ -58,7 +58,7 @@ pub(crate) async fn regenerate_key<P: Ports>(
 ) -> Answer<TopicKeysView> {
     let editor = manage.editor();
     let edit = |record: &mut TopicRecord| {
-        record.set_key(key, editor.key());
+        record.set_key(key, editor.new_publish_key());
         Ok(())
     };
     let entry = manage.entry(caller, AuditAction::RegenerateKey);
@@ -92,13 +92,13 @@ pub(crate) async fn delete_key<P: Ports>(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn unknown_key(topic: &TopicName, key: KeyName) -> Problem {
-    Problem::new(ProblemKind::NotFound).detail(format!("the topic {topic} has no {key}"))
+fn unknown_key(topic: &TopicName, key: KeyName) -> ApiProblem {
+    ApiProblem::new(ProblemKind::NotFound).detail(format!("the topic {topic} has no {key}"))
 }
 
-fn permanent(key: KeyName) -> Problem {
+fn permanent(key: KeyName) -> ApiProblem {
     let detail = format!("every topic has a {key}: it can be replaced, not taken away");
-    Problem::new(ProblemKind::BadRequest)
+    ApiProblem::new(ProblemKind::BadRequest)
         .member("key")
         .detail(detail)
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::try_join;
-use posthaste_core::api::{LeftOut, ReplayFailure};
-use posthaste_core::model::{Created, REPLAY_FAILURES_SHOWN_MAX, Schema};
-use posthaste_core::release::Selection;
+use posthaste_core::api::{LeftOutCounts, ReplayFailure};
+use posthaste_core::model::{EventSchema, REPLAY_FAILURES_SHOWN_MAX, SubscriptionCreation};
+use posthaste_core::release::ReplaySelection;
 use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_core::stored::{ResolvedLetters, Restored};
+use posthaste_core::stored::{ResolvedLetters, RestoredLetter};
 use posthaste_ports::{ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::resolved::resolved_letters;
 
@@ -16,17 +16,17 @@ use crate::manage::Manage;
 
 /// A subscription as its dead letters see it: the schema in which it receives events, and its
 /// creation.
-pub(crate) type Receiver = (Schema, Created);
+pub(crate) type Receiver = (EventSchema, SubscriptionCreation);
 
 /// The letters of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Letters {
     /// Those that were selected, with their places.
-    pub(crate) selected: Vec<(usize, Restored)>,
+    pub(crate) selected: Vec<(usize, RestoredLetter)>,
     /// The number of those that would be selected, but are resolved.
     pub(crate) resolved: u64,
     /// What else was left out.
-    pub(crate) left_out: LeftOut,
+    pub(crate) left_out: LeftOutCounts,
     /// Those that cannot be read, by their places, or the whole object.
     pub(crate) broken: Vec<(Option<usize>, String)>,
     /// The places of those that were not selected and are not resolved.
@@ -47,7 +47,7 @@ impl<P: Ports> Manage<P> {
     pub(crate) async fn letters(
         &self,
         key: &str,
-        selection: &Selection,
+        selection: &ReplaySelection,
         receiver: &Receiver,
     ) -> Result<Letters, ApiError> {
         let (object, resolved) = try_join(
@@ -86,12 +86,12 @@ impl Letters {
 
     fn add(
         &mut self,
-        (index, letter): (usize, Restored),
+        (index, letter): (usize, RestoredLetter),
         resolved: &ResolvedLetters,
-        selection: &Selection,
-        created: &Created,
+        selection: &ReplaySelection,
+        created: &SubscriptionCreation,
     ) {
-        let is_resolved = resolved.has(index);
+        let is_resolved = resolved.is_resolved(index);
         match selection.leaves_out_event(&letter, created) {
             Some(reason) => {
                 self.left_out.add(reason);

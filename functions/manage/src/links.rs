@@ -9,7 +9,7 @@ use axum::extract::State;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use posthaste_core::api::problem::ProblemKind;
 use posthaste_core::api::{HELD_OBJECTS_SHOWN_MAX, LinkState, LinksView, SlowTargetView};
-use posthaste_core::circuit::Target;
+use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::lane::SlowTargets;
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
@@ -99,9 +99,9 @@ impl<P: Ports> Manage<P> {
         };
         // What cannot be read is found out again by deliver.
         let targets = SlowTargets::parse(&object.bytes).unwrap_or_default();
-        let slow = targets.at(self.clock.now());
+        let slow = targets.slow_at(self.clock.now());
         Ok(slow
-            .map(|(target, until)| SlowTargetView::of(target, until))
+            .map(|(target, until)| SlowTargetView::for_target(target, until))
             .collect())
     }
 
@@ -190,8 +190,8 @@ impl<P: Ports> Manage<P> {
 }
 
 /// The folder of the objects that are held for a target; `None` for a link.
-fn own_folder(target: &Target) -> Option<String> {
-    let Target::Subscription { topic, name, .. } = target else {
+fn own_folder(target: &DeliveryTarget) -> Option<String> {
+    let DeliveryTarget::Subscription { topic, name, .. } = target else {
         return None;
     };
     layout::held_folder(&layout::held_of(topic, name)).map(str::to_owned)

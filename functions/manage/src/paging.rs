@@ -3,7 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::{NAME_BYTES_MAX, is_object_key};
 
 /// Most items on one page, when the client does not say.
@@ -22,11 +22,11 @@ pub(crate) struct Page {
 
 impl Page {
     /// Reads the parameters of a list.
-    pub(crate) fn parse(limit: Option<usize>, cursor: Option<&str>) -> Result<Self, Problem> {
+    pub(crate) fn parse(limit: Option<usize>, cursor: Option<&str>) -> Result<Self, ApiProblem> {
         let items = limit.unwrap_or(PAGE_ITEMS_DEFAULT);
         if !(1..=PAGE_ITEMS_MAX).contains(&items) {
             let detail = format!("expected 1 to {PAGE_ITEMS_MAX}, found {items}");
-            return Err(Problem::new(ProblemKind::BadRequest)
+            return Err(ApiProblem::new(ProblemKind::BadRequest)
                 .member("limit")
                 .detail(detail));
         }
@@ -38,7 +38,7 @@ impl Page {
 }
 
 /// The key after which a page of the objects under `prefix` begins, if a page of them gave it.
-pub(crate) fn after_in(prefix: &str, after: Option<String>) -> Result<Option<String>, Problem> {
+pub(crate) fn after_in(prefix: &str, after: Option<String>) -> Result<Option<String>, ApiProblem> {
     match after {
         Some(after) if !after.starts_with(prefix) || !is_object_key(&after) => Err(bad_cursor()),
         after => Ok(after),
@@ -51,7 +51,7 @@ pub(crate) fn cursor(key: &str) -> String {
 }
 
 /// The beginning of names of topics or subscriptions, in lower case.
-pub(crate) fn folded_prefix(prefix: &str) -> Result<String, Problem> {
+pub(crate) fn folded_prefix(prefix: &str) -> Result<String, ApiProblem> {
     let is_in_names = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if prefix.len() <= NAME_BYTES_MAX && prefix.bytes().all(is_in_names) {
         return Ok(prefix.to_ascii_lowercase());
@@ -60,19 +60,19 @@ pub(crate) fn folded_prefix(prefix: &str) -> Result<String, Problem> {
         "expected at most {NAME_BYTES_MAX} letters, digits and hyphens, as in the names of topics and \
          subscriptions"
     );
-    Err(Problem::new(ProblemKind::BadRequest)
+    Err(ApiProblem::new(ProblemKind::BadRequest)
         .member("prefix")
         .detail(detail))
 }
 
 /// The problem of a cursor that no page of this list gave.
-pub(crate) fn bad_cursor() -> Problem {
-    Problem::new(ProblemKind::BadRequest)
+pub(crate) fn bad_cursor() -> ApiProblem {
+    ApiProblem::new(ProblemKind::BadRequest)
         .member("cursor")
         .detail("not a cursor of this list")
 }
 
-fn key(cursor: &str) -> Result<String, Problem> {
+fn key(cursor: &str) -> Result<String, ApiProblem> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
     bytes
         .and_then(|bytes| String::from_utf8(bytes).ok())

@@ -41,10 +41,10 @@ impl<P: Ports> Manage<P> {
             return Ok(None);
         };
         let found = match &mark.job {
-            Some(job) => self.state.get(&layout::replay(&job.id)).await?,
+            Some(job) => self.state.get(&layout::replay_record_key(&job.id)).await?,
             None => None,
         };
         let job = found.and_then(|object| ReplayRecord::parse(&object.bytes).ok());
-        Ok(RecoveryView::of(&mark, job.as_ref()))
+        Ok(RecoveryView::from_mark(&mark, job.as_ref()))
     }
 }

@@ -10,13 +10,13 @@ use std::error::Error;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{
     AuditAction, MemberChange, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView,
     StatusState,
 };
 use posthaste_core::model::REPLAY_ID_BYTES_MAX;
-use posthaste_core::release::{ReplayRequestError, Selection};
+use posthaste_core::release::{ReplayRequestError, ReplaySelection};
 use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_ports::{Clock, Entropy, Object, ObjectStore, Ports};
 use posthaste_services::{Edit, Updated, update};
@@ -73,12 +73,12 @@ pub(crate) async fn replay<P: Ports>(
     let (name, settings) = path.find(&record)?;
     let topic = &record.name;
     let now = manage.clock.now();
-    let request = request.at(now);
+    let request = request.with_fixed_times(now);
     let selection =
-        Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
-    let created = record.created(name);
+        ReplaySelection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
+    let created = record.identities_of(name);
     if selection.is_of_log() && manage.is_log_off(Some(&record)) {
-        let problem = Problem::new(ProblemKind::BadSettings).member("source");
+        let problem = ApiProblem::new(ProblemKind::BadSettings).member("source");
         return Err(problem.detail(LOG_IS_OFF).into());
     }
     if request.dry_run {
@@ -87,7 +87,9 @@ pub(crate) async fn replay<P: Ports>(
             .unwrap_or(record.settings.input_schema);
         let preview: ReplayPreview = if selection.is_of_log() {
             let topic = record.compile().map_err(|_| unusable_record())?;
-            let to = topic.subscription(name).ok_or_else(|| path.unknown())?;
+            let to = topic
+                .find_subscription(name)
+                .ok_or_else(|| path.unknown())?;
             manage.log_preview(&selection, to).await?
         } else {
             manage.preview(&selection, &(output, created)).await?
@@ -104,9 +106,9 @@ pub(crate) async fn replay<P: Ports>(
     if settings
         .status
         .as_ref()
-        .is_some_and(|status| status.at(now).state != StatusState::Active)
+        .is_some_and(|status| status.effective_at(now).state != StatusState::Active)
     {
-        replay = replay.turned(
+        replay = replay.with_state(
             ReplayState::Waiting,
             Some(ReplayReason::SubscriptionNotActive),
             now,
@@ -121,7 +123,7 @@ pub(crate) async fn replay<P: Ports>(
         replay_id = replay.id, %topic, subscription = %name, is_new, "a replay was asked for"
     );
     let location = format!("/replays/{}", replay.id);
-    Ok(JsonResponse::accepted(replay.shown(), location).into_response())
+    Ok(JsonResponse::accepted(replay.to_view(), location).into_response())
 }
 
 /// Show a replay
@@ -138,7 +140,7 @@ pub(crate) async fn show_replay<P: Ports>(
     let object = manage.state.get(&replay_key(&path.id)?).await?;
     let replay = parse(&path.id, object)?;
     let outcomes = manage.outcomes(&replay).await;
-    Ok(JsonResponse::new(replay.shown().with_outcomes(outcomes)))
+    Ok(JsonResponse::new(replay.to_view().with_outcomes(outcomes)))
 }
 
 /// Cancel a replay
@@ -157,7 +159,7 @@ pub(crate) async fn cancel_replay<P: Ports>(
     let key = replay_key(&path.id)?;
     let replay = parse(id, manage.state.get(&key).await?)?;
     if replay.has_ended() {
-        return Ok(JsonResponse::new(replay.shown()));
+        return Ok(JsonResponse::new(replay.to_view()));
     }
     let entry = manage.entry(caller, AuditAction::CancelReplay);
     let entry = entry
@@ -167,10 +169,11 @@ pub(crate) async fn cancel_replay<P: Ports>(
         let cancelled = update(&manage.state, &key, |found| {
             let replay = parse(id, found)?;
             if replay.has_ended() {
-                return Ok::<_, Problem>(Edit::Keep(replay));
+                return Ok::<_, ApiProblem>(Edit::Keep(replay));
             }
             let now = manage.clock.now();
-            let replay = replay.turned(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
+            let replay =
+                replay.with_state(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
             Ok(Edit::Write(replay.render(), replay))
         });
         Ok(cancelled.await?)
@@ -183,12 +186,12 @@ pub(crate) async fn cancel_replay<P: Ports>(
     if etag.is_some() {
         tracing::info!(replay_id = id, "a replay was cancelled");
     }
-    Ok(JsonResponse::new(answer.shown()))
+    Ok(JsonResponse::new(answer.to_view()))
 }
 
 /// The change of a replay's state, if there is one.
 fn state_change(before: &ReplayRecord, after: &ReplayRecord) -> Vec<MemberChange> {
-    let [before, after] = [before, after].map(|replay| Some(json!(replay.shown().state)));
+    let [before, after] = [before, after].map(|replay| Some(json!(replay.to_view().state)));
     let change = MemberChange {
         member: "state".to_owned(),
         before,
@@ -197,37 +200,37 @@ fn state_change(before: &ReplayRecord, after: &ReplayRecord) -> Vec<MemberChange
     Vec::from_iter((change.before != change.after).then_some(change))
 }
 
-pub(crate) fn bad_settings(error: &ReplayRequestError) -> Problem {
-    Problem::new(ProblemKind::BadSettings)
+pub(crate) fn bad_settings(error: &ReplayRequestError) -> ApiProblem {
+    ApiProblem::new(ProblemKind::BadSettings)
         .member(error.member())
         .detail(error.to_string())
 }
 
-fn replay_key(id: &str) -> Result<String, Problem> {
+fn replay_key(id: &str) -> Result<String, ApiProblem> {
     let is_id = (1..=REPLAY_ID_BYTES_MAX).contains(&id.len())
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if is_id {
-        Ok(layout::replay(id))
+        Ok(layout::replay_record_key(id))
     } else {
         Err(unknown_replay())
     }
 }
 
-fn unknown_replay() -> Problem {
-    Problem::new(ProblemKind::NotFound).detail("there is no replay of this id")
+fn unknown_replay() -> ApiProblem {
+    ApiProblem::new(ProblemKind::NotFound).detail("there is no replay of this id")
 }
 
-fn parse(id: &str, object: Option<Object>) -> Result<ReplayRecord, Problem> {
+fn parse(id: &str, object: Option<Object>) -> Result<ReplayRecord, ApiProblem> {
     ReplayRecord::parse(&object.ok_or_else(unknown_replay)?.bytes)
         .map_err(|error| unusable(id, &error))
 }
 
 /// The problem of a record that cannot be read.
-fn unusable(id: &str, error: &FormatError) -> Problem {
+fn unusable(id: &str, error: &FormatError) -> ApiProblem {
     tracing::error!(
         replay_id = id,
         error = error as &dyn Error,
         "the record of a replay cannot be used"
     );
-    Problem::new(ProblemKind::Internal).detail("the record of the replay cannot be read")
+    ApiProblem::new(ProblemKind::Internal).detail("the record of the replay cannot be read")
 }

@@ -8,15 +8,17 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::events::IdInUrl;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, IsoTimestamp, ResendRequest, ResendView};
 use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::delivery_log::{
-    DeliveryHistory, LookUp, NoneToSendAgain, choose, histories, log_text,
+    DeliveryHistory, RecordLookup, ResendRefusal, choose_delivery, gather_by_delivery, log_text,
 };
-use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, Topic, TopicName};
-use posthaste_core::pressure::{PressureState, explain, replay_wait};
-use posthaste_core::release::{ReplayMessage, Resend};
+use posthaste_core::model::{
+    Subscription, SubscriptionName, SubscriptionStatus, Timestamp, Topic, TopicName,
+};
+use posthaste_core::pressure::{PressureState, explain_cause, replay_wait};
+use posthaste_core::release::{EventResend, ReplayMessage};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_delivery_log::LookedUp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, Ports, PutCondition};
@@ -103,7 +105,7 @@ pub(crate) async fn resend<P: Ports>(
         searched_from,
         ..
     } = manage.records_towards(&path, &id).await?;
-    let histories = histories(records);
+    let histories = gather_by_delivery(records);
     let key = request.key.as_deref();
     let Again { found, is_waiting } = match &request.dead_letter {
         Some(place) => manage.letter_again(place, key, &histories, to, &id).await?,
@@ -123,7 +125,7 @@ pub(crate) async fn resend<P: Ports>(
     let kept = (!request.new_id).then_some(&*found.webhook_id);
     let default_time_to_live = topic.default_time_to_live;
     let letter = found.letter;
-    let resend = Resend {
+    let resend = EventResend {
         key: &key,
         webhook_id: kept,
         letter,
@@ -137,7 +139,7 @@ pub(crate) async fn resend<P: Ports>(
         .of_subscription(&path.topic, &to.name)
         .of_target(&id)
         .with_detail(&format!("delivery {key}, webhook-id {webhook_id}"));
-    let message = resend.message(&found.event, now);
+    let message = resend.to_message(&found.event, now);
     manage
         .audited(entry, manage.queue_again(message), |entry, ()| entry)
         .await?;
@@ -164,12 +166,12 @@ pub(crate) async fn resend<P: Ports>(
 fn receiver<'a>(
     topic: &'a Topic,
     path: &SubscriptionPath,
-) -> Result<&'a Arc<Subscription>, Problem> {
+) -> Result<&'a Arc<Subscription>, ApiProblem> {
     let to = topic
-        .subscription(&path.name)
+        .find_subscription(&path.name)
         .ok_or_else(|| path.unknown())?;
-    if to.status == Status::Disabled {
-        return Err(Problem::new(ProblemKind::WrongState).detail(DISABLED));
+    if to.status == SubscriptionStatus::Disabled {
+        return Err(ApiProblem::new(ProblemKind::WrongState).detail(DISABLED));
     }
     Ok(to)
 }
@@ -179,7 +181,7 @@ fn still_to<'a>(
     topic: &'a Topic,
     path: &SubscriptionPath,
     before: &Subscription,
-) -> Result<&'a Arc<Subscription>, Problem> {
+) -> Result<&'a Arc<Subscription>, ApiProblem> {
     let to = receiver(topic, path)?;
     if to.created.identity() == before.created.identity() {
         Ok(to)
@@ -197,14 +199,14 @@ impl<P: Ports> Manage<P> {
         let Some(wait) = replay_wait(state.as_ref(), topic, self.clock.now()) else {
             return Ok(());
         };
-        let problem = Problem::new(ProblemKind::BackPressure).retry_after(wait.retry_after);
+        let problem = ApiProblem::new(ProblemKind::BackPressure).retry_after(wait.retry_after);
         Err(match wait.pressing {
             Some(pressing) => problem
-                .pressing(
+                .under_pressure(
                     pressing.resource.resource,
                     pressing.resource.effective_level(),
                 )
-                .detail(format!("{}; {NOTHING_SENT}", explain(&pressing))),
+                .detail(format!("{}; {NOTHING_SENT}", explain_cause(&pressing))),
             None => problem.detail(NOTHING_SENT),
         }
         .into())
@@ -219,11 +221,11 @@ impl<P: Ports> Manage<P> {
         let topic = Some(path.topic.folded());
         let subscription = Some(path.name.folded());
         let event_id = Some(log_text(id));
-        self.log_event(LookUp {
+        self.log_event(RecordLookup {
             topic,
             subscription,
             event_id,
-            ..LookUp::default()
+            ..RecordLookup::default()
         })
         .await
     }
@@ -237,14 +239,12 @@ impl<P: Ports> Manage<P> {
         id: &str,
         searched_from: Option<Timestamp>,
     ) -> Result<Again, ApiError> {
-        let chosen = choose(histories, &to.created, key);
+        let chosen = choose_delivery(histories, &to.created, key);
         let found = match &chosen {
             Ok(chosen) => self.kept_payload(chosen, to, id).await?,
-            Err(NoneToSendAgain::Unknown) => {
-                self.dead_letter_of(to, id, key, searched_from).await?
-            }
-            Err(NoneToSendAgain::Former) => return Err(former(to).into()),
-            Err(NoneToSendAgain::Several(keys)) => return Err(several(keys).into()),
+            Err(ResendRefusal::Unknown) => self.dead_letter_of(to, id, key, searched_from).await?,
+            Err(ResendRefusal::Former) => return Err(former(to).into()),
+            Err(ResendRefusal::Several(keys)) => return Err(several(keys).into()),
         };
         Ok(Again {
             found,
@@ -282,9 +282,9 @@ fn note(is_waiting: bool, is_id_made: bool, searched_from: Option<Timestamp>) ->
 
 /// The path that shows what becomes of the event.
 pub(crate) fn location(topic: &TopicName, id: &str) -> String {
-    let carried = IdInUrl::of(id);
-    let path = format!("/topics/{topic}/events/{}", carried.segment());
-    match carried.parameter() {
+    let carried = IdInUrl::for_id(id);
+    let path = format!("/topics/{topic}/events/{}", carried.path_segment());
+    match carried.query_parameter() {
         Some((name, value)) => {
             let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
             format!("{path}?{name}={value}")
@@ -293,15 +293,15 @@ pub(crate) fn location(topic: &TopicName, id: &str) -> String {
     }
 }
 
-fn former(to: &Subscription) -> Problem {
+fn former(to: &Subscription) -> ApiProblem {
     let detail = format!(
         "the event was accepted for an earlier subscription {} or an earlier topic of this name",
         to.name
     );
-    Problem::new(ProblemKind::NotFound).detail(detail)
+    ApiProblem::new(ProblemKind::NotFound).detail(detail)
 }
 
-fn several(keys: &[String]) -> Problem {
+fn several(keys: &[String]) -> ApiProblem {
     let shown = keys
         .iter()
         .take(KEYS_SHOWN_MAX)
@@ -317,7 +317,7 @@ fn several(keys: &[String]) -> Problem {
         "{} events have this id; name one of their keys: {shown}{more}",
         keys.len()
     );
-    Problem::new(ProblemKind::SeveralDeliveries)
+    ApiProblem::new(ProblemKind::SeveralDeliveries)
         .member("key")
         .detail(detail)
 }

@@ -8,9 +8,9 @@ mod worked;
 use std::time::Duration;
 
 use axum::extract::State;
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{AuditAction, AuditEntry, Caller, ResolveAnswer, ResolveRequest};
-use posthaste_core::release::Selection;
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
+use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, ResolveRequest, ResolveResponse};
+use posthaste_core::release::ReplaySelection;
 use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, LetterReceiver, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports};
 use posthaste_services::UpdateError;
@@ -54,15 +54,15 @@ const OBJECTS_MAX: usize = 1000;
 /// `failed`, and stay. With `dryRun` it only counts.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/resolve",
     tag = "dead letters", params(SubscriptionPath), request_body(content = Option<ResolveRequest>),
-    responses((status = 200, description = "The letters that are resolved", body = ResolveAnswer),
-        (status = 202, description = "Another request resolves the same letters now", body = ResolveAnswer),
+    responses((status = 200, description = "The letters that are resolved", body = ResolveResponse),
+        (status = 202, description = "Another request resolves the same letters now", body = ResolveResponse),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn resolve_dead_letters<P: Ports>(
     State(manage): Managed<P>,
     Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
-) -> Answer<ResolveAnswer> {
+) -> Answer<ResolveResponse> {
     let end = LetterEnd::Resolve;
     manage.end_letters(caller, &path, request, end).await
 }
@@ -75,15 +75,15 @@ pub(crate) async fn resolve_dead_letters<P: Ports>(
 /// asked for twice is as with `resolve`. With `dryRun` it only counts.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/delete",
     tag = "dead letters", params(SubscriptionPath), request_body(content = Option<ResolveRequest>),
-    responses((status = 200, description = "The letters that are deleted or resolved", body = ResolveAnswer),
-        (status = 202, description = "Another request deletes the same letters now", body = ResolveAnswer),
+    responses((status = 200, description = "The letters that are deleted or resolved", body = ResolveResponse),
+        (status = 202, description = "Another request deletes the same letters now", body = ResolveResponse),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn delete_dead_letters<P: Ports>(
     State(manage): Managed<P>,
     Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
-) -> Answer<ResolveAnswer> {
+) -> Answer<ResolveResponse> {
     let end = LetterEnd::Delete;
     manage.end_letters(caller, &path, request, end).await
 }
@@ -92,18 +92,18 @@ pub(crate) async fn delete_dead_letters<P: Ports>(
 struct Task {
     end: LetterEnd,
     is_dry_run: bool,
-    selection: Selection,
+    selection: ReplaySelection,
     receiver: Receiver,
 }
 
 impl<P: Ports> Manage<P> {
     async fn end_letters(
         &self,
-        caller: Caller,
+        caller: AuditCaller,
         path: &SubscriptionPath,
         mut request: ResolveRequest,
         end: LetterEnd,
-    ) -> Answer<ResolveAnswer> {
+    ) -> Answer<ResolveResponse> {
         let after = Page::parse(None, request.cursor.take().as_deref())?.after;
         let is_dry_run = std::mem::take(&mut request.dry_run);
         let now = self.clock.now();
@@ -116,7 +116,7 @@ impl<P: Ports> Manage<P> {
             subscription: path.name.clone(),
             receiver,
             end,
-            request: request.at(now),
+            request: request.with_fixed_times(now),
             began_at: now,
             worked_at: now,
             after,
@@ -146,7 +146,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// Ends the letters of a task, unless another request does.
-    async fn end_claimed(&self, task: &Task, ending: LetterEnding) -> Answer<ResolveAnswer> {
+    async fn end_claimed(&self, task: &Task, ending: LetterEnding) -> Answer<ResolveResponse> {
         let until = self.clock.monotonic() + WORKING_TIME;
         let (id, worked) = match self.claim_ending(ending).await? {
             Claimed::Own(own) => {
@@ -162,14 +162,14 @@ impl<P: Ports> Manage<P> {
                 (other.id, worked)
             }
             Claimed::Others(id) => {
-                return Ok(JsonResponse::in_progress(ResolveAnswer {
+                return Ok(JsonResponse::in_progress(ResolveResponse {
                     id: Some(id),
                     in_progress: true,
-                    ..ResolveAnswer::default()
+                    ..ResolveResponse::default()
                 }));
             }
         };
-        Ok(JsonResponse::new(ResolveAnswer {
+        Ok(JsonResponse::new(ResolveResponse {
             id: Some(id),
             ..worked.answer()?
         }))
@@ -185,7 +185,7 @@ impl<P: Ports> Manage<P> {
             let schema = settings
                 .delivery_schema
                 .unwrap_or(record.settings.input_schema);
-            let created = record.created(name);
+            let created = record.identities_of(name);
             return Ok(Some(LetterReceiver { schema, created }));
         }
         let prefix = layout::dead_letters_of(&path.topic, &path.name);
@@ -204,7 +204,7 @@ impl<P: Ports> Manage<P> {
     /// Resolves or deletes letters up to a time of the clock's `monotonic`, and of one object at
     /// least.
     async fn work(&self, task: &Task, after: Option<String>, until: Duration) -> Worked {
-        let mut answer = ResolveAnswer::default();
+        let mut answer = ResolveResponse::default();
         let mut seen = 0;
         let mut unavailable = 0;
         // The key before the objects that the store failed with in a row, and the last key.
@@ -267,7 +267,7 @@ impl<P: Ports> Manage<P> {
         &self,
         task: &Task,
         key: &str,
-        answer: &mut ResolveAnswer,
+        answer: &mut ResolveResponse,
     ) -> Result<(), ApiError> {
         let Letters {
             selected,
@@ -293,7 +293,9 @@ impl<P: Ports> Manage<P> {
             // The letters first: a list of resolved letters without them says nothing.
             self.dead_letters.delete(key).await?;
             if can_be_resolved(key) {
-                self.dead_letters.delete(&layout::resolved(key)).await?;
+                self.dead_letters
+                    .delete(&layout::resolved_letters_key(key))
+                    .await?;
             }
         } else if !task.is_dry_run {
             let places = selected.into_iter().map(|(index, _)| index).collect();
@@ -312,10 +314,10 @@ impl Task {
     fn of(ending: &LetterEnding) -> Result<Self, ApiError> {
         let LetterReceiver { schema, created } = ending.receiver.unwrap_or(LetterReceiver::GONE);
         let is_deletion = ending.end == LetterEnd::Delete;
-        let request = ending.request.clone().selection(is_deletion);
+        let request = ending.request.clone().into_replay_request(is_deletion);
         let topic = &ending.topic;
         let name = &ending.subscription;
-        let selection = Selection::new(topic, name, &request, ending.began_at);
+        let selection = ReplaySelection::new(topic, name, &request, ending.began_at);
         Ok(Self {
             end: ending.end,
             is_dry_run: false,
@@ -326,8 +328,8 @@ impl Task {
 }
 
 /// The entry with what became of the letters.
-fn with_counts(entry: AuditEntry, answered: &JsonResponse<ResolveAnswer>) -> AuditEntry {
-    let ResolveAnswer {
+fn with_counts(entry: AuditEntry, answered: &JsonResponse<ResolveResponse>) -> AuditEntry {
+    let ResolveResponse {
         id,
         in_progress,
         events,
@@ -352,8 +354,8 @@ fn is_of_the_store(kind: ProblemKind) -> bool {
 }
 
 /// Counts an object that cannot be read or written now. Its problem shows no cause.
-fn note_failure(error: ApiError, key: &str, answer: &mut ResolveAnswer) {
-    let Problem { kind, detail, .. } = error.0;
+fn note_failure(error: ApiError, key: &str, answer: &mut ResolveResponse) {
+    let ApiProblem { kind, detail, .. } = error.0;
     let detail = detail.unwrap_or_else(|| kind.title().to_owned());
     let broken = vec![(None, detail)];
     fail(broken, key, (&mut answer.failed, &mut answer.failures));
@@ -365,7 +367,7 @@ fn unresolved(error: UpdateError<FormatError>) -> ApiError {
         UpdateError::Edit(_) => {
             let detail =
                 "the list of the object's resolved dead letters was written by a newer version";
-            Problem::new(ProblemKind::Internal).detail(detail).into()
+            ApiProblem::new(ProblemKind::Internal).detail(detail).into()
         }
         UpdateError::Contended => conflict().into(),
     }

@@ -7,7 +7,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use posthaste_core::api::apply_file_schema;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_ports::Ports;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -45,9 +45,9 @@ pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> 
         .with_state(manage)
         .merge(others)
         .method_not_allowed_fallback(|| async {
-            ApiError(Problem::new(ProblemKind::MethodNotAllowed))
+            ApiError(ApiProblem::new(ProblemKind::MethodNotAllowed))
         })
-        .fallback(|| async { ApiError(Problem::new(ProblemKind::NotFound)) })
+        .fallback(|| async { ApiError(ApiProblem::new(ProblemKind::NotFound)) })
 }
 
 /// Routes of another crate, which need the admin key like the API's own. They may take as long as

@@ -44,7 +44,7 @@ impl SubscriptionQuery {
         let state = settings
             .status
             .as_ref()
-            .map_or(StatusState::Active, |status| status.at(now).state);
+            .map_or(StatusState::Active, |status| status.effective_at(now).state);
         self.state.is_none_or(|wanted| wanted == state)
     }
 }
@@ -85,7 +85,7 @@ pub(crate) async fn list_subscriptions<P: Ports>(
         .map(|(folded, ..)| cursor(folded));
     let mut subscriptions: Vec<_> = rest
         .iter()
-        .map(|(_, name, settings)| settings.shown(name, now))
+        .map(|(_, name, settings)| settings.to_view(name, now))
         .collect();
     manage.add_waiting(&record, &mut subscriptions).await;
     Ok(JsonResponse::new(SubscriptionPage {
@@ -109,7 +109,7 @@ pub(crate) async fn get_subscription<P: Ports>(
 ) -> Answer<SubscriptionSettings> {
     let record = manage.existing(&path.topic).await?;
     let (name, settings) = path.find(&record)?;
-    let mut shown = settings.shown(name, manage.clock.now());
+    let mut shown = settings.to_view(name, manage.clock.now());
     manage
         .add_waiting(&record, std::slice::from_mut(&mut shown))
         .await;
@@ -146,7 +146,7 @@ pub(crate) async fn put_subscription<P: Ports>(
     let editor = manage.editor();
     let until = manage.work_ends();
     let edit = |record: &mut TopicRecord| {
-        let present = record.settings.subscription(&path.name);
+        let present = record.settings.find_subscription(&path.name);
         conditions.check(
             present
                 .map(|(_, settings)| subscription_etag(record, settings))
@@ -170,7 +170,7 @@ pub(crate) async fn put_subscription<P: Ports>(
         .subscriptions
         .get(&change.name)
         .ok_or_else(|| path.unknown())?;
-    let shown = change.shown(settings, manage.clock.now());
+    let shown = change.response_view(settings, manage.clock.now());
     Ok(JsonResponse::put(
         shown,
         subscription_etag(&record, settings),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, Ports};
@@ -29,7 +29,7 @@ impl<P: Ports> Manage<P> {
         if !next.is_temporary() {
             return Ok(());
         }
-        self.put_work(&layout::temporary(&next.name), Bytes::new())
+        self.put_work(&layout::temporary_mark_key(&next.name), Bytes::new())
             .await?;
         for (name, settings) in &next.settings.subscriptions {
             let before = present.and_then(|present| present.settings.subscriptions.get(name));
@@ -49,10 +49,10 @@ impl<P: Ports> Manage<P> {
         if let Some(idle) = record.settings.auto_delete_on_idle {
             // A failure is logged.
             let _ = self
-                .note(topic, &layout::topic_activity(topic), idle.0)
+                .note(topic, &layout::topic_activity_key(topic), idle.0)
                 .await;
         }
-        let Some((name, settings)) = record.settings.subscription(name) else {
+        let Some((name, settings)) = record.settings.find_subscription(name) else {
             return;
         };
         if self.note_use(topic, name, settings).await.is_err() {
@@ -69,8 +69,12 @@ impl<P: Ports> Manage<P> {
         let Some(idle) = settings.auto_delete_on_idle else {
             return Ok(());
         };
-        self.note(topic, &layout::subscription_activity(topic, name), idle.0)
-            .await
+        self.note(
+            topic,
+            &layout::subscription_activity_key(topic, name),
+            idle.0,
+        )
+        .await
     }
 
     async fn note(&self, topic: &TopicName, key: &str, idle: Duration) -> Result<(), ApiError> {
@@ -82,7 +86,7 @@ impl<P: Ports> Manage<P> {
             tracing::warn!(%topic, error = &error as &dyn Error, "activity not stored");
             match error {
                 ActivityError::Store(error) => error.into(),
-                ActivityError::Note(_) => Problem::new(ProblemKind::Internal).into(),
+                ActivityError::Note(_) => ApiProblem::new(ProblemKind::Internal).into(),
             }
         })
     }

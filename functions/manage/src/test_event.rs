@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{
     AuditAction, MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse,
 };
-use posthaste_core::attempt::echo::{Extent, masked};
+use posthaste_core::attempt::echo::{TextExtent, mask_secrets};
 use posthaste_core::attempt::{
-    Acknowledged, AttemptContext, BatchEvent, Outcome, Outgoing, readable,
+    AttemptContext, AttemptOutcome, BatchAcknowledgement, BatchEvent, OutgoingEvent, readable,
 };
-use posthaste_core::events::test_event::{TestEventError, given, sample};
-use posthaste_core::model::time::millis;
+use posthaste_core::events::test_event::{TestEventError, check_given_event, sample_event};
+use posthaste_core::model::time::log_millis;
 use posthaste_core::model::{Hops, RESPONSE_BODY_BYTES_MAX, Subscription};
 use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
 use posthaste_services::Sent;
@@ -58,14 +58,14 @@ pub(crate) async fn test_event<P: Ports>(
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|error| {
         tracing::error!(topic = %path.topic, error = &error as &dyn Error, "a topic record cannot be used");
-        Problem::new(ProblemKind::Internal).detail("the record cannot be read")
+        ApiProblem::new(ProblemKind::Internal).detail("the record cannot be read")
     })?;
     let subscription = topic
-        .subscription(&path.name)
+        .find_subscription(&path.name)
         .ok_or_else(|| path.unknown())?;
     let settings = record.settings.subscriptions.get(&subscription.name);
     if !settings.is_some_and(SubscriptionSettings::may_be_sent_to) {
-        return Err(Problem::new(ProblemKind::WrongState)
+        return Err(ApiProblem::new(ProblemKind::WrongState)
             .detail(NOT_CONSENTED)
             .into());
     }
@@ -73,9 +73,9 @@ pub(crate) async fn test_event<P: Ports>(
     let now = manage.clock.now();
     let id = manage.entropy.uuid_at(now);
     let json = if body.is_empty() {
-        sample(schema, &topic.name, &id.to_string(), now)
+        sample_event(schema, &topic.name, &id.to_string(), now)
     } else {
-        given(schema, &body).map_err(|error| bad_event(&error))?
+        check_given_event(schema, &body).map_err(|error| bad_event(&error))?
     };
     let key = format!("{}-0", id.simple());
     let context = AttemptContext {
@@ -88,7 +88,7 @@ pub(crate) async fn test_event<P: Ports>(
         origin: &manage.settings.origin,
         sender_headers: &manage.settings.sender_headers,
     };
-    let event = Outgoing {
+    let event = OutgoingEvent {
         key: &key,
         webhook_id: None,
         json: json.clone(),
@@ -96,8 +96,8 @@ pub(crate) async fn test_event<P: Ports>(
     };
     let timeout = subscription.timeout.min(TIMEOUT_MAX);
     let rendered = delivery(context, &subscription.endpoint, timeout, &[event]);
-    let mut request =
-        rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
+    let mut request = rendered
+        .map_err(|error| ApiProblem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
     // The silence of a kept connection says nothing about the endpoint.
     request.needs_new_connection = true;
     let shown = shown_request(&request);
@@ -123,13 +123,13 @@ pub(crate) async fn test_event<P: Ports>(
     };
     tracing::info!(
         topic = %topic.name, subscription = %subscription.name, link = %subscription.endpoint.link(),
-        status = outcome.status(), outcome = attempt.outcome, took_ms = millis(sent.took),
+        status = outcome.status(), outcome = attempt.outcome, took_ms = log_millis(sent.took),
         "a test event was sent"
     );
     Ok(JsonResponse::new(attempt))
 }
 
-fn bad_event(error: &TestEventError) -> Problem {
+fn bad_event(error: &TestEventError) -> ApiProblem {
     let cause = error
         .source()
         .map(|cause| format!(": {cause}"))
@@ -140,7 +140,7 @@ fn bad_event(error: &TestEventError) -> Problem {
     } else {
         ProblemKind::BadEvent
     };
-    Problem::new(kind).detail(format!("{error}{cause}"))
+    ApiProblem::new(kind).detail(format!("{error}{cause}"))
 }
 
 fn shown_request(request: &WebhookRequest) -> TestRequest {
@@ -153,7 +153,11 @@ fn shown_request(request: &WebhookRequest) -> TestRequest {
 }
 
 /// The outcome of the attempt, and the reason if the status alone does not give it.
-fn judge(subscription: &Subscription, event: &[u8], sent: &Sent) -> (Outcome, Option<String>) {
+fn judge(
+    subscription: &Subscription,
+    event: &[u8],
+    sent: &Sent,
+) -> (AttemptOutcome, Option<String>) {
     let status = match &sent.result {
         Ok(response) => response.status.as_u16(),
         Err(_) => return (sent.outcome, sent.failure_words()),
@@ -163,27 +167,27 @@ fn judge(subscription: &Subscription, event: &[u8], sent: &Sent) -> (Outcome, Op
         envelope_id: None,
     };
     let reported = match sent.acknowledged(subscription, iter::once(event)) {
-        Acknowledged::All => return (sent.outcome, None),
-        Acknowledged::AllBut(_) => "the answer reports the event as failed".to_owned(),
-        Acknowledged::Nothing(error) => error.to_string(),
+        BatchAcknowledgement::All => return (sent.outcome, None),
+        BatchAcknowledgement::AllBut(_) => "the answer reports the event as failed".to_owned(),
+        BatchAcknowledgement::Nothing(error) => error.to_string(),
     };
-    (Outcome::Unacknowledged { status }, Some(reported))
+    (AttemptOutcome::Unacknowledged { status }, Some(reported))
 }
 
 fn shown_response(response: &WebhookResponse, secrets: &Secrets) -> TestResponse {
     let headers = shown_headers(&response.headers).into_iter();
     let extent = if response.body_is_whole {
-        Extent::Whole
+        TextExtent::Whole
     } else {
-        Extent::Cut
+        TextExtent::Cut
     };
     TestResponse {
         status: response.status.as_u16(),
         headers: headers
-            .map(|(name, value)| (name, secrets.masked_in(&value, Extent::Whole)))
+            .map(|(name, value)| (name, secrets.masked_in(&value, TextExtent::Whole)))
             .collect(),
         body: secrets.masked_in(
-            &readable(&response.headers, &response.body, RESPONSE_BODY_BYTES_MAX),
+            &readable_text(&response.headers, &response.body, RESPONSE_BODY_BYTES_MAX),
             extent,
         ),
         body_is_whole: response.body_is_whole,
@@ -221,16 +225,16 @@ impl Secrets {
             .flat_map(header_forms);
         let signing = settings
             .into_iter()
-            .flat_map(|settings| settings.signing.timed());
+            .flat_map(|settings| settings.signing.timed_secrets());
         let mut all: Vec<String> = headers.map(str::to_owned).collect();
         all.extend(signing.map(|(secret, _)| secret.expose().to_owned()));
         Self(all)
     }
 
     /// The text with a mask in place of every secret.
-    fn masked_in(&self, text: &str, extent: Extent) -> String {
+    fn masked_in(&self, text: &str, extent: TextExtent) -> String {
         let secrets: Vec<&str> = self.0.iter().map(String::as_str).collect();
-        masked(text, &secrets, extent, MASKED)
+        mask_secrets(text, &secrets, extent, MASKED)
     }
 }
 
@@ -251,7 +255,7 @@ mod tests {
         value.set_sensitive(true);
         let mut sent = HeaderMap::from_iter([(AUTHORIZATION, value)]);
         sent.insert("x-tenant", HeaderValue::from_static("acme"));
-        let shown = Secrets::of(&sent, None).masked_in(answer, Extent::Whole);
+        let shown = Secrets::of(&sent, None).masked_in(answer, TextExtent::Whole);
         assert_eq!(shown, expected);
     }
 

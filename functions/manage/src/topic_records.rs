@@ -4,13 +4,13 @@ use std::error::Error;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_core::api::edit::Editor;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::edit::SettingsEditor;
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditEntry, AuditOutcome, SubscriptionSettings};
 use posthaste_core::model::{
     CREATION_ID_BYTES, CreationId, SubscriptionName, Timestamp, TopicName,
 };
-use posthaste_core::stored::{FormatError, RecordError, TopicRecord, layout, record_changes};
+use posthaste_core::stored::{FormatError, TopicRecord, TopicRecordError, layout, record_changes};
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, ObjectStore, Ports};
 use posthaste_services::audit::{begin_change, end_change, note_expired};
 use posthaste_services::topics::delete_topic;
@@ -108,7 +108,7 @@ impl<P: Ports> Manage<P> {
 
     /// The record of a topic.
     pub(crate) async fn load(&self, topic: &TopicName) -> Result<Option<TopicRecord>, ApiError> {
-        let key = layout::topic(topic);
+        let key = layout::topic_record_key(topic);
         let object = self
             .state
             .get(&key)
@@ -124,7 +124,7 @@ impl<P: Ports> Manage<P> {
         entry: AuditEntry,
         path: &SubscriptionPath,
         conditions: &Conditions,
-        edit: impl Fn(&SubscriptionName, &mut SubscriptionSettings) -> Result<T, Problem>,
+        edit: impl Fn(&SubscriptionName, &mut SubscriptionSettings) -> Result<T, ApiProblem>,
     ) -> Result<(TopicRecord, SubscriptionName, T), ApiError> {
         let edit = |record: &mut TopicRecord| {
             let (name, settings) = path.find(record)?;
@@ -150,7 +150,7 @@ impl<P: Ports> Manage<P> {
         entry: AuditEntry,
         topic: &TopicName,
         named: &[&SubscriptionName],
-        edit: impl Fn(&mut TopicRecord) -> Result<T, Problem>,
+        edit: impl Fn(&mut TopicRecord) -> Result<T, ApiProblem>,
     ) -> Result<(TopicRecord, T), ApiError> {
         let edit = |present: Option<TopicRecord>| {
             let mut record = present.ok_or_else(|| unknown_topic(topic))?;
@@ -171,9 +171,9 @@ impl<P: Ports> Manage<P> {
         entry: AuditEntry,
         topic: &TopicName,
         named: &[&SubscriptionName],
-        edit: impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), Problem>,
+        edit: impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), ApiProblem>,
     ) -> Result<(TopicRecord, T), ApiError> {
-        let key = layout::topic(topic);
+        let key = layout::topic_record_key(topic);
         let entry = entry.of_topic(topic);
         let trail = Mutex::new(ChangeTrail::default());
         let edit = |found: Option<Object>| async {
@@ -193,7 +193,7 @@ impl<P: Ports> Manage<P> {
             };
             let (record, answer) = edit(present.clone())?;
             let now = self.clock.now();
-            let record = record.identified(present.as_ref(), now, || self.creation_id());
+            let record = record.with_identities(present.as_ref(), now, || self.creation_id());
             let record = TopicRecord {
                 updated_at: now,
                 ..record
@@ -253,7 +253,7 @@ impl<P: Ports> Manage<P> {
         &self,
         entry: AuditEntry,
         topic: &TopicName,
-        check: impl Fn(Option<&TopicRecord>) -> Result<(), Problem>,
+        check: impl Fn(Option<&TopicRecord>) -> Result<(), ApiProblem>,
     ) -> Result<Option<TopicRecord>, ApiError> {
         let mut begun = None;
         let entry = entry.of_topic(topic);
@@ -270,9 +270,9 @@ impl<P: Ports> Manage<P> {
         entry: AuditEntry,
         begun: &mut Option<AuditEntry>,
         topic: &TopicName,
-        check: impl Fn(Option<&TopicRecord>) -> Result<(), Problem>,
+        check: impl Fn(Option<&TopicRecord>) -> Result<(), ApiProblem>,
     ) -> Result<Option<TopicRecord>, ApiError> {
-        let key = layout::topic(topic);
+        let key = layout::topic_record_key(topic);
         for _ in 0..UPDATE_TRIES_MAX {
             let object = match self.state.get(&key).await {
                 Err(error) if error.kind == ErrorKind::Damaged => {
@@ -292,7 +292,7 @@ impl<P: Ports> Manage<P> {
             let entry = entry.clone().with_changes(changes);
             begin_change(&self.state, begun.insert(entry)).await?;
             // wake looks at the topic, and removes what is left of it if this process dies.
-            self.put_work(&layout::temporary(&record.name), Bytes::new())
+            self.put_work(&layout::temporary_mark_key(&record.name), Bytes::new())
                 .await?;
             match delete_topic(&self.state, record.clone(), etag, self.clock.now()).await {
                 // The topic does not exist any more, even if its object was left behind.
@@ -305,8 +305,8 @@ impl<P: Ports> Manage<P> {
     }
 
     /// An editor for a write at this moment.
-    pub(crate) fn editor(&self) -> Editor<'_, impl Fn(&mut [u8])> {
-        Editor {
+    pub(crate) fn editor(&self) -> SettingsEditor<'_, impl Fn(&mut [u8])> {
+        SettingsEditor {
             random: |bytes: &mut [u8]| self.entropy.fill(bytes),
             now: self.clock.now(),
             addresses: &self.address_policy,
@@ -323,7 +323,7 @@ impl<P: Ports> Manage<P> {
 
     /// The place of a topic with this object. A broken record is a failure of the program: it does
     /// not mean that the topic does not exist.
-    pub(crate) fn place(&self, key: &str, object: Option<Object>) -> Result<Place, Problem> {
+    pub(crate) fn place(&self, key: &str, object: Option<Object>) -> Result<Place, ApiProblem> {
         let Some(Object { bytes, etag }) = object else {
             return Ok(Place::Empty);
         };
@@ -342,10 +342,10 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-fn broken(key: &str, error: &RecordError) -> Problem {
+fn broken(key: &str, error: &TopicRecordError) -> ApiProblem {
     tracing::error!(%key, error = error as &dyn Error, "a topic record cannot be used");
-    let is_newer = matches!(error, RecordError::Format(FormatError::Newer(_)));
-    Problem::new(ProblemKind::Internal).detail(if is_newer {
+    let is_newer = matches!(error, TopicRecordError::Format(FormatError::Newer(_)));
+    ApiProblem::new(ProblemKind::Internal).detail(if is_newer {
         "the record was written by a newer version of this program"
     } else {
         "the record cannot be read"

@@ -5,7 +5,7 @@ use std::pin::pin;
 use axum::extract::State;
 use axum::http::StatusCode;
 use futures_util::{StreamExt, stream};
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{
     AuditAction, AuditEntry, IsoTimestamp, SettingsError, TopicPage, TopicSettings, TopicSummary,
     UnreadableTopic,
@@ -77,12 +77,12 @@ enum Shown {
 }
 
 impl TopicQuery {
-    fn shown(&self) -> Result<Shown, Problem> {
+    fn shown(&self) -> Result<Shown, ApiProblem> {
         match (self.settings, self.secrets) {
             (false, false) => Ok(Shown::Summary),
             (true, false) => Ok(Shown::Settings),
             (true, true) => Ok(Shown::Secrets),
-            (false, true) => Err(Problem::new(ProblemKind::BadRequest)
+            (false, true) => Err(ApiProblem::new(ProblemKind::BadRequest)
                 .member("secrets")
                 .detail("shown with the settings alone: ask with settings=true as well")),
         }
@@ -111,10 +111,11 @@ pub(crate) async fn list_topics<P: Ports>(
     } else {
         &names
     });
-    let note = |entry: AuditEntry, answer: &JsonResponse<TopicPage>| match answer.body().range() {
-        Some((first, last)) => entry.with_detail(&format!("from {first} to {last}")),
-        None => entry.with_detail("no topics"),
-    };
+    let note =
+        |entry: AuditEntry, answer: &JsonResponse<TopicPage>| match answer.body().name_range() {
+            Some((first, last)) => entry.with_detail(&format!("from {first} to {last}")),
+            None => entry.with_detail("no topics"),
+        };
     manage
         .audited(entry, manage.topic_page(&query, shown), note)
         .await
@@ -166,7 +167,13 @@ pub(crate) async fn put_topic<P: Ports>(
     let edit = |present: Option<TopicRecord>| {
         conditions.check(present.as_ref().map(topic_etag).as_deref())?;
         let is_new = present.is_none();
-        let new = || TopicRecord::new(path.topic.clone(), [editor.key(), editor.key()], editor.now);
+        let new = || {
+            TopicRecord::new(
+                path.topic.clone(),
+                [editor.new_publish_key(), editor.new_publish_key()],
+                editor.now,
+            )
+        };
         let mut record = present.unwrap_or_else(new);
         let changes = editor.put_topic(&path.topic, &mut record.settings, &written)?;
         if let Some(keys) = &written.keys {
@@ -184,7 +191,7 @@ pub(crate) async fn put_topic<P: Ports>(
         if let Some(stored) = record.settings.subscriptions.get(&change.name) {
             shown.subscriptions.insert(
                 change.name.clone(),
-                change.shown(stored, manage.clock.now()),
+                change.response_view(stored, manage.clock.now()),
             );
         }
     }
@@ -280,7 +287,7 @@ impl<P: Ports> Manage<P> {
         let keys = record.shown_keys();
         let revealed = record
             .settings
-            .revealed(&record.name, keys, self.clock.now());
+            .to_view_with_secrets(&record.name, keys, self.clock.now());
         TopicSettings {
             endpoint: self.publish_url(record),
             ..revealed
@@ -291,7 +298,7 @@ impl<P: Ports> Manage<P> {
     fn shown(&self, record: &TopicRecord) -> TopicSettings {
         TopicSettings {
             endpoint: self.publish_url(record),
-            ..record.settings.shown(&record.name, self.clock.now())
+            ..record.settings.to_view(&record.name, self.clock.now())
         }
     }
 
@@ -347,13 +354,13 @@ fn length(settings: &TopicSettings) -> usize {
     serde_json::to_vec(settings).map_or(0, |text| text.len())
 }
 
-fn bad_keys(error: &SettingsError) -> Problem {
-    Problem::new(ProblemKind::BadSettings)
+fn bad_keys(error: &SettingsError) -> ApiProblem {
+    ApiProblem::new(ProblemKind::BadSettings)
         .member(error.member.as_str())
         .detail(error.problem.to_string())
 }
 
-fn unreadable(key: &str, problem: Problem) -> UnreadableTopic {
+fn unreadable(key: &str, problem: ApiProblem) -> UnreadableTopic {
     let detail = problem.detail.unwrap_or_default();
     UnreadableTopic {
         name: layout::topic_name(key).to_owned(),

@@ -18,7 +18,7 @@ use futures_util::future::join;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::edit::{BegunWork, PendingHandshake};
-use posthaste_core::api::problem::Problem;
+use posthaste_core::api::problem::ApiProblem;
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::{ForceRequest, TopicRecord, layout};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, Ports, PutCondition};
@@ -74,7 +74,7 @@ impl<P: Ports> Manage<P> {
     ) -> Result<(), ApiError> {
         let present = present.map(|present| &present.settings);
         let now = self.clock.now();
-        let work = BegunWork::by(&next.name, present, &next.settings, now);
+        let work = BegunWork::from_write(&next.name, present, &next.settings, now);
         if work.asks_endpoints {
             self.mark_validating(&next.name).await?;
         }
@@ -82,7 +82,7 @@ impl<P: Ports> Manage<P> {
             self.request_force(next, name).await?;
         }
         for mark in work.disabled {
-            let key = layout::telling(&mark.topic, &mark.subscription);
+            let key = layout::disabled_notice_key(&mark.topic, &mark.subscription);
             self.put_work(&key, mark.render()).await?;
         }
         Ok(())
@@ -95,17 +95,17 @@ impl<P: Ports> Manage<P> {
         record: &TopicRecord,
         name: &SubscriptionName,
     ) -> Result<String, ApiError> {
-        let identity = record.created(name).identity();
+        let identity = record.identities_of(name).identity();
         let now = self.clock.now();
         let new_id = self.entropy.uuid().to_string();
         // wake may rest until it is signalled.
         signal_wake(&self.state, now).await?;
-        let key = layout::forcing(&record.name, name);
+        let key = layout::force_request_key(&record.name, name);
         let asked = create_or_update(&self.state, &key, |open| {
             let open = open.map(|open| ForceRequest::parse(&open.bytes));
             let request = ForceRequest::asked_for(open, identity, &new_id, now);
             let id = request.id.clone().unwrap_or_default();
-            Ok::<_, Problem>(Edit::Write(request.render(), id))
+            Ok::<_, ApiProblem>(Edit::Write(request.render(), id))
         });
         Ok(asked.await?.answer)
     }
@@ -210,7 +210,7 @@ impl<P: Ports> Manage<P> {
     /// Takes a mark up: it is young again, so that no other process asks the same endpoints. False
     /// if another one was first.
     async fn take_up_handshakes(&self, topic: &TopicName) -> Result<bool, ApiError> {
-        let key = layout::validating(topic);
+        let key = layout::validating_mark_key(topic);
         let Some(mark) = self.state.get(&key).await? else {
             return Ok(false);
         };
@@ -222,7 +222,7 @@ impl<P: Ports> Manage<P> {
     }
 
     async fn mark_validating(&self, topic: &TopicName) -> Result<(), ApiError> {
-        let key = layout::validating(topic);
+        let key = layout::validating_mark_key(topic);
         let mark = self.new_mark();
         self.state.put(&key, mark, PutCondition::Always).await?;
         Ok(())
@@ -235,7 +235,9 @@ impl<P: Ports> Manage<P> {
 
     /// Deletes the mark of a topic of which nobody is to be asked any more.
     pub(crate) async fn unmark_validating(&self, topic: &TopicName) -> Result<(), ApiError> {
-        self.state.delete(&layout::validating(topic)).await?;
+        self.state
+            .delete(&layout::validating_mark_key(topic))
+            .await?;
         // A write that came in between found the mark, which is gone now.
         let is_written = self.load(topic).await?;
         if is_written.is_some_and(|record| !self.unasked(&record).is_empty()) {

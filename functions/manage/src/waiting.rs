@@ -11,10 +11,12 @@ use posthaste_core::api::{
     IsoTimestamp, KnownHealth, LastOutcomeView, LinkView, NextAttempt, StatusState,
     SubscriptionHealthView, SubscriptionSettings,
 };
-use posthaste_core::circuit::{Condition, Shard, Target, shard_index};
+use posthaste_core::circuit::{DeliveryTarget, LinkShard, TargetCondition, shard_index};
 use posthaste_core::delivery_log::{DeliveryState, Kind, RecordFilter};
 use posthaste_core::health::book_key;
-use posthaste_core::model::{EndpointUrl, Status, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{
+    EndpointUrl, SubscriptionName, SubscriptionStatus, Timestamp, TopicName,
+};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::{WaitingEvents, timeout};
@@ -32,7 +34,7 @@ const LAST_TIME: Duration = Duration::from_secs(1);
 const LAST_AGE_MAX: Duration = Duration::from_hours(24);
 
 /// What is known of links, part by part.
-type Shards = Vec<(usize, Arc<Shard>)>;
+type Shards = Vec<(usize, Arc<LinkShard>)>;
 
 impl<P: Ports> Manage<P> {
     /// Adds what waits for these subscriptions of a topic, and their health.
@@ -68,8 +70,8 @@ impl<P: Ports> Manage<P> {
                         count.forget_recorded();
                     }
                     let next = next_attempt((topic, name), it, &shards, now);
-                    let next = next.of_waiting(&count);
-                    it.waiting = Some(Box::new(count.view(next)));
+                    let next = next.for_waiting(&count);
+                    it.waiting = Some(Box::new(count.waiting_view(next)));
                 }
             }
             Err(error) => left_out(topic, &*error, "waiting"),
@@ -101,20 +103,22 @@ impl<P: Ports> Manage<P> {
             let conditions = targets.each_ref().map(|target| condition(shards, target));
             let mut known = targets.iter().zip(conditions);
             it.circuit = known
-                .find_map(|(target, found)| Some(LinkView::of(target, found?)))
+                .find_map(|(target, found)| Some(LinkView::for_target(target, found?)))
                 .map(Box::new);
             let Some(book) = &book else { continue };
             let Some(name) = &it.name else { continue };
-            let status = it.status.as_ref().map(|status| status.at(now));
+            let status = it.status.as_ref().map(|status| status.effective_at(now));
             let known = KnownHealth {
-                status: status.as_ref().map_or(Status::Active, |it| it.state),
+                status: status
+                    .as_ref()
+                    .map_or(SubscriptionStatus::Active, |it| it.state),
                 status_since: status.map(|status| status.since.0),
                 health: book.subscription(&book_key(topic, name)),
                 conditions,
                 is_seen,
             };
             let settings = &self.links.settings().arrivals;
-            let view = SubscriptionHealthView::of(known, now, settings);
+            let view = SubscriptionHealthView::from_known(known, now, settings);
             it.health = Some(Box::new(view));
         }
     }
@@ -139,12 +143,12 @@ impl<P: Ports> Manage<P> {
             let Ok(name) = SubscriptionName::parse(&it.subscription) else {
                 continue;
             };
-            let settings = record.settings.subscription(&name);
+            let settings = record.settings.find_subscription(&name);
             // Those of a deleted subscription become dead letters.
             it.next_attempt_at = settings.and_then(|(name, settings)| {
                 let next = next_attempt((&record.name, name), settings, &shards, now);
                 let due = it.next_attempt_at.map(|due| due.0);
-                next.of_event(due).map(IsoTimestamp)
+                next.for_event(due).map(IsoTimestamp)
             });
         }
     }
@@ -202,18 +206,18 @@ impl<P: Ports> Manage<P> {
 }
 
 /// A subscription at its endpoint, and the endpoint's link.
-fn targets(topic: &TopicName, shown: &SubscriptionSettings) -> Option<[Target; 2]> {
+fn targets(topic: &TopicName, shown: &SubscriptionSettings) -> Option<[DeliveryTarget; 2]> {
     let link = EndpointUrl::parse(&shown.endpoint.url).ok()?.link();
-    let of_itself = Target::Subscription {
+    let of_itself = DeliveryTarget::Subscription {
         link: link.clone(),
         topic: topic.clone(),
         name: shown.name.clone()?,
     };
-    Some([of_itself, Target::Link(link)])
+    Some([of_itself, DeliveryTarget::Link(link)])
 }
 
-fn condition<'a>(shards: &'a Shards, target: &Target) -> Option<&'a Condition> {
-    let known = |(_, shard): &'a (usize, Arc<Shard>)| shard.condition(target);
+fn condition<'a>(shards: &'a Shards, target: &DeliveryTarget) -> Option<&'a TargetCondition> {
+    let known = |(_, shard): &'a (usize, Arc<LinkShard>)| shard.condition(target);
     shards.iter().find_map(known)
 }
 
@@ -226,12 +230,16 @@ fn next_attempt(
     now: Timestamp,
 ) -> NextAttempt {
     let status = settings.status.as_ref();
-    let state = status.map_or(StatusState::Active, |status| status.at(now).state);
+    let state = status.map_or(StatusState::Active, |status| status.effective_at(now).state);
     let of_link = || {
         let link = EndpointUrl::parse(&settings.endpoint.url).ok()?.link();
         let index = shard_index(&link);
         let (_, shard) = shards.iter().find(|(of, _)| *of == index)?;
-        Some(NextAttempt::of(state, (&link, topic, name), shard))
+        Some(NextAttempt::for_subscription(
+            state,
+            (&link, topic, name),
+            shard,
+        ))
     };
     of_link().unwrap_or_else(|| NextAttempt::new(state, None, None))
 }

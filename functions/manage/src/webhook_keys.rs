@@ -67,11 +67,11 @@ fn subscription_keys(
     name: &SubscriptionName,
     now: Timestamp,
 ) -> Option<WebhookKeys> {
-    let (_, settings) = record.settings.subscription(name)?;
+    let (_, settings) = record.settings.find_subscription(name)?;
     let secrets: Vec<_> = settings
         .signing
-        .timed()
+        .timed_secrets()
         .filter_map(|(text, _)| SigningSecret::parse(text.expose()).ok())
         .collect();
-    Some(WebhookKeys::of(&secrets, now))
+    Some(WebhookKeys::live_at(&secrets, now))
 }

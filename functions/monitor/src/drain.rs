@@ -91,7 +91,7 @@ impl DrainWatch {
         let reported = look.reported.as_ref().filter(|_| leaves_out);
         let (split, over) = match (groups, reported) {
             (Some(groups), _) => {
-                let split = self.subscriptions.update(counts.visible, groups, look);
+                let split = self.subscriptions.add_look(counts.visible, groups, look);
                 (split, look.all.over)
             }
             (None, Some(reported)) => {
@@ -100,14 +100,17 @@ impl DrainWatch {
                     .update_reported(counts.visible, reported, look);
                 (split, reported.shared.over)
             }
-            (None, None) => (DrainSplit::of_all(counts.visible, look), look.all.over),
+            (None, None) => (
+                DrainSplit::of_whole_queue(counts.visible, look),
+                look.all.over,
+            ),
         };
         if let Some(before) = split.visible_before {
-            self.installation.recount(before);
+            self.installation.correct_visible(before);
         }
         let drain_secs =
             self.installation
-                .update(split.visible, split.settled, split.waited_max, over);
+                .add_poll(split.visible, split.settled, split.waited_max, over);
         DrainSeen {
             visible: Some(split.visible),
             drain_secs: Some(drain_secs),
@@ -161,7 +164,7 @@ pub(crate) async fn topic_drains<S: ObjectStore, C: Clock>(
     now: Timestamp,
 ) -> Vec<TopicDrain> {
     let mut drains = Vec::new();
-    for slow in SlowTopic::of(slow) {
+    for slow in SlowTopic::group_by_topic(slow) {
         if slow.slowest_secs() < secs_min {
             break;
         }
@@ -170,7 +173,7 @@ pub(crate) async fn topic_drains<S: ObjectStore, C: Clock>(
         } else if let Ok(Some(topic)) = registry.topic(&slow.topic).await {
             let taking = topic.taking_deliveries(now).map(|it| it.name.clone());
             let taking: Vec<_> = taking.collect();
-            drains.extend(slow.drain(&topic.name, &taking, bytes_max));
+            drains.extend(slow.topic_drain(&topic.name, &taking, bytes_max));
         }
     }
     drains

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::pressure::{
-    PressureSettings, PressureState, Readings, Resource, SettingsError, SlowLaneState,
-    SlowSubscription, Space, TopicDrain, evaluate, evaluate_topics,
+    DatabaseSpace, PressureSettings, PressureState, Resource, ResourceReadings, SettingsError,
+    SlowLaneState, SlowSubscription, TopicDrain, evaluate_pressure, evaluate_topics,
 };
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{
@@ -84,7 +84,7 @@ pub enum MonitorError {
 /// What a poll sees.
 #[derive(Default)]
 struct Seen {
-    readings: Readings,
+    readings: ResourceReadings,
     /// The topics whose drain takes time; `None` if that cannot be known now.
     topics: Option<Vec<TopicDrain>>,
 }
@@ -113,11 +113,11 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
             let sample = ports.probe.sample();
             let counts = Some(QueueCounts::default());
             let database = space(sample.database, counts, &settings);
-            let machine = Readings {
+            let machine = ResourceReadings {
                 database,
                 log_disk: sample.log_disk,
                 memory: sample.memory,
-                ..Readings::default()
+                ..ResourceReadings::default()
             };
             settings.validate_machine(&machine)?;
         }
@@ -157,11 +157,12 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         for (resource, error) in self.new_misfits(&readings) {
             report::misfit(resource, &error);
         }
-        let (mut after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
+        let (mut after, transitions) =
+            evaluate_pressure(&before.state, &readings, &self.settings, now);
         after.topics = evaluate_topics(&before.state, topics, &self.settings, now);
         after.slow_lane = slow_lane;
         let given_up = match &self.notices_topic {
-            Some(_) => after.carry(&before.state, &transitions),
+            Some(_) => after.carry_changes(&before.state, &transitions),
             None => 0,
         };
         let put = self
@@ -262,8 +263,8 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
 
     /// The resources whose thresholds do not fit the readings, and fitted those before. Each is
     /// reported once.
-    fn new_misfits(&mut self, readings: &Readings) -> Vec<(Resource, SettingsError)> {
-        let misfits = self.settings.misfits(readings);
+    fn new_misfits(&mut self, readings: &ResourceReadings) -> Vec<(Resource, SettingsError)> {
+        let misfits = self.settings.misfit_rows(readings);
         let known = std::mem::replace(
             &mut self.misfits,
             misfits.iter().map(|(resource, _)| *resource).collect(),
@@ -297,7 +298,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
             None => None,
         };
         let slow = drained.as_ref().and_then(|drained| drained.slow.clone());
-        let readings = Readings {
+        let readings = ResourceReadings {
             visible: drained.as_ref().and_then(|drained| drained.visible),
             version_buckets: sample.version_buckets,
             batch_points: sample.batch_points,
@@ -334,7 +335,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     async fn topic_drains(
         &self,
         slow: Vec<SlowSubscription>,
-        readings: &Readings,
+        readings: &ResourceReadings,
         now: Timestamp,
     ) -> Vec<TopicDrain> {
         let bytes_max = self.settings.subscription_bytes_max(readings.database);
@@ -357,10 +358,10 @@ fn space(
     database: Option<Database>,
     deliveries: Option<QueueCounts>,
     settings: &PressureSettings,
-) -> Option<Space> {
+) -> Option<DatabaseSpace> {
     match database? {
-        Database::Disk(usage) => Some(Space::Disk(usage)),
-        Database::InFlight => deliveries.map(|counts| Space::InFlight {
+        Database::Disk(usage) => Some(DatabaseSpace::Disk(usage)),
+        Database::InFlight => deliveries.map(|counts| DatabaseSpace::InFlight {
             messages: counts.in_flight,
             max: settings.in_flight_max,
         }),

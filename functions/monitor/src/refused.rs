@@ -79,12 +79,12 @@ async fn read(
             "a report of refused dead letters was passed over"
         );
     });
-    Ok(letters.ok().map(|letters| letters.waiting(now)))
+    Ok(letters.ok().map(|letters| letters.count_waiting(now)))
 }
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::stored::refused_letters::refused;
+    use posthaste_core::stored::refused_letters::refused_letters_key;
     use posthaste_testkit::memory::MemoryStore;
 
     use super::*;
@@ -96,11 +96,15 @@ mod tests {
         let is_left = async |age_secs| {
             let store = MemoryStore::default();
             let mut letters = RefusedLetters::default();
-            letters.add(Timestamp::EPOCH);
-            store.write_at(&refused("a"), letters.render(), written_at);
+            letters.add_letter(Timestamp::EPOCH);
+            store.write_at(&refused_letters_key("a"), letters.render(), written_at);
             let now = written_at + Duration::from_secs(age_secs);
             assert_eq!(waiting(&store, now).await.unwrap(), 0);
-            store.get(&refused("a")).await.unwrap().is_some()
+            store
+                .get(&refused_letters_key("a"))
+                .await
+                .unwrap()
+                .is_some()
         };
         assert!(is_left(59).await);
         assert!(!is_left(60).await);

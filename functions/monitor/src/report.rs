@@ -2,14 +2,14 @@
 //! gauges, because CloudWatch bills each.
 
 use posthaste_core::pressure::{
-    DISK_CRITICALLY_LOW, Level, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState,
-    Resource, ResourceState, SettingsError, TopicPressure, Transition,
+    DISK_CRITICALLY_LOW, LevelTransition, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE,
+    PressureLevel, PressureState, Resource, ResourceState, SettingsError, TopicPressure,
 };
 use posthaste_services::notifier::not_sent;
 
 /// Logs what changed about one resource.
-pub(crate) fn transition(change: Transition, state: &PressureState) {
-    let Transition {
+pub(crate) fn transition(change: LevelTransition, state: &PressureState) {
+    let LevelTransition {
         resource,
         previous,
         current,
@@ -53,7 +53,7 @@ pub(crate) fn transition(change: Transition, state: &PressureState) {
 /// Logs which topics' producers are slowed or refused from now on, and which no longer are, and
 /// sets their gauges.
 pub(crate) fn topics(before: &PressureState, after: &PressureState) {
-    let level = TopicPressure::level;
+    let level = TopicPressure::effective_level;
     let is_refused = |of: &TopicPressure| of.drain_time.refused_from.is_some();
     for now in &after.topics {
         let was = before.topic(&now.topic);
@@ -76,7 +76,7 @@ pub(crate) fn topics(before: &PressureState, after: &PressureState) {
     }
     let is_over = |of: &TopicPressure| after.topic(&of.topic).map(level).unwrap_or_default();
     for was in &before.topics {
-        if level(was) > Level::Normal && is_over(was) == Level::Normal {
+        if level(was) > PressureLevel::Normal && is_over(was) == PressureLevel::Normal {
             let topic = &was.topic;
             let subscription = &was.subscription;
             tracing::info!(
@@ -91,18 +91,18 @@ pub(crate) fn topics(before: &PressureState, after: &PressureState) {
 /// Sets the gauges of the topics whose producers are slowed, and for the last time those of topics
 /// that no longer are. No other topic has any.
 fn topic_gauges(before: &PressureState, after: &PressureState) {
-    let is_slowed = |of: &&TopicPressure| of.level() > Level::Normal;
+    let is_slowed = |of: &&TopicPressure| of.effective_level() > PressureLevel::Normal;
     let is_over = |of: &&TopicPressure| {
         let now = after.topic(&of.topic);
-        now.is_none_or(|now| now.level() == Level::Normal)
+        now.is_none_or(|now| now.effective_level() == PressureLevel::Normal)
     };
     let over = before.topics.iter().filter(is_slowed).filter(is_over);
-    let over = over.map(|of| (of, Level::Normal, 0));
+    let over = over.map(|of| (of, PressureLevel::Normal, 0));
     let slowed = after.topics.iter().filter(is_slowed);
-    let slowed = slowed.map(|of| (of, of.level(), of.drain_time.reading));
+    let slowed = slowed.map(|of| (of, of.effective_level(), of.drain_time.reading));
     for (of, level, drain_secs) in over.chain(slowed) {
         let topic = of.topic.to_string();
-        metrics::gauge!("TopicPressureLevel", "topic" => topic.clone()).set(level.number());
+        metrics::gauge!("TopicPressureLevel", "topic" => topic.clone()).set(level.as_number());
         metrics::gauge!("TopicDrainTimeInSeconds", "topic" => topic).set(as_f64(drain_secs));
     }
 }
@@ -121,7 +121,8 @@ pub(crate) fn misfit(resource: Resource, error: &SettingsError) {
 pub(crate) fn levels(state: &PressureState) {
     for resource in Resource::ALL {
         if let Some(level) = state.resource(resource).map(ResourceState::told_level) {
-            metrics::gauge!("PressureLevel", "resource" => resource.as_str()).set(level.number());
+            metrics::gauge!("PressureLevel", "resource" => resource.as_str())
+                .set(level.as_number());
         }
     }
 }
@@ -135,7 +136,7 @@ pub(crate) fn forgotten(before: &PressureState, after: &PressureState) {
         .filter(|seen| after.resource(seen.resource).is_none());
     for resource in gone.map(|seen| seen.resource) {
         metrics::gauge!("PressureLevel", "resource" => resource.as_str())
-            .set(Level::Normal.number());
+            .set(PressureLevel::Normal.as_number());
         if !is_counted_by_sqs(before, resource) {
             metrics::gauge!("PressureReading", "resource" => resource.as_str()).set(0.0);
         }

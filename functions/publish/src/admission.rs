@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use parking_lot::Mutex;
 use posthaste_core::model::{Topic, TopicName};
-use posthaste_core::pressure::{self, Places, Tier};
+use posthaste_core::pressure::{self, AdvisedPlaces, ProducerTier};
 use posthaste_services::Admitted;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -18,13 +18,13 @@ use crate::settings::Tarpit;
 
 /// The turns of topics where the tarpit advises, in this process. Clones share the places.
 #[derive(Debug, Clone, Default)]
-pub struct Advice(Arc<Mutex<Places>>);
+pub struct Advice(Arc<Mutex<AdvisedPlaces>>);
 
 /// A place that was taken. It is given back when this is dropped before it was kept: by a request
 /// that publishes nothing, so that a producer of invalid events takes no turns from the others.
 pub(crate) struct Place {
     advice: Advice,
-    taken: Option<(TopicName, Tier)>,
+    taken: Option<(TopicName, ProducerTier)>,
 }
 
 /// The door of the function at one moment.
@@ -57,8 +57,14 @@ pub(crate) struct Entered {
 
 impl Advice {
     /// Takes the place of the topic's tier, if it is free.
-    fn take(&self, topic: &TopicName, tier: Tier, delay: Duration, now: Duration) -> Option<Place> {
-        let is_taken = self.places(|places| places.take(topic, tier, delay, now));
+    fn take(
+        &self,
+        topic: &TopicName,
+        tier: ProducerTier,
+        delay: Duration,
+        now: Duration,
+    ) -> Option<Place> {
+        let is_taken = self.places(|places| places.take_place(topic, tier, delay, now));
         is_taken.then(|| Place {
             advice: self.clone(),
             taken: Some((topic.clone(), tier)),
@@ -66,7 +72,7 @@ impl Advice {
     }
 
     /// The lock is held for a look at a map, never while something is awaited.
-    fn places<T>(&self, look: impl FnOnce(&mut Places) -> T) -> T {
+    fn places<T>(&self, look: impl FnOnce(&mut AdvisedPlaces) -> T) -> T {
         look(&mut self.0.lock())
     }
 }
@@ -92,7 +98,7 @@ impl Admission<'_> {
     pub(crate) fn enter(
         &self,
         topic: &Topic,
-        tier: Tier,
+        tier: ProducerTier,
         admitted: Admitted,
         body: &Body,
     ) -> Result<Entered, PublishError> {

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use posthaste_core::model::topic::most_privileged;
 use posthaste_core::model::{SasToken, Timestamp, Topic};
-use posthaste_core::pressure::Tier;
+use posthaste_core::pressure::ProducerTier;
 
 use crate::error::PublishError;
 use crate::headers::TIER_HEADER;
@@ -27,7 +27,7 @@ pub(crate) fn authorize(
     topic: &Topic,
     headers: &HeaderMap,
     now: Timestamp,
-) -> Result<Tier, PublishError> {
+) -> Result<ProducerTier, PublishError> {
     let has_expired = || has_expired_token(topic, headers, now);
     let why = || {
         if has_expired() {
@@ -48,21 +48,21 @@ pub(crate) fn shows_key(headers: &HeaderMap) -> bool {
 
 /// The tier that a producer declares, written in any case. An unknown one is refused: a producer
 /// that meant to step back would publish like the others, and never learn it.
-pub(crate) fn declared_tier(headers: &HeaderMap) -> Result<Option<Tier>, PublishError> {
+pub(crate) fn declared_tier(headers: &HeaderMap) -> Result<Option<ProducerTier>, PublishError> {
     let Some(value) = headers.get(TIER_HEADER).filter(|value| !value.is_empty()) else {
         return Ok(None);
     };
     let tier = value
         .to_str()
         .ok()
-        .and_then(|text| Tier::parse(&text.to_ascii_lowercase()));
+        .and_then(|text| ProducerTier::parse(&text.to_ascii_lowercase()));
     tier.map(Some).ok_or(PublishError::Tier)
 }
 
 /// The tier whose key, or a token signed with it, one of the headers carries: the most privileged
 /// one where several do, and `None` where none does. Every offered key is compared with every key
 /// of the topic, in constant time, so that the time of the answer tells nothing.
-fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Tier> {
+fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<ProducerTier> {
     let by_key = [header(headers, AEG_SAS_KEY), authorization(headers, BEARER)]
         .into_iter()
         .flatten()
@@ -71,7 +71,7 @@ fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Tier> {
     let by_token = tokens(headers).map(|token| {
         topic
             .keys
-            .tier_where(|key| token.opens(key, &topic.name, now))
+            .tier_where(|key| token.is_valid_for(key, &topic.name, now))
     });
     by_key.chain(by_token).fold(None, most_privileged)
 }
@@ -125,9 +125,9 @@ mod tests {
         "&e=2026-11-21%2020%3A30%3A00&s=vcZhK0Xkxmc%2FHk9OTE3aLl%2FSwYXMGAztv7ZCN083%2FoY%3D",
     );
 
-    const INTERNAL: Option<Tier> = Some(Tier::Internal);
-    const STANDARD: Option<Tier> = Some(Tier::Standard);
-    const BULK: Option<Tier> = Some(Tier::Bulk);
+    const INTERNAL: Option<ProducerTier> = Some(ProducerTier::Internal);
+    const STANDARD: Option<ProducerTier> = Some(ProducerTier::Standard);
+    const BULK: Option<ProducerTier> = Some(ProducerTier::Bulk);
 
     fn record(key1: &str, key2: &str) -> TopicRecord {
         let record = json!({
@@ -144,7 +144,7 @@ mod tests {
         record(key1, key2).compile().unwrap()
     }
 
-    fn check(headers: &[(&'static str, &str)], expected: Option<Tier>) {
+    fn check(headers: &[(&'static str, &str)], expected: Option<ProducerTier>) {
         let headers = headers.iter().map(|(name, value)| {
             (
                 HeaderName::from_static(name),
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_token_that_has_expired_is_told_from_a_wrong_one() {
-        let check = |key: &str, time: &str, expected: (Option<Tier>, bool)| {
+        let check = |key: &str, time: &str, expected: (Option<ProducerTier>, bool)| {
             let headers = [(
                 HeaderName::from_static(AEG_SAS_TOKEN),
                 HeaderValue::from_static(TOKEN),

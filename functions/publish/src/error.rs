@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::events::PublishInputError;
 use posthaste_core::model::{HOPS_HEADER, HopsError};
-use posthaste_core::pressure::{Pressing, explain};
+use posthaste_core::pressure::{PressureCause, explain_cause};
 use posthaste_core::stored::IdempotencyKeyError;
 use posthaste_ports::{ErrorKind, PortError};
 use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
@@ -30,7 +30,7 @@ pub struct TurnedAway {
     pub header: Option<String>,
     /// The resource behind it; `None` where nothing delays producers any more and the wait only
     /// runs out.
-    pub pressing: Option<Pressing>,
+    pub pressing: Option<PressureCause>,
 }
 
 /// Why a request was not published. But for [`Write`](Self::Write), nothing of it was accepted.
@@ -122,31 +122,31 @@ impl PublishError {
     }
 
     /// The problem that the producer gets as its answer.
-    pub fn problem(&self) -> Problem {
+    pub fn problem(&self) -> ApiProblem {
         match self {
             // All alike: whoever has no key of a topic does not learn whether there is one.
-            Self::DeletedTopic => Problem::new(ProblemKind::UnknownTopic)
+            Self::DeletedTopic => ApiProblem::new(ProblemKind::UnknownTopic)
                 .detail("the topic was deleted while the request waited; nothing was accepted"),
             Self::UnknownTopic | Self::NoKey | Self::Unauthorized => {
-                Problem::new(ProblemKind::Unauthorized).detail(
+                ApiProblem::new(ProblemKind::Unauthorized).detail(
                     "expected a topic that exists, and a key of it in aeg-sas-key or as \
                      Authorization: Bearer, or a token signed with one in aeg-sas-token",
                 )
             }
-            Self::TooManyKeys => Problem::new(ProblemKind::Unauthorized)
+            Self::TooManyKeys => ApiProblem::new(ProblemKind::Unauthorized)
                 .status(StatusCode::TOO_MANY_REQUESTS)
                 .detail("too many wrong keys are being answered")
                 .retry_after(TOO_MANY_RETRY_AFTER),
-            Self::Expired => Problem::new(ProblemKind::Unauthorized)
+            Self::Expired => ApiProblem::new(ProblemKind::Unauthorized)
                 .detail("the token is signed with a key of this topic, and its time is over: make a new one"),
-            Self::Registry(_) => Problem::new(ProblemKind::Unavailable)
+            Self::Registry(_) => ApiProblem::new(ProblemKind::Unavailable)
                 .detail("the topic could not be looked up; nothing was accepted")
                 .retry_after(RETRY_AFTER_DEFAULT),
             Self::Refused(away) => away.problem("nothing was accepted"),
             Self::Advised(away) => away
                 .problem("nothing was accepted, publish the request again after the wait")
                 .status(StatusCode::TOO_MANY_REQUESTS),
-            Self::Closed => Problem::new(ProblemKind::BackPressure)
+            Self::Closed => ApiProblem::new(ProblemKind::BackPressure)
                 .detail(
                     "the connection was closed for sending while its acknowledgement waited, as by a client \
                      that is gone; nothing was accepted",
@@ -155,33 +155,33 @@ impl PublishError {
             Self::Body(error) => body_problem(error),
             Self::Input(error) => input_problem(error),
             Self::Key(error) => {
-                Problem::new(ProblemKind::BadRequest).member(IDEMPOTENCY_KEY_HEADER).detail(error.to_string())
+                ApiProblem::new(ProblemKind::BadRequest).member(IDEMPOTENCY_KEY_HEADER).detail(error.to_string())
             }
             Self::Hops(error) => {
                 let (kind, header) = match error {
                     HopsError::Loop => (ProblemKind::LoopDetected, HOPS_HEADER),
                     HopsError::NotANumber(header) => (ProblemKind::BadRequest, *header),
                 };
-                let problem = Problem::new(kind).member(header);
+                let problem = ApiProblem::new(kind).member(header);
                 problem.detail(format!("{error}; nothing was accepted"))
             }
-            Self::Tier => Problem::new(ProblemKind::BadRequest)
+            Self::Tier => ApiProblem::new(ProblemKind::BadRequest)
                 .member(TIER_HEADER)
                 .detail("expected internal, standard or bulk; nothing was accepted"),
-            Self::TimeToLive(error) => Problem::new(ProblemKind::BadRequest)
+            Self::TimeToLive(error) => ApiProblem::new(ProblemKind::BadRequest)
                 .member(TIME_TO_LIVE_HEADER)
                 .detail(format!("{error}; nothing was accepted")),
-            Self::NotBefore(error) => Problem::new(ProblemKind::BadRequest)
+            Self::NotBefore(error) => ApiProblem::new(ProblemKind::BadRequest)
                 .member(NOT_BEFORE_HEADER)
                 .detail(format!("{error}; nothing was accepted")),
-            Self::Reused => Problem::new(ProblemKind::IdempotencyKeyReused)
+            Self::Reused => ApiProblem::new(ProblemKind::IdempotencyKeyReused)
                 .member(IDEMPOTENCY_KEY_HEADER)
                 .detail("this Idempotency-Key came with another request before; nothing was accepted"),
-            Self::InProgress { retry_after } => Problem::new(ProblemKind::IdempotencyKeyInUse)
+            Self::InProgress { retry_after } => ApiProblem::new(ProblemKind::IdempotencyKeyInUse)
                 .member(IDEMPOTENCY_KEY_HEADER)
                 .detail("the same request is still being published; ask again for its outcome")
                 .retry_after(*retry_after),
-            Self::Claim(_) => Problem::new(ProblemKind::Unavailable)
+            Self::Claim(_) => ApiProblem::new(ProblemKind::Unavailable)
                 .detail("the Idempotency-Key could not be looked up; nothing was accepted")
                 .retry_after(RETRY_AFTER_DEFAULT),
             Self::Write(error) => write_problem(error),
@@ -190,15 +190,15 @@ impl PublishError {
 }
 
 impl TurnedAway {
-    fn problem(&self, outcome: &str) -> Problem {
-        let problem = Problem::new(ProblemKind::BackPressure).retry_after(self.retry_after);
+    fn problem(&self, outcome: &str) -> ApiProblem {
+        let problem = ApiProblem::new(ProblemKind::BackPressure).retry_after(self.retry_after);
         match &self.pressing {
             Some(pressing) => problem
-                .pressing(
+                .under_pressure(
                     pressing.resource.resource,
                     pressing.resource.effective_level(),
                 )
-                .detail(format!("{}; {outcome}", explain(pressing))),
+                .detail(format!("{}; {outcome}", explain_cause(pressing))),
             None => problem.detail(format!(
                 "nothing delays requests any more and the wait becomes shorter by itself; {outcome}"
             )),
@@ -206,16 +206,16 @@ impl TurnedAway {
     }
 }
 
-fn write_problem(error: &FanOutError) -> Problem {
+fn write_problem(error: &FanOutError) -> ApiProblem {
     let Some(port_error) = error.port_error() else {
-        return Problem::new(ProblemKind::TooLarge).detail(format!(
+        return ApiProblem::new(ProblemKind::TooLarge).detail(format!(
             "scheduled events: {error}; nothing was accepted, send fewer of them at once"
         ));
     };
     let (kind, retry_after) = match port_error.kind {
         // A message over a limit is a fault of this program, and trying again does not mend it.
         ErrorKind::Invalid => {
-            return Problem::new(ProblemKind::Internal)
+            return ApiProblem::new(ProblemKind::Internal)
                 .detail("not every delivery could be stored");
         }
         ErrorKind::Full => (ProblemKind::StorageFull, RETRY_AFTER_DEFAULT),
@@ -229,23 +229,25 @@ fn write_problem(error: &FanOutError) -> Problem {
     } else {
         "not every delivery could be stored; publish the request again, which may duplicate events"
     };
-    Problem::new(kind).detail(detail).retry_after(retry_after)
+    ApiProblem::new(kind)
+        .detail(detail)
+        .retry_after(retry_after)
 }
 
-fn body_problem(error: &BodyError) -> Problem {
-    let problem = |kind| Problem::new(kind).detail(error.to_string());
+fn body_problem(error: &BodyError) -> ApiProblem {
+    let problem = |kind| ApiProblem::new(kind).detail(error.to_string());
     match error {
         BodyError::TooLarge | BodyError::UnpackedTooLarge => problem(ProblemKind::TooLarge),
         BodyError::TimedOut(_) => problem(ProblemKind::RequestTimeout),
         BodyError::Broken(_) | BodyError::NotGzip(_) => problem(ProblemKind::BadRequest),
-        BodyError::Crowded => Problem::new(ProblemKind::BackPressure)
+        BodyError::Crowded => ApiProblem::new(ProblemKind::BackPressure)
             .detail("too many bytes are on their way already; nothing was accepted")
             .retry_after(RETRY_AFTER_DEFAULT),
     }
 }
 
-fn input_problem(error: &PublishInputError) -> Problem {
-    let problem = |kind| Problem::new(kind).detail(error.to_string());
+fn input_problem(error: &PublishInputError) -> ApiProblem {
+    let problem = |kind| ApiProblem::new(kind).detail(error.to_string());
     match error {
         PublishInputError::Body(_) => problem(ProblemKind::BadRequest),
         PublishInputError::Syntax { index, member, .. } => {

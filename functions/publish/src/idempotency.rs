@@ -9,9 +9,9 @@ use std::error::Error;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use posthaste_core::model::{IDEMPOTENCY_CLAIM_LENGTH, Matched};
+use posthaste_core::model::{IDEMPOTENCY_CLAIM_LENGTH, MatchCounts};
 use posthaste_core::stored::{
-    Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
+    IdempotencyDecision, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
 };
 use posthaste_ports::{Clock, ETag, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::update::{Edit, UpdateError, create_or_update};
@@ -37,7 +37,7 @@ pub(crate) enum RequestClaim {
     /// The request was published before.
     Published {
         /// The matches at that time, if they are known.
-        matched: Option<Matched>,
+        matched: Option<MatchCounts>,
     },
     /// The name is claimed, in this version of this object.
     Claimed {
@@ -102,7 +102,7 @@ fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
         let is_setting = [TIME_TO_LIVE_HEADER, NOT_BEFORE_HEADER].contains(&name);
         name == CONTENT_TYPE || is_setting || name.starts_with(ATTRIBUTE_PREFIX)
     };
-    RequestDigest::of(says.filter(|(name, _)| counts(name)), body)
+    RequestDigest::from_request(says.filter(|(name, _)| counts(name)), body)
 }
 
 impl<P: Ports> Idempotency<'_, P> {
@@ -118,22 +118,24 @@ impl<P: Ports> Idempotency<'_, P> {
         let claimed = create_or_update(self.store, object, |found| {
             let now = self.clock.now();
             let known = found.and_then(|found| IdempotencyRecord::parse(&found.bytes));
-            let decided = known
-                .as_ref()
-                .map_or(Claim::Free, |known| known.decide(digest, now));
+            let decided = known.as_ref().map_or(IdempotencyDecision::Free, |known| {
+                known.decide_request(digest, now)
+            });
             match decided {
-                Claim::Free => {
+                IdempotencyDecision::Free => {
                     let id = self.entropy.uuid_at(now).to_string();
-                    let record = IdempotencyRecord::claimed(digest.clone(), id, now)
-                        .in_the_place_of(known.as_ref());
+                    let record = IdempotencyRecord::new_claim(digest.clone(), id, now)
+                        .replacing(known.as_ref());
                     Ok(Edit::Write(record.render(), Some(record)))
                 }
-                Claim::Repeated { matched } => {
+                IdempotencyDecision::Repeated { matched } => {
                     matched_before = matched;
                     Ok(Edit::Keep(None))
                 }
-                Claim::Reused => Err(PublishError::Reused),
-                Claim::InProgress { retry_after } => Err(PublishError::InProgress { retry_after }),
+                IdempotencyDecision::Reused => Err(PublishError::Reused),
+                IdempotencyDecision::InProgress { retry_after } => {
+                    Err(PublishError::InProgress { retry_after })
+                }
             }
         });
         let updated = claimed.await.map_err(not_claimed)?;
@@ -151,7 +153,7 @@ impl<P: Ports> Idempotency<'_, P> {
 
     /// Marks the name as published with these matches, or gives it back without them. If that fails
     /// the claim lapses by itself; the events are durable all the same, and the answer says so.
-    pub(crate) async fn settle(&self, claim: RequestClaim, published: Option<Matched>) {
+    pub(crate) async fn settle(&self, claim: RequestClaim, published: Option<MatchCounts>) {
         let RequestClaim::Claimed {
             object,
             record,
@@ -161,8 +163,8 @@ impl<P: Ports> Idempotency<'_, P> {
             return;
         };
         let record = match published {
-            Some(matched) => record.published(matched, self.clock.now()),
-            None => record.given_back(),
+            Some(matched) => record.into_published(matched, self.clock.now()),
+            None => record.into_given_back(),
         };
         if let Err(error) = self
             .store

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use posthaste_core::model::TopicName;
-use posthaste_core::pressure::Tier;
+use posthaste_core::pressure::ProducerTier;
 
 /// Counts a request that was published: its events, the events that at least one subscription
 /// receives, and the time it took, the tarpit's wait included.
@@ -27,12 +27,12 @@ pub(crate) fn published(topic: &TopicName, events: usize, matched: usize, took: 
 }
 
 /// Counts a request that the tarpit holds, or asks to come back later.
-pub(crate) fn delayed(topic: &TopicName, tier: Tier) {
+pub(crate) fn delayed(topic: &TopicName, tier: ProducerTier) {
     count_of_tier("PublishDelayedCount", topic, tier);
 }
 
 /// Counts a request that is refused for its tier.
-pub(crate) fn refused(topic: &TopicName, tier: Tier) {
+pub(crate) fn refused(topic: &TopicName, tier: ProducerTier) {
     count_of_tier("PublishRefusedCount", topic, tier);
 }
 
@@ -45,6 +45,6 @@ fn count(metric: &'static str, topic: &TopicName, events: usize) {
     metrics::counter!(metric, "topic" => topic.shared()).increment(events as u64);
 }
 
-fn count_of_tier(metric: &'static str, topic: &TopicName, tier: Tier) {
+fn count_of_tier(metric: &'static str, topic: &TopicName, tier: ProducerTier) {
     metrics::counter!(metric, "topic" => topic.shared(), "tier" => tier.as_str()).increment(1);
 }

@@ -2,7 +2,9 @@
 //! each in the extension that its topic names.
 
 use http::HeaderMap;
-use posthaste_core::events::{Event, EventError, Expected, PublishInputError, attribute_time};
+use posthaste_core::events::{
+    Event, EventError, EventExpectation, PublishInputError, attribute_time,
+};
 use posthaste_core::model::{SCHEDULED_AHEAD_MAX, Timestamp, Topic};
 use posthaste_services::Schedule;
 
@@ -56,9 +58,10 @@ pub(crate) fn schedule(
     };
     let time = |(index, event): (usize, &Event)| {
         let own = match attribute_time(event.json(), name) {
-            Ok(Some(time)) if time > now + SCHEDULED_AHEAD_MAX => {
-                Err(EventError::member(name, Expected::NotSoFarAhead))
-            }
+            Ok(Some(time)) if time > now + SCHEDULED_AHEAD_MAX => Err(EventError::for_member(
+                name,
+                EventExpectation::NotSoFarAhead,
+            )),
             own => own,
         };
         let own = own.map_err(|error| PublishInputError::Event { index, error })?;

@@ -8,11 +8,11 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Request};
-use posthaste_core::api::PublishAnswer;
-use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
+use posthaste_core::api::PublishResponse;
+use posthaste_core::events::{Event, GeneratedValues, PublishRequest, TopicInput, parse_request};
 use posthaste_core::model::idle::wait_noted_at;
 use posthaste_core::model::{
-    ACCEPTANCE_WAIT_MIN, DeliveryLogMode, Hops, Schema, Timestamp, Topic, TopicName,
+    ACCEPTANCE_WAIT_MIN, DeliveryLogMode, EventSchema, Hops, Timestamp, Topic, TopicName,
 };
 use posthaste_core::release::rest::REST_MAX;
 use posthaste_ports::{Clock, Entropy, Ports};
@@ -81,7 +81,7 @@ pub struct Publish<P: Ports> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
     /// The events that were accepted, and the subscriptions that matched.
-    pub answer: PublishAnswer,
+    pub answer: PublishResponse,
     /// The value of the header `Posthaste-Pressure`, if there is pressure.
     pub pressure: Option<String>,
 }
@@ -176,7 +176,7 @@ impl<P: Ports> Publish<P> {
         let claim = claim.map_err(|error| failed(name, events, error))?;
         if let RequestClaim::Published { matched } = claim {
             tracing::debug!(topic = %name, events, "published before");
-            let answer = PublishAnswer::new(events, matched);
+            let answer = PublishResponse::new(events, matched);
             return Ok(Published {
                 answer,
                 pressure: received.pressure,
@@ -245,7 +245,7 @@ impl<P: Ports> Publish<P> {
             "published"
         );
         Ok(Published {
-            answer: PublishAnswer::new(events, Some(matched)),
+            answer: PublishResponse::new(events, Some(matched)),
             pressure: received.pressure,
         })
     }
@@ -403,7 +403,7 @@ impl<P: Ports> Publish<P> {
         let envelopes = events
             .iter()
             .filter_map(Event::envelope)
-            .map(|envelope| envelope.bytes())
+            .map(|envelope| envelope.byte_len())
             .sum::<usize>();
         self.bodies
             .grow_to(room, request.body.len() + envelopes)
@@ -422,8 +422,9 @@ impl<P: Ports> Publish<P> {
         mut body: Body,
     ) -> Result<(OpenTopic, Received), PublishError> {
         let arrived_at = self.clock.now();
-        let tier = authorize(topic, &headers, arrived_at)?.stepping_back(declared_tier(&headers)?);
-        let hops = Hops::of_request(&headers).map_err(PublishError::Hops)?;
+        let tier =
+            authorize(topic, &headers, arrived_at)?.stepping_back_to(declared_tier(&headers)?);
+        let hops = Hops::from_request(&headers).map_err(PublishError::Hops)?;
         let key = idempotency::key(&headers).map_err(PublishError::Key)?;
         let time_to_live = time_to_live(&headers).map_err(PublishError::TimeToLive)?;
         let not_before = not_before(&headers, arrived_at).map_err(PublishError::NotBefore)?;
@@ -457,7 +458,7 @@ impl<P: Ports> Publish<P> {
         let name = key.map(|key| {
             let Incoming { headers, body, .. } = &request;
             with_bytes(body.len(), || {
-                RequestName::new(key.object(topic), headers, body)
+                RequestName::new(key.record_key(topic), headers, body)
             })
         });
         if let Some(place) = place {
@@ -498,16 +499,16 @@ impl<P: Ports> Publish<P> {
     }
 
     /// The input that the topic accepts. Chance is drawn only where something is made of it.
-    fn input<'t>(&self, topic: &'t Topic) -> Input<'t> {
+    fn input<'t>(&self, topic: &'t Topic) -> TopicInput<'t> {
         match topic.input_schema {
-            Schema::CloudEvents => Input::CloudEvents,
-            Schema::EventGrid => Input::EventGrid,
-            Schema::Custom => {
-                let made = Made {
+            EventSchema::CloudEvents => TopicInput::CloudEvents,
+            EventSchema::EventGrid => TopicInput::EventGrid,
+            EventSchema::Custom => {
+                let made = GeneratedValues {
                     at: self.clock.now(),
                     seed: self.entropy.uuid().into_bytes(),
                 };
-                Input::Custom {
+                TopicInput::Custom {
                     mapping: &topic.input_mapping,
                     made,
                 }

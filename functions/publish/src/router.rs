@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, post};
 use axum::{Json, Router};
 use http::{HeaderValue, Request, Response};
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::{API_EVENTS_PATH, EVENTS_PATH};
 use posthaste_ports::Ports;
 
@@ -62,7 +62,7 @@ fn with_pressure(mut response: Response<Body>, pressure: Option<String>) -> Resp
 }
 
 async fn method_not_allowed() -> Response<Body> {
-    let mut problem = Problem::new(ProblemKind::MethodNotAllowed);
+    let mut problem = ApiProblem::new(ProblemKind::MethodNotAllowed);
     problem.allow = Some("POST");
     problem.into_response().map(Body::from)
 }

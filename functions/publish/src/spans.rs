@@ -6,7 +6,7 @@ use http::HeaderMap;
 use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::events::Event;
 use posthaste_core::model::{Timestamp, TopicName};
-use posthaste_core::trace::{Span, SpanKind, TraceContext};
+use posthaste_core::trace::{SpanKind, TraceContext, TraceSpan};
 use posthaste_services::{Traces, event_key};
 
 /// Events that one request published.
@@ -41,10 +41,10 @@ pub(crate) fn take(traces: &Traces, accepted: &Acceptances<'_>) {
             ("cloudevents.event_type", event.event_type().into()),
             ("posthaste.webhook_id", webhook_id.as_str().into()),
         ];
-        traces.take(Span {
+        traces.take(TraceSpan {
             kind: SpanKind::Publish,
             target,
-            place: trace.publish(),
+            place: trace.publish_span(),
             link: producer.filter(|_| event.traceparent().is_none()),
             began: accepted.arrived_at,
             took: accepted.took,

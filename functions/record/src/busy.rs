@@ -27,7 +27,7 @@ impl<P: Ports> Record<P> {
                 Ok(true) => self.written.looked_at(hour),
                 Ok(false) => {}
                 Err(error) => {
-                    let hour = hour.prefix();
+                    let hour = hour.key_prefix();
                     let error = &error as &dyn Error;
                     tracing::warn!(
                         hour,

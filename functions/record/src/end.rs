@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::delivery_log::{
-    ListedFile, LogDay, LogDisk, LogHour, files_over, first_kept_hour, log_bytes_max,
+    ListedFile, LogDay, LogDisk, LogHour, files_to_delete, first_kept_hour, log_bytes_max,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, ObjectStore, Ports};
@@ -57,7 +57,7 @@ impl<P: Ports> Record<P> {
             .size_max
             .and_then(|size| log_bytes_max(size, disk, bytes));
         let files_max = bytes_max.unwrap_or(u64::MAX).saturating_sub(of_summaries);
-        let over = files_over(&kept, files_max);
+        let over = files_to_delete(&kept, files_max);
         self.end_files(&old.iter().collect::<Vec<_>>(), "retention")
             .await?;
         self.end_files(&over, "disk").await?;
@@ -67,7 +67,7 @@ impl<P: Ports> Record<P> {
             .map(|file| file.hour);
         let oldest = left.min();
         for (day, _) in summaries {
-            if oldest.is_none_or(|oldest| day < LogDay::of(oldest)) {
+            if oldest.is_none_or(|oldest| day < LogDay::containing(oldest)) {
                 let deleted = self.ports.summaries.delete(day).await;
                 deleted.map_err(RecordError::Store)?;
             }

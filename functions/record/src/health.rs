@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::Record as LogRecord;
-use posthaste_core::health::{SeenTry, Tries, TryResult};
+use posthaste_core::delivery_log::LogRecord;
+use posthaste_core::health::{SeenTry, SubscriptionTries, TryResult};
 use posthaste_ports::Ports;
 use posthaste_services::{Arrivals, WakeSignaller};
 
@@ -21,14 +21,14 @@ pub struct HealthPorts<P: Ports> {
 }
 
 /// The tries of subscriptions, by their keys in the book.
-pub(crate) type TriesByKey = BTreeMap<String, Tries>;
+pub(crate) type TriesByKey = BTreeMap<String, SubscriptionTries>;
 
 impl<P: Ports> HealthPorts<P> {
     /// The tries of these records, in the order of time; none where all is well.
     pub(crate) fn tries(&self, records: &[LogRecord]) -> TriesByKey {
         let mut seen: Vec<_> = records
             .iter()
-            .filter_map(|record| Some((record, SeenTry::of_record(record, self.delayed_after)?)))
+            .filter_map(|record| Some((record, SeenTry::from_record(record, self.delayed_after)?)))
             .collect();
         // One that failed before is news: the record of its failure may come later.
         let is_no_news =
@@ -37,10 +37,10 @@ impl<P: Ports> HealthPorts<P> {
             return BTreeMap::new();
         }
         seen.sort_by_key(|(_, seen)| seen.at);
-        let mut by_key = BTreeMap::<_, Tries>::new();
+        let mut by_key = BTreeMap::<_, SubscriptionTries>::new();
         for (record, seen) in &seen {
             let names = (&record.topic, &record.subscription);
-            by_key.entry(names).or_default().note(seen);
+            by_key.entry(names).or_default().add_try(seen);
         }
         by_key
             .into_iter()

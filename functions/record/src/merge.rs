@@ -84,7 +84,7 @@ impl<P: Ports> Record<P> {
         };
         let found = self.in_time(work, find).await?;
         let look = match only {
-            Some(_) => MergeLook::of_one_hour(clock.now()),
+            Some(_) => MergeLook::for_one_hour(clock.now()),
             None => MergeLook::begin(&found.checkpoint, clock.now()),
         };
         let listed = self.in_time(work, self.listed_hours(look, only)).await?;
@@ -118,7 +118,7 @@ impl<P: Ports> Record<P> {
         let mut report = Box::pin(merged).await;
         let left = self.summarize(unsummarized, [begin, work]).await;
         let is_all_merged = report.hours_left + left.late == 0;
-        let checkpoint = look.checkpoint(&lease.checkpoint, is_all_merged);
+        let checkpoint = look.next_checkpoint(&lease.checkpoint, is_all_merged);
         report.hours_left += left.late + left.failed;
         // If this hangs the lease lapses by itself.
         let _ = timeout_at(clock, deadline, lease.give_back(state, checkpoint)).await;
@@ -134,8 +134,8 @@ impl<P: Ports> Record<P> {
         only: Option<LogHour>,
     ) -> Result<(BTreeSet<LogHour>, HoursOfFiles), RecordError> {
         let (prefix, after) = match only {
-            Some(hour) => (hour.prefix(), None),
-            None => (DATES.to_owned(), look.after()),
+            Some(hour) => (hour.key_prefix(), None),
+            None => (DATES.to_owned(), look.start_after_key()),
         };
         let mut hours = HoursToMerge::new(look);
         let mut unsummarized = UnsummarizedHours::new(&self.summarized);
@@ -169,7 +169,7 @@ impl<P: Ports> Record<P> {
                 Ok(files) => unsummarized.extend(files.map(|files| (hour, files))),
                 Err(error) => {
                     report.hours_left += 1;
-                    let hour = hour.prefix();
+                    let hour = hour.key_prefix();
                     let error = &error as &dyn Error;
                     tracing::warn!(
                         hour,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use posthaste_core::delivery_log::{
-    LogHour, Record, count_records, parse_records, without_duplicates,
+    LogHour, LogRecord, count_records, parse_records, without_duplicates,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::FormatError;
@@ -29,7 +29,7 @@ pub(crate) struct Received {
 /// Records of one hour, each once, and the messages that they came in.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<LogRecord>,
     pub(crate) messages: Vec<MessageId>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
     let hours = read
         .iter()
         .flat_map(|(_, records)| records)
-        .map(|record| LogHour::of(record.time));
+        .map(|record| LogHour::containing(record.time));
     let counts = hours.fold(BTreeMap::new(), |mut counts, hour| {
         *counts.entry(hour).or_default() += 1;
         counts
@@ -101,9 +101,12 @@ impl Gathered {
 }
 
 impl Received {
-    fn gather(&mut self, message: &MessageId, records: Vec<Record>) {
+    fn gather(&mut self, message: &MessageId, records: Vec<LogRecord>) {
         for record in records {
-            let gathered = self.hours.entry(LogHour::of(record.time)).or_default();
+            let gathered = self
+                .hours
+                .entry(LogHour::containing(record.time))
+                .or_default();
             gathered.records.push(record);
             if gathered.messages.last() != Some(message) {
                 gathered.messages.push(message.clone());

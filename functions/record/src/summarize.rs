@@ -39,7 +39,7 @@ impl<P: Ports> Record<P> {
     ) -> HoursLeft {
         let mut days = BTreeMap::<LogDay, HoursOfFiles>::new();
         for (hour, files) in hours {
-            days.entry(LogDay::of(hour))
+            days.entry(LogDay::containing(hour))
                 .or_default()
                 .insert(hour, files);
         }
@@ -131,7 +131,7 @@ impl<P: Ports> Record<P> {
 fn report(day: LogDay, error: &RecordError) {
     let error = error as &dyn Error;
     tracing::warn!(
-        date = day.key(),
+        date = day.summary_key(),
         error,
         "a summary of the delivery log is left to the next merge"
     );

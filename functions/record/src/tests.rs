@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogResult, Origin, Record as LogRecord, RecordFilter, Wait,
-    record_id, render_records,
+    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, RecordFilter, Wait, record_id,
+    render_records,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader, RowGroups, Summaries, write_file};
@@ -108,7 +108,7 @@ impl Kit {
 
     /// Writes a fresh file without the function.
     pub(crate) fn put_fresh(&self, minute: u8, records: &[LogRecord]) -> String {
-        let hour = LogHour::of(records[0].time);
+        let hour = LogHour::containing(records[0].time);
         let id = records[0].record_id.clone();
         let key = FileKey {
             hour,

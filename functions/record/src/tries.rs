@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::Record as LogRecord;
+use posthaste_core::delivery_log::LogRecord;
 use posthaste_ports::{Clock, MessageId, Ports};
 use posthaste_services::{BOOK_MAX_AGE, HealthError};
 

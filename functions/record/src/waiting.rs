@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Record as LogRecord, WaitChanges};
+use posthaste_core::delivery_log::{LogRecord, WaitChanges};
 use posthaste_ports::{Clock, MessageId, Ports};
 use posthaste_services::{WaitingBook, WaitingBookError};
 
@@ -26,7 +26,7 @@ type MessageIdText = std::sync::Arc<str>;
 
 /// The changes that the records of a message with this body make; none where nothing changes.
 pub(crate) fn changes(body: &[u8], records: &[LogRecord]) -> Option<WaitChanges> {
-    let changes = WaitChanges::of(body, records.iter());
+    let changes = WaitChanges::from_records(body, records.iter());
     (!changes.is_empty()).then_some(changes)
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{FileKey, FileName, LogHour, Record as LogRecord};
+use posthaste_core::delivery_log::{FileKey, FileName, LogHour, LogRecord};
 use posthaste_delivery_log::{RowGroups, write_file};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
 
@@ -63,7 +63,8 @@ impl<P: Ports> Record<P> {
     }
 
     fn fresh_key(&self, hour: LogHour) -> String {
-        let minute = u8::try_from(self.ports.clock.now().minute() % MINUTES).unwrap_or_default();
+        let minute = u8::try_from(self.ports.clock.now().minute_rounded_down() % MINUTES)
+            .unwrap_or_default();
         let name = FileName::Fresh {
             minute,
             id: self.ports.entropy.uuid().to_string(),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use posthaste_core::model::Timestamp;
 use posthaste_core::release::messages::expired_first;
-use posthaste_core::release::{Quota, Released};
+use posthaste_core::release::{ReleaseQuota, ReleasedCounts};
 use posthaste_ports::Ports;
 use posthaste_services::catch_panic::catch_panic;
 
@@ -24,18 +24,20 @@ type Share = (Opened, usize);
 pub(crate) async fn release<P: Ports>(
     run: Run<'_, P>,
     keys: &mut VecDeque<String>,
-    quota: Quota,
-) -> Released {
-    let mut released = Released::default();
+    quota: ReleaseQuota,
+) -> ReleasedCounts {
+    let mut released = ReleasedCounts::default();
     // One object shows how many more are likely to fit.
     let mut at_once = 1;
     while quota.is_open(&released) && !keys.is_empty() && run.may_begin() {
-        let max = quota.after(&released).max.deliveries;
+        let max = quota.rest_after(&released).max.deliveries;
         let shares = open(run, keys, at_once, max, &mut released).await;
         let objects = shares.len();
         let messages = shares.iter().map(|(_, count)| count).sum();
-        released.add(send(run, shares, keys).await);
-        at_once = quota.after(&released).objects_to_read(objects, messages);
+        released.add_released(send(run, shares, keys).await);
+        at_once = quota
+            .rest_after(&released)
+            .objects_to_read(objects, messages);
     }
     released
 }
@@ -48,15 +50,15 @@ pub(crate) async fn release_expired<P: Ports>(
     keys: &mut VecDeque<String>,
     now: Timestamp,
     at_once: usize,
-) -> (Released, Option<String>) {
-    let mut released = Released::default();
+) -> (ReleasedCounts, Option<String>) {
+    let mut released = ReleasedCounts::default();
     let mut left = VecDeque::new();
     let mut last = None;
     while !keys.is_empty() && !released.is_refused && run.may_begin() {
         let some: Vec<_> = keys.drain(..at_once.clamp(1, keys.len())).collect();
         let last_of_some = some.last().cloned();
         let shares = open_expired(run, some, now, &mut left, &mut released).await;
-        released.add(send(run, shares, &mut left).await);
+        released.add_released(send(run, shares, &mut left).await);
         if !released.is_refused {
             last = last_of_some;
         }
@@ -73,7 +75,7 @@ async fn open<P: Ports>(
     keys: &mut VecDeque<String>,
     at_once: usize,
     max: usize,
-    released: &mut Released,
+    released: &mut ReleasedCounts,
 ) -> Vec<Share> {
     let some = keys.drain(..at_once.min(keys.len())).collect();
     let mut shares = Vec::new();
@@ -101,7 +103,7 @@ async fn open_expired<P: Ports>(
     some: Vec<String>,
     now: Timestamp,
     left: &mut VecDeque<String>,
-    released: &mut Released,
+    released: &mut ReleasedCounts,
 ) -> Vec<Share> {
     let mut shares = Vec::new();
     for Opened {
@@ -130,7 +132,7 @@ async fn open_expired<P: Ports>(
 async fn read<P: Ports>(
     run: Run<'_, P>,
     keys: Vec<String>,
-    released: &mut Released,
+    released: &mut ReleasedCounts,
 ) -> Vec<Opened> {
     let opened = join_all(keys.iter().map(|key| catch_panic(objects::open(run, key)))).await;
     let mut read = |(key, opened): (String, Result<_, _>)| {
@@ -151,7 +153,7 @@ async fn send<P: Ports>(
     run: Run<'_, P>,
     shares: Vec<Share>,
     keys: &mut VecDeque<String>,
-) -> Released {
+) -> ReleasedCounts {
     let messages: Vec<Bytes> = shares
         .iter()
         .flat_map(|(object, count)| object.messages[..*count].iter().cloned())
@@ -168,10 +170,10 @@ async fn send<P: Ports>(
         closing.push(async move { (key, has_more, catch_panic(close).await) });
     }
     let sent = is_sent.iter().filter(|is_sent| **is_sent).count();
-    let mut released = Released {
+    let mut released = ReleasedCounts {
         sent,
         objects: closing.len(),
-        ..Released::default()
+        ..ReleasedCounts::default()
     };
     // Without a filter only the last one can have more than fits.
     for (key, has_more, closed) in join_all(closing).await {
@@ -185,7 +187,7 @@ async fn send<P: Ports>(
 }
 
 /// Counts an object that stays until the next run.
-fn fail(released: &mut Released, key: &str, error: &ReleaseError) {
+fn fail(released: &mut ReleasedCounts, key: &str, error: &ReleaseError) {
     released.left += 1;
     released.is_refused |= error.is_refusal();
     tracing::error!(%key, error = error as &dyn Error, "waiting deliveries not released");
@@ -195,7 +197,7 @@ fn fail(released: &mut Released, key: &str, error: &ReleaseError) {
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::release::Amount;
+    use posthaste_core::release::ReleaseAmount;
     use posthaste_ports::Clock;
 
     use super::*;
@@ -210,10 +212,10 @@ mod tests {
         keys: &[String],
         deliveries: usize,
         objects: usize,
-    ) -> (Released, Vec<String>) {
+    ) -> (ReleasedCounts, Vec<String>) {
         let mut left = VecDeque::from(keys.to_vec());
-        let quota = Quota {
-            max: Amount {
+        let quota = ReleaseQuota {
+            max: ReleaseAmount {
                 deliveries,
                 objects,
             },
@@ -287,7 +289,7 @@ mod tests {
         let (released, last) = release_expired(kit.run(), &mut left, kit.clock.now(), 2).await;
         assert_eq!(
             (released, last.as_ref()),
-            (Released::default(), keys.last())
+            (ReleasedCounts::default(), keys.last())
         );
         assert_eq!(Vec::from(left), keys);
     }

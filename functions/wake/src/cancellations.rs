@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 use parking_lot::Mutex;
 use posthaste_core::model::{Delivery, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
-use posthaste_core::stored::{Cancellation, FormatError, cancellable, layout};
+use posthaste_core::stored::{EventCancellation, FormatError, cancellable_id_digest, layout};
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 
@@ -118,7 +118,7 @@ async fn listed<P: Ports>(
     ports: &WakePorts<P>,
     topic: &TopicName,
 ) -> Result<Notes, CancellationError> {
-    let prefix = layout::cancelled(topic, "");
+    let prefix = layout::cancelled_key(topic, "");
     let mut ids = BTreeSet::new();
     let mut after = None;
     for _ in 0..PAGES_MAX {
@@ -140,7 +140,7 @@ async fn mark<P: Ports>(
     notes: &Notes,
     mut delivery: Delivery,
 ) -> Result<Option<Bytes>, CancellationError> {
-    let ids = delivery.events.iter().filter_map(cancellable);
+    let ids = delivery.events.iter().filter_map(cancellable_id_digest);
     let ids: BTreeSet<&str> = ids.filter(|id| notes.may_have(id)).collect();
     let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
     let mut taken_back: BTreeSet<&str> = BTreeSet::new();
@@ -154,7 +154,7 @@ async fn mark<P: Ports>(
     }
     let mut has_marked = false;
     for entry in &mut delivery.events {
-        let is_taken_back = cancellable(entry).is_some_and(|id| taken_back.contains(id));
+        let is_taken_back = cancellable_id_digest(entry).is_some_and(|id| taken_back.contains(id));
         if let Some(scheduled) = entry.marks.scheduled.as_mut().filter(|_| is_taken_back) {
             scheduled.cancelled = true;
             has_marked = true;
@@ -168,10 +168,10 @@ async fn note<P: Ports>(
     ports: &WakePorts<P>,
     topic: &TopicName,
     id: &str,
-) -> Result<Option<Cancellation>, CancellationError> {
-    let key = layout::cancelled(topic, id);
+) -> Result<Option<EventCancellation>, CancellationError> {
+    let key = layout::cancelled_key(topic, id);
     let found = ports.state.get(&key).await;
     let found = found.map_err(CancellationError::Store)?;
-    let note = found.map(|found| Cancellation::parse(&found.bytes));
+    let note = found.map(|found| EventCancellation::parse(&found.bytes));
     note.transpose().map_err(CancellationError::Note)
 }

@@ -19,7 +19,7 @@ use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::release::ParkedWalk;
 use posthaste_core::release::outage::awake_since;
 use posthaste_core::release::rest;
-use posthaste_core::stored::{Checkpoint, SetBackScan, WAKE_LEASE, WAKE_SIGNAL, WakeSignal};
+use posthaste_core::stored::{SetBackScan, WAKE_LEASE, WAKE_SIGNAL, WakeCheckpoint, WakeSignal};
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::{FoundLease, LeaseObject, LeftWork, timeout_at};
 
@@ -145,7 +145,7 @@ impl<P: Ports> Wake<P> {
         let is_stopped = &self.is_stopped;
         let run = Run::until(deadline, ports, is_stopped, &found_work, &cancellations).over(left);
         let began = clock.now();
-        let found = run.in_time(LEASE.find::<Checkpoint>(state)).await;
+        let found = run.in_time(LEASE.find::<WakeCheckpoint>(state)).await;
         let mut found = found
             .ok_or(WakeError::OutOfTime)?
             .map_err(WakeError::Lease)?;
@@ -194,9 +194,9 @@ impl<P: Ports> Wake<P> {
     async fn run_jobs(
         &self,
         run: Run<'_, P>,
-        last: &Checkpoint,
+        last: &WakeCheckpoint,
         began: Timestamp,
-    ) -> (Checkpoint, WakeReport, Option<Result<(), PortError>>) {
+    ) -> (WakeCheckpoint, WakeReport, Option<Result<(), PortError>>) {
         let set_back = Box::pin(SetBack::run(run, SetBackScan::resume(last, began))).await;
         let mut report = WakeReport {
             pulled_in: set_back.moved,
@@ -229,7 +229,7 @@ impl<P: Ports> Wake<P> {
         let rest_until = is_idle.then(|| rest::rest_until(began, next_due));
         let look = set_back.scan;
         let began_at = Some(began);
-        let checkpoint = Checkpoint {
+        let checkpoint = WakeCheckpoint {
             look,
             awake_since,
             began_at,
@@ -245,7 +245,7 @@ impl<P: Ports> Wake<P> {
         &self,
         run: Run<'_, P>,
         temporary: &Temporary<'_, P>,
-        last: &Checkpoint,
+        last: &WakeCheckpoint,
     ) -> TemporaryRun {
         let swept = temporary.run(last.swept_to.clone()).await;
         let notices_topic = self.settings.notices_topic.as_ref();
@@ -266,7 +266,7 @@ impl<P: Ports> Wake<P> {
 /// Tells whether there can be no work. A signal that cannot be read may announce some.
 async fn may_rest(
     state: &impl ObjectStore,
-    found: &FoundLease<Checkpoint>,
+    found: &FoundLease<WakeCheckpoint>,
     now: Timestamp,
 ) -> bool {
     let last = &found.checkpoint;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::Pack;
+use posthaste_core::attempt::PackingLimits;
 use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
-use posthaste_core::release::messages::requeued;
+use posthaste_core::release::messages::requeued_message;
 use posthaste_core::stored::parked::{parse_parked, render_parked};
 use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{
@@ -28,7 +28,7 @@ use crate::waits;
 pub(crate) const RELEASES_AT_ONCE: usize = 8;
 
 /// Messages that are sent between two looks at the clock: as many as are on their way at once.
-const WAVE: Pack = Pack {
+const WAVE: PackingLimits = PackingLimits {
     items_max: SQS_BATCH_ENTRIES_MAX * BATCHES_AT_ONCE_MAX,
     bytes_preferred: SQS_MESSAGE_BYTES_MAX * BATCHES_AT_ONCE_MAX,
 };
@@ -116,12 +116,12 @@ pub(crate) async fn open<P: Ports>(
 pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent {
     let clock = &run.ports.clock;
     let mut all = Sent::default();
-    for wave in WAVE.cut(messages.iter().map(Bytes::len)) {
+    for wave in WAVE.cut_into_runs(messages.iter().map(Bytes::len)) {
         let wave = &messages[wave];
         let end = all.is_sent.len() + wave.len();
         if run.has_time() {
             let now = clock.now();
-            let requeued = wave.iter().map(|message| requeued(message, now));
+            let requeued = wave.iter().map(|message| requeued_message(message, now));
             let outgoing = requeued.map(|(body, group)| OutgoingMessage {
                 body,
                 group,
@@ -259,7 +259,7 @@ fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseErr
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::model::{Carried, Payload, Timestamp};
+    use posthaste_core::model::{CarriedEvents, EventPayload, Timestamp};
     use posthaste_core::stored::delivery::render_delivery;
     use posthaste_testkit::records::{delivery, subscription_name, topic_name};
     use posthaste_testkit::{Fault, Operation, Plan};
@@ -313,14 +313,14 @@ mod tests {
     fn park_counted(kit: &Kit, deliveries: usize) -> String {
         let to = || (topic_name("orders"), subscription_name("billing"));
         let body = |n: usize| {
-            let payloads = (0..=n).map(|_| Payload::Inline(Bytes::from_static(b"{}")));
+            let payloads = (0..=n).map(|_| EventPayload::Inline(Bytes::from_static(b"{}")));
             let at = Timestamp::from_millis(1_000_000 - 1000 * n as u64);
             render_delivery(&delivery(to(), "k", payloads, at))
         };
         let messages: Vec<_> = (0..deliveries).map(body).collect();
         let id = layout::id_with_carried("20260307T0400Z-x", &messages);
         let (topic, name) = to();
-        let key = layout::parked(kit.clock.now(), &topic, &name, &id);
+        let key = layout::parked_key(kit.clock.now(), &topic, &name, &id);
         kit.store.write(&key, render_parked(&messages));
         key
     }
@@ -331,14 +331,14 @@ mod tests {
         let key = park_counted(&kit, 25);
         assert_eq!(
             layout::carried_of_key(&key),
-            Some(Carried::new(325, Timestamp::from_millis(976_000)))
+            Some(CarriedEvents::new(325, Timestamp::from_millis(976_000)))
         );
         assert!(super::release(kit.run(), &key).await.is_err());
         // Deliveries 11 to 20 were refused.
         let [rest] = kit.store.keys("parked/").try_into().unwrap();
         assert_eq!(
             layout::carried_of_key(&rest),
-            Some(Carried::new(155, Timestamp::from_millis(981_000)))
+            Some(CarriedEvents::new(155, Timestamp::from_millis(981_000)))
         );
         assert_eq!(kit.left(&rest).await.len(), 10);
         assert_eq!(super::release(kit.run(), &rest).await.unwrap(), 10);

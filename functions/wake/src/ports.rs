@@ -132,8 +132,8 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use posthaste_core::circuit::Target;
-    use posthaste_core::lane::{SLOW_FOR, SlowTargets, Slowness};
+    use posthaste_core::circuit::DeliveryTarget;
+    use posthaste_core::lane::{LaneObservation, SLOW_FOR, SlowTargets};
     use posthaste_core::pressure::{PressureState, SlowLaneState};
     use posthaste_core::stored::{PRESSURE_KEY, layout};
     use posthaste_ports::{Clock, QueueName};
@@ -153,12 +153,12 @@ mod tests {
         kit.topic(json!({ "subscriptions": {
             "billing": subscription(json!({})), "crm": other,
         } }));
-        let target = Target::parse("https://a.example:443 orders.billing").unwrap();
-        let late = Slowness::Late {
+        let target = DeliveryTarget::parse("https://a.example:443 orders.billing").unwrap();
+        let late = LaneObservation::Late {
             in_invocation: 2,
             holds_others_up: true,
         };
-        let targets = SlowTargets::default().after(late, &target, kit.clock.now());
+        let targets = SlowTargets::default().after_observation(late, &target, kit.clock.now());
         kit.store.write(layout::LANES, targets.unwrap().render());
         let slow = kit.queue.beside(QueueName::SlowDeliveries);
         let store = Faulty::new(kit.store.clone(), "lanes", &Plan::none());

@@ -94,7 +94,7 @@ impl Kit {
     pub(crate) fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
         let topic = topic_name("orders");
         let subscription = subscription_name("billing");
-        let key = layout::parked(self.clock.now() + wait, &topic, &subscription, id);
+        let key = layout::parked_key(self.clock.now() + wait, &topic, &subscription, id);
         self.store
             .write(&key, render_parked(&messages(id, deliveries)));
         key

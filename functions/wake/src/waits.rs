@@ -28,7 +28,7 @@ pub(crate) async fn note_late<P: Ports>(ports: &WakePorts<P>, key: &str) {
     let topic = ports.registry.topic(&topic).await.ok().flatten();
     if let Some(found) = topic
         .as_ref()
-        .and_then(|topic| topic.subscription(&subscription))
+        .and_then(|topic| topic.find_subscription(&subscription))
     {
         note(ports, found, now).await;
     }

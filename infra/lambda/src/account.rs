@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_aws::queue::{QueueAttributes, SqsSetup};
-use posthaste_core::api::doctor::{CheckResult, CheckView, EndpointFault, EndpointSeen, RELEASED};
+use posthaste_core::api::doctor::{
+    CheckResult, CheckView, ConnectedEndpoint, EndpointFault, RELEASED,
+};
 use posthaste_core::model::{Link, MAX_RECEIVE_COUNT, Timestamp, with_causes};
 use posthaste_ports::{Check, Examiner, Look, PortError, QueueName};
 use posthaste_system::SystemClock;
@@ -124,7 +126,11 @@ impl Examiner for Account {
         Some(RELEASED)
     }
 
-    fn look_at(&self, link: Link, timeout: Duration) -> Look<Result<EndpointSeen, EndpointFault>> {
+    fn look_at(
+        &self,
+        link: Link,
+        timeout: Duration,
+    ) -> Look<Result<ConnectedEndpoint, EndpointFault>> {
         let webhooks = Arc::clone(&self.webhooks);
         Box::pin(async move { webhooks.look_at(&link, timeout).await })
     }
@@ -137,8 +143,8 @@ fn queue_check(made: &MadeQueue, found: Result<QueueAttributes, PortError>) -> C
         Ok(attributes) => attributes,
         Err(error) => {
             let advice = "the queue must exist, and the role of manage may read its attributes: deploy the template again";
-            return CheckView::ok("queue", of, with_causes(&error))
-                .but(CheckResult::Failed, advice);
+            return CheckView::passed("queue", of, with_causes(&error))
+                .with_result(CheckResult::Failed, advice);
         }
     };
     let visibility = attributes
@@ -173,7 +179,8 @@ fn queue_check(made: &MadeQueue, found: Result<QueueAttributes, PortError>) -> C
         ));
     }
     if !wrong.is_empty() {
-        return CheckView::ok("queue", of, wrong.join("; ")).but(CheckResult::Failed, DEPLOY);
+        return CheckView::passed("queue", of, wrong.join("; "))
+            .with_result(CheckResult::Failed, DEPLOY);
     }
     let waiting = attributes.get("ApproximateNumberOfMessages");
     let waiting = waiting.map_or("unknown", |number| number.as_str());
@@ -182,7 +189,7 @@ fn queue_check(made: &MadeQueue, found: Result<QueueAttributes, PortError>) -> C
         "messages that are due: {waiting}; visibility timeout {secs} s, redrives {}",
         shown(expected.as_ref())
     );
-    CheckView::ok("queue", of, found)
+    CheckView::passed("queue", of, found)
 }
 
 fn shown(redrives: Option<&(String, Option<u64>)>) -> String {

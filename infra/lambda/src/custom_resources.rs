@@ -168,11 +168,11 @@ mod tests {
             .await;
         assert_eq!(made.unwrap(), ResourceAttributes::new());
         let owner = async || StateOwner::parse(&store.get(OWNER).await.unwrap().unwrap().bytes);
-        assert_ne!(owner().await.unwrap(), StateOwner::given_up("stack"));
+        assert_ne!(owner().await.unwrap(), StateOwner::released_by("stack"));
         answering
             .change(&claim, deleted("claim:state"), "stack", LATER)
             .await
             .unwrap();
-        assert_eq!(owner().await.unwrap(), StateOwner::given_up("stack"));
+        assert_eq!(owner().await.unwrap(), StateOwner::released_by("stack"));
     }
 }

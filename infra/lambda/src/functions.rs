@@ -9,7 +9,7 @@ use posthaste_aws::lambda::{
     BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule, run_http,
     run_scheduled, run_scheduled_and_stack_changes,
 };
-use posthaste_core::lane::Lane;
+use posthaste_core::lane::DeliveryLane;
 use posthaste_ports::BatchResponse;
 use posthaste_services::DRAIN_POST_TIMEOUT;
 use posthaste_system::SystemClock;
@@ -122,9 +122,9 @@ impl BatchHandler for Deliveries {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let deadline = deadline.saturating_sub(DRAIN_POST_TIMEOUT);
         let lane = if self.slow_queue.as_ref() == Some(&batch.queue) {
-            Lane::Slow
+            DeliveryLane::Slow
         } else {
-            Lane::Quick
+            DeliveryLane::Quick
         };
         let handled = Box::pin(self.deliver.handle_in(lane, batch.messages, deadline));
         // Nothing runs between invocations: late answers are heard only while this one lasts

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lambda_runtime::Error;
 use parking_lot::Mutex;
 use posthaste_aws::lambda::{Scheduled, StackChange};
-use posthaste_core::model::{Claim, STATE_OWNER_RENEWED, Timestamp};
+use posthaste_core::model::{OwnershipClaim, STATE_OWNER_RENEWED, Timestamp};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError};
 use posthaste_services::{ClaimError, Ownership, UpdateError, timeout_at};
 
@@ -60,7 +60,7 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
     async fn claim(&self, stack: &str) -> Result<(), ClaimError> {
         let now = self.clock.now();
         // Boxed, as the future of a request is large.
-        if Box::pin(self.ownership.claim(stack)).await? == Claim::Due {
+        if Box::pin(self.ownership.claim(stack)).await? == OwnershipClaim::Due {
             *self.claimed_at.lock() = Some(now);
         }
         Ok(())

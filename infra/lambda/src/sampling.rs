@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
     use posthaste_core::model::Timestamp;
-    use posthaste_core::pressure::{PressureSettings, Readings, evaluate};
+    use posthaste_core::pressure::{PressureSettings, ResourceReadings, evaluate_pressure};
     use posthaste_ports::{ErrorKind, PortError};
     use posthaste_testkit::ManualClock;
 
@@ -124,12 +124,13 @@ mod tests {
             if !self.takes.is_zero() {
                 self.clock.sleep(self.takes).await;
             }
-            let readings = Readings {
+            let readings = ResourceReadings {
                 visible: Some(0),
-                ..Readings::default()
+                ..ResourceReadings::default()
             };
             let before = PressureState::normal(Timestamp::EPOCH);
-            let (calm, _) = evaluate(&before, &readings, &PressureSettings::default(), before.at);
+            let (calm, _) =
+                evaluate_pressure(&before, &readings, &PressureSettings::default(), before.at);
             match (self.answers)(count) {
                 Answer::Calm => Ok(calm),
                 Answer::Tarpit => Ok(PressureState {

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use posthaste_core::api::doctor::{EndpointFault, EndpointSeen};
+use posthaste_core::api::doctor::{ConnectedEndpoint, EndpointFault};
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
@@ -35,7 +35,7 @@ impl<C: Clock> LazyWebhooks<C> {
         &self,
         link: &Link,
         timeout: Duration,
-    ) -> Result<EndpointSeen, EndpointFault> {
+    ) -> Result<ConnectedEndpoint, EndpointFault> {
         let make = async || HyperWebhookClient::new(self.settings.clone(), self.clock.clone());
         match self.client.get_or_try_init(make).await {
             Ok(client) => client.look_at(link, timeout).await,

@@ -11,7 +11,7 @@ use posthaste_aws::lambda::BatchHandler;
 use posthaste_aws::queue::SqsSetup;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_console::{Access, Console};
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{LOG_OBJECT_BYTES_MAX, PublishUrls, REQUEST_BYTES_MAX};
 use posthaste_core::pressure::SettingsError;
@@ -174,7 +174,8 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         activity: Activity::default(),
         address_policy: environment.client.addresses.clone(),
         examiner: Some(Arc::new(account)),
-        own_publish_urls: PublishUrls::default().under(environment.settings.publish_url.clone()),
+        own_publish_urls: PublishUrls::default()
+            .with_base(environment.settings.publish_url.clone()),
         settings: environment.settings.clone(),
         work: BegunRequests::looking_beside_answers(),
     };
@@ -460,7 +461,7 @@ fn links(state: &S3Store, settings: &HealthSettings) -> LinkHealth<S3Store, Syst
 
 /// The answer of publish to any other path. In `posthaste serve` manage's routes end with the same.
 async fn not_found() -> Response<Body> {
-    Problem::new(ProblemKind::NotFound)
+    ApiProblem::new(ProblemKind::NotFound)
         .into_response()
         .map(Body::from)
 }

@@ -47,7 +47,7 @@ pub(crate) fn verify(
         return Err(SignatureError::Time);
     }
     let expected = |secret| {
-        signature::header(
+        signature::header_value(
             std::slice::from_ref(secret),
             id,
             at,
@@ -69,12 +69,12 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_614_265_330_000);
 
     fn secret(byte: u8) -> SigningSecret {
-        let made = posthaste_core::attempt::SignatureKind::V1.secret(&[byte; 32]);
+        let made = posthaste_core::attempt::SignatureKind::V1.make_secret(&[byte; 32]);
         SigningSecret::parse(made.expose()).unwrap()
     }
 
     fn signed(secrets: &[SigningSecret], body: &Bytes) -> HeaderMap {
-        let signatures = signature::header(secrets, "msg_1", NOW, std::slice::from_ref(body));
+        let signatures = signature::header_value(secrets, "msg_1", NOW, std::slice::from_ref(body));
         let headers = [
             ("webhook-id", "msg_1"),
             ("webhook-timestamp", "1614265330"),

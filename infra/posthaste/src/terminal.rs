@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
-use posthaste_core::model::visible::{escaped_json, visible, visible_line};
+use posthaste_core::model::visible::{escaped_json, visible_line, visible_text};
 
 /// Clears a terminal's line and goes to its beginning.
 const CLEAR: &str = "\r\x1b[K";
@@ -18,7 +18,7 @@ pub struct Shown(String);
 impl Shown {
     /// A text for people, which keeps its lines.
     pub fn text(text: &str) -> Self {
-        Self(visible(text).into_owned())
+        Self(visible_text(text).into_owned())
     }
 
     /// A text of JSON, whose value stays as it is.

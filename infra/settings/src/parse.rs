@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use ipnet::IpNet;
 use posthaste_core::api::{compile_sender_headers, read_json};
-use posthaste_core::model::pasted::{read_key, trimmed};
+use posthaste_core::model::pasted::{read_key, trim_unseen};
 use posthaste_core::model::size::{DiskShare, parse_size};
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
@@ -16,7 +16,7 @@ use posthaste_core::model::{
     DEAD_LETTER_RETENTION_MAX, DEAD_LETTER_RETENTION_MIN, DeliveryLogMode, KeyDigest,
     LOG_BYTES_KEPT, LOG_RETENTION_MAX, LOG_RETENTION_MIN, SenderHeaders,
 };
-use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_core::pressure::{PressureProfile, PressureSettings};
 use posthaste_core::trace::collector::{ResourceAttributes, parse_headers, parse_resource};
 use posthaste_deliver::SlowLaneMode;
 use posthaste_publish::Tarpit;
@@ -156,7 +156,7 @@ pub(crate) fn queue_url(text: &str) -> Result<String, Refusal> {
         .path_segments()
         .and_then(|mut path| path.next_back())
         .is_some_and(|it| !it.is_empty());
-    expected(has_name.then(|| trimmed(text).to_owned()))
+    expected(has_name.then(|| trim_unseen(text).to_owned()))
 }
 
 pub(crate) fn web_url(text: &str) -> Result<Url, Refusal> {
@@ -257,10 +257,13 @@ pub(crate) fn log_format(text: &str) -> Result<LogFormat, Refusal> {
 /// The defaults of a profile. `off` is no profile: it switches the monitoring off.
 pub(crate) fn pressure_profile(text: &str) -> Result<PressureSettings, Refusal> {
     let profiles = [
-        ("scaled", (Profile::Scaled, true)),
-        ("exchange-2013", (Profile::Exchange2013, true)),
-        ("exchange-2013-german", (Profile::Exchange2013German, true)),
-        ("off", (Profile::default(), false)),
+        ("scaled", (PressureProfile::Scaled, true)),
+        ("exchange-2013", (PressureProfile::Exchange2013, true)),
+        (
+            "exchange-2013-german",
+            (PressureProfile::Exchange2013German, true),
+        ),
+        ("off", (PressureProfile::default(), false)),
     ];
     let (profile, enable_resource_monitoring) = named(text, profiles)?;
     Ok(PressureSettings {

@@ -44,17 +44,18 @@ mod waiting;
 mod webhook_keys;
 
 pub use audit::{
-    AuditAction, AuditActor, AuditDoor, AuditEntry, AuditOutcome, AuditPage, Caller, PeerAddress,
+    AuditAction, AuditActor, AuditCaller, AuditDoor, AuditEntry, AuditOutcome, AuditPage,
+    PeerAddress,
 };
 #[cfg(test)]
 pub(crate) use compile::compile_filter;
 pub use compile::{
-    FilterProblem, Problem, SettingsError, check_topic_keys, compile_sender_headers,
+    FilterProblem, SettingsError, SettingsProblem, check_topic_keys, compile_sender_headers,
     compile_subscription, compile_topic,
 };
 pub use dead_letters::{
-    DeadLetterPage, DeadLetterView, ImportAnswer, ImportRequestView, ImportedObjectView,
-    ResolveAnswer, ResolveRequest,
+    DeadLetterPage, DeadLetterView, ImportRequestView, ImportResponse, ImportedObjectView,
+    ResolveRequest, ResolveResponse,
 };
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use difference::{MemberChange, subscription_differences, topic_differences};
@@ -63,16 +64,16 @@ pub use health::{KnownHealth, SubscriptionHealthView};
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use json_document::{JsonFault, read_json};
 pub use json_schema::apply_file_schema;
-pub use left_out::{LeftOut, LeftOutReason};
+pub use left_out::{LeftOutCounts, LeftOutReason};
 pub use link_settings::LinkSettings;
 pub use links::{
     ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView, SlowTargetView,
 };
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-pub use mistakes::{Mistake, Notation, Written, read_answer, read_written};
+pub use mistakes::{InputMistake, InputNotation, WrittenValue, read_answer, read_written};
 pub use next_attempt::NextAttempt;
 pub use pressure::{PressureFreshness, PressureResource, PressureTopic, PressureView};
-pub use publish_answer::PublishAnswer;
+pub use publish_answer::PublishResponse;
 pub use recovery::RecoveryView;
 pub use replay::{
     RecoveredOutage, ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason,
@@ -84,14 +85,16 @@ pub use secret_text::{MASKED, SecretText};
 pub use sender_headers::SenderHeaderSettings;
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings,
-    EndpointSettings, FilterSettings, HandshakeView, RecoverySettings, RetryPolicySettings,
-    StatusView, SubscriptionSettings, TopicSettings, Validation,
+    EndpointSettings, EndpointValidation, FilterSettings, HandshakeView, RecoverySettings,
+    RetryPolicySettings, StatusView, SubscriptionSettings, TopicSettings,
 };
-pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings, WayOut};
+pub use signing::{
+    MaskError, RoomRemedy, RotateSecret, RotatedSecret, RotationError, SigningSettings,
+};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};
 pub use topic_keys::{KeyName, TierKeys, TopicKeySettings, TopicKeysView};
 pub use view::{HealthView, SubscriptionPage, TopicPage, TopicSummary, UnreadableTopic};
 pub use waiting::{LastOutcomeView, WaitingCount, WaitingView};
 pub use webhook_keys::{WebhookKey, WebhookKeys};
 
-pub use crate::model::Status as StatusState;
+pub use crate::model::SubscriptionStatus as StatusState;

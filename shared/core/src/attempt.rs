@@ -18,19 +18,22 @@ pub mod signature;
 mod slots;
 pub mod verdict;
 
-pub use batch::{BatchAnswer, Batching, EventSize, Follow, Pack, Splitting};
-pub use decide::{AttemptState, DeadLetterReason, Outcome};
+pub use batch::{BatchAnswer, BatchPolicy, EventSize, PackingLimits, SplitDecision, SplitProgress};
+pub use decide::{AttemptOutcome, AttemptState, DeadLetterReason};
 pub use delivery_header::{DeliveryHeader, DeliveryHeaderError};
-pub use handshake::{Action, AllowedRate, AllowedRateError, Answer, Ask, Begin, Question};
+pub use handshake::{
+    AllowedRate, AllowedRateError, HandshakeContext, HandshakeRequest, HandshakeResult,
+    NewHandshake, SubscriptionAction,
+};
 pub use outcome::{CertificateFault, OutcomeName, SendFailure};
-pub use partial::{Acknowledged, AnswerBody, BatchEvent};
-pub use rate::{Grant, Lease, Place, Rate, RateState, Token};
-pub use readable::{readable, redirect_location};
+pub use partial::{AnswerBody, BatchAcknowledgement, BatchEvent};
+pub use rate::{LinePlace, RateGrant, RateLease, RateState, RateToken, RequestRate};
+pub use readable::{readable_text, redirect_location};
 pub(crate) use request::WEBHOOK_ID_PREFIX;
-pub use request::{AttemptContext, Outgoing, webhook_id_of};
-pub use retry::{JITTER_MAX, Jitter, RetryJitter, RetryPolicy, SCHEDULE_DEFAULT, WaitFloors};
-pub use settle::{EntryVerdict, Settlement, Wait};
+pub use request::{AttemptContext, OutgoingEvent, webhook_id_of};
+pub use retry::{DrawnJitter, JITTER_MAX, RetryJitter, RetryPolicy, SCHEDULE_DEFAULT, WaitFloors};
+pub use settle::{EntryVerdict, Settlement, WaitPlace};
 pub use signature::{
     MADE_SECRET_BYTES, PublicKey, SignatureKind, SigningSecret, SigningSecretError,
 };
-pub use slots::{Concurrency, SlotClaim, SlotGrant, SlotLease, SlotState};
+pub use slots::{SlotClaim, SlotGrant, SlotLease, SlotLimit, SlotState};

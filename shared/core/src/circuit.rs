@@ -41,23 +41,25 @@ mod state_change;
 mod target;
 
 pub use answering::AnsweredSubscriptions;
-pub use blame::Blame;
-pub use condition::{Condition, Failure, Phase, ProbeLease};
-pub use consecutive_failures::{ConsecutiveFailures, Successes};
-pub use decision::{CircuitDecision, PROBE_LOOK_AGAIN, Probed, decide, stricter};
+pub use blame::FailureBlame;
+pub use condition::{ProbeLease, RequestFailure, TargetCondition, TargetPhase};
+pub use consecutive_failures::{ConsecutiveFailures, SuccessSpan};
+pub use decision::{
+    CircuitDecision, PROBE_LOOK_AGAIN, ProbedTargets, decide_for_subscription, stricter_decision,
+};
 pub use failure_scope::{
     FailureScope, HealthSignal, HealthSignals, failure_scope, health_signals, is_problem,
 };
 pub use invocation_results::{AllFailed, InvocationResults};
 pub use last_successes::LastSuccesses;
 pub use log_ids::{EXCHANGE_FAILED, LINK_FAILED};
-pub use observe::{Asked, Observation, observe};
-pub use pause::{Pause, brief, pause};
-pub use refusals::{ConsecutiveRefusals, REFUSED_EVENTS_MIN, Refusal, refusal};
+pub use observe::{Observation, RequestedPause, condition_after};
+pub use pause::{SubscriptionPause, brief_pause_end, requested_pause};
+pub use refusals::{ConsecutiveRefusals, REFUSED_EVENTS_MIN, RefusalSubject, refusal_subject};
 pub use settings::{HealthSettings, HealthSettingsError};
-pub use shard::{LINK_SHARDS, Shard, TARGETS_PER_SHARD_MAX, shard_index};
-pub use state_change::{RECOVERED_KNOWN_FOR, StateChange, is_over, notified, state_change};
-pub use target::Target;
+pub use shard::{LINK_SHARDS, LinkShard, TARGETS_PER_SHARD_MAX, shard_index};
+pub use state_change::{RECOVERED_KNOWN_FOR, StateChange, is_over, state_change, with_notice_sent};
+pub use target::DeliveryTarget;
 
 #[cfg(test)]
 mod tests;

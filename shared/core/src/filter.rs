@@ -13,9 +13,9 @@ mod test;
 mod tests;
 mod value;
 
-pub use self::key::{Key, KeyError};
-pub use self::number::{Magnitude, Number};
+pub use self::key::{FilterKey, FilterKeyError};
+pub use self::number::{DecimalNumber, NumberMagnitude};
 pub use self::operator::FilterOperator;
-pub use self::rule::{Condition, Filter};
-pub use self::set::{FilterSet, Matches};
-pub use self::test::{Folded, NumberTest, Part, Test, TextTest};
+pub use self::rule::{Filter, FilterCondition};
+pub use self::set::{FilterMatches, FilterSet};
+pub use self::test::{FilterTest, FoldedText, NumberTest, TextFinder, TextTest};

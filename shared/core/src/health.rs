@@ -30,13 +30,13 @@ mod stuck;
 mod tries;
 
 pub use book::{HealthBook, SUBSCRIPTIONS_IN_BOOK_MAX, SubscriptionHealth, book_key};
-pub use decide::{HealthFacts, Standing};
-pub use incident::{Delayed, DueNotice, Incident, LinkIncident};
-pub use missed::{Missed, MissedEnd, MissedFacts};
+pub use decide::{HealthFacts, RecordedStatus};
+pub use incident::{DelayedEvent, DueNotice, LinkIncident, SubscriptionIncident};
+pub use missed::{MissedEnd, MissedEvents, MissedFacts};
 pub use seen::{SeenTry, TryResult};
 pub use settings::ArrivalSettings;
 pub use state::{HealthState, health_state, is_held_off};
-pub use tries::{LastFailure, Share, Tries, Undelivered};
+pub use tries::{ArrivalShare, LastFailure, SubscriptionTries, UndeliveredEvent};
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::circuit::Target;
+use crate::circuit::DeliveryTarget;
 use crate::model::{Link, Subscription, Timestamp};
 
 /// The time for which a target is slow, once that is seen.
@@ -47,7 +47,7 @@ pub const SLOW_AFTER_DEFAULT: Duration = Duration::from_secs(2);
 
 /// A delivery queue, and the invocations that serve it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Lane {
+pub enum DeliveryLane {
     /// That of all deliveries, unless their target is slow.
     #[default]
     Quick,
@@ -60,14 +60,14 @@ pub enum Lane {
 pub struct SlowTargets {
     /// The time until which each is slow. A link has one entry: its own, or that of the only one
     /// of its subscriptions that is slow.
-    pub(crate) slow_until: BTreeMap<Target, Timestamp>,
+    pub(crate) slow_until: BTreeMap<DeliveryTarget, Timestamp>,
     /// The time of a late request of each subscription that is not slow.
-    pub(crate) late_at: BTreeMap<Target, Timestamp>,
+    pub(crate) late_at: BTreeMap<DeliveryTarget, Timestamp>,
 }
 
 /// An observation about a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slowness {
+pub enum LaneObservation {
     /// A request is open for longer than it may take, or was answered after that.
     Late {
         /// Late requests of the target in the invocation, this one included.
@@ -95,8 +95,8 @@ impl SlowTargets {
     }
 
     /// Whether a target is slow at this time, by itself or by its link.
-    pub fn is_slow(&self, target: &Target, now: Timestamp) -> bool {
-        !self.slow_until.is_empty() && self.until(&folded(target), now).is_some()
+    pub fn is_slow(&self, target: &DeliveryTarget, now: Timestamp) -> bool {
+        !self.slow_until.is_empty() && self.slow_entry(&folded_target(target), now).is_some()
     }
 
     /// The number of targets that are slow at this time.
@@ -106,7 +106,7 @@ impl SlowTargets {
     }
 
     /// The targets that are slow at this time, each with the end of its time.
-    pub fn at(&self, now: Timestamp) -> impl Iterator<Item = (&Target, Timestamp)> {
+    pub fn slow_at(&self, now: Timestamp) -> impl Iterator<Item = (&DeliveryTarget, Timestamp)> {
         let all = self
             .slow_until
             .iter()
@@ -115,30 +115,35 @@ impl SlowTargets {
     }
 
     /// The lane of a subscription's deliveries. Its fallback counts as well: requests may go there.
-    pub fn lane_of(&self, subscription: &Subscription, now: Timestamp) -> Lane {
+    pub fn lane_of(&self, subscription: &Subscription, now: Timestamp) -> DeliveryLane {
         if self.slow_until.is_empty() {
-            return Lane::Quick;
+            return DeliveryLane::Quick;
         }
         let links = [&subscription.endpoint]
             .into_iter()
             .chain(&subscription.fallback);
-        let mut targets = links.map(|url| Target::on(url.link(), subscription));
+        let mut targets = links.map(|url| DeliveryTarget::on_link(url.link(), subscription));
         if targets.any(|target| self.is_slow(&target, now)) {
-            Lane::Slow
+            DeliveryLane::Slow
         } else {
-            Lane::Quick
+            DeliveryLane::Quick
         }
     }
 
     /// The targets as they are written after an observation; `None` if nothing is to be written.
     #[must_use]
-    pub fn after(&self, seen: Slowness, target: &Target, now: Timestamp) -> Option<Self> {
-        let target = &folded(target);
-        if let Some((key, until)) = self.until(target, now) {
+    pub fn after_observation(
+        &self,
+        seen: LaneObservation,
+        target: &DeliveryTarget,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let target = &folded_target(target);
+        if let Some((key, until)) = self.slow_entry(target, now) {
             let is_extended = until.since(now) < EXTENDED_BELOW;
             return is_extended.then(|| self.with_slow(key, now));
         }
-        let Slowness::Late {
+        let LaneObservation::Late {
             in_invocation,
             holds_others_up,
         } = seen
@@ -150,51 +155,57 @@ impl SlowTargets {
             return None;
         }
         if is_remembered || in_invocation >= LATE_REQUESTS_MIN {
-            return Some(self.entered(target, now));
+            return Some(self.with_newly_slow(target, now));
         }
         holds_others_up.then(|| {
-            let mut next = self.pruned(now);
+            let mut next = self.without_outdated(now);
             next.late_at.insert(target.clone(), now);
             next
         })
     }
 
     /// The entry by which a target is slow, and its end.
-    fn until(&self, target: &Target, now: Timestamp) -> Option<(Target, Timestamp)> {
-        let link = Target::Link(target.link().clone());
-        let entry = |key: Target| self.slow_until.get(&key).map(|until| (key, *until));
-        let live = |entry: &(Target, Timestamp)| entry.1 > now;
+    fn slow_entry(
+        &self,
+        target: &DeliveryTarget,
+        now: Timestamp,
+    ) -> Option<(DeliveryTarget, Timestamp)> {
+        let link = DeliveryTarget::Link(target.link().clone());
+        let entry = |key: DeliveryTarget| self.slow_until.get(&key).map(|until| (key, *until));
+        let live = |entry: &(DeliveryTarget, Timestamp)| entry.1 > now;
         let of_link = entry(link).filter(live);
         of_link.or_else(|| entry(target.clone()).filter(live))
     }
 
     /// A target that becomes slow. With another subscription of its link, the link does.
-    fn entered(&self, target: &Target, now: Timestamp) -> Self {
+    fn with_newly_slow(&self, target: &DeliveryTarget, now: Timestamp) -> Self {
         let link = target.link();
         let mut is_second = false;
-        let mut next = self.pruned(now);
+        let mut next = self.without_outdated(now);
         next.late_at.remove(target);
         next.slow_until.retain(|other, _| {
             is_second |= other.link() == link;
             other.link() != link
         });
         let slow = if is_second {
-            Target::Link(link.clone())
+            DeliveryTarget::Link(link.clone())
         } else {
             target.clone()
         };
         next.with_slow(slow, now)
     }
 
-    fn with_slow(&self, target: Target, now: Timestamp) -> Self {
-        let mut next = self.pruned(now);
+    fn with_slow(&self, target: DeliveryTarget, now: Timestamp) -> Self {
+        let mut next = self.without_outdated(now);
         next.slow_until.insert(target, now + SLOW_FOR);
         next
     }
 
     /// The same without what is over.
-    fn pruned(&self, now: Timestamp) -> Self {
-        let slow = self.at(now).map(|(target, until)| (target.clone(), until));
+    fn without_outdated(&self, now: Timestamp) -> Self {
+        let slow = self
+            .slow_at(now)
+            .map(|(target, until)| (target.clone(), until));
         let late = self
             .late_since(now)
             .map(|(target, at)| (target.clone(), at));
@@ -205,24 +216,24 @@ impl SlowTargets {
     }
 
     /// The late requests that are remembered. One of a clock that was set back is not.
-    fn late_since(&self, now: Timestamp) -> impl Iterator<Item = (&Target, Timestamp)> {
+    fn late_since(&self, now: Timestamp) -> impl Iterator<Item = (&DeliveryTarget, Timestamp)> {
         let all = self.late_at.iter().map(|(target, at)| (target, *at));
         all.filter(move |(_, at)| *at <= now && now.since(*at) < LATE_REMEMBERED_FOR)
     }
 
     /// Whether another target of this link may be written down.
     fn has_room(&self, link: &Link, now: Timestamp) -> bool {
-        let slow = self.at(now).map(|(target, _)| target);
+        let slow = self.slow_at(now).map(|(target, _)| target);
         let late = self.late_since(now).map(|(target, _)| target);
-        let links: BTreeSet<_> = slow.chain(late).map(Target::link).collect();
+        let links: BTreeSet<_> = slow.chain(late).map(DeliveryTarget::link).collect();
         links.len() < SLOW_LINKS_MAX || links.contains(link)
     }
 }
 
 /// The target with its names in lower case, as its text has them: a topic may have been written in
 /// another case.
-fn folded(target: &Target) -> Target {
-    Target::parse(&target.to_string()).unwrap_or_else(|| target.clone())
+fn folded_target(target: &DeliveryTarget) -> DeliveryTarget {
+    DeliveryTarget::parse(&target.to_string()).unwrap_or_else(|| target.clone())
 }
 
 #[cfg(test)]

@@ -27,22 +27,22 @@ mod topics;
 mod transition;
 
 pub use admit::{
-    Admission, DueOfSubscription, Pressing, REFUSED_RETRY_AFTER, ReplayWait, admit, admit_to,
-    pressing, pressure_header, replay_wait,
+    Admission, DueOfSubscription, PressureCause, REFUSED_RETRY_AFTER, ReplayWait, admit_producer,
+    admit_to, pressure_cause, pressure_header, replay_wait,
 };
-pub use advise::{ADVISED_PLACES_MAX, Places};
+pub use advise::{ADVISED_PLACES_MAX, AdvisedPlaces};
 pub use drain::{
-    CURRENT_MAX, DrainCount, DrainLook, DrainReport, Drained, OwnWait, REPORT_INTERVAL,
+    CURRENT_MAX, DrainCount, DrainLook, DrainReport, DrainedMessages, OwnWait, REPORT_INTERVAL,
     REPORT_WINDOW_MAX, REPORTED_TOPICS_MAX, REPORTED_WAIT_MIN, ReportedDrain, ReportedTopic,
     SubscriptionDrain,
 };
-pub use evaluate::{evaluate, evaluate_topics, next_level};
-pub use exchange::{ExchangeError, ExchangeSettings, KeyError};
-pub use explain::explain;
-pub use readings::{DrainRate, Readings, Space, Usage};
-pub use relief::{Due, RELIEF_EVERY, Relief};
-pub use resource::{Level, Profile, Resource, Tier};
-pub use rule::{Bound, SettingsError};
+pub use evaluate::{evaluate_pressure, evaluate_topics, next_level};
+pub use exchange::{ExchangeError, ExchangeKeyError, ExchangeSettings};
+pub use explain::explain_cause;
+pub use readings::{ByteUsage, DatabaseSpace, DrainRate, ResourceReadings};
+pub use relief::{DueRelief, RELIEF_EVERY, ReliefTimes};
+pub use resource::{PressureLevel, PressureProfile, ProducerTier, Resource};
+pub use rule::{SettingBound, SettingsError};
 pub use self_limited::{DrainSplit, DueOfGroup, SlowSubscription, SubscriptionDrains};
 pub use settings::{
     BatchPointSettings, DiskConstants, PressureSettings, SUBSCRIPTION_DISK_PERCENT, TARPIT_LIMIT,
@@ -53,10 +53,12 @@ pub use state::{
     STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS, SlowLaneState, TOPICS_MAX, TopicPressure,
     UNTOLD_MAX,
 };
-pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
+pub use table::{
+    LevelActions, LevelThresholds, PressureMeasure, ResourceRow, ThresholdRule, rows_of_profile,
+};
 pub use topics::{SlowTopic, TopicDrain};
 pub use transition::{
-    DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition,
+    DISK_CRITICALLY_LOW, LevelTransition, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE,
 };
 
 #[cfg(test)]

@@ -18,16 +18,16 @@ mod room;
 pub mod set_back;
 pub mod speed;
 
-pub use allotment::{Allotment, NextTurn, OF_ONE_MAX, Permission};
+pub use allotment::{FolderAllotment, NextTurn, OF_ONE_MAX, ReleasePermission};
 pub use folder::HeldFolder;
 pub use forced::{ForcedFolder, ForcedWalk};
-pub use held::{Release, Standing};
+pub use held::{EndpointStanding, HeldRelease};
 pub use link_shares::LinkShares;
 pub use parked::ParkedWalk;
-pub use quota::{Quota, Released};
+pub use quota::{ReleaseQuota, ReleasedCounts};
 pub use replay::{
-    LogPlace, Pace, Replay, ReplayMessage, ReplayRequestError, Resend, Selection, Sendable,
-    SentAgain, replayed_key,
+    EventResend, LogPosition, ReplayContext, ReplayMessage, ReplayPace, ReplayRequestError,
+    ReplaySelection, ResentEvent, SelectedLetter, replayed_key,
 };
-pub use room::{Room, own_room, recovery_room};
-pub use speed::{Amount, Order, RunAccount, Speed, Waiting};
+pub use room::{QueueRoom, own_room, recovery_room};
+pub use speed::{ReleaseAmount, ReleaseOrder, ReleaseSource, ReleaseSpeed, RunAccount};

@@ -42,18 +42,18 @@ mod wake_signal;
 
 pub use activity::ActivityNote;
 pub use audit::record_changes;
-pub use cancelled::{Cancellation, cancellable, event_id_digest};
+pub use cancelled::{EventCancellation, cancellable_id_digest, event_id_digest};
 pub use console_key::{CONSOLE_KEY, ConsoleKey};
-pub use dead_letter::{Gathered, NotDeadLetters, Restored, WrittenIn};
+pub use dead_letter::{DeadLetterArray, NotDeadLetters, RestoredLetter, WrittenIn};
 pub use delivery::WIRE_VERSION;
 pub use disabled::DisabledMark;
 pub use force_request::ForceRequest;
-pub(crate) use format::Format;
 pub use format::FormatError;
+pub(crate) use format::StoredFormat;
 pub use gone::GoneMark;
 pub use health::HEALTH;
 pub use idempotency::{
-    Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
+    IdempotencyDecision, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
 };
 pub use layout::{DRAIN, RECORD_LEASE, REFUSED, TOPICS, WAKE_LEASE};
 pub use lease::StoredLease;
@@ -68,7 +68,7 @@ pub use replay::{RecoveryOrigin, ReplayProgress, ReplayRecord};
 pub use replay_claim::ReplayClaim;
 pub use resolved::ResolvedLetters;
 pub use serve_run::{FileMark, RunEnd, ServeRun};
-pub use topic::{RECORD_VERSION, RecordError, TopicRecord};
+pub use topic::{RECORD_VERSION, TopicRecord, TopicRecordError};
 pub use waiting::{WAITING, WAITING_LOOK, waiting_part_key};
-pub use wake_lease::{Checkpoint, SetBackScan, WakeLease};
+pub use wake_lease::{SetBackScan, WakeCheckpoint, WakeLease};
 pub use wake_signal::{WAKE_SIGNAL, WakeSignal};

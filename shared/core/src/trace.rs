@@ -58,8 +58,8 @@ impl TraceContext {
 
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let trace = hex::text(&self.trace_id);
-        let span = hex::text(&self.span_id);
+        let trace = hex::encode(&self.trace_id);
+        let span = hex::encode(&self.span_id);
         let flags = u8::from(self.is_sampled);
         write!(f, "00-{trace}-{span}-{flags:02x}")
     }
@@ -79,7 +79,7 @@ impl SampleRatio {
     pub const ALL: Self = Self(1.0);
 
     /// Whether a trace of this id is recorded: every function that is asked says the same.
-    fn takes(self, trace_id: &TraceId) -> bool {
+    fn includes_trace(self, trace_id: &TraceId) -> bool {
         let [.., a, b, c, d] = *trace_id;
         f64::from(u32::from_be_bytes([a, b, c, d])) < self.0 * 2f64.powi(32)
     }
@@ -108,14 +108,15 @@ pub struct EventTrace<'a> {
 impl<'a> EventTrace<'a> {
     /// The trace of the event with this `webhook-id`: the one that its `traceparent` names, or else
     /// one of its own. `None` if it is not recorded, as the producer says, or else the ratio.
-    pub fn recorded(
+    pub fn if_recorded(
         webhook_id: &'a str,
         traceparent: Option<&str>,
         ratio: SampleRatio,
     ) -> Option<Self> {
         let given = traceparent.and_then(TraceContext::parse);
-        let trace_id = given.map_or_else(|| digest(&["trace", webhook_id]), |it| it.trace_id);
-        let is_recorded = given.map_or_else(|| ratio.takes(&trace_id), |it| it.is_sampled);
+        let trace_id =
+            given.map_or_else(|| digest_prefix(&["trace", webhook_id]), |it| it.trace_id);
+        let is_recorded = given.map_or_else(|| ratio.includes_trace(&trace_id), |it| it.is_sampled);
         is_recorded.then_some(Self {
             webhook_id,
             trace_id,
@@ -124,33 +125,33 @@ impl<'a> EventTrace<'a> {
     }
 
     /// The span of the event's acceptance, to which all others of the event belong.
-    pub fn publish(&self) -> SpanPlace {
+    pub fn publish_span(&self) -> SpanPlace {
         SpanPlace {
-            context: self.context(digest(&["publish", self.webhook_id])),
+            context: self.trace_context(digest_prefix(&["publish", self.webhook_id])),
             parent: self.producer,
         }
     }
 
     /// The span of the wait before a request to the target of this name, which began then.
-    pub fn wait(&self, target: &str, began: Timestamp) -> SpanPlace {
-        self.of_request("wait", target, began)
+    pub fn wait_span(&self, target: &str, began: Timestamp) -> SpanPlace {
+        self.request_span("wait", target, began)
     }
 
     /// The span of a request to the target of this name, which began then.
-    pub fn attempt(&self, target: &str, began: Timestamp) -> SpanPlace {
-        self.of_request("attempt", target, began)
+    pub fn attempt_span(&self, target: &str, began: Timestamp) -> SpanPlace {
+        self.request_span("attempt", target, began)
     }
 
-    fn of_request(&self, kind: &str, target: &str, began: Timestamp) -> SpanPlace {
+    fn request_span(&self, kind: &str, target: &str, began: Timestamp) -> SpanPlace {
         let began = began.as_millis().to_string();
-        let span_id = digest(&[kind, self.webhook_id, target, &began]);
+        let span_id = digest_prefix(&[kind, self.webhook_id, target, &began]);
         SpanPlace {
-            context: self.context(span_id),
-            parent: Some(self.publish().context.span_id),
+            context: self.trace_context(span_id),
+            parent: Some(self.publish_span().context.span_id),
         }
     }
 
-    fn context(&self, span_id: SpanId) -> TraceContext {
+    fn trace_context(&self, span_id: SpanId) -> TraceContext {
         TraceContext {
             trace_id: self.trace_id,
             span_id,
@@ -160,7 +161,7 @@ impl<'a> EventTrace<'a> {
 }
 
 /// The first bytes of a digest of these words, none of which has a line break.
-fn digest<const N: usize>(words: &[&str]) -> [u8; N] {
+fn digest_prefix<const N: usize>(words: &[&str]) -> [u8; N] {
     let mut digest = Sha256::new();
     for word in words {
         digest.update(word.as_bytes());
@@ -212,7 +213,7 @@ pub enum SpanValue {
 
 /// A span that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct TraceSpan {
     /// What it is of.
     pub kind: SpanKind,
     /// The topic or, after it, the subscription, for its name.
@@ -300,8 +301,8 @@ mod tests {
     fn event_with_a_context_is_recorded_if_that_says_so() {
         let unsampled = TRACEPARENT.replace("-01", "-00");
         let never = ratio("0").unwrap();
-        assert!(EventTrace::recorded("msg_a-0", Some(TRACEPARENT), never).is_some());
-        assert!(EventTrace::recorded("msg_a-0", Some(&unsampled), SampleRatio::ALL).is_none());
+        assert!(EventTrace::if_recorded("msg_a-0", Some(TRACEPARENT), never).is_some());
+        assert!(EventTrace::if_recorded("msg_a-0", Some(&unsampled), SampleRatio::ALL).is_none());
     }
 
     #[test]
@@ -309,7 +310,7 @@ mod tests {
         let recorded = |share| {
             let ratio = ratio(share).unwrap();
             let ids = (0..10_000).map(|n| format!("msg_a-{n}"));
-            ids.filter(|id| EventTrace::recorded(id, None, ratio).is_some())
+            ids.filter(|id| EventTrace::if_recorded(id, None, ratio).is_some())
                 .count()
         };
         assert_eq!((recorded("0"), recorded("1")), (0, 10_000));
@@ -322,14 +323,15 @@ mod tests {
 
     #[test]
     fn spans_of_an_event_are_one_tree() {
-        let trace = EventTrace::recorded("msg_a-0", Some(TRACEPARENT), SampleRatio::ALL).unwrap();
+        let trace =
+            EventTrace::if_recorded("msg_a-0", Some(TRACEPARENT), SampleRatio::ALL).unwrap();
         let given = TraceContext::parse(TRACEPARENT).unwrap();
-        let publish = trace.publish();
+        let publish = trace.publish_span();
         assert_eq!(publish.parent, Some(given.span_id));
-        let wait = trace.wait("t/s", AT);
-        let attempt = trace.attempt("t/s", AT);
-        let again = trace.attempt("t/s", AT + Duration::from_millis(1));
-        let places = [publish, wait, attempt, again, trace.attempt("t/u", AT)];
+        let wait = trace.wait_span("t/s", AT);
+        let attempt = trace.attempt_span("t/s", AT);
+        let again = trace.attempt_span("t/s", AT + Duration::from_millis(1));
+        let places = [publish, wait, attempt, again, trace.attempt_span("t/u", AT)];
         for place in places {
             assert_eq!(place.context.trace_id, given.trace_id);
         }
@@ -343,9 +345,9 @@ mod tests {
     #[test]
     fn event_without_a_context_has_a_trace_of_its_own() {
         let trace = |id| {
-            EventTrace::recorded(id, None, SampleRatio::ALL)
+            EventTrace::if_recorded(id, None, SampleRatio::ALL)
                 .unwrap()
-                .publish()
+                .publish_span()
         };
         let first = trace("msg_a-0");
         let second = trace("msg_a-1");

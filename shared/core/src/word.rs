@@ -16,7 +16,7 @@ pub(crate) use display_the_word;
 #[cfg(test)]
 mod tests {
     use crate::attempt::{DeadLetterReason, OutcomeName, SignatureKind};
-    use crate::circuit::Phase;
+    use crate::circuit::TargetPhase;
 
     #[test]
     fn a_value_is_shown_by_the_word_that_is_stored() {
@@ -24,7 +24,7 @@ mod tests {
             |shown: &dyn std::fmt::Display, expected| assert_eq!(shown.to_string(), expected);
         check(&OutcomeName::SocketError, "SocketError");
         check(&DeadLetterReason::EndpointGone, "EndpointGone");
-        check(&Phase::Glitch, "glitch");
+        check(&TargetPhase::Glitch, "glitch");
         check(&SignatureKind::V1a, "v1a");
     }
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogResult, LookUp, Origin, Payload, Record, RecordFilter,
-    parse_records, record_id, render_records,
+    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, RecordFilter, RecordLookup,
+    RecordPayload, parse_records, record_id, render_records,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{
@@ -81,7 +81,7 @@ impl Numbers {
 }
 
 /// An attempt at an event: one in twenty fails, and is tried again in the next minute.
-fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> Record {
+fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> LogRecord {
     let key = format!(
         "{:032x}-0",
         u128::from(numbers.next()) << 64 | u128::from(numbers.next())
@@ -90,7 +90,7 @@ fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> Record {
     let failed = random.is_multiple_of(20);
     let owner = random >> 8 & 0xff;
     let time = Timestamp::from_millis(time);
-    Record {
+    LogRecord {
         record_id: record_id(&numbers.uuid(), 1, &key, 1, Kind::Attempt, time),
         time,
         kind: Kind::Attempt,
@@ -125,11 +125,11 @@ fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> Record {
         accepted_at: time,
         expires_at: time + Duration::from_hours(24),
         payload: payload(numbers, payload_bytes),
-        ..Record::default()
+        ..LogRecord::default()
     }
 }
 
-fn payload(numbers: &mut Numbers, bytes: usize) -> Option<Payload> {
+fn payload(numbers: &mut Numbers, bytes: usize) -> Option<RecordPayload> {
     if bytes == 0 {
         return None;
     }
@@ -144,12 +144,12 @@ fn payload(numbers: &mut Numbers, bytes: usize) -> Option<Payload> {
         text.push_str(&item);
     }
     text.push_str("{}]}");
-    Payload::parse(&text)
+    RecordPayload::parse(&text)
 }
 
-fn again(record: &Record, time: u64) -> Record {
+fn again(record: &LogRecord, time: u64) -> LogRecord {
     let time = Timestamp::from_millis(time);
-    Record {
+    LogRecord {
         record_id: record_id("again", 1, &record.delivery_key, 2, Kind::Attempt, time),
         time,
         attempt: 2,
@@ -198,9 +198,9 @@ fn write_day(folder: &Path, records: u64, payload_bytes: usize) -> Vec<String> {
     let per_minute = records / MINUTES;
     for minute in 0..MINUTES {
         let start = DAY + minute * MINUTE_MS;
-        let mut batch: Vec<Record> = waiting
+        let mut batch: Vec<LogRecord> = waiting
             .drain(..)
-            .map(|it: Record| again(&it, start + 500))
+            .map(|it: LogRecord| again(&it, start + 500))
             .collect();
         while (batch.len() as u64) < per_minute {
             let time = start + numbers.next() % MINUTE_MS;
@@ -219,7 +219,7 @@ fn write_day(folder: &Path, records: u64, payload_bytes: usize) -> Vec<String> {
                 .filter_map(|it| it.event_id.clone()),
         );
         count += batch.len();
-        let hour = LogHour::of(Timestamp::from_millis(start));
+        let hour = LogHour::containing(Timestamp::from_millis(start));
         let name = FileName::Fresh {
             minute: u8::try_from(minute % 60).unwrap(),
             id: numbers.uuid(),
@@ -247,7 +247,7 @@ fn merge_day(folder: &Path, records: u64) {
     let before = peak_memory();
     let mut numbers = Numbers(99);
     for hour in 0..24 {
-        let hour = LogHour::of(Timestamp::from_millis(DAY + hour * 60 * MINUTE_MS));
+        let hour = LogHour::containing(Timestamp::from_millis(DAY + hour * 60 * MINUTE_MS));
         let files: Vec<LogFile> = listing(folder)
             .into_iter()
             .filter(|file| file.hour == hour)
@@ -379,9 +379,9 @@ impl std::fmt::Display for Asked {
 }
 
 async fn ask(log: &Log, files: &[LogFile], id: &str) -> Asked {
-    let look_up = LookUp {
+    let look_up = RecordLookup {
         event_id: Some(id.to_owned()),
-        ..LookUp::default()
+        ..RecordLookup::default()
     };
     log.take();
     let begun = Instant::now();

@@ -3,7 +3,7 @@
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
 use posthaste_core::delivery_log::{
-    Kind, LogResult, LookUp, RecordFilter, StatusRange, Value, column,
+    ColumnValue, Kind, LogResult, RecordFilter, RecordLookup, StatusRange, find_column,
 };
 use posthaste_core::model::Timestamp;
 
@@ -36,7 +36,7 @@ pub(crate) struct IdAsked<'a> {
 /// Conditions that all must hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask<'a> {
-    equal: Vec<(&'static str, Value<'a>)>,
+    equal: Vec<(&'static str, ColumnValue<'a>)>,
     from: i64,
     /// The first time that is too late.
     to: i64,
@@ -45,8 +45,8 @@ pub(crate) struct Ask<'a> {
     without_payload: bool,
 }
 
-impl<'a> From<&'a LookUp> for Ask<'a> {
-    fn from(ask: &'a LookUp) -> Self {
+impl<'a> From<&'a RecordLookup> for Ask<'a> {
+    fn from(ask: &'a RecordLookup) -> Self {
         let texts = [
             ("topic", &ask.topic),
             ("subscription", &ask.subscription),
@@ -55,7 +55,7 @@ impl<'a> From<&'a LookUp> for Ask<'a> {
         ];
         Self::new(
             texts.into_iter().filter_map(text).collect(),
-            ask.earliest(),
+            ask.earliest_time(),
             ask.to,
         )
     }
@@ -73,16 +73,16 @@ impl<'a> From<&'a RecordFilter> for Ask<'a> {
         let kind = ask
             .kind
             .map(Kind::as_str)
-            .map(|word| ("kind", Value::Text(word)));
+            .map(|word| ("kind", ColumnValue::Text(word)));
         let result = ask
             .result
             .map(LogResult::as_str)
-            .map(|word| ("result", Value::Text(word)));
+            .map(|word| ("result", ColumnValue::Text(word)));
         let texts = texts.into_iter().filter_map(text);
         let asked = Self::new(
             texts.chain(kind).chain(result).collect(),
             ask.from,
-            ask.latest(),
+            ask.end_time(),
         );
         Self {
             status: ask.status,
@@ -92,13 +92,15 @@ impl<'a> From<&'a RecordFilter> for Ask<'a> {
     }
 }
 
-fn text<'a>((name, text): (&'static str, &'a Option<String>)) -> Option<(&'static str, Value<'a>)> {
-    text.as_deref().map(|text| (name, Value::Text(text)))
+fn text<'a>(
+    (name, text): (&'static str, &'a Option<String>),
+) -> Option<(&'static str, ColumnValue<'a>)> {
+    text.as_deref().map(|text| (name, ColumnValue::Text(text)))
 }
 
 impl<'a> Ask<'a> {
     fn new(
-        equal: Vec<(&'static str, Value<'a>)>,
+        equal: Vec<(&'static str, ColumnValue<'a>)>,
         from: Option<Timestamp>,
         to: Option<Timestamp>,
     ) -> Self {
@@ -133,7 +135,9 @@ impl<'a> Ask<'a> {
     /// The value to look for in bloom filters, with its column.
     pub(crate) fn bloom(&self) -> Option<(&'static str, &'a str)> {
         self.equal.iter().find_map(|(name, value)| match value {
-            Value::Text(text) if column(name)?.encoding.has_bloom_filter() => Some((*name, *text)),
+            ColumnValue::Text(text) if find_column(name)?.encoding.has_bloom_filter() => {
+                Some((*name, *text))
+            }
             _ => None,
         })
     }
@@ -151,7 +155,7 @@ impl<'a> Ask<'a> {
     /// Whether a row group may have such a row, as far as its statistics say.
     pub(crate) fn may_be_in(&self, footer: &Footer, group: usize) -> bool {
         let chunk = |name: &str| footer.chunk(group, name);
-        let holds = |(name, value): &(&'static str, Value<'_>)| {
+        let holds = |(name, value): &(&'static str, ColumnValue<'_>)| {
             chunk(name).is_some_and(|chunk| may_contain(chunk, *value))
         };
         self.equal.iter().all(holds)
@@ -167,7 +171,7 @@ impl<'a> Ask<'a> {
         let has_status =
             |asked: StatusRange| status.iter().all(|cells| has_status(cells, row, asked));
         let is_equal =
-            |((_, value), cells): (&(&'static str, Value<'a>), &Cells)| cells.is(row, *value);
+            |((_, value), cells): (&(&'static str, ColumnValue<'a>), &Cells)| cells.is(row, *value);
         self.status.is_none_or(has_status)
             && self.equal.iter().zip(cells).all(is_equal)
             && self.is_at(time(cells, row))
@@ -221,7 +225,7 @@ pub(crate) fn time(cells: &[Cells], row: usize) -> i64 {
 
 /// A smallest value that is cut short is smaller still, and a greatest one greater: both stay
 /// bounds.
-fn may_contain(chunk: &ColumnChunkMetaData, value: Value<'_>) -> bool {
+fn may_contain(chunk: &ColumnChunkMetaData, value: ColumnValue<'_>) -> bool {
     let Some(statistics) = chunk.statistics() else {
         return true;
     };
@@ -229,12 +233,12 @@ fn may_contain(chunk: &ColumnChunkMetaData, value: Value<'_>) -> bool {
         return false;
     }
     match (statistics, value) {
-        (Statistics::ByteArray(texts), Value::Text(text)) => {
+        (Statistics::ByteArray(texts), ColumnValue::Text(text)) => {
             let text = text.as_bytes();
             texts.min_opt().is_none_or(|min| min.data() <= text)
                 && texts.max_opt().is_none_or(|max| text <= max.data())
         }
-        (Statistics::Int32(ints), Value::Int(int)) => {
+        (Statistics::Int32(ints), ColumnValue::Int(int)) => {
             ints.min_opt().is_none_or(|min| *min <= int)
                 && ints.max_opt().is_none_or(|max| int <= *max)
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedColumnWriter;
-use posthaste_core::delivery_log::{Column, ColumnType, Record, Value};
+use posthaste_core::delivery_log::{ColumnType, ColumnValue, LogColumn, LogRecord};
 
 use crate::error::broken;
 
@@ -27,7 +27,7 @@ impl Cells {
     }
 
     /// The values of records in one column. All texts lie in one allocation.
-    pub(crate) fn of(records: &[&Record], column: &Column) -> Self {
+    pub(crate) fn of(records: &[&LogRecord], column: &LogColumn) -> Self {
         let values = records.iter().map(|record| (column.get)(record));
         match column.column_type {
             ColumnType::Text => Self::Text(shared(values.map(text))),
@@ -37,25 +37,25 @@ impl Cells {
     }
 
     /// The value of a row. An error if its text is not UTF-8.
-    pub(crate) fn value(&self, row: usize) -> Result<Option<Value<'_>>, ParquetError> {
+    pub(crate) fn value(&self, row: usize) -> Result<Option<ColumnValue<'_>>, ParquetError> {
         Ok(match self {
             Self::Text(cells) => match cells.get(row) {
-                Some(Some(text)) => Some(Value::Text(text.as_utf8()?)),
+                Some(Some(text)) => Some(ColumnValue::Text(text.as_utf8()?)),
                 _ => None,
             },
-            Self::Int(cells) => cells.get(row).copied().flatten().map(Value::Int),
-            Self::Time(cells) => cells.get(row).copied().flatten().map(Value::Time),
+            Self::Int(cells) => cells.get(row).copied().flatten().map(ColumnValue::Int),
+            Self::Time(cells) => cells.get(row).copied().flatten().map(ColumnValue::Time),
         })
     }
 
     /// Whether the value of a row is this one, byte for byte.
-    pub(crate) fn is(&self, row: usize, value: Value<'_>) -> bool {
+    pub(crate) fn is(&self, row: usize, value: ColumnValue<'_>) -> bool {
         match (self, value) {
-            (Self::Text(cells), Value::Text(text)) => {
+            (Self::Text(cells), ColumnValue::Text(text)) => {
                 matches!(cells.get(row), Some(Some(cell)) if cell.data() == text.as_bytes())
             }
-            (Self::Int(cells), Value::Int(int)) => cells.get(row) == Some(&Some(int)),
-            (Self::Time(cells), Value::Time(time)) => cells.get(row) == Some(&Some(time)),
+            (Self::Int(cells), ColumnValue::Int(int)) => cells.get(row) == Some(&Some(int)),
+            (Self::Time(cells), ColumnValue::Time(time)) => cells.get(row) == Some(&Some(time)),
             _ => false,
         }
     }
@@ -129,23 +129,23 @@ fn shared<'a>(
     ends.into_iter().map(|end| end.map(&mut cell)).collect()
 }
 
-fn text(value: Option<Value<'_>>) -> Option<&str> {
+fn text(value: Option<ColumnValue<'_>>) -> Option<&str> {
     match value {
-        Some(Value::Text(text)) => Some(text),
+        Some(ColumnValue::Text(text)) => Some(text),
         _ => None,
     }
 }
 
-fn int(value: Option<Value<'_>>) -> Option<i32> {
+fn int(value: Option<ColumnValue<'_>>) -> Option<i32> {
     match value {
-        Some(Value::Int(int)) => Some(int),
+        Some(ColumnValue::Int(int)) => Some(int),
         _ => None,
     }
 }
 
-fn time(value: Option<Value<'_>>) -> Option<i64> {
+fn time(value: Option<ColumnValue<'_>>) -> Option<i64> {
     match value {
-        Some(Value::Time(time)) => Some(time),
+        Some(ColumnValue::Time(time)) => Some(time),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use posthaste_core::delivery_log::{Cursor, LogHour, LookUp, RecordFilter, time_in_id};
+use posthaste_core::delivery_log::{LogHour, RecordCursor, RecordFilter, RecordLookup, time_in_id};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Evict, Evicted, ObjectStore};
 use posthaste_services::pages::objects;
@@ -73,7 +73,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
     /// id, all are searched: the clock of its producer may be ahead.
     pub async fn event(
         &self,
-        look_up: LookUp,
+        look_up: RecordLookup,
         has_time: impl Fn() -> bool + Send + Sync,
     ) -> Result<LookedUp, LogError> {
         let found = self.look_up(&look_up, &has_time).await?;
@@ -82,7 +82,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
             return Ok(found);
         }
         self.look_up(
-            &LookUp {
+            &RecordLookup {
                 whole: true,
                 ..look_up
             },
@@ -93,11 +93,11 @@ impl<S: ObjectStore> DeliveryLog<S> {
 
     async fn look_up(
         &self,
-        look_up: &LookUp,
+        look_up: &RecordLookup,
         has_time: &(impl Fn() -> bool + Sync),
     ) -> Result<LookedUp, LogError> {
         for _ in 0..=LISTED_AGAIN_MAX {
-            let files = self.files(look_up.earliest(), look_up.to).await?;
+            let files = self.files(look_up.earliest_time(), look_up.to).await?;
             match self.reader.look_up_while(&files, look_up, has_time).await {
                 Err(error) if error.is_gone() => {}
                 found => return found,
@@ -115,7 +115,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
         has_time: impl Fn() -> bool + Send + Sync,
     ) -> Result<RecordPage, LogError> {
         for _ in 0..=LISTED_AGAIN_MAX {
-            let files = self.files(filter.from, filter.latest()).await?;
+            let files = self.files(filter.from, filter.end_time()).await?;
             let page = match filter.webhook_id {
                 Some(_) => {
                     self.reader
@@ -160,7 +160,9 @@ impl<S: ObjectStore> DeliveryLog<S> {
             }
             files += step.iter().map(|(_, files)| files.len()).sum::<usize>();
             if !later.is_empty() && (files >= LIST_FILES_MAX || !has_time()) {
-                listed.next = step.last().map(|(hour, _)| Cursor::behind_hour(*hour));
+                listed.next = step
+                    .last()
+                    .map(|(hour, _)| RecordCursor::behind_hour(*hour));
                 return Ok(listed);
             }
             rest = later;
@@ -198,8 +200,8 @@ impl<S: ObjectStore> DeliveryLog<S> {
         from: Option<Timestamp>,
         to: Option<Timestamp>,
     ) -> Result<Vec<LogFile>, LogError> {
-        let after = from.map(|from| LogHour::of(from).prefix());
-        let end = to.map(|to| LogHour::of(LogHour::of(to).end()).prefix());
+        let after = from.map(|from| LogHour::containing(from).key_prefix());
+        let end = to.map(|to| LogHour::containing(LogHour::containing(to).end()).key_prefix());
         let files: Vec<_> = objects(self.reader.store(), "", after)
             .try_take_while(|object| ready(Ok(end.as_ref().is_none_or(|end| object.key < *end))))
             .take(FILES_MAX + 1)
@@ -227,7 +229,7 @@ fn add(listed: &mut RecordPage, hour: RecordPage, limit: usize, has_older: bool)
         .records
         .last()
         .filter(|_| is_full && has_more)
-        .map(Cursor::behind);
+        .map(RecordCursor::after_record);
     is_full
 }
 

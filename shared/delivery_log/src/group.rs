@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parquet::errors::ParquetError;
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::statistics::Statistics;
-use posthaste_core::delivery_log::{COLUMNS, Record, Value};
+use posthaste_core::delivery_log::{COLUMNS, ColumnValue, LogRecord};
 
 use crate::ask::{self, Ask};
 use crate::cells::Cells;
@@ -84,7 +84,7 @@ impl Group {
         let (_, cells) = self.cells(columns.iter().copied(), bytes)?;
         for (column, cells) in columns.iter().zip(cells) {
             for row in 0..self.footer.rows(self.index) {
-                if let Some(Value::Text(text)) = cells.value(row)? {
+                if let Some(ColumnValue::Text(text)) = cells.value(row)? {
                     take(column, text);
                 }
             }
@@ -157,10 +157,10 @@ impl Found {
         &self,
         ask: &Ask<'_>,
         bytes: Segments,
-    ) -> Result<Vec<Record>, ParquetError> {
+    ) -> Result<Vec<LogRecord>, ParquetError> {
         let bytes = Arc::new(bytes);
         let rows = self.row_ranges();
-        let mut records = vec![Record::default(); self.rows.len()];
+        let mut records = vec![LogRecord::default(); self.rows.len()];
         for (set, column) in self.columns(ask) {
             let cells = column.read(&bytes, &rows)?;
             for (row, record) in records.iter_mut().enumerate() {
@@ -192,4 +192,4 @@ impl Found {
 }
 
 /// Sets a member of a record.
-type SetMember = fn(&mut Record, Value<'_>) -> bool;
+type SetMember = fn(&mut LogRecord, ColumnValue<'_>) -> bool;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use posthaste_core::delivery_log::{
-    Cursor, LogHour, Record, RecordFilter, newest_first, without_duplicates,
+    LogHour, LogRecord, RecordCursor, RecordFilter, newest_first, without_duplicates,
 };
 use posthaste_ports::ObjectStore;
 
@@ -22,9 +22,9 @@ const GROUPS_AT_ONCE: usize = 8;
 pub struct RecordPage {
     /// The records, the newest first, each once. A page may be shorter than its limit though there
     /// are more.
-    pub records: Vec<Record>,
+    pub records: Vec<LogRecord>,
     /// The place to list on from, if there may be more.
-    pub next: Option<Cursor>,
+    pub next: Option<RecordCursor>,
     /// Files that are damaged, each once. They may have had more.
     pub damaged: Vec<LogError>,
 }
@@ -58,7 +58,7 @@ impl<S: ObjectStore> LogReader<S> {
         filter: &RecordFilter,
         limit: usize,
         damaged: &mut Vec<LogError>,
-    ) -> Result<(Vec<Record>, Option<Cursor>), LogError> {
+    ) -> Result<(Vec<LogRecord>, Option<RecordCursor>), LogError> {
         let ask = Ask::from(filter);
         let mut groups = self.groups(files, &ask, damaged).await?;
         groups.sort_by_key(|group| std::cmp::Reverse(group.newest()));
@@ -101,17 +101,17 @@ fn are_enough(found: &[Found], filter: &RecordFilter, limit: usize, next: i64) -
 /// The page of records that are sorted. `behind`: the place behind all of them, if there may be
 /// older ones.
 pub(crate) fn page(
-    mut records: Vec<Record>,
+    mut records: Vec<LogRecord>,
     limit: usize,
     damaged: Vec<LogError>,
-    behind: Option<Cursor>,
+    behind: Option<RecordCursor>,
 ) -> RecordPage {
     let has_more = records.len() > limit;
     records.truncate(limit);
     let next = records
         .last()
         .filter(|_| has_more)
-        .map(Cursor::behind)
+        .map(RecordCursor::after_record)
         .or(behind);
     RecordPage {
         records: without_duplicates(records),

@@ -2,7 +2,8 @@
 
 use futures_util::{StreamExt, stream};
 use posthaste_core::delivery_log::{
-    Cursor, LogDay, LogHour, LookUp, Record, RecordFilter, newest_first, without_duplicates,
+    LogDay, LogHour, LogRecord, RecordCursor, RecordFilter, RecordLookup, newest_first,
+    without_duplicates,
 };
 use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
 use posthaste_ports::ObjectStore;
@@ -31,7 +32,7 @@ const GROUPS_AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub struct LookedUp {
     /// The records, the newest first, each once.
-    pub records: Vec<Record>,
+    pub records: Vec<LogRecord>,
     /// Whether there may be more: older ones, of the same time or before it.
     pub is_cut: bool,
     /// The time from which on all was searched, if the search ended before its end.
@@ -45,7 +46,7 @@ pub struct LookedUp {
 /// A search through files, the newest hour first.
 struct Search<'a> {
     ask: Ask<'a>,
-    after: Option<&'a Cursor>,
+    after: Option<&'a RecordCursor>,
     /// Most rows that are kept beside those of the cursor's moment and of the oldest one.
     rows_max: usize,
 }
@@ -57,7 +58,7 @@ struct Searched {
     /// Whether rows were dropped, or files not searched, because there were enough.
     is_cut: bool,
     /// The place behind all that was found, once there were enough.
-    behind: Option<Cursor>,
+    behind: Option<RecordCursor>,
     /// The last hour that was searched, if the time was over then.
     ended_at: Option<LogHour>,
     is_over: bool,
@@ -83,7 +84,11 @@ impl<S: ObjectStore> LogReader<S> {
     /// The records of an event's or a request's id, the newest, at most
     /// [`LOG_LOOK_UP_RECORDS_MAX`]. `files` are those of a listing; those of hours that cannot
     /// have such a record are not opened.
-    pub async fn look_up(&self, files: &[LogFile], look_up: &LookUp) -> Result<LookedUp, LogError> {
+    pub async fn look_up(
+        &self,
+        files: &[LogFile],
+        look_up: &RecordLookup,
+    ) -> Result<LookedUp, LogError> {
         self.look_up_while(files, look_up, || true).await
     }
 
@@ -91,7 +96,7 @@ impl<S: ObjectStore> LogReader<S> {
     pub async fn look_up_while(
         &self,
         files: &[LogFile],
-        look_up: &LookUp,
+        look_up: &RecordLookup,
         has_time: impl Fn() -> bool,
     ) -> Result<LookedUp, LogError> {
         let files = files
@@ -145,7 +150,7 @@ impl<S: ObjectStore> LogReader<S> {
         records.retain(|record| filter.matches(record));
         let behind = searched
             .behind
-            .or(searched.ended_at.map(Cursor::behind_hour));
+            .or(searched.ended_at.map(RecordCursor::behind_hour));
         Ok(page(records, limit, searched.damaged, behind))
     }
 
@@ -155,7 +160,7 @@ impl<S: ObjectStore> LogReader<S> {
         mut files: Vec<LogFile>,
         search: &Search<'_>,
         has_time: impl Fn() -> bool,
-    ) -> Result<(Vec<Record>, Searched), LogError> {
+    ) -> Result<(Vec<LogRecord>, Searched), LogError> {
         files.sort_by(|one, other| {
             other
                 .hour
@@ -259,7 +264,8 @@ impl<S: ObjectStore> LogReader<S> {
 impl<S: ObjectStore> Summarized<'_, S> {
     /// The files that may have the id, of some days.
     async fn may_have(&self, files: &[LogFile]) -> Vec<LogFile> {
-        let days = files.chunk_by(|one, other| LogDay::of(one.hour) == LogDay::of(other.hour));
+        let days = files
+            .chunk_by(|one, other| LogDay::containing(one.hour) == LogDay::containing(other.hour));
         let kept: Vec<_> = days
             .map(|day| self.summaries.may_have(&self.sizes, day, &self.id))
             .collect();
@@ -270,7 +276,8 @@ impl<S: ObjectStore> Summarized<'_, S> {
 
 /// The files of the newest days, and the rest.
 fn split_days(files: &[LogFile]) -> (&[LogFile], &[LogFile]) {
-    let days = files.chunk_by(|one, other| LogDay::of(one.hour) == LogDay::of(other.hour));
+    let days =
+        files.chunk_by(|one, other| LogDay::containing(one.hour) == LogDay::containing(other.hour));
     files.split_at(days.take(DAYS_AT_ONCE).map(<[LogFile]>::len).sum())
 }
 

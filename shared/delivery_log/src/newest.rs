@@ -1,12 +1,12 @@
 //! The newest of the rows that were found.
 
-use posthaste_core::delivery_log::Cursor;
+use posthaste_core::delivery_log::RecordCursor;
 use posthaste_core::model::Timestamp;
 
 use crate::group::Found;
 
 /// The time of a cursor, as rows have theirs.
-pub(crate) fn cursor_time(cursor: &Cursor) -> i64 {
+pub(crate) fn cursor_time(cursor: &RecordCursor) -> i64 {
     i64::try_from(cursor.time.as_millis()).unwrap_or(i64::MAX)
 }
 
@@ -15,9 +15,9 @@ pub(crate) fn cursor_time(cursor: &Cursor) -> i64 {
 /// the place behind the rows of a full page: there may be older ones.
 pub(crate) fn keep_newest(
     found: &mut [Found],
-    after: Option<&Cursor>,
+    after: Option<&RecordCursor>,
     limit: usize,
-) -> Option<Cursor> {
+) -> Option<RecordCursor> {
     let at_cursor = after.map(cursor_time);
     let mut times: Vec<i64> = times(found)
         .filter(|time| Some(*time) != at_cursor)
@@ -31,7 +31,7 @@ pub(crate) fn keep_newest(
     }
     u64::try_from(oldest)
         .ok()
-        .map(|ms| Cursor::behind_moment(Timestamp::from_millis(ms)))
+        .map(|ms| RecordCursor::behind_moment(Timestamp::from_millis(ms)))
 }
 
 /// The times of rows, in the order in which they were found.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
-use posthaste_core::delivery_log::{MergeNote, Record};
+use posthaste_core::delivery_log::{LogRecord, MergeNote};
 use posthaste_ports::{Evicted, ObjectStore};
 use posthaste_services::busy::off_the_worker;
 
@@ -161,7 +161,7 @@ impl<S: ObjectStore> LogReader<S> {
         found: Vec<Found>,
         ask: &Ask<'_>,
         damaged: &mut Vec<LogError>,
-    ) -> Result<Vec<Record>, LogError> {
+    ) -> Result<Vec<LogRecord>, LogError> {
         let found = found.into_iter().filter(|found| !found.rows.is_empty());
         let records = side_by_side(found.map(|found| async move {
             let file = &found.group.file;

@@ -12,7 +12,7 @@ use parquet::file::properties::{
     WriterPropertiesPtr,
 };
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType, TypePtr};
-use posthaste_core::delivery_log::{COLUMNS, Column, ColumnType, Encoding};
+use posthaste_core::delivery_log::{COLUMNS, ColumnEncoding, ColumnType, LogColumn};
 
 use crate::error::broken;
 
@@ -40,12 +40,12 @@ pub(crate) struct StoredColumn {
     pub(crate) name: String,
     pub(crate) column_type: ColumnType,
     pub(crate) required: bool,
-    pub(crate) encoding: Encoding,
+    pub(crate) encoding: ColumnEncoding,
 }
 
-impl From<&Column> for StoredColumn {
-    fn from(column: &Column) -> Self {
-        let Column {
+impl From<&LogColumn> for StoredColumn {
+    fn from(column: &LogColumn) -> Self {
+        let LogColumn {
             name,
             column_type,
             required,
@@ -147,10 +147,12 @@ pub(crate) fn properties(
 
 /// Numbers of words, and differences of numbers, are small already: zstd takes 1 % off them, and a
 /// quarter of the time.
-fn compression(encoding: Encoding, zstd: Compression) -> Compression {
+fn compression(encoding: ColumnEncoding, zstd: Compression) -> Compression {
     match encoding {
-        Encoding::Words | Encoding::Repeated | Encoding::Ordered => Compression::UNCOMPRESSED,
-        Encoding::Distinct | Encoding::LookedUp => zstd,
+        ColumnEncoding::Words | ColumnEncoding::Repeated | ColumnEncoding::Ordered => {
+            Compression::UNCOMPRESSED
+        }
+        ColumnEncoding::Distinct | ColumnEncoding::LookedUp => zstd,
     }
 }
 
@@ -166,7 +168,7 @@ fn with_column(
     let path = path(column);
     let encoding = column.encoding;
     let mut base = base.set_column_dictionary_enabled(path.clone(), encoding.has_dictionary());
-    if encoding == Encoding::Ordered {
+    if encoding == ColumnEncoding::Ordered {
         base = base.set_column_encoding(path.clone(), ParquetEncoding::DELTA_BINARY_PACKED);
     }
     if encoding.has_statistics() {
@@ -194,14 +196,14 @@ fn sorting(columns: &[StoredColumn]) -> Option<Vec<SortingColumn>> {
 }
 
 /// The way a column that this program does not know is stored, as far as its file shows it.
-pub(crate) fn encoding_of(chunk: &ColumnChunkMetaData) -> Encoding {
+pub(crate) fn encoding_of(chunk: &ColumnChunkMetaData) -> ColumnEncoding {
     let has_dictionary = chunk.dictionary_page_offset().is_some();
     match (has_dictionary, chunk.statistics().is_some()) {
-        _ if chunk.bloom_filter_offset().is_some() => Encoding::LookedUp,
-        (true, false) => Encoding::Repeated,
-        (false, true) if chunk.column_type() != Type::BYTE_ARRAY => Encoding::Ordered,
-        (_, true) => Encoding::Words,
-        (false, false) => Encoding::Distinct,
+        _ if chunk.bloom_filter_offset().is_some() => ColumnEncoding::LookedUp,
+        (true, false) => ColumnEncoding::Repeated,
+        (false, true) if chunk.column_type() != Type::BYTE_ARRAY => ColumnEncoding::Ordered,
+        (_, true) => ColumnEncoding::Words,
+        (false, false) => ColumnEncoding::Distinct,
     }
 }
 
@@ -210,7 +212,7 @@ pub(crate) fn check_types<'a>(
     columns: impl Iterator<Item = &'a ColumnDescriptor>,
 ) -> Result<(), ParquetError> {
     for column in columns {
-        let own = posthaste_core::delivery_log::column(column.name());
+        let own = posthaste_core::delivery_log::find_column(column.name());
         if own.is_some_and(|own| column_type(column) != Some(own.column_type)) {
             return Err(broken(&format!(
                 "column {} is of another type",

@@ -80,7 +80,7 @@ impl<S: ObjectStore> Summaries<S> {
     }
 
     fn key(&self, day: LogDay) -> String {
-        format!("{}{}", self.prefix, day.key())
+        format!("{}{}", self.prefix, day.summary_key())
     }
 
     /// A row of a day's summary, wherever it says that it belongs. `None` if there is none, or it
@@ -111,7 +111,7 @@ impl<S: ObjectStore> Summaries<S> {
         files: &[LogFile],
         id: &IdAsked<'_>,
     ) -> Vec<LogFile> {
-        let day = files.first().map(|file| LogDay::of(file.hour));
+        let day = files.first().map(|file| LogDay::containing(file.hour));
         let Some((day, rows)) = day.and_then(|day| Some((day, *sizes.get(&day)?))) else {
             return files.to_vec();
         };

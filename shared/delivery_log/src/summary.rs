@@ -114,13 +114,13 @@ impl Row {
 
     /// The digest of the files of which the filter of an hour was made; 0 if it has none.
     pub(crate) fn files(&self, hour: LogHour) -> u64 {
-        number(&self.0, LogDay::place_of(hour) * DIGEST_BYTES)
+        number(&self.0, LogDay::hour_index(hour) * DIGEST_BYTES)
     }
 
     /// Whether the hour may have an id. `false` is sure where the hour has the files of
     /// [`Self::files`].
     pub(crate) fn may_have(&self, hour: LogHour, hash: u64) -> bool {
-        let at = block_at(LogDay::place_of(hour));
+        let at = block_at(LogDay::hour_index(hour));
         let block = &self.0[at..at + BLOCK_BYTES];
         let (words, _) = block.as_chunks::<4>();
         let has = |(word, bit): (&[u8; 4], u32)| u32::from_le_bytes(*word) & bit != 0;
@@ -159,7 +159,7 @@ impl DaySummary {
 
     /// The digest of the files of which the filter of an hour was made; 0 if it has none.
     pub fn files(&self, hour: LogHour) -> u64 {
-        number(&self.table, LogDay::place_of(hour) * DIGEST_BYTES)
+        number(&self.table, LogDay::hour_index(hour) * DIGEST_BYTES)
     }
 
     /// Sets the filter of an hour, which was made of files with this digest. Without ids it says
@@ -170,7 +170,7 @@ impl DaySummary {
         while self.rows() < blocks.next_power_of_two() {
             self.double();
         }
-        let place = LogDay::place_of(hour);
+        let place = LogDay::hour_index(hour);
         let empty = if ids.is_some() { 0 } else { u8::MAX };
         for row in self.table.chunks_exact_mut(ROW_BYTES) {
             let at = place * DIGEST_BYTES;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
-use posthaste_core::delivery_log::{COLUMNS, Record};
+use posthaste_core::delivery_log::{COLUMNS, LogRecord};
 use posthaste_core::model::{LOG_ROW_GROUP_BYTES_MAX, LOG_ROW_GROUP_RECORDS_MAX};
 
 use crate::cells::Cells;
@@ -51,7 +51,7 @@ struct Counted<W> {
 
 /// The bytes of a file of records. In it they are sorted by topic, subscription and time, the
 /// newest first.
-pub fn write_file(records: &[Record], groups: RowGroups) -> Result<Bytes, LogError> {
+pub fn write_file(records: &[LogRecord], groups: RowGroups) -> Result<Bytes, LogError> {
     write(&sorted(records), groups)
         .map(Bytes::from)
         .map_err(LogError::write)
@@ -59,8 +59,8 @@ pub fn write_file(records: &[Record], groups: RowGroups) -> Result<Bytes, LogErr
 
 /// Records in their places. Many share topic and subscription, which are compared once for each
 /// record.
-fn sorted(records: &[Record]) -> Vec<&Record> {
-    let mut subscriptions: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
+fn sorted(records: &[LogRecord]) -> Vec<&LogRecord> {
+    let mut subscriptions: BTreeMap<_, Vec<&LogRecord>> = BTreeMap::new();
     for record in records {
         subscriptions
             .entry((&*record.topic, &*record.subscription))
@@ -77,7 +77,7 @@ fn sorted(records: &[Record]) -> Vec<&Record> {
     sorted
 }
 
-fn write(records: &[&Record], groups: RowGroups) -> Result<Vec<u8>, ParquetError> {
+fn write(records: &[&LogRecord], groups: RowGroups) -> Result<Vec<u8>, ParquetError> {
     let mut file = FileWriter::new(Vec::new(), own_columns(), groups.records_max, notes(None))?;
     for range in group_ranges(records, groups) {
         let records = &records[range];
@@ -90,7 +90,7 @@ fn write(records: &[&Record], groups: RowGroups) -> Result<Vec<u8>, ParquetError
     file.finish().map(|(file, _)| file)
 }
 
-fn group_ranges(records: &[&Record], groups: RowGroups) -> Vec<Range<usize>> {
+fn group_ranges(records: &[&LogRecord], groups: RowGroups) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut start = 0;
     let mut bytes = 0;
@@ -108,7 +108,7 @@ fn group_ranges(records: &[&Record], groups: RowGroups) -> Vec<Range<usize>> {
     ranges
 }
 
-fn long_text_bytes(record: &Record) -> usize {
+fn long_text_bytes(record: &LogRecord) -> usize {
     record
         .payload
         .as_ref()

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use posthaste_core::api::doctor::{CertificateTimes, EndpointFault, EndpointSeen};
+use posthaste_core::api::doctor::{CertificateTimes, ConnectedEndpoint, EndpointFault};
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 use posthaste_ports::Clock;
@@ -30,7 +30,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         &self,
         link: &Link,
         timeout: Duration,
-    ) -> Result<EndpointSeen, EndpointFault> {
+    ) -> Result<ConnectedEndpoint, EndpointFault> {
         let mut deadline = pin!(self.clock.sleep(timeout));
         // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
         let addresses = match select(pin!(self.resolved(link)), deadline.as_mut()).await {
@@ -47,14 +47,14 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         &self,
         link: &Link,
         addresses: &[IpAddr],
-    ) -> Result<EndpointSeen, EndpointFault> {
+    ) -> Result<ConnectedEndpoint, EndpointFault> {
         let policy = &self.shared.policy;
         policy
             .check_addresses(link, addresses)
-            .map_err(EndpointFault::refused)?;
+            .map_err(EndpointFault::address_refused)?;
         let in_turn = in_turn(addresses, 0);
         let (connected, certificate) = self.connected(link, &in_turn).await?;
-        Ok(EndpointSeen {
+        Ok(ConnectedEndpoint {
             addresses: addresses.to_vec(),
             connected,
             certificate,

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_core::pressure::Usage;
+use posthaste_core::pressure::ByteUsage;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated,
     ends_early, validate,
@@ -249,7 +249,7 @@ impl Shared {
         if self.kept_free == 0 {
             return Ok(());
         }
-        let free = usage(&self.root).map_or(u64::MAX, Usage::free);
+        let free = usage(&self.root).map_or(u64::MAX, ByteUsage::free_bytes);
         if free.saturating_sub(bytes.len() as u64) >= self.kept_free {
             return Ok(());
         }

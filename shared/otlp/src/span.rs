@@ -6,7 +6,7 @@ use opentelemetry_proto::tonic::trace::v1::span::{Link, SpanKind as Kind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as SentSpan, Status};
 use posthaste_core::model::Timestamp;
-use posthaste_core::trace::{Span, SpanKind, TraceContext};
+use posthaste_core::trace::{SpanKind, TraceContext, TraceSpan};
 
 use crate::attributes::{of_span, scope};
 
@@ -15,7 +15,7 @@ use crate::attributes::{of_span, scope};
 const SAMPLED: u32 = 1;
 
 /// A request with these spans.
-pub(crate) fn request(resource: &Resource, spans: &[Span]) -> ExportTraceServiceRequest {
+pub(crate) fn request(resource: &Resource, spans: &[TraceSpan]) -> ExportTraceServiceRequest {
     let scope_spans = ScopeSpans {
         scope: Some(scope()),
         spans: spans.iter().cloned().map(sent).collect(),
@@ -35,7 +35,7 @@ pub(crate) fn nanos(time: Timestamp) -> u64 {
     time.as_millis().saturating_mul(1_000_000)
 }
 
-fn sent(span: Span) -> SentSpan {
+fn sent(span: TraceSpan) -> SentSpan {
     let took = u64::try_from(span.took.as_nanos()).unwrap_or(u64::MAX);
     let began = nanos(span.began);
     let kind = match span.kind {

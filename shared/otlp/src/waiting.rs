@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::counter;
 use parking_lot::Mutex;
-use posthaste_core::trace::Span;
+use posthaste_core::trace::TraceSpan;
 use posthaste_ports::SpanSink;
 use tokio::sync::Notify;
 
@@ -20,14 +20,14 @@ pub(crate) const SPANS_PER_REQUEST_MAX: usize = 512;
 /// Spans that wait.
 #[derive(Debug, Default)]
 pub struct Spans {
-    waiting: Mutex<VecDeque<Span>>,
+    waiting: Mutex<VecDeque<TraceSpan>>,
     lost: AtomicU64,
     /// Told whenever another request of them is full.
     filled: Notify,
 }
 
 impl SpanSink for Spans {
-    fn take(&self, span: Span) {
+    fn take(&self, span: TraceSpan) {
         let mut waiting = self.waiting.lock();
         if waiting.len() < SPANS_WAITING_MAX {
             waiting.push_back(span);
@@ -66,7 +66,7 @@ impl Spans {
 
     /// Puts spans back that were taken, before all others. Those for which there is no room any more
     /// are lost.
-    fn put_back(&self, mut spans: Vec<Span>) {
+    fn put_back(&self, mut spans: Vec<TraceSpan>) {
         let mut waiting = self.waiting.lock();
         let room = SPANS_WAITING_MAX - waiting.len();
         let lost = spans.len().saturating_sub(room);
@@ -94,12 +94,12 @@ impl Spans {
 /// Spans on their way. A request that is cut off has sent none of them, as far as anybody knows: a
 /// collector tells a span that comes twice by its id.
 pub(crate) struct Borrowed<'s> {
-    spans: Vec<Span>,
+    spans: Vec<TraceSpan>,
     home: &'s Spans,
 }
 
 impl Borrowed<'_> {
-    pub(crate) fn spans(&self) -> &[Span] {
+    pub(crate) fn spans(&self) -> &[TraceSpan] {
         &self.spans
     }
 
@@ -125,13 +125,13 @@ pub(crate) mod tests {
     use super::*;
 
     /// A span of the event of this number.
-    pub(crate) fn span(number: usize) -> Span {
+    pub(crate) fn span(number: usize) -> TraceSpan {
         let id = format!("msg_a-{number}");
-        let trace = EventTrace::recorded(&id, None, SampleRatio::ALL).unwrap();
-        Span {
+        let trace = EventTrace::if_recorded(&id, None, SampleRatio::ALL).unwrap();
+        TraceSpan {
             kind: SpanKind::Publish,
             target: "orders".to_owned(),
-            place: trace.publish(),
+            place: trace.publish_span(),
             link: None,
             began: Timestamp::from_millis(1_700_000_000_000),
             took: Duration::from_micros(1_500),
@@ -140,7 +140,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn take_first(spans: &Spans, spans_max: usize) -> Vec<Span> {
+    fn take_first(spans: &Spans, spans_max: usize) -> Vec<TraceSpan> {
         let first = spans.first(spans_max);
         let taken = first.spans().to_vec();
         first.keep();

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use posthaste_core::api::doctor::{CheckView, EndpointFault, EndpointSeen};
+use posthaste_core::api::doctor::{CheckView, ConnectedEndpoint, EndpointFault};
 use posthaste_core::model::{Link, Timestamp};
 
 /// A look that is under way. Dropping it ends it.
@@ -43,5 +43,9 @@ pub trait Examiner: fmt::Debug + Send + Sync {
     /// Connects to a link as a delivery does: by the same name servers, rules on addresses and
     /// trusted authorities. The TLS handshake is whole, no bytes of HTTP are sent, and the
     /// connection is closed. All of it ends within `timeout`.
-    fn look_at(&self, link: Link, timeout: Duration) -> Look<Result<EndpointSeen, EndpointFault>>;
+    fn look_at(
+        &self,
+        link: Link,
+        timeout: Duration,
+    ) -> Look<Result<ConnectedEndpoint, EndpointFault>>;
 }

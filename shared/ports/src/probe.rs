@@ -1,13 +1,13 @@
 //! The numbers about this machine and this process that back pressure needs and that are not queue
 //! counts.
 
-use posthaste_core::pressure::Usage;
+use posthaste_core::pressure::ByteUsage;
 
 /// The resource that can fill up where the queue keeps its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Database {
     /// A disk of this machine.
-    Disk(Usage),
+    Disk(ByteUsage),
     /// Nothing of ours, but the queue bounds how many messages are in flight; the monitor counts
     /// them.
     InFlight,
@@ -19,11 +19,11 @@ pub struct Sample {
     /// The resource that holds the queue's data.
     pub database: Option<Database>,
     /// The disk that holds the journal.
-    pub log_disk: Option<Usage>,
+    pub log_disk: Option<ByteUsage>,
     /// Resident size of this process, in bytes.
     pub process_bytes: Option<u64>,
     /// The memory this process shares with others.
-    pub memory: Option<Usage>,
+    pub memory: Option<ByteUsage>,
     /// Publishes that wait for their commit.
     pub version_buckets: Option<u64>,
     /// Batches of events on their way into a commit; a large event counts as several.

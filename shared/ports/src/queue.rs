@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::lane::Lane;
+use posthaste_core::lane::DeliveryLane;
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::DueOfGroup;
 
@@ -42,11 +42,11 @@ impl fmt::Display for QueueName {
     }
 }
 
-impl From<Lane> for QueueName {
-    fn from(lane: Lane) -> Self {
+impl From<DeliveryLane> for QueueName {
+    fn from(lane: DeliveryLane) -> Self {
         match lane {
-            Lane::Quick => Self::Deliveries,
-            Lane::Slow => Self::SlowDeliveries,
+            DeliveryLane::Quick => Self::Deliveries,
+            DeliveryLane::Slow => Self::SlowDeliveries,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::model::idle::is_worth_noting;
-use posthaste_core::model::{Creation, CreationId, Subscription, Timestamp, Topic};
+use posthaste_core::model::{CreationId, CreationRecord, Subscription, Timestamp, Topic};
 use posthaste_core::stored::{ActivityNote, FormatError, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError};
 
@@ -43,7 +43,7 @@ impl Activity {
     /// activity is noted instead.
     pub async fn of_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
         if let Some(idle) = topic.auto_delete_on_idle {
-            let entity = entity(layout::topic_activity(&topic.name), topic.creation);
+            let entity = entity(layout::topic_activity_key(&topic.name), topic.creation);
             self.note_or_log(store, entity, idle, at).await;
         }
     }
@@ -56,7 +56,7 @@ impl Activity {
         at: Timestamp,
     ) {
         if let Some(idle) = subscription.lifetime.idle {
-            let key = layout::subscription_activity(&subscription.topic, &subscription.name);
+            let key = layout::subscription_activity_key(&subscription.topic, &subscription.name);
             self.note_or_log(
                 store,
                 entity(key, subscription.created.subscription),
@@ -76,7 +76,7 @@ impl Activity {
     ) {
         if let Some(idle) = subscription.lifetime.topic_idle {
             let entity = entity(
-                layout::topic_activity(&subscription.topic),
+                layout::topic_activity_key(&subscription.topic),
                 subscription.created.topic,
             );
             self.note_or_log(store, entity, idle, at).await;
@@ -139,7 +139,7 @@ impl Activity {
     }
 }
 
-fn entity(key: String, creation: Option<Creation>) -> Entity {
+fn entity(key: String, creation: Option<CreationRecord>) -> Entity {
     (key, creation.map(|creation| creation.id))
 }
 

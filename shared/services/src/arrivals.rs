@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::health::{HealthBook, SeenTry, Tries, TryResult};
+use posthaste_core::health::{HealthBook, SeenTry, SubscriptionTries, TryResult};
 use posthaste_core::stored::{FormatError, HEALTH};
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};
 
@@ -61,10 +61,10 @@ struct Memory {
 
 #[derive(Debug, Default)]
 struct State {
-    gathered: BTreeMap<String, Tries>,
+    gathered: BTreeMap<String, SubscriptionTries>,
     /// What a write may have added already, with the name under which it would be known: also
     /// while it is under way, so that one that is cut off loses nothing.
-    unsure: Option<(String, BTreeMap<String, Tries>)>,
+    unsure: Option<(String, BTreeMap<String, SubscriptionTries>)>,
     /// The subscriptions in the book; `None` before the first read.
     known: Option<BTreeSet<String>>,
     etag: Option<ETag>,
@@ -130,22 +130,22 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
         let is_known = state.is_known(&key);
         let is_full = state.gathered.len() >= GATHERED_MAX;
         if let Some(tries) = state.gathered.get_mut(&key) {
-            tries.note(seen);
+            tries.add_try(seen);
         } else if !is_full && (is_known || !is_arrival) {
-            state.gathered.entry(key).or_default().note(seen);
+            state.gathered.entry(key).or_default().add_try(seen);
             self.memory.is_watching.store(true, Ordering::Relaxed);
         }
     }
 
     /// Gathers tries of a later time. Those of a subscription that is not known to fail are passed
     /// over, unless one failed.
-    pub fn gather(&self, tries: BTreeMap<String, Tries>) {
+    pub fn gather(&self, tries: BTreeMap<String, SubscriptionTries>) {
         let mut state = self.memory.state.lock();
         for (key, tries) in tries {
             let is_known = state.is_known(&key);
             let is_full = state.gathered.len() >= GATHERED_MAX;
             if let Some(gathered) = state.gathered.get_mut(&key) {
-                gathered.add(tries);
+                gathered.append_later(tries);
             } else if !is_full && (is_known || tries.has_news()) {
                 state.gathered.insert(key, tries);
             }
@@ -165,7 +165,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
         let state = self.memory.state.lock();
         state.known.is_none()
             || state.unsure.is_some()
-            || state.gathered.values().any(Tries::has_news)
+            || state.gathered.values().any(SubscriptionTries::has_news)
     }
 
     /// The book, with what is gathered here.
@@ -173,9 +173,9 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
         let mut book = self.stored().await?;
         let state = self.memory.state.lock();
         if let Some((run, tries)) = &state.unsure {
-            book.add(tries.clone(), run);
+            book.add_tries(tries.clone(), run);
         }
-        book.add(state.gathered.clone(), "");
+        book.add_tries(state.gathered.clone(), "");
         Ok(book)
     }
 
@@ -234,18 +234,22 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
         Ok(updated.answer)
     }
 
-    async fn add(&self, run: &str, tries: &BTreeMap<String, Tries>) -> Result<bool, HealthError> {
+    async fn add(
+        &self,
+        run: &str,
+        tries: &BTreeMap<String, SubscriptionTries>,
+    ) -> Result<bool, HealthError> {
         if !self.is_news(tries) {
             return Ok(false);
         }
         let mut is_changed = false;
-        self.change(|book| is_changed = book.add(tries.clone(), run))
+        self.change(|book| is_changed = book.add_tries(tries.clone(), run))
             .await?;
         Ok(is_changed)
     }
 
     /// Whether tries say anything of what is in the book, as far as is known, or failed.
-    fn is_news(&self, tries: &BTreeMap<String, Tries>) -> bool {
+    fn is_news(&self, tries: &BTreeMap<String, SubscriptionTries>) -> bool {
         let state = self.memory.state.lock();
         tries
             .iter()

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use posthaste_core::api::{
-    AuditAction, AuditDoor, AuditEntry, AuditOutcome, Caller, MemberChange, PeerAddress,
+    AuditAction, AuditCaller, AuditDoor, AuditEntry, AuditOutcome, MemberChange, PeerAddress,
 };
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::stored::{TopicRecord, layout, record_changes};
@@ -19,12 +19,12 @@ const TIME_OVER: &str = "its time was over";
 /// An entry of what posthaste does by itself.
 pub fn own_entry(clock: &impl Clock, entropy: &impl Entropy, action: AuditAction) -> AuditEntry {
     let id = entropy.uuid().simple().to_string();
-    AuditEntry::new(id, clock.now(), Caller::posthaste(), action)
+    AuditEntry::new(id, clock.now(), AuditCaller::posthaste_itself(), action)
 }
 
 /// Writes an entry down, before its change: if this fails, the change must not be made.
 pub async fn begin_change(store: &impl ObjectStore, entry: &AuditEntry) -> Result<(), PortError> {
-    let key = layout::audit_entry(entry);
+    let key = layout::audit_entry_key(entry);
     // Boxed: of the futures of the SDK, the compiler would find the layout too deep otherwise.
     Box::pin(store.put(&key, entry.render(), PutCondition::Always))
         .await
@@ -34,7 +34,7 @@ pub async fn begin_change(store: &impl ObjectStore, entry: &AuditEntry) -> Resul
 /// Writes down how a change ended that was begun with this entry. If that fails, the entry goes on
 /// saying that the change was begun.
 pub async fn end_change(store: &impl ObjectStore, entry: AuditEntry, outcome: AuditOutcome) {
-    let entry = entry.ended(outcome);
+    let entry = entry.with_outcome(outcome);
     if let Err(error) = begin_change(store, &entry).await {
         let action = entry.action.to_string();
         tracing::warn!(
@@ -66,11 +66,11 @@ pub async fn note_expired(
         };
         let id = layout::expired_id(name);
         let action = AuditAction::DeleteSubscription;
-        let entry = AuditEntry::new(id, ends_at.0, Caller::posthaste(), action)
+        let entry = AuditEntry::new(id, ends_at.0, AuditCaller::posthaste_itself(), action)
             .of_subscription(&before.name, name)
             .with_detail(TIME_OVER)
             .with_changes(without(before, std::slice::from_ref(name), now))
-            .ended(AuditOutcome::Done);
+            .with_outcome(AuditOutcome::Done);
         begin_change(store, &entry).await?;
     }
     Ok(())
@@ -97,18 +97,18 @@ pub async fn note_refused_keys(
     keys: u64,
 ) {
     let (id, hour) = layout::refused_keys(door, now);
-    let caller = Caller::unknown(door, peer);
+    let caller = AuditCaller::without_key(door, peer);
     let more = AuditEntry {
         count: Some(keys),
         ..AuditEntry::new(id, hour, caller, AuditAction::RefusedKeys)
     }
-    .ended(AuditOutcome::Refused);
+    .with_outcome(AuditOutcome::Refused);
     let add = |found: Option<Object>| {
         let before = found.and_then(|object| AuditEntry::parse(&object.bytes).ok());
         let entry = before.map_or_else(|| more.clone(), |before| before.with_refused(&more));
         Ok::<_, std::convert::Infallible>(Edit::Write(entry.render(), ()))
     };
-    let key = layout::audit_entry(&more);
+    let key = layout::audit_entry_key(&more);
     let added = Box::pin(create_or_update(store, &key, add)).await;
     if let Err(error) = added {
         let error = &error as &dyn Error;

@@ -13,8 +13,8 @@ use std::iter::Peekable;
 
 use posthaste_core::events::Event;
 use posthaste_core::model::{
-    INLINE_FAN_OUT_BYTES_MAX, Matched, SCHEDULED_OBJECTS_PER_REQUEST_MAX, SQS_BATCH_ENTRIES_MAX,
-    SQS_MESSAGE_BYTES_MAX, Topic,
+    INLINE_FAN_OUT_BYTES_MAX, MatchCounts, SCHEDULED_OBJECTS_PER_REQUEST_MAX,
+    SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, Topic,
 };
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectStore, OutgoingMessage, PortError, QueueSender, Withheld,
@@ -59,7 +59,7 @@ pub struct FanOut<'a, Q, S, C, E> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// The events and the subscriptions that match.
-    pub matched: Matched,
+    pub matched: MatchCounts,
     /// The number of messages they became.
     pub messages: usize,
 }

@@ -4,9 +4,9 @@
 use parking_lot::Mutex;
 use posthaste_core::api::gone::GoneStep;
 use posthaste_core::api::notice::Notice;
-use posthaste_core::api::{AuditAction, AuditEntry, AuditOutcome, Caller};
+use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, AuditOutcome};
 use posthaste_core::stored::{
-    FormatError, GoneMark, RecordError, TopicRecord, layout, record_changes,
+    FormatError, GoneMark, TopicRecord, TopicRecordError, layout, record_changes,
 };
 use posthaste_ports::{Clock, Entropy, Object, ObjectStore, PortError, QueueSender};
 
@@ -32,7 +32,7 @@ pub enum GoneError {
 pub enum EditError {
     /// A newer program wrote it.
     #[error(transparent)]
-    Newer(RecordError),
+    Newer(TopicRecordError),
     /// The change could not be written down.
     #[error("failed to write the change down in the audit trail")]
     Audit(#[source] PortError),
@@ -59,7 +59,7 @@ where
     C: Clock,
     E: Entropy,
 {
-    let key = layout::topic(&mark.topic);
+    let key = layout::topic_record_key(&mark.topic);
     // Boxed, here and below: of the futures of the SDK, the compiler would find the layout too deep
     // otherwise.
     let begun = Mutex::new(None);
@@ -84,10 +84,10 @@ where
         );
     }
     if written.answer != Written::Nothing {
-        let notice = Notice::Disabled(mark.notice());
+        let notice = Notice::Disabled(mark.to_notice());
         Box::pin(notifier.tell(&mark.topic, &[notice])).await?;
     }
-    let key = layout::disabled(&mark.topic, &mark.subscription);
+    let key = layout::gone_mark_key(&mark.topic, &mark.subscription);
     Box::pin(state.delete(&key)).await.map_err(GoneError::Mark)
 }
 
@@ -104,13 +104,13 @@ fn outcome<T>(written: &Result<T, UpdateError<EditError>>) -> AuditOutcome {
 fn edit(
     mark: &GoneMark,
     object: Option<Object>,
-) -> Result<(Edit<Written>, Option<AuditEntry>), RecordError> {
+) -> Result<(Edit<Written>, Option<AuditEntry>), TopicRecordError> {
     let nothing = || Ok((Edit::Keep(Written::Nothing), None));
     let Some(object) = object else {
         return nothing();
     };
     let record = match TopicRecord::parse(&object.bytes) {
-        Err(error @ RecordError::Format(FormatError::Newer(_))) => return Err(error),
+        Err(error @ TopicRecordError::Format(FormatError::Newer(_))) => return Err(error),
         Err(error) => {
             // The next 410 leaves a mark again.
             let error = &error as &dyn std::error::Error;
@@ -123,14 +123,19 @@ fn edit(
         Ok(record) if record.deleted_at.is_some() => return nothing(),
         Ok(record) => record,
     };
-    Ok(match mark.step(record.clone()) {
+    Ok(match mark.next_step(record.clone()) {
         GoneStep::Disable(after) => {
             let changes = record_changes(Some(&record), Some(&after), mark.at);
             let id = layout::gone_id(&mark.subscription);
-            let entry = AuditEntry::new(id, mark.at, Caller::posthaste(), AuditAction::Disable)
-                .of_subscription(&mark.topic, &mark.subscription)
-                .with_detail(mark.notice().reason)
-                .with_changes(changes);
+            let entry = AuditEntry::new(
+                id,
+                mark.at,
+                AuditCaller::posthaste_itself(),
+                AuditAction::Disable,
+            )
+            .of_subscription(&mark.topic, &mark.subscription)
+            .with_detail(mark.to_notice().reason)
+            .with_changes(changes);
             (Edit::Write(after.render(), Written::Disabled), Some(entry))
         }
         GoneStep::Announce => (Edit::Keep(Written::Before), None),
@@ -189,7 +194,7 @@ mod tests {
                 url: URL.to_owned(),
                 at: AT,
             };
-            let key = layout::disabled(&mark.topic, &mark.subscription);
+            let key = layout::gone_mark_key(&mark.topic, &mark.subscription);
             self.store.write(&key, mark.render());
             mark
         }

@@ -5,10 +5,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::delivery_log::{DeliveryHistory, Record, is_same_log_text};
-use posthaste_core::events::{Envelope, Event};
-use posthaste_core::model::{LetterPlace, Schema, Subscription};
-use posthaste_core::stored::Restored;
+use posthaste_core::delivery_log::{DeliveryHistory, LogRecord, is_same_log_text};
+use posthaste_core::events::{Event, EventEnvelope};
+use posthaste_core::model::{EventSchema, LetterPlace, Subscription};
+use posthaste_core::stored::RestoredLetter;
 use posthaste_core::stored::dead_letter::{RestoreError, restore_all, restore_logged};
 use posthaste_ports::{ObjectStore, PortError};
 
@@ -70,9 +70,9 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
         &self,
         key: &str,
         delivery_key: Option<&str>,
-    ) -> Result<Option<(usize, Restored)>, PortError> {
+    ) -> Result<Option<(usize, RestoredLetter)>, PortError> {
         let own = self.own_letters(key).await?.into_iter();
-        let is_asked = |letter: &Restored| {
+        let is_asked = |letter: &RestoredLetter| {
             delivery_key.is_none_or(|asked| letter.delivery_key.as_deref() == Some(asked))
         };
         let own = own.filter(|(_, letter)| is_asked(letter));
@@ -87,7 +87,7 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
         &self,
         key: &str,
         history: &DeliveryHistory,
-    ) -> Result<Option<(usize, Restored)>, PortError> {
+    ) -> Result<Option<(usize, RestoredLetter)>, PortError> {
         let accepted_at = history.first().accepted_at;
         let mut own = self.own_letters(key).await?;
         own.retain(|(_, letter)| match &letter.delivery_key {
@@ -102,7 +102,7 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
     }
 
     /// The dead letters of this id in an object, with their places. There are none if it is gone.
-    async fn own_letters(&self, key: &str) -> Result<Vec<(usize, Restored)>, PortError> {
+    async fn own_letters(&self, key: &str) -> Result<Vec<(usize, RestoredLetter)>, PortError> {
         let Some(object) = self.dead_letters.get(key).await? else {
             return Ok(Vec::new());
         };
@@ -111,7 +111,7 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
             .into_iter()
             .enumerate()
             .filter_map(|(index, letter)| Some((index, letter.ok()?)));
-        let is_own = |letter: &Restored| {
+        let is_own = |letter: &RestoredLetter| {
             is_same_log_text(letter.event.id(), self.id)
                 && (self.include_former || letter.is_for(&self.to.created))
         };
@@ -124,31 +124,35 @@ fn is_same(one: &Event, other: &Event) -> bool {
 }
 
 /// The schema in which the event was sent.
-fn schema(record: &Record) -> Schema {
+fn schema(record: &LogRecord) -> EventSchema {
     record
         .schema
         .as_deref()
-        .and_then(Schema::parse)
+        .and_then(EventSchema::parse)
         .unwrap_or_default()
 }
 
 /// The event of a stored payload. What is around a custom event lay in its message alone: it is
 /// made of the record.
-fn stored_event(text: Bytes, record: &Record, output: Schema) -> Result<Event, RestoreError> {
+fn stored_event(
+    text: Bytes,
+    record: &LogRecord,
+    output: EventSchema,
+) -> Result<Event, RestoreError> {
     let schema = schema(record);
-    if schema != Schema::Custom {
+    if schema != EventSchema::Custom {
         return restore_logged(text, schema, output);
     }
     let envelope = envelope(record);
     match output {
-        Schema::Custom => Ok(Event::enveloped(text, Arc::new(envelope))),
-        _ => restore_logged(envelope.around(&text, &[]), schema, output),
+        EventSchema::Custom => Ok(Event::from_envelope(text, Arc::new(envelope))),
+        _ => restore_logged(envelope.wrap_event(&text, &[]), schema, output),
     }
 }
 
-fn envelope(record: &Record) -> Envelope {
+fn envelope(record: &LogRecord) -> EventEnvelope {
     let text = |text: &Option<String>| text.clone().unwrap_or_default().into_boxed_str();
-    Envelope {
+    EventEnvelope {
         id: text(&record.event_id),
         event_time: record.accepted_at.to_event_grid().into_boxed_str(),
         event_type: text(&record.event_type),

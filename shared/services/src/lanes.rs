@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::circuit::Target;
-use posthaste_core::lane::{LANES_MAX_AGE, LATE_REQUESTS_MIN, Lane, SlowTargets, Slowness};
-use posthaste_core::model::{Timestamp, Topic, group};
+use posthaste_core::circuit::DeliveryTarget;
+use posthaste_core::lane::{
+    DeliveryLane, LANES_MAX_AGE, LATE_REQUESTS_MIN, LaneObservation, SlowTargets,
+};
+use posthaste_core::model::{Timestamp, Topic, message_group_id};
 use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{Clock, ETag, Object, ObjectStore, OutgoingMessage, PortError};
 use posthaste_ports::{QueueSender, Revalidated};
@@ -95,7 +97,7 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
     /// Writes down what was seen of a target, if that changes anything. Where what is known is
     /// fresh and says that it does not, nothing is asked of the store; neither is it for a while
     /// after it failed.
-    pub async fn note(&self, seen: Slowness, target: &Target) {
+    pub async fn note(&self, seen: LaneObservation, target: &DeliveryTarget) {
         let _writing = self.writing.lock().await;
         let now = self.clock.now();
         if !self
@@ -159,20 +161,21 @@ impl Known {
     /// request.
     fn is_worth_a_look(
         &self,
-        seen: Slowness,
-        target: &Target,
+        seen: LaneObservation,
+        target: &DeliveryTarget,
         now: Timestamp,
         monotonic: Duration,
     ) -> bool {
         let is_sure = match seen {
-            Slowness::SlowAnswer => true,
-            Slowness::Late {
+            LaneObservation::SlowAnswer => true,
+            LaneObservation::Late {
                 in_invocation,
                 holds_others_up,
             } => !holds_others_up && in_invocation < LATE_REQUESTS_MIN,
         };
         let is_sure = is_sure || self.is_fresh(monotonic) || self.targets.is_slow(target, now);
-        let changes_something = !is_sure || self.targets.after(seen, target, now).is_some();
+        let changes_something =
+            !is_sure || self.targets.after_observation(seen, target, now).is_some();
         changes_something && !is_recent(self.failed_at, monotonic, LANES_MAX_AGE)
     }
 
@@ -190,8 +193,8 @@ fn is_recent(at: Option<Duration>, now: Duration, max_age: Duration) -> bool {
 /// left to it.
 fn edited(
     found: Option<Object>,
-    seen: Slowness,
-    target: &Target,
+    seen: LaneObservation,
+    target: &DeliveryTarget,
     now: Timestamp,
 ) -> Edit<Option<SlowTargets>> {
     let read = found.map(|object| SlowTargets::parse(&object.bytes));
@@ -203,13 +206,18 @@ fn edited(
             SlowTargets::default()
         }
     };
-    match before.after(seen, target, now) {
+    match before.after_observation(seen, target, now) {
         Some(after) => Edit::Write(after.render(), Some(after)),
         None => Edit::Keep(Some(before)),
     }
 }
 
-fn report_change(target: &Target, before: &SlowTargets, after: &SlowTargets, now: Timestamp) {
+fn report_change(
+    target: &DeliveryTarget,
+    before: &SlowTargets,
+    after: &SlowTargets,
+    now: Timestamp,
+) {
     if after.is_slow(target, now) && !before.is_slow(target, now) {
         tracing::info!(slow_target = %target, "target answers slowly, its deliveries take the slow lane");
     }
@@ -222,7 +230,7 @@ fn report_unread(error: &(dyn Error + 'static)) {
     );
 }
 
-fn report_unwritten(target: &Target, error: &UpdateError<Infallible>) {
+fn report_unwritten(target: &DeliveryTarget, error: &UpdateError<Infallible>) {
     let error = error as &dyn Error;
     tracing::warn!(slow_target = %target, error, "slow target not written down, its deliveries stay where they are");
 }
@@ -277,8 +285,8 @@ fn slow_groups_of(targets: &SlowTargets, topic: &Topic, now: Timestamp) -> SlowG
     let slow = topic
         .subscriptions
         .values()
-        .filter(|subscription| targets.lane_of(subscription, now) == Lane::Slow);
-    slow.map(|subscription| group(&subscription.topic, &subscription.name))
+        .filter(|subscription| targets.lane_of(subscription, now) == DeliveryLane::Slow);
+    slow.map(|subscription| message_group_id(&subscription.topic, &subscription.name))
         .collect()
 }
 

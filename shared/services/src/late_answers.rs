@@ -30,7 +30,9 @@ pub async fn answered_late<S: ObjectStore>(
     match (keys_left.next(), keys_left.next()) {
         (None, _) => Ok(BTreeSet::new()),
         (Some(key), None) => {
-            let note = store.get(&layout::late(topic, subscription, key)).await?;
+            let note = store
+                .get(&layout::late_answer_key(topic, subscription, key))
+                .await?;
             Ok(note.map(|_| (*key).to_owned()).into_iter().collect())
         }
         (Some(_), Some(_)) => listed(store, &layout::late_of(topic, subscription), keys).await,
@@ -46,7 +48,7 @@ pub async fn forget_late<S: ObjectStore>(
 ) {
     let keys = keys
         .iter()
-        .map(|key| layout::late(topic, subscription, key));
+        .map(|key| layout::late_answer_key(topic, subscription, key));
     let remove = |key: String| async move { drop(store.delete(&key).await) };
     stream::iter(keys)
         .for_each_concurrent(REMOVED_AT_ONCE, remove)
@@ -85,7 +87,7 @@ mod tests {
         let [billing, other] =
             ["billing", "other"].map(|name| SubscriptionName::parse(name).unwrap());
         for (subscription, key) in [(&billing, "a"), (&billing, "b"), (&other, "c")] {
-            let key = layout::late(&topic, subscription, key);
+            let key = layout::late_answer_key(&topic, subscription, key);
             memory
                 .put(&key, Bytes::new(), PutCondition::Always)
                 .await
@@ -113,7 +115,7 @@ mod tests {
         let topic = TopicName::parse("orders").unwrap();
         let billing = SubscriptionName::parse("billing").unwrap();
         for key in ["a", "b", "c"] {
-            let key = layout::late(&topic, &billing, key);
+            let key = layout::late_answer_key(&topic, &billing, key);
             store
                 .put(&key, Bytes::new(), PutCondition::Always)
                 .await

@@ -164,7 +164,7 @@ impl<C: Serialize + DeserializeOwned> Lease<C> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::stored::{Checkpoint, WAKE_LEASE};
+    use posthaste_core::stored::{WAKE_LEASE, WakeCheckpoint};
     use posthaste_testkit::memory::MemoryStore;
     use posthaste_testkit::{ManualClock, SeededEntropy};
 
@@ -181,7 +181,7 @@ mod tests {
         store: &MemoryStore,
         clock: &ManualClock,
         seed: u64,
-    ) -> Option<Lease<Checkpoint>> {
+    ) -> Option<Lease<WakeCheckpoint>> {
         OBJECT
             .take(store, clock, &SeededEntropy::new(seed))
             .await
@@ -193,11 +193,11 @@ mod tests {
         let store = MemoryStore::default();
         let clock = ManualClock::new(START);
         let lease = take(&store, &clock, 1).await.unwrap();
-        assert_eq!(lease.checkpoint, Checkpoint::default());
+        assert_eq!(lease.checkpoint, WakeCheckpoint::default());
         assert!(take(&store, &clock, 2).await.is_none());
-        let checkpoint = Checkpoint {
+        let checkpoint = WakeCheckpoint {
             held_to: Some("x".to_owned()),
-            ..Checkpoint::default()
+            ..WakeCheckpoint::default()
         };
         lease.give_back(&store, checkpoint.clone()).await;
         assert_eq!(
@@ -219,7 +219,7 @@ mod tests {
             }
             assert!(take(&store, &clock, 2).await.is_some());
             // It does not take back what is another's by now.
-            dead.give_back(&store, Checkpoint::default()).await;
+            dead.give_back(&store, WakeCheckpoint::default()).await;
             assert!(take(&store, &clock, 3).await.is_none());
         }
     }
@@ -240,7 +240,7 @@ mod tests {
     async fn of_two_runs_that_found_a_lease_one_takes_it() {
         let store = MemoryStore::default();
         let clock = ManualClock::new(START);
-        let [first, second] = [(); 2].map(|()| OBJECT.find::<Checkpoint>(&store));
+        let [first, second] = [(); 2].map(|()| OBJECT.find::<WakeCheckpoint>(&store));
         let first = first.await.unwrap();
         let second = second.await.unwrap();
         assert!(

@@ -16,8 +16,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::circuit::{
-    Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed,
-    Shard, Target, shard_index,
+    CircuitDecision, DeliveryTarget, HealthSettings, LINK_SHARDS, LinkShard, Observation,
+    ProbedTargets, RequestedPause, TargetCondition, TargetPhase, shard_index,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, layout};
@@ -65,7 +65,7 @@ struct Shared {
 
 #[derive(Debug, Clone, Default)]
 struct Known {
-    shard: Arc<Shard>,
+    shard: Arc<LinkShard>,
     /// `None` where there is no object.
     etag: Option<ETag>,
     /// By the clock's `monotonic`; `None` before the first read.
@@ -136,7 +136,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// The decision about a delivery to a target. The store is read only if the target is
     /// suspected, or known to be failing, and the knowledge is some seconds old.
-    pub async fn decide(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
+    pub async fn decide(&self, target: &DeliveryTarget, is_suspected: bool) -> CircuitDecision {
         if !is_suspected && !self.is_any_failing() {
             return CircuitDecision::Open;
         }
@@ -152,20 +152,20 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// The time since which a target, or its link, has been recovering, as far as is known; `None`
     /// if neither is.
-    pub fn recovering_since(&self, target: &Target) -> Option<Timestamp> {
+    pub fn recovering_since(&self, target: &DeliveryTarget) -> Option<Timestamp> {
         let shard = self.known(shard_index(target.link())).shard;
-        let link = Target::Link(target.link().clone());
+        let link = DeliveryTarget::Link(target.link().clone());
         let conditions = [target, &link]
             .into_iter()
             .filter_map(|target| shard.condition(target));
         conditions
-            .filter(|it| it.phase == Phase::Recovering)
+            .filter(|it| it.phase == TargetPhase::Recovering)
             .map(|it| it.since)
             .max()
     }
 
     /// The last known condition of a failing target, without a read.
-    pub fn condition(&self, target: &Target) -> Option<Condition> {
+    pub fn condition(&self, target: &DeliveryTarget) -> Option<TargetCondition> {
         self.known(shard_index(target.link()))
             .shard
             .condition(target)
@@ -174,11 +174,15 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// Asks for the right to probe a target, under this name. `None` if there is nothing to probe
     /// any more, or another worker has the right; an error if it cannot be written.
-    pub async fn claim(&self, target: &Target, by: &str) -> Result<Option<Probed>, LinksError> {
+    pub async fn claim(
+        &self,
+        target: &DeliveryTarget,
+        by: &str,
+    ) -> Result<Option<ProbedTargets>, LinksError> {
         let mut probed = None;
         let settings = &*self.settings;
-        let claim = |shard: &mut Shard| {
-            probed = shard.claim(target, by, self.clock.now(), settings);
+        let claim = |shard: &mut LinkShard| {
+            probed = shard.claim_probe(target, by, self.clock.now(), settings);
             probed.is_some()
         };
         self.change(shard_index(target.link()), claim).await?;
@@ -187,7 +191,10 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// Notes observations of targets that are all on one link, and answers the targets that
     /// changed. A success of a target that is known to be healthy costs no request.
-    pub async fn observe(&self, seen: &[(Target, Observation)]) -> Result<Vec<Target>, LinksError> {
+    pub async fn observe(
+        &self,
+        seen: &[(DeliveryTarget, Observation)],
+    ) -> Result<Vec<DeliveryTarget>, LinksError> {
         let Some((first, _)) = seen.first() else {
             return Ok(Vec::new());
         };
@@ -202,36 +209,38 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         let known = self.known(index);
         let now = self.clock.now();
         // One more success is no news of a target that is healthy, or known to answer again.
-        let is_left_alone = |target: &Target| {
+        let is_left_alone = |target: &DeliveryTarget| {
             known
                 .shard
                 .condition(target)
                 .is_some_and(|it| match it.phase {
-                    Phase::Recovering => it.forced,
-                    Phase::Glitch | Phase::Retry => !it.is_asked(now),
+                    TargetPhase::Recovering => it.forced,
+                    TargetPhase::Glitch | TargetPhase::Retry => !it.is_asked(now),
                 })
         };
         // Of many requests under way, the first that is asked to wait reports it for all.
-        let is_known = |target: &Target, asked: &Asked| {
-            let ends_later = |it: &Condition| it.phase == Phase::Glitch && it.until >= asked.until;
+        let is_known = |target: &DeliveryTarget, asked: &RequestedPause| {
+            let ends_later =
+                |it: &TargetCondition| it.phase == TargetPhase::Glitch && it.until >= asked.until;
             let waits = matches!(self.gate_of(&known, target), CircuitDecision::Delay { .. });
             waits && asked.probe.is_none() && known.shard.condition(target).is_some_and(ends_later)
         };
-        let says_something = |(target, observation): &&(Target, Observation)| match observation {
-            Observation::Succeeded => is_left_alone(target),
-            Observation::Asked(asked) => !is_known(target, asked),
-            _ => true,
-        };
+        let says_something =
+            |(target, observation): &&(DeliveryTarget, Observation)| match observation {
+                Observation::Succeeded => is_left_alone(target),
+                Observation::Asked(asked) => !is_known(target, asked),
+                _ => true,
+            };
         let seen: Vec<_> = seen.iter().filter(says_something).collect();
         let mut changed = Vec::new();
         if seen.is_empty() {
             return Ok(changed);
         }
         let settings = &*self.settings;
-        let note = |shard: &mut Shard| {
+        let note = |shard: &mut LinkShard| {
             changed.clear();
             for (target, observation) in &seen {
-                if shard.observe(target, observation, now, settings) {
+                if shard.apply_observation(target, observation, now, settings) {
                     changed.push(target.clone());
                 }
             }
@@ -242,7 +251,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     }
 
     /// Every part that is not empty, read again. A part that a newer program wrote is left out.
-    pub async fn all(&self) -> Result<Vec<(usize, Arc<Shard>)>, LinksError> {
+    pub async fn all(&self) -> Result<Vec<(usize, Arc<LinkShard>)>, LinksError> {
         let listed = self
             .store
             .list(layout::LINKS, None, LINK_SHARDS * 2)
@@ -251,7 +260,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             listed
                 .objects
                 .iter()
-                .any(|object| object.key == layout::links(*index))
+                .any(|object| object.key == layout::link_shard_key(*index))
         };
         let listed = (0..LINK_SHARDS).filter(is_listed);
         let reads = join_all(listed.map(async |index| (index, self.read(index).await))).await;
@@ -259,7 +268,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         for (index, read) in reads {
             match read {
                 Err(error @ LinksError::Object(_)) => {
-                    let key = layout::links(index);
+                    let key = layout::link_shard_key(index);
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(%key, error, "states of links left out, a newer program wrote them");
                     continue;
@@ -275,11 +284,13 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         Ok(all)
     }
 
-    fn gate_of(&self, known: &Known, target: &Target) -> CircuitDecision {
+    fn gate_of(&self, known: &Known, target: &DeliveryTarget) -> CircuitDecision {
         if known.is_blind {
             CircuitDecision::Open
         } else {
-            known.shard.decide(target, self.clock.now(), &self.settings)
+            known
+                .shard
+                .decide_for_target(target, self.clock.now(), &self.settings)
         }
     }
 
@@ -292,7 +303,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     /// Reads a part, once for all callers that need it at the same time. A part that cannot be read
     /// counts as healthy until the next read.
     async fn look(&self, index: usize) {
-        let key = layout::links(index);
+        let key = layout::link_shard_key(index);
         let read = self
             .shared
             .reads
@@ -309,20 +320,20 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     }
 
     async fn read(&self, index: usize) -> Result<(), LinksError> {
-        let key = layout::links(index);
+        let key = layout::link_shard_key(index);
         let known = self.known(index);
         match get_newer(&self.store, &key, known.etag.as_ref()).await? {
             Revalidated::Unchanged => self.learn(index, known.times, known.shard, known.etag),
             Revalidated::Missing => self.learn(index, known.times, Arc::default(), None),
             Revalidated::Changed(object) => {
-                let shard = match Shard::parse(&object.bytes) {
+                let shard = match LinkShard::parse(&object.bytes) {
                     // The next transition replaces it.
                     Err(error @ FormatError::Malformed(..)) => {
                         tracing::error!(
                             %key, error = &error as &dyn std::error::Error,
                             "states of links not understood, they count as healthy"
                         );
-                        Shard::default()
+                        LinkShard::default()
                     }
                     parsed => parsed?,
                 };
@@ -342,7 +353,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     }
 
     /// Keeps a read of the object, unless something newer was learned during the read.
-    fn learn(&self, index: usize, times: u64, shard: Arc<Shard>, etag: Option<ETag>) {
+    fn learn(&self, index: usize, times: u64, shard: Arc<LinkShard>, etag: Option<ETag>) {
         let mut shards = self.shared.shards.lock();
         let known = &mut shards[index % LINK_SHARDS];
         if known.times == times {

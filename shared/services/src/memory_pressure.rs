@@ -5,7 +5,7 @@
 mod tests;
 
 use parking_lot::Mutex;
-use posthaste_core::pressure::{Due, PressureState, Relief};
+use posthaste_core::pressure::{DueRelief, PressureState, ReliefTimes};
 
 use posthaste_ports::{Clock, Evict, Evicted};
 
@@ -14,7 +14,7 @@ pub struct Reliever<C> {
     clock: C,
     resident_bytes: fn() -> Option<u64>,
     caches: Vec<(&'static str, Box<dyn Evict>)>,
-    relief: Mutex<Relief>,
+    relief: Mutex<ReliefTimes>,
 }
 
 /// The relief that was carried out.
@@ -46,12 +46,12 @@ impl<C: Clock> Reliever<C> {
     }
 
     /// The relief that is due in this state. It counts as done from now on.
-    pub fn due(&self, state: &PressureState) -> Due {
-        self.relief.lock().due(state, self.clock.monotonic())
+    pub fn due(&self, state: &PressureState) -> DueRelief {
+        self.relief.lock().take_due(state, self.clock.monotonic())
     }
 
     /// Does what is due.
-    pub fn relieve(&self, due: Due) -> Relieved {
+    pub fn relieve(&self, due: DueRelief) -> Relieved {
         Relieved {
             trimmed: due.trim_caches.then(|| self.trim()),
             names: due.flush_dns.then(|| self.flush_dns()),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use metrics::Label;
 use posthaste_core::api::notice::Notice;
 use posthaste_core::events::Event;
-use posthaste_core::model::{Hops, Marks, Topic, TopicName};
+use posthaste_core::model::{EventMarks, Hops, Topic, TopicName};
 
 use crate::{FanOut, FanOutError, Inline, Origin, Registry, RegistryError};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, QueueSender};
@@ -23,7 +23,7 @@ use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, QueueSender};
 const NOTICES_BYTES_PREFERRED: usize = 1024 * 1024;
 
 /// The marks of every notice, so that there is no notice about a notice.
-const MARKS: Marks = Marks {
+const MARKS: EventMarks = EventMarks {
     notice: true,
     replayed: false,
     resent: false,
@@ -268,7 +268,7 @@ fn is_final(kind: ErrorKind) -> bool {
 }
 
 fn render(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<Event> {
-    let rendered = notice.event(to.input_schema).inspect_err(|error| {
+    let rendered = notice.render_event(to.input_schema).inspect_err(|error| {
         not_sent(about, 1);
         tracing::error!(
             topic = about.map(tracing::field::display), notices_topic = %to.name,

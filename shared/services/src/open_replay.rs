@@ -63,7 +63,7 @@ pub async fn open_replay(
     asked: &ReplayRecord,
 ) -> Result<ReplayRecord, OpenReplayError> {
     let began = clock.monotonic();
-    let key = layout::replay_claim(asked);
+    let key = layout::replay_claim_key(asked);
     let claim = ReplayClaim {
         replay: asked.id.clone(),
         claimed_at: asked.created_at,
@@ -114,7 +114,8 @@ async fn claimed(
     claim: &ReplayClaim,
     now: Timestamp,
 ) -> Result<Claimed, OpenReplayError> {
-    let Some(Object { bytes, .. }) = store.get(&layout::replay(&claim.replay)).await? else {
+    let Some(Object { bytes, .. }) = store.get(&layout::replay_record_key(&claim.replay)).await?
+    else {
         return Ok(if now.since(claim.claimed_at) < RECORD_FOLLOWS_WITHIN {
             Claimed::Unwritten
         } else {
@@ -158,7 +159,7 @@ async fn begin(
     store: &impl ObjectStore,
     replay: ReplayRecord,
 ) -> Result<ReplayRecord, OpenReplayError> {
-    let key = layout::replay(&replay.id);
+    let key = layout::replay_record_key(&replay.id);
     let written = store
         .put(&key, replay.render(), PutCondition::IfAbsent)
         .await;
@@ -177,7 +178,11 @@ async fn put_marker(
     condition: PutCondition,
 ) -> Result<(), PortError> {
     store
-        .put(&layout::replaying(&replay.id), replay.render(), condition)
+        .put(
+            &layout::replaying_mark_key(&replay.id),
+            replay.render(),
+            condition,
+        )
         .await
         .map(drop)
 }
@@ -187,7 +192,7 @@ mod tests {
     use std::sync::Arc;
 
     use posthaste_core::api::ReplayState;
-    use posthaste_core::model::{Created, SubscriptionName, TopicName};
+    use posthaste_core::model::{SubscriptionCreation, SubscriptionName, TopicName};
     use posthaste_testkit::memory::{MemoryStore, SetClock};
     use posthaste_testkit::{Fault, Faulty, Operation, Plan};
     use serde_json::json;
@@ -200,7 +205,7 @@ mod tests {
             TopicName::parse("orders").unwrap(),
             (
                 SubscriptionName::parse("billing").unwrap(),
-                &Created::UNKNOWN,
+                &SubscriptionCreation::UNKNOWN,
             ),
             serde_json::from_value(json!({})).unwrap(),
             clock.now(),
@@ -208,8 +213,8 @@ mod tests {
     }
 
     async fn end(store: &MemoryStore, replay: ReplayRecord, now: Timestamp) {
-        let ended = replay.turned(ReplayState::Done, None, now);
-        let key = layout::replay(&ended.id);
+        let ended = replay.with_state(ReplayState::Done, None, now);
+        let key = layout::replay_record_key(&ended.id);
         let put = store.put(&key, ended.render(), PutCondition::Always);
         put.await.unwrap();
     }
@@ -267,7 +272,7 @@ mod tests {
             });
             let faulty = Faulty::new(store.clone(), "state", &plan);
             open_replay(&faulty, &*clock, &replay).await.unwrap();
-            let marker = store.get(&layout::replaying("a")).await.unwrap();
+            let marker = store.get(&layout::replaying_mark_key("a")).await.unwrap();
             assert_eq!(marker.is_some(), is_marked, "{wait:?}");
         }
     }
@@ -281,7 +286,7 @@ mod tests {
         open_replay(&store, &clock, &first).await.unwrap();
         let opened = open_replay(&store, &clock, &asked("b", &clock)).await;
         assert_eq!(opened.unwrap().id, "a");
-        let marker = store.get(&layout::replaying("a")).await.unwrap();
+        let marker = store.get(&layout::replaying_mark_key("a")).await.unwrap();
         assert_eq!(marker.unwrap().bytes, first.render());
     }
 
@@ -295,12 +300,12 @@ mod tests {
             replay: "a".to_owned(),
             claimed_at: clock.now(),
         };
-        let key = layout::replay_claim(&first);
+        let key = layout::replay_claim_key(&first);
         let put = store.put(&key, claim.render(), PutCondition::Always);
         put.await.unwrap();
         let opened = open_replay(&store, &clock, &asked("b", &clock)).await;
         assert_eq!(opened.unwrap().id, "a");
-        let marker = store.get(&layout::replaying("a")).await.unwrap();
+        let marker = store.get(&layout::replaying_mark_key("a")).await.unwrap();
         assert_eq!(marker.unwrap().bytes, first.render());
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Method};
-use posthaste_core::attempt::handshake::question;
+use posthaste_core::attempt::handshake::handshake_request;
 use posthaste_core::attempt::partial;
-use posthaste_core::attempt::request::request;
+use posthaste_core::attempt::request::build_request;
 use posthaste_core::attempt::retry::parse_retry_after;
 use posthaste_core::attempt::{
-    Acknowledged, AnswerBody, Ask, AttemptContext, BatchEvent, Outcome, Outgoing, Question,
-    SendFailure,
+    AnswerBody, AttemptContext, AttemptOutcome, BatchAcknowledgement, BatchEvent, HandshakeContext,
+    HandshakeRequest, OutgoingEvent, SendFailure,
 };
 use posthaste_core::events::output::OutputError;
 use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
@@ -32,7 +32,7 @@ pub struct Outbound<'a, W, C> {
 #[derive(Debug)]
 pub struct Sent {
     /// The result, as the rules of retries know it.
-    pub outcome: Outcome,
+    pub outcome: AttemptOutcome,
     /// The response, or why there was none.
     pub result: Result<WebhookResponse, SendFailure>,
     /// The failure in a sentence that says more than its kind.
@@ -50,11 +50,11 @@ pub fn delivery(
     context: AttemptContext<'_>,
     endpoint: &EndpointUrl,
     timeout: Duration,
-    events: &[Outgoing<'_>],
+    events: &[OutgoingEvent<'_>],
 ) -> Result<WebhookRequest, OutputError> {
     // The body names the events that failed.
     let needs_body = context.subscription.batching.partial_acknowledgement;
-    let (headers, body) = request(context, events)?;
+    let (headers, body) = build_request(context, events)?;
     Ok(WebhookRequest {
         method: Method::POST,
         url: endpoint.clone(),
@@ -68,12 +68,12 @@ pub fn delivery(
 
 impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
     /// Asks the endpoint of a subscription whether it wants events.
-    pub async fn ask(&self, ask: &Ask<'_>, timeout: Duration) -> Sent {
-        let Question {
+    pub async fn ask(&self, ask: &HandshakeContext<'_>, timeout: Duration) -> Sent {
+        let HandshakeRequest {
             method,
             headers,
             body,
-        } = question(ask);
+        } = handshake_request(ask);
         let url = ask.subscription.endpoint.clone();
         self.send(WebhookRequest {
             method,
@@ -100,12 +100,12 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
         let outcome = match &answer.result {
             Ok(response) => {
                 let retry_after = retry_after(&response.headers, self.clock.now());
-                Outcome::Answered {
+                AttemptOutcome::Answered {
                     status: response.status.as_u16(),
                     retry_after,
                 }
             }
-            Err(failure) => Outcome::Failed(*failure),
+            Err(failure) => AttemptOutcome::Failed(*failure),
         };
         Sent {
             outcome,
@@ -131,12 +131,12 @@ impl Sent {
         &self,
         subscription: &Subscription,
         events: impl Iterator<Item = BatchEvent<'e>>,
-    ) -> Acknowledged {
+    ) -> BatchAcknowledgement {
         match &self.result {
             Ok(response) if self.outcome.is_success() => {
                 acknowledged(subscription, response, events)
             }
-            Ok(_) | Err(_) => Acknowledged::All,
+            Ok(_) | Err(_) => BatchAcknowledgement::All,
         }
     }
 }
@@ -147,12 +147,12 @@ pub fn acknowledged<'e>(
     subscription: &Subscription,
     response: &WebhookResponse,
     events: impl Iterator<Item = BatchEvent<'e>>,
-) -> Acknowledged {
+) -> BatchAcknowledgement {
     if !subscription.batching.partial_acknowledgement {
-        return Acknowledged::All;
+        return BatchAcknowledgement::All;
     }
     let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
-    partial::acknowledged(body, &events.collect::<Vec<_>>())
+    partial::read_acknowledgement(body, &events.collect::<Vec<_>>())
 }
 
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
@@ -163,8 +163,10 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 mod tests {
     use bytes::Bytes;
     use http::HeaderValue;
-    use posthaste_core::api::{SecretText, SubscriptionSettings, Validation, compile_subscription};
-    use posthaste_core::model::{Hops, Schema, SenderHeaders, SubscriptionName, TopicName};
+    use posthaste_core::api::{
+        EndpointValidation, SecretText, SubscriptionSettings, compile_subscription,
+    };
+    use posthaste_core::model::{EventSchema, Hops, SenderHeaders, SubscriptionName, TopicName};
     use posthaste_testkit::ManualClock;
     use posthaste_testkit::endpoint::{Answered, MemoryEndpoint, answered};
     use serde_json::json;
@@ -184,7 +186,7 @@ mod tests {
         let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
         let topic = TopicName::parse("orders").unwrap();
         let name = SubscriptionName::parse("billing").unwrap();
-        compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap()
+        compile_subscription(&topic, EventSchema::CloudEvents, &name, &settings).unwrap()
     }
 
     const ORIGIN: HeaderValue = HeaderValue::from_static("posthaste.example");
@@ -192,7 +194,7 @@ mod tests {
     fn request_of(subscription: &Subscription) -> WebhookRequest {
         let context = AttemptContext {
             subscription,
-            schema: Schema::CloudEvents,
+            schema: EventSchema::CloudEvents,
             attempts_before: 2,
             replayed: false,
             hops: Hops::default(),
@@ -200,7 +202,7 @@ mod tests {
             origin: &ORIGIN,
             sender_headers: &SenderHeaders::default(),
         };
-        let event = Outgoing {
+        let event = OutgoingEvent {
             key: "e-0",
             webhook_id: None,
             json: Bytes::from_static(EVENT),
@@ -261,7 +263,7 @@ mod tests {
         let after = |secs| Some(Duration::from_secs(secs));
         check(
             || answered(503, &[("retry-after", "30")], ""),
-            Outcome::Answered {
+            AttemptOutcome::Answered {
                 status: 503,
                 retry_after: after(30),
             },
@@ -269,7 +271,7 @@ mod tests {
         .await;
         check(
             || answered(429, &[("retry-after", "Thu, 25 Feb 2021 15:03:00 GMT")], ""),
-            Outcome::Answered {
+            AttemptOutcome::Answered {
                 status: 429,
                 retry_after: after(50),
             },
@@ -277,13 +279,17 @@ mod tests {
         .await;
         check(
             || answered(503, &[("retry-after", "soon")], ""),
-            Outcome::Answered {
+            AttemptOutcome::Answered {
                 status: 503,
                 retry_after: None,
             },
         )
         .await;
-        check(|| Err(SendFailure::Tls), Outcome::Failed(SendFailure::Tls)).await;
+        check(
+            || Err(SendFailure::Tls),
+            AttemptOutcome::Failed(SendFailure::Tls),
+        )
+        .await;
     }
 
     #[tokio::test]
@@ -305,12 +311,22 @@ mod tests {
         check(
             true,
             || answered(200, &[], REPORT),
-            Acknowledged::AllBut([0].into()),
+            BatchAcknowledgement::AllBut([0].into()),
         )
         .await;
-        check(true, || answered(500, &[], REPORT), Acknowledged::All).await;
-        check(true, || Err(SendFailure::Socket), Acknowledged::All).await;
-        check(false, || answered(200, &[], REPORT), Acknowledged::All).await;
+        check(
+            true,
+            || answered(500, &[], REPORT),
+            BatchAcknowledgement::All,
+        )
+        .await;
+        check(true, || Err(SendFailure::Socket), BatchAcknowledgement::All).await;
+        check(
+            false,
+            || answered(200, &[], REPORT),
+            BatchAcknowledgement::All,
+        )
+        .await;
     }
 
     #[tokio::test]
@@ -321,9 +337,9 @@ mod tests {
             webhook: &endpoint,
             clock: &clock,
         };
-        let ask = Ask {
+        let ask = HandshakeContext {
             subscription: &subscription(json!({})),
-            validation: Validation::CloudEvents,
+            validation: EndpointValidation::CloudEvents,
             origin: &ORIGIN,
             sender_headers: &SenderHeaders::default(),
             rate: None,

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use posthaste_core::model::{Claim, LivingOwner, StateOwner, Timestamp};
+use posthaste_core::model::{LivingOwner, OwnershipClaim, StateOwner, Timestamp};
 use posthaste_core::stored::FormatError;
 use posthaste_core::stored::layout::OWNER;
 use posthaste_ports::{Clock, Object, ObjectStore};
@@ -39,7 +39,7 @@ impl<S: ObjectStore, C: Clock> Ownership<S, C> {
 
     /// Claims the state for `stack`, or renews its claim, and answers whether that was due. Of
     /// stacks that claim at once, one wins.
-    pub async fn claim(&self, stack: &str) -> Result<Claim, ClaimError> {
+    pub async fn claim(&self, stack: &str) -> Result<OwnershipClaim, ClaimError> {
         let now = self.clock.now();
         Ok(
             update(&self.state, OWNER, |found| claimed(found, stack, now))
@@ -61,15 +61,16 @@ fn claimed(
     found: Option<Object>,
     stack: &str,
     now: Timestamp,
-) -> Result<Edit<Claim>, ClaimRefused> {
+) -> Result<Edit<OwnershipClaim>, ClaimRefused> {
     let owner = found
         .map(|object| StateOwner::parse(&object.bytes))
         .transpose();
     let owner = owner.map_err(ClaimRefused::Unreadable)?;
-    let claim = StateOwner::claim(owner.as_ref(), stack, now).map_err(ClaimRefused::Living)?;
+    let claim =
+        StateOwner::claim_state(owner.as_ref(), stack, now).map_err(ClaimRefused::Living)?;
     Ok(match claim {
-        Claim::Current => Edit::Keep(claim),
-        Claim::Due => Edit::Write(
+        OwnershipClaim::Current => Edit::Keep(claim),
+        OwnershipClaim::Due => Edit::Write(
             StateOwner {
                 stack: stack.to_owned(),
                 seen_at: now,
@@ -84,7 +85,7 @@ fn released(found: Option<Object>, stack: &str) -> Edit<()> {
     let owner = found.and_then(|object| StateOwner::parse(&object.bytes).ok());
     match owner {
         Some(owner) if owner.stack == stack && owner.seen_at != Timestamp::EPOCH => {
-            Edit::Write(StateOwner::given_up(stack).render(), ())
+            Edit::Write(StateOwner::released_by(stack).render(), ())
         }
         _ => Edit::Keep(()),
     }
@@ -133,7 +134,7 @@ mod tests {
         ownership.release("second").await.unwrap();
         assert_eq!(owner(&store).await.as_deref(), Some("first"));
         ownership.release("first").await.unwrap();
-        let given_up = StateOwner::given_up("first").render();
+        let given_up = StateOwner::released_by("first").render();
         assert_eq!(store.get(OWNER).await.unwrap().unwrap().bytes, given_up);
         ownership.release("first").await.unwrap();
         ownership.claim("second").await.unwrap();

@@ -14,8 +14,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use posthaste_core::model::TopicName;
 use posthaste_core::pressure::{
-    Admission, Pressing, PressureState, Tier, admit, admit_to, pressing, pressure_header,
-    replay_wait,
+    Admission, PressureCause, PressureState, ProducerTier, admit_producer, admit_to,
+    pressure_cause, pressure_header, replay_wait,
 };
 use posthaste_core::stored::PRESSURE_KEY;
 
@@ -34,7 +34,7 @@ pub struct Admitted {
     pub header: Option<String>,
     /// The resource that causes the delay or refusal; `None` if there is neither, or the wait only
     /// runs out.
-    pub pressing: Option<Pressing>,
+    pub pressing: Option<PressureCause>,
     /// Whether payloads go to the object store.
     pub dehydrate: bool,
     /// The wait of every acknowledgement, also at Normal.
@@ -103,14 +103,14 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     }
 
     /// Decides about one producer of any topic.
-    pub async fn admit(&self, tier: Tier) -> Admitted {
+    pub async fn admit(&self, tier: ProducerTier) -> Admitted {
         let (known, is_forgotten) = self.known().await;
-        let admission = admit(known.as_deref(), tier, self.clock.now());
+        let admission = admit_producer(known.as_deref(), tier, self.clock.now());
         admitted(known.as_deref(), is_forgotten, None, tier, admission)
     }
 
     /// Decides about one producer of this topic.
-    pub async fn admit_to(&self, topic: &TopicName, tier: Tier) -> Admitted {
+    pub async fn admit_to(&self, topic: &TopicName, tier: ProducerTier) -> Admitted {
         let (known, is_forgotten) = self.known().await;
         let admission = admit_to(known.as_deref(), topic, tier, self.clock.now());
         admitted(known.as_deref(), is_forgotten, Some(topic), tier, admission)
@@ -188,19 +188,19 @@ fn admitted(
     known: Option<&PressureState>,
     is_forgotten: bool,
     topic: Option<&TopicName>,
-    tier: Tier,
+    tier: ProducerTier,
     admission: Admission,
 ) -> Admitted {
     // A forgotten state still gives the wait of every acknowledgement, but says nothing of any
     // pressure.
     let state = known.filter(|_| !is_forgotten);
-    let pressing = state.and_then(|state| pressing(state, topic, tier, &admission));
+    let pressing = state.and_then(|state| pressure_cause(state, topic, tier, &admission));
     Admitted {
         header: pressure_header(state, pressing.as_ref(), &admission),
         pressing: pressing.filter(|_| admission != Admission::Accept),
-        dehydrate: state.is_some_and(PressureState::dehydrate),
-        base: known.map_or(Duration::ZERO, PressureState::base),
-        drain: state.map_or(Duration::ZERO, |state| state.drain(topic)),
+        dehydrate: state.is_some_and(PressureState::asks_to_dehydrate),
+        base: known.map_or(Duration::ZERO, PressureState::base_wait),
+        drain: state.map_or(Duration::ZERO, |state| state.drain_time(topic)),
         admission,
     }
 }

@@ -1,7 +1,7 @@
 //! The dead-letter objects of a replay, page by page: for carrying it out, and for counting before.
 
-use posthaste_core::api::{LeftOut, LeftOutReason};
-use posthaste_core::release::Selection;
+use posthaste_core::api::{LeftOutCounts, LeftOutReason};
+use posthaste_core::release::ReplaySelection;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ListPage, ObjectStore, PortError};
 
@@ -28,7 +28,7 @@ pub struct LetterObjects {
 impl LetterObjects {
     /// What is left out of the page behind the key `after`, up to the key `until`. A bound that is
     /// `None` restricts nothing.
-    pub fn left_out(&self, after: Option<&str>, until: Option<&str>) -> LeftOut {
+    pub fn left_out(&self, after: Option<&str>, until: Option<&str>) -> LeftOutCounts {
         let is_between = |key: &str| {
             after.is_none_or(|after| key > after) && until.is_none_or(|until| key <= until)
         };
@@ -40,7 +40,7 @@ impl LetterObjects {
 /// The next objects of a replay, after this key.
 pub async fn letter_objects(
     bucket: &impl ObjectStore,
-    selection: &Selection,
+    selection: &ReplaySelection,
     after: Option<&str>,
 ) -> Result<LetterObjects, PortError> {
     if let Some(keys) = selection.keys_after(after) {
@@ -61,7 +61,7 @@ pub async fn letter_objects(
 /// The next objects of a replay that names none, of those under this prefix, after this key.
 pub async fn letter_objects_under(
     bucket: &impl ObjectStore,
-    selection: &Selection,
+    selection: &ReplaySelection,
     prefix: &str,
     after: Option<&str>,
 ) -> Result<LetterObjects, PortError> {

@@ -18,7 +18,7 @@ pub async fn resolved_letters(
     bucket: &impl ObjectStore,
     key: &str,
 ) -> Result<ResolvedLetters, PortError> {
-    let found = match bucket.get(&layout::resolved(key)).await {
+    let found = match bucket.get(&layout::resolved_letters_key(key)).await {
         // Where no list can be, there is none.
         Err(error) if error.kind == ErrorKind::Invalid => None,
         read => read?,
@@ -32,7 +32,7 @@ pub async fn resolved_letters(
 /// Whether an object can have a list of its letters that are resolved. The key of one that others
 /// put there may be too long for the list's own key.
 pub fn can_be_resolved(key: &str) -> bool {
-    is_object_key(&layout::resolved(key))
+    is_object_key(&layout::resolved_letters_key(key))
 }
 
 /// Resolves letters of the object under `key`, and answers the number of those that were not
@@ -61,7 +61,7 @@ pub async fn resolve_each(
 ) -> Result<Vec<Option<LetterPlace>>, UpdateError<FormatError>> {
     let resolved = change(bucket, key, |resolved| {
         let letters = letters.iter();
-        let stood = letters.map(|(index, newer)| resolved.resolve(*index, newer.as_ref()));
+        let stood = letters.map(|(index, newer)| resolved.resolve_letter(*index, newer.as_ref()));
         stood.collect()
     });
     let none = || vec![None; letters.len()];
@@ -83,7 +83,7 @@ async fn change<T>(
     if found.objects.iter().all(|object| object.key != key) {
         return Ok(None);
     }
-    let list = layout::resolved(key);
+    let list = layout::resolved_letters_key(key);
     let changed = update(bucket, &list, |found| {
         let before = found.map_or_else(
             || Ok(ResolvedLetters::default()),
@@ -220,7 +220,7 @@ mod tests {
     #[tokio::test]
     async fn a_damaged_list_is_none_and_is_written_anew_and_one_of_a_newer_version_stays() {
         let store = with_letters();
-        store.write(&layout::resolved(KEY), "{");
+        store.write(&layout::resolved_letters_key(KEY), "{");
         assert!(resolved(&store).await.is_empty());
         assert_eq!(
             resolve_letters(&store, KEY, &BTreeSet::from([1]))
@@ -229,7 +229,7 @@ mod tests {
             1
         );
         assert_eq!(resolved(&store).await, [1]);
-        store.write(&layout::resolved(KEY), r#"{"v":2}"#);
+        store.write(&layout::resolved_letters_key(KEY), r#"{"v":2}"#);
         assert_eq!(
             resolved_letters(&store, KEY).await.unwrap_err().kind,
             ErrorKind::Other

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use futures_util::{TryStreamExt, future};
 use parking_lot::Mutex;
-use posthaste_core::model::time::millis;
+use posthaste_core::model::time::log_millis;
 use posthaste_core::model::{Timestamp, Topic, TopicName};
-use posthaste_core::stored::{RecordError, TopicRecord, layout};
+use posthaste_core::stored::{TopicRecord, TopicRecordError, layout};
 
 use crate::busy::off_the_worker;
 use crate::{SingleFlight, get_newer, objects};
@@ -46,7 +46,7 @@ pub enum RegistryError {
     Store(#[source] Arc<PortError>),
     /// The record is broken and nothing was known before.
     #[error("failed to understand the topic's record")]
-    Record(#[source] Arc<RecordError>),
+    Record(#[source] Arc<TopicRecordError>),
 }
 
 /// Looks topics up. Clones share one cache.
@@ -114,7 +114,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     /// With a `max_age` of zero every caller reads, because an earlier read might not see the
     /// latest change.
     pub async fn topic(&self, name: &TopicName) -> Found {
-        let key = layout::topic(name);
+        let key = layout::topic_record_key(name);
         if self.max_age.is_zero() {
             return self.read(&key).await;
         }
@@ -142,7 +142,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
 
     /// The known topic, if it is good enough, or the topic from the store.
     async fn topic_known(&self, name: &TopicName, is_good: impl FnOnce(&Known) -> bool) -> Found {
-        let key = layout::topic(name);
+        let key = layout::topic_record_key(name);
         let known = self.known.lock().get(&key).cloned();
         match known {
             Some(known) if is_good(&known) => Ok(known.topic()),
@@ -231,7 +231,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
                 .as_ref()
                 .is_none_or(|next| next.etag != before.etag)
         {
-            let took_ms = millis(self.clock.monotonic().saturating_sub(asked_at));
+            let took_ms = log_millis(self.clock.monotonic().saturating_sub(asked_at));
             tracing::info!(
                 id = ROUTES_RESET, topic = %before.topic.name, took_ms, "routes reset, the topic has changed"
             );
@@ -282,14 +282,14 @@ impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
 }
 
 /// `None` for the record of a topic that is being deleted.
-fn compile_off_the_worker(object: &Object) -> Result<Option<Arc<Good>>, RecordError> {
+fn compile_off_the_worker(object: &Object) -> Result<Option<Arc<Good>>, TopicRecordError> {
     if object.bytes.len() < BUSY_RECORD_BYTES {
         return compile(object);
     }
     off_the_worker(|| compile(object))
 }
 
-fn compile(object: &Object) -> Result<Option<Arc<Good>>, RecordError> {
+fn compile(object: &Object) -> Result<Option<Arc<Good>>, TopicRecordError> {
     let record = TopicRecord::parse(&object.bytes)?;
     if record.deleted_at.is_some() {
         return Ok(None);
@@ -315,8 +315,8 @@ pub async fn delete_topic<S: ObjectStore>(
     etag: ETag,
     now: Timestamp,
 ) -> Result<bool, PortError> {
-    let key = layout::topic(&record.name);
-    let tombstone = record.tombstone(now).render();
+    let key = layout::topic_record_key(&record.name);
+    let tombstone = record.into_tombstone(now).render();
     let put = store.put(&key, tombstone.clone(), PutCondition::IfMatch(etag));
     if let Err(error) = put.await {
         // The answer to the write was lost, and the store was asked again: it is made.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use posthaste_core::model::{Entry, Subscription, Timestamp};
-use posthaste_core::trace::{EventTrace, SampleRatio, Span};
+use posthaste_core::model::{DeliveryEntry, Subscription, Timestamp};
+use posthaste_core::trace::{EventTrace, SampleRatio, TraceSpan};
 use posthaste_ports::SpanSink;
 
 /// Says which events are traced, and takes their spans. Clones share the way to the collector.
@@ -49,27 +49,27 @@ impl Traces {
         traceparent: Option<&str>,
     ) -> Option<EventTrace<'a>> {
         let ratio = self.0.as_ref()?.ratio;
-        EventTrace::recorded(webhook_id, traceparent, ratio)
+        EventTrace::if_recorded(webhook_id, traceparent, ratio)
     }
 
     /// The `traceparent` of a request that begins then, with this event alone, where endpoints are
     /// told.
     pub fn outward(
         &self,
-        entry: &Entry,
+        entry: &DeliveryEntry,
         subscription: &Subscription,
         began: Timestamp,
     ) -> Option<String> {
         let collected = self.0.as_ref().filter(|it| it.goes_outward)?;
         let webhook_id = entry.webhook_id();
         let trace =
-            EventTrace::recorded(&webhook_id, entry.traceparent.as_deref(), collected.ratio)?;
-        let place = trace.attempt(&target(subscription), began);
+            EventTrace::if_recorded(&webhook_id, entry.traceparent.as_deref(), collected.ratio)?;
+        let place = trace.attempt_span(&target(subscription), began);
         Some(place.context.to_string())
     }
 
     /// Takes a span.
-    pub fn take(&self, span: Span) {
+    pub fn take(&self, span: TraceSpan) {
         if let Some(Collected { sink, .. }) = &self.0 {
             sink.take(span);
         }

@@ -18,7 +18,7 @@ use futures_util::TryStreamExt;
 use posthaste_core::api::WaitingCount;
 use posthaste_core::delivery_log::waiting_key;
 use posthaste_core::model::{
-    SQS_GROUP_ID_CHARS_MAX, SubscriptionName, Timestamp, TopicName, group,
+    SQS_GROUP_ID_CHARS_MAX, SubscriptionName, Timestamp, TopicName, message_group_id,
 };
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, GroupCount, ObjectStore, PortError, QueueReceiver};
@@ -71,7 +71,7 @@ impl AllWaiting {
     /// What waits of a subscription.
     pub fn of(&self, topic: &TopicName, name: &SubscriptionName) -> WaitingCount {
         let mut count = self.nothing;
-        if let Some(found) = self.by_group.get(&group(topic, name)) {
+        if let Some(found) = self.by_group.get(&message_group_id(topic, name)) {
             count.add(found);
         }
         count
@@ -122,7 +122,10 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         names: &[SubscriptionName],
     ) -> Result<Vec<WaitingCount>, PortError> {
         let until = self.clock.monotonic() + LISTING_TIME;
-        let groups: Vec<_> = names.iter().map(|name| group(topic, name)).collect();
+        let groups: Vec<_> = names
+            .iter()
+            .map(|name| message_group_id(topic, name))
+            .collect();
         let queued = self.deliveries.waiting(&groups).await?;
         let is_without_queue = queued.is_none();
         let mut counts: Vec<_> = match queued {
@@ -131,7 +134,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         };
         let folders: Vec<_> = names
             .iter()
-            .map(|name| layout::folder(topic, name))
+            .map(|name| layout::subscription_folder(topic, name))
             .collect();
         let mut chosen = Chosen {
             places: folders.iter().map(String::as_str).zip(0..).collect(),
@@ -266,7 +269,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         counts: &mut impl Counts,
         until: Duration,
     ) -> Result<bool, PortError> {
-        let minute = self.clock.now().minute();
+        let minute = self.clock.now().minute_rounded_down();
         let after =
             has_marks.then(|| layout::parked_before(minute.saturating_sub(PARKED_BEFORE_MINUTES)));
         let parked = self

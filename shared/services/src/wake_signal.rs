@@ -11,7 +11,7 @@ use posthaste_ports::{Clock, ObjectStore, PortError, PutCondition};
 
 /// Sends a signal.
 pub async fn signal_wake(store: &impl ObjectStore, now: Timestamp) -> Result<(), PortError> {
-    let signal = WakeSignal::sent(now);
+    let signal = WakeSignal::sent_at(now);
     store
         .put(WAKE_SIGNAL, signal.render(), PutCondition::Always)
         .await
@@ -44,13 +44,14 @@ impl<S: ObjectStore, C: Clock> WakeSignaller<S, C> {
         let last = WakeSignal {
             until: Timestamp::from_millis(self.sent_until.load(Ordering::Relaxed)),
         };
-        if last.announces(now) {
+        if last.announces_work_at(now) {
             return;
         }
         match signal_wake(&*self.store, now).await {
-            Ok(()) => self
-                .sent_until
-                .store(WakeSignal::sent(now).until.as_millis(), Ordering::Relaxed),
+            Ok(()) => self.sent_until.store(
+                WakeSignal::sent_at(now).until.as_millis(),
+                Ordering::Relaxed,
+            ),
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn Error,

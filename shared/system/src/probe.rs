@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::pressure::Usage;
+use posthaste_core::pressure::ByteUsage;
 use rustix::fs::StatVfs;
 
 /// Deepest nesting of control groups that is looked through.
@@ -24,27 +24,27 @@ pub fn resident_bytes() -> Option<u64> {
 
 /// The machine's memory, or the control group's where that is limited; `None` where the kernel does
 /// not show it.
-pub fn memory() -> Option<Usage> {
+pub fn memory() -> Option<ByteUsage> {
     Machine::this().memory()
 }
 
 /// The disk of a folder, as `df` reckons it: what is used, of what is used and what may still be
 /// used. Blocks that the filesystem keeps for the superuser are neither. `None` if the folder cannot
 /// be asked, or its file system tells no size.
-pub fn disk(folder: &Path) -> Option<Usage> {
+pub fn disk(folder: &Path) -> Option<ByteUsage> {
     usage(&rustix::fs::statvfs(folder).ok()?)
 }
 
 /// The numbers of a file system. One without blocks has no bound of its own (`ramfs`, a `tmpfs` of
 /// `size=0`) or does not know it (FUSE), and is not full.
 /// <https://man7.org/linux/man-pages/man5/tmpfs.5.html>
-fn usage(stat: &StatVfs) -> Option<Usage> {
+fn usage(stat: &StatVfs) -> Option<ByteUsage> {
     if stat.f_blocks == 0 || stat.f_frsize == 0 {
         return None;
     }
     let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
     let used = bytes(stat.f_blocks.saturating_sub(stat.f_bfree));
-    Some(Usage {
+    Some(ByteUsage {
         used,
         total: used.saturating_add(bytes(stat.f_bavail)),
     })
@@ -68,13 +68,13 @@ impl Machine {
 
     /// The control group's memory where it is limited below the machine's, as in a container; else
     /// the machine's.
-    fn memory(&self) -> Option<Usage> {
+    fn memory(&self) -> Option<ByteUsage> {
         let text = fs::read_to_string(self.proc.join("meminfo")).ok()?;
         let total = kilobytes(&text, "MemTotal:")?;
         let limited = self.control_group().filter(|group| group.total < total);
         limited.or_else(|| {
             let available = kilobytes(&text, "MemAvailable:")?;
-            Some(Usage {
+            Some(ByteUsage {
                 used: total.saturating_sub(available),
                 total,
             })
@@ -83,7 +83,7 @@ impl Machine {
 
     /// The tightest limit among this process's control group (version 2) and those around it. Pages
     /// of files that the kernel can drop do not count as used.
-    fn control_group(&self) -> Option<Usage> {
+    fn control_group(&self) -> Option<ByteUsage> {
         let text = fs::read_to_string(self.proc.join("self/cgroup")).ok()?;
         let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
         let groups = Path::new(path).ancestors().take(CGROUP_DEPTH_MAX);
@@ -92,7 +92,7 @@ impl Machine {
             .min_by_key(|group| group.total)
     }
 
-    fn limit(&self, group: &Path) -> Option<Usage> {
+    fn limit(&self, group: &Path) -> Option<ByteUsage> {
         let folder = self.cgroup.join(group);
         let number = |file: &str| {
             fs::read_to_string(folder.join(file))
@@ -105,7 +105,7 @@ impl Machine {
         let total = number("memory.max")?;
         let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let droppable = field(&stat, "inactive_file").unwrap_or(0);
-        Some(Usage {
+        Some(ByteUsage {
             used: number("memory.current")?.saturating_sub(droppable),
             total,
         })
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(machine.process_bytes(), process_bytes, "{files:?}");
         assert_eq!(
             machine.memory(),
-            memory.map(|(used, total)| Usage { used, total }),
+            memory.map(|(used, total)| ByteUsage { used, total }),
             "{files:?}"
         );
     }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn file_system_without_a_size_is_unknown_and_not_full() {
         let check = |(blocks, free, block_bytes), expected: Option<(u64, u64)>| {
-            let expected = expected.map(|(used, total)| Usage { used, total });
+            let expected = expected.map(|(used, total)| ByteUsage { used, total });
             assert_eq!(usage(&stat_of(blocks, free, block_bytes)), expected);
         };
         check((0, 0, 4096), None);

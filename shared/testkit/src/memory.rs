@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
-use posthaste_core::model::{Carried, EndpointUrl, Timestamp};
+use posthaste_core::model::{CarriedEvents, EndpointUrl, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
-use posthaste_core::stored::delivery::carried;
+use posthaste_core::stored::delivery::carried_by_message;
 
 use posthaste_ports::{
     Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
@@ -138,8 +138,8 @@ impl World {
     fn waiting(&self, queue: QueueName) -> BTreeMap<String, (GroupCount, Option<Timestamp>)> {
         let mut all: BTreeMap<String, (GroupCount, Option<Timestamp>)> = BTreeMap::new();
         for stored in self.messages.iter().filter(|it| it.queue == queue) {
-            let carried =
-                carried(&stored.message.body).unwrap_or_else(|| Carried::one(stored.sent_at));
+            let carried = carried_by_message(&stored.message.body)
+                .unwrap_or_else(|| CarriedEvents::one_event(stored.sent_at));
             let group = stored.message.group.clone().unwrap_or_default();
             let (count, next_due) = all.entry(group).or_default();
             let events = u64::from(carried.events);
@@ -152,7 +152,11 @@ impl World {
                 let due = Timestamp::EPOCH + stored.visible_from;
                 *next_due = (*next_due).into_iter().chain([due]).min();
             }
-            count.oldest = count.oldest.into_iter().chain(carried.accepted()).min();
+            count.oldest = count
+                .oldest
+                .into_iter()
+                .chain(carried.oldest_accepted_at())
+                .min();
         }
         all
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
 use posthaste_core::model::{
-    Creations, Delivery, Entry, Hops, Marks, Payload, Schema, SubscriptionName, Timestamp,
-    TopicName,
+    Delivery, DeliveryEntry, EventMarks, EventPayload, EventSchema, Hops, SubscriptionName,
+    Timestamp, TopicCreations, TopicName,
 };
 use posthaste_core::stored::{RECORD_VERSION, TopicRecord};
 use serde_json::Value;
@@ -44,7 +44,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         created_at: now,
         updated_at: now,
         deleted_at: None,
-        creations: Creations::default(),
+        creations: TopicCreations::default(),
         delivery_log: None,
         record_unmatched: false,
         not_before_attribute: None,
@@ -63,21 +63,21 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
 pub fn delivery(
     (topic, subscription): (TopicName, SubscriptionName),
     key: &str,
-    payloads: impl IntoIterator<Item = Payload>,
+    payloads: impl IntoIterator<Item = EventPayload>,
     now: Timestamp,
 ) -> Delivery {
-    let entry = |(index, payload)| Entry {
+    let entry = |(index, payload)| DeliveryEntry {
         key: format!("{key}-{index}"),
         expires_at: now + TIME_TO_LIVE,
         traceparent: None,
-        marks: Marks::default(),
+        marks: EventMarks::default(),
         envelope: None,
         payload,
     };
     Delivery {
         topic,
         subscription,
-        schema: Schema::CloudEvents,
+        schema: EventSchema::CloudEvents,
         published_at: now,
         not_before: now,
         attempts: 0,

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use posthaste_core::api::Written;
+use posthaste_core::api::WrittenValue;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
@@ -28,7 +28,7 @@ impl Places {
     }
 
     /// The values of `text`, from which these places are.
-    pub(crate) fn written(&self, text: &[u8]) -> Written {
+    pub(crate) fn written(&self, text: &[u8]) -> WrittenValue {
         written(&self.0, text)
     }
 
@@ -70,23 +70,23 @@ enum Node {
     Scalar(Option<Value>),
 }
 
-fn written(node: &Spanned<Node>, text: &[u8]) -> Written {
+fn written(node: &Spanned<Node>, text: &[u8]) -> WrittenValue {
     match &node.value {
         Node::Map(members) => {
             let member = |(name, (_, value)): (&String, &(_, Spanned<Node>))| {
                 (name.clone(), written(value, text))
             };
-            Written::Object(members.iter().map(member).collect())
+            WrittenValue::Object(members.iter().map(member).collect())
         }
         Node::Sequence(items) => {
-            Written::List(items.iter().map(|item| written(item, text)).collect())
+            WrittenValue::List(items.iter().map(|item| written(item, text)).collect())
         }
         Node::Scalar(value) => {
             let text = characters(node.defined, text);
             let value = value
                 .clone()
                 .unwrap_or_else(|| text.clone().unwrap_or_default().into());
-            Written::Scalar { value, text }
+            WrittenValue::Scalar { value, text }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! All mistakes of a YAML text, each with its place and its member.
 
 use posthaste_core::api::{
-    ApplyFile, Mistake, Notation, SettingsError, SubscriptionSettings, TopicSettings, Written,
-    read_written,
+    ApplyFile, InputMistake, InputNotation, SettingsError, SubscriptionSettings, TopicSettings,
+    WrittenValue, read_written,
 };
 use serde::de::DeserializeOwned;
 
@@ -42,7 +42,7 @@ pub fn read_subscription(
 /// # Errors
 /// All mistakes of the text, up to a bound.
 pub fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, Vec<TextMistake>> {
-    read_part(text, &Written::clone, check).map(|(value, _)| value)
+    read_part(text, &WrittenValue::clone, check).map(|(value, _)| value)
 }
 
 /// Reads a text of which `complete` makes a whole, as [`read`] does, and returns what was written
@@ -52,13 +52,13 @@ pub fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, 
 /// All mistakes of the text, up to a bound.
 pub fn read_part<T: DeserializeOwned>(
     text: &[u8],
-    complete: &dyn Fn(&Written) -> Written,
+    complete: &dyn Fn(&WrittenValue) -> WrittenValue,
     check: Check<'_, T>,
-) -> Result<(T, Written), Vec<TextMistake>> {
+) -> Result<(T, WrittenValue), Vec<TextMistake>> {
     let text = without_mark(text);
     let places = Places::of(text).map_err(|mistake| vec![mistake])?;
     let written = places.written(text);
-    let read = read_written(complete(&written), Notation::Yaml, check);
+    let read = read_written(complete(&written), InputNotation::Yaml, check);
     let value = read.map_err(|mistakes| {
         let mut found: Vec<_> = mistakes
             .into_iter()
@@ -74,13 +74,13 @@ pub fn read_part<T: DeserializeOwned>(
 ///
 /// # Errors
 /// The mistake that makes it no YAML.
-pub fn read_value(text: &[u8]) -> Result<Written, TextMistake> {
+pub fn read_value(text: &[u8]) -> Result<WrittenValue, TextMistake> {
     let text = without_mark(text);
     Ok(Places::of(text)?.written(text))
 }
 
-fn placed(places: &Places, mistake: Mistake) -> TextMistake {
-    let Mistake {
+fn placed(places: &Places, mistake: InputMistake) -> TextMistake {
+    let InputMistake {
         member,
         text,
         is_at_name,

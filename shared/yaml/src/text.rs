@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use posthaste_core::api::Written;
+use posthaste_core::api::WrittenValue;
 use serde::de::DeserializeOwned;
 use serde_saphyr::granit_parser::ErrorKind;
 use serde_saphyr::localizer::ExternalMessageSource;
@@ -66,7 +66,7 @@ fn options() -> Options {
 fn member_at_fault(text: &[u8], error: &Error) -> String {
     let mut path = String::new();
     let read = with_deserializer_from_slice_with_options(text, options(), |yaml| {
-        serde_path_to_error::deserialize::<_, Written>(yaml).map_err(|error| {
+        serde_path_to_error::deserialize::<_, WrittenValue>(yaml).map_err(|error| {
             // A name that is still to be read is an unknown step.
             let known = error.path().to_string();
             known.trim_end_matches(['?', '.']).clone_into(&mut path);

@@ -22,7 +22,7 @@ pub(crate) const KEY: &str = records::TOPIC_KEY;
 /// Starts it. The one subscription goes to `endpoint`.
 pub(crate) fn start(tls: Option<Arc<ServerConfig>>, endpoint: &str) -> Server {
     let topic = record(endpoint);
-    let path = layout::topic(&topic_name());
+    let path = layout::topic_record_key(&topic_name());
     Server::start(tls, move |request| match request.line.split_once(' ') {
         Some(("GET", target)) if target.contains(&path) => {
             Response::new(200, topic.clone()).with("etag", "\"1\"")

@@ -1,7 +1,7 @@
 //! The events that the programs are given, as Lambda writes them.
 
 use bytes::Bytes;
-use posthaste_core::model::{Payload, Timestamp};
+use posthaste_core::model::{EventPayload, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_testkit::records;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(crate) fn empty_batch() -> Vec<u8> {
 /// A batch of one delivery of one event that is due since `now`.
 pub(crate) fn delivery(now: Timestamp) -> Vec<u8> {
     let to = (topic_name(), records::subscription_name(SUBSCRIPTION));
-    let delivery = records::delivery(to, "k", [Payload::Inline(Bytes::from(EVENT))], now);
+    let delivery = records::delivery(to, "k", [EventPayload::Inline(Bytes::from(EVENT))], now);
     let record = json!({
         "messageId": "059f36b4-87a3-44ab-83d2-661975830a7d",
         "receiptHandle": "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a",

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use posthaste_core::events::Event;
-use posthaste_core::model::{Schema, Topic};
+use posthaste_core::model::{EventSchema, Topic};
 use posthaste_core::stored::TopicRecord;
 use serde_json::{Map, Value, json};
 
@@ -78,10 +78,10 @@ impl Case {
             drop(black_box(
                 topic
                     .filters
-                    .matches(black_box(std::slice::from_ref(&event))),
+                    .match_events(black_box(std::slice::from_ref(&event))),
             ));
         });
-        let all = time(|| drop(black_box(topic.filters.matches(black_box(&hundred)))));
+        let all = time(|| drop(black_box(topic.filters.match_events(black_box(&hundred)))));
         let Self {
             name,
             subscriptions,
@@ -136,7 +136,7 @@ impl Case {
         );
         let event =
             json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": data });
-        Event::parse(Schema::CloudEvents, Bytes::from(event.to_string())).unwrap()
+        Event::parse(EventSchema::CloudEvents, Bytes::from(event.to_string())).unwrap()
     }
 }
 

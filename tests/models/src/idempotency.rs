@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::{IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_KEPT, Matched, Timestamp};
-use posthaste_core::stored::{Claim, IdempotencyRecord, RequestDigest};
+use posthaste_core::model::{IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_KEPT, MatchCounts, Timestamp};
+use posthaste_core::stored::{IdempotencyDecision, IdempotencyRecord, RequestDigest};
 use stateright::{Model, Property};
 
 use crate::step::{Actor, Call, Condition, Fate, Step, Version};
@@ -150,7 +150,7 @@ fn at(secs: u64) -> Timestamp {
 }
 
 fn digest(content: u8) -> RequestDigest {
-    RequestDigest::of([], &[content])
+    RequestDigest::from_request([], &[content])
 }
 
 impl Idempotency {
@@ -200,10 +200,10 @@ impl Idempotency {
     /// The record with which a request claims the name, in the place of another one.
     fn record(&self, state: &State, actor: Actor, before: Option<&IdempotencyRecord>) -> Bytes {
         let holder = format!("request-{actor}");
-        let own = IdempotencyRecord::claimed(digest(self.contents[actor]), holder, at(state.now));
+        let own = IdempotencyRecord::new_claim(digest(self.contents[actor]), holder, at(state.now));
         match self.variant {
             Variant::NewIds => own.render(),
-            _ => own.in_the_place_of(before).render(),
+            _ => own.replacing(before).render(),
         }
     }
 
@@ -266,17 +266,17 @@ impl Idempotency {
             };
         };
         let known = IdempotencyRecord::parse(&before);
-        let decided = known.map_or(Claim::Free, |known| {
-            known.decide(&digest(self.contents[actor]), at(state.now))
+        let decided = known.map_or(IdempotencyDecision::Free, |known| {
+            known.decide_request(&digest(self.contents[actor]), at(state.now))
         });
         match decided {
-            Claim::Free => Request::ClaimsOver {
+            IdempotencyDecision::Free => Request::ClaimsOver {
                 before,
                 condition: Condition::IfMatch(version),
             },
-            Claim::Repeated { .. } => Request::Answered(Answer::Accepted),
-            Claim::Reused => Request::Answered(Answer::Reused),
-            Claim::InProgress { .. } => Request::Answered(Answer::InProgress),
+            IdempotencyDecision::Repeated { .. } => Request::Answered(Answer::Accepted),
+            IdempotencyDecision::Reused => Request::Answered(Answer::Reused),
+            IdempotencyDecision::InProgress { .. } => Request::Answered(Answer::InProgress),
         }
     }
 
@@ -307,9 +307,9 @@ impl Idempotency {
         let record = IdempotencyRecord::parse(&held.record);
         let settled = record.map(|record| {
             if is_published {
-                record.published(Matched::default(), at(state.now))
+                record.into_published(MatchCounts::default(), at(state.now))
             } else {
-                record.given_back()
+                record.into_given_back()
             }
         });
         let condition = self.condition(Condition::IfMatch(held.version));

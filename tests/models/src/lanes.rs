@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::circuit::Target;
-use posthaste_core::lane::{SLOW_FOR, SlowTargets, Slowness};
+use posthaste_core::circuit::DeliveryTarget;
+use posthaste_core::lane::{LaneObservation, SLOW_FOR, SlowTargets};
 use posthaste_core::model::Timestamp;
 use stateright::{Model, Property};
 
@@ -177,18 +177,18 @@ fn at(tick: u8) -> Timestamp {
     Timestamp::EPOCH + TICK * (1000 + u32::from(tick))
 }
 
-fn target() -> Target {
-    Target::parse("https://billing.example.com:443 orders.billing")
+fn target() -> DeliveryTarget {
+    DeliveryTarget::parse("https://billing.example.com:443 orders.billing")
         .unwrap_or_else(|| unreachable!("it is a target"))
 }
 
 /// The object that says that the target is slow.
 pub fn slow_lanes(now: Timestamp) -> Bytes {
-    let seen = Slowness::Late {
+    let seen = LaneObservation::Late {
         in_invocation: 2,
         holds_others_up: true,
     };
-    let targets = SlowTargets::default().after(seen, &target(), now);
+    let targets = SlowTargets::default().after_observation(seen, &target(), now);
     targets.unwrap_or_default().render()
 }
 
@@ -285,13 +285,13 @@ impl Lanes {
             }
             Doing::Posts => self.posts(state, worker, fate),
             Doing::LooksAtLanes { settles } => {
-                let seen = Slowness::Late {
+                let seen = LaneObservation::Late {
                     in_invocation: 1,
                     holds_others_up: true,
                 };
                 let targets = slow_targets(&state.lanes);
                 let after = is_answered
-                    .then(|| targets.after(seen, &target(), at(state.now)))
+                    .then(|| targets.after_observation(seen, &target(), at(state.now)))
                     .flatten();
                 after.map_or(Doing::Settles(settles), |after| Doing::WritesLanes {
                     next: after.render(),

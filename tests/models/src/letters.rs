@@ -218,7 +218,7 @@ impl Letters {
                 let list = &state.lists[usize::from(letter)];
                 let before = list.content().map(|it| it.0.clone()).unwrap_or_default();
                 let mut next = before.clone();
-                let stood = next.resolve(0, newer.map(place).as_ref());
+                let stood = next.resolve_letter(0, newer.map(place).as_ref());
                 let stood = stood.as_ref().map(object_of);
                 if next == before {
                     self.goes_on(state, worker, newer, stood)
@@ -327,8 +327,9 @@ impl Letters {
 
     /// The letters that are not resolved.
     pub fn unresolved(state: &State) -> usize {
-        let is_resolved =
-            |list: &Stored<Shown<ResolvedLetters>>| list.content().is_some_and(|it| it.0.has(0));
+        let is_resolved = |list: &Stored<Shown<ResolvedLetters>>| {
+            list.content().is_some_and(|it| it.0.is_resolved(0))
+        };
         state.lists.iter().filter(|list| !is_resolved(list)).count()
     }
 

@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::model::{Created, RecoveryPolicy, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{
+    RecoveryPolicy, SubscriptionCreation, SubscriptionName, Timestamp, TopicName,
+};
 use posthaste_core::release::recovery::{OutageLetters, RecoveryFacts, RecoveryStep};
 use posthaste_core::stored::{RecoveryJob, RecoveryMark, ReplayRecord};
 use stateright::{Model, Property};
@@ -278,7 +280,7 @@ impl Marks {
             }
             Writer::LooksAtMark if is_answered => {
                 let found = state.mark.content().map(|mark| mark.0.clone());
-                match outage_letters(state.now).mark(found) {
+                match outage_letters(state.now).updated_mark(found) {
                     Ok(Some(next)) => Writer::WritesMark {
                         next: Shown(next),
                         condition: state.mark.unchanged(),
@@ -354,7 +356,7 @@ impl Marks {
                 let done = record.content().map(|it| it.0.clone());
                 let done = done.filter(|it| !it.has_ended());
                 if let Some(done) = done {
-                    let done = done.turned(ReplayState::Done, None, now);
+                    let done = done.with_state(ReplayState::Done, None, now);
                     let condition = record.unchanged();
                     record.put(Shown(done), condition, fate);
                     state.had_ended = true;
@@ -382,7 +384,7 @@ impl Marks {
             recover_after: RECOVER_AFTER,
             now: at(state.now),
         };
-        let (next, step) = mark.clone().step(&facts);
+        let (next, step) = mark.clone().next_step(&facts);
         let has_recovered = next.is_empty() && !mark.is_empty();
         let job = next.job.as_ref().map(number_of).unwrap_or_default();
         let then = match step {
@@ -465,12 +467,12 @@ impl Marks {
             id: number.to_string(),
             created_at: at(state.now),
         });
-        let created = Created {
+        let created = SubscriptionCreation {
             topic: None,
             subscription: None,
             topic_at: OUTAGE,
         };
-        let record = mark.replay(&job, &created, POLICY);
+        let record = mark.replay_record(&job, &created, POLICY);
         let record = state.records[number].put(Shown(record), Condition::IfAbsent, fate);
         match record {
             // The next run sends: it knows whether the endpoint is well.
@@ -686,7 +688,7 @@ impl Model for Marks {
                     let open = record.content().filter(|it| !it.0.has_ended()).cloned();
                     if let Some(Shown(open)) = open {
                         let reason = Some(ReplayReason::Requested);
-                        let cancelled = open.turned(ReplayState::Cancelled, reason, now);
+                        let cancelled = open.with_state(ReplayState::Cancelled, reason, now);
                         record.put(Shown(cancelled), Condition::Always, Fate::Answered);
                     }
                 }

@@ -8,7 +8,7 @@
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use posthaste_core::attempt::{Concurrency, SlotClaim, SlotGrant, SlotLease, SlotState};
+use posthaste_core::attempt::{SlotClaim, SlotGrant, SlotLease, SlotLimit, SlotState};
 use posthaste_core::model::Timestamp;
 use stateright::{Model, Property};
 
@@ -168,7 +168,7 @@ impl Worker {
 
     fn at_most(&mut self, slots: u32) {
         let lease = self.lease.take();
-        self.lease = lease.map(|lease| Shown(lease.0.at_most(slots)));
+        self.lease = lease.map(|lease| Shown(lease.0.capped_at(slots)));
     }
 }
 
@@ -186,8 +186,8 @@ impl Slots {
         }
     }
 
-    fn limit(&self) -> Concurrency {
-        Concurrency::new(self.limit.max(1)).unwrap_or_else(|| unreachable!("it is not zero"))
+    fn limit(&self) -> SlotLimit {
+        SlotLimit::new(self.limit.max(1)).unwrap_or_else(|| unreachable!("it is not zero"))
     }
 
     fn timeout() -> Duration {
@@ -203,7 +203,7 @@ impl Slots {
     fn serves(&self, state: &State, worker: usize) -> bool {
         let now = self.clock(state, worker);
         let lease = state.workers[worker].lease.as_ref();
-        lease.is_some_and(|lease| lease.0.allows(self.limit(), Self::timeout(), now))
+        lease.is_some_and(|lease| lease.0.allows_request(self.limit(), Self::timeout(), now))
     }
 
     fn next_call(&self, state: &State, actor: Actor) -> Option<Call<Key>> {
@@ -311,7 +311,7 @@ impl Slots {
             wanted: u32::from(worker.waiting + worker.taken),
             timeout: Self::timeout(),
         };
-        match self.limit().take(known, &claim, now) {
+        match self.limit().take_slots(known, &claim, now) {
             SlotGrant::Lease(lease, next) => {
                 let worker = &mut state.workers[of];
                 worker.at_most(lease.slots().max(begun));
@@ -338,7 +338,7 @@ impl Slots {
         let holder = format!("worker-{of}");
         let kept = u32::from(state.workers[of].taken);
         let next = known.and_then(|known| known.give_back(&holder, kept, now));
-        let rewritten = || SlotState::rewritten(known, now);
+        let rewritten = || SlotState::rewrite_unchanged(known, now);
         let is_unanswered = state.workers[of].is_unanswered;
         let next = next.or_else(|| is_unanswered.then(rewritten));
         let worker = &mut state.workers[of];

@@ -4,7 +4,9 @@
 //! From `infra/lambda/src/ownership.rs` and `shared/services/src/ownership.rs`. The rule is the
 //! code's own, `core::model::StateOwner::claim`. Time is in minutes.
 
-use posthaste_core::model::{Claim, STATE_OWNER_LIVES, STATE_OWNER_RENEWED, StateOwner, Timestamp};
+use posthaste_core::model::{
+    OwnershipClaim, STATE_OWNER_LIVES, STATE_OWNER_RENEWED, StateOwner, Timestamp,
+};
 use stateright::{Model, Property};
 
 use crate::step::{Actor, Call, Condition, Fate, Step};
@@ -151,14 +153,14 @@ impl StackClaim {
         100 + state.now + self.ahead[stack]
     }
 
-    fn decides(&self, state: &State, stack: Actor) -> Option<Claim> {
+    fn decides(&self, state: &State, stack: Actor) -> Option<OwnershipClaim> {
         let name = |stack: Actor| format!("stack-{stack}");
         let owner = state.owner.content().map(|owner| StateOwner {
             stack: name(owner.stack),
             seen_at: owner.seen_at.map_or(Timestamp::EPOCH, at),
         });
         let now = at(self.clock(state, stack));
-        StateOwner::claim(owner.as_ref(), &name(stack), now).ok()
+        StateOwner::claim_state(owner.as_ref(), &name(stack), now).ok()
     }
 
     fn next_call(&self, state: &State, stack: Actor) -> Option<Call<Key>> {
@@ -177,11 +179,11 @@ impl StackClaim {
         let is_answered = fate == Fate::Answered;
         let next = match state.stacks[stack].phase {
             Phase::Looks { is_new } if is_answered => match self.decides(state, stack) {
-                Some(Claim::Current) => {
+                Some(OwnershipClaim::Current) => {
                     // Another process of the stack has written it. Who made the stack knows it now.
                     Phase::Lives
                 }
-                Some(Claim::Due) => Phase::Claims {
+                Some(OwnershipClaim::Due) => Phase::Claims {
                     is_new,
                     condition: match self.variant {
                         Variant::PutWithoutMatch => Condition::Always,

@@ -8,7 +8,7 @@
 
 use posthaste_core::model::Timestamp;
 use posthaste_core::release::rest;
-use posthaste_core::stored::{Checkpoint, WakeSignal};
+use posthaste_core::stored::{WakeCheckpoint, WakeSignal};
 use stateright::{Model, Property};
 
 use crate::step::{Actor, Call, Condition, Fate, Step};
@@ -139,11 +139,11 @@ fn minute(at: Timestamp) -> u8 {
 }
 
 impl Rested {
-    fn checkpoint(self) -> Checkpoint {
-        Checkpoint {
+    fn checkpoint(self) -> WakeCheckpoint {
+        WakeCheckpoint {
             began_at: self.began.map(at),
             rest_until: self.until.map(at),
-            ..Checkpoint::default()
+            ..WakeCheckpoint::default()
         }
     }
 }
@@ -199,7 +199,7 @@ impl WakeRest {
     fn signals(&self, state: &State, maker: Actor) -> Maker {
         let now = self.clock(state, maker);
         let last = state.sent_until[maker].map(|until| WakeSignal { until: at(until) });
-        let is_announced = last.is_some_and(|last| last.announces(now));
+        let is_announced = last.is_some_and(|last| last.announces_work_at(now));
         match self.variant {
             Variant::WorkBeforeSignal if !is_announced => Maker::Makes {
                 by: state.now,
@@ -216,7 +216,7 @@ impl WakeRest {
     fn maker_calls(&self, state: &mut State, maker: Actor, call: Call<Key>, fate: Fate) {
         let is_first = self.variant == Variant::WorkBeforeSignal;
         if let Call::Put(Key::Signal) = call {
-            let until = minute(WakeSignal::sent(self.clock(state, maker)).until);
+            let until = minute(WakeSignal::sent_at(self.clock(state, maker)).until);
             state.signal.put(until, Condition::Always, fate);
             if fate == Fate::Answered {
                 state.sent_until[maker] = Some(until);

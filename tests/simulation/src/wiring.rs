@@ -143,7 +143,7 @@ impl Wiring {
             activity: Activity::default(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
-            admin_key: KeyDigest::of(""),
+            admin_key: KeyDigest::for_key(""),
             wrong_keys: WrongKeys::default(),
             address_policy: AddressPolicy::default(),
             examiner: None,

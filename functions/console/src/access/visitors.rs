@@ -4,7 +4,9 @@ use std::error::Error;
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
-use posthaste_core::api::{AuditAction, AuditDoor, AuditEntry, AuditOutcome, Caller, PeerAddress};
+use posthaste_core::api::{
+    AuditAction, AuditCaller, AuditDoor, AuditEntry, AuditOutcome, PeerAddress,
+};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest, Timestamp};
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError};
 use posthaste_services::WrongKeys;
@@ -117,17 +119,17 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     }
 
     /// A visitor who is signed in, as the audit trail has it.
-    pub(super) fn caller(&self, request: &Request) -> Caller {
+    pub(super) fn caller(&self, request: &Request) -> AuditCaller {
         let peer = request.extensions().get::<PeerAddress>().copied();
-        Caller::with_admin_key(&self.admin_key, AuditDoor::Console, peer)
+        AuditCaller::with_admin_key(&self.admin_key, AuditDoor::Console, peer)
     }
 
     /// Writes a sign-in into the audit trail.
     pub(super) async fn audit_sign_in(&self, peer: Option<PeerAddress>) -> Result<(), PortError> {
         let id = self.entropy.uuid().simple().to_string();
-        let caller = Caller::with_admin_key(&self.admin_key, AuditDoor::Console, peer);
+        let caller = AuditCaller::with_admin_key(&self.admin_key, AuditDoor::Console, peer);
         let entry = AuditEntry::new(id, self.clock.now(), caller, AuditAction::SignIn);
-        let entry = entry.ended(AuditOutcome::Done);
+        let entry = entry.with_outcome(AuditOutcome::Done);
         let written = begin_change(&self.state, &entry).await;
         written.inspect_err(|error| {
             let error = error as &dyn Error;
@@ -144,6 +146,6 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     /// Whether `offered` is the admin key. On AWS only its digest is known when a stack is made, so
     /// a key that is too short is refused here.
     pub(super) fn opens(&self, offered: &str) -> bool {
-        offered.len() >= ADMIN_KEY_CHARS_MIN && self.admin_key.is_of(offered)
+        offered.len() >= ADMIN_KEY_CHARS_MIN && self.admin_key.matches_key(offered)
     }
 }

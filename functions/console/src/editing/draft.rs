@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use axum::http::StatusCode;
 use maud::html;
-use posthaste_core::api::problem::Problem;
+use posthaste_core::api::problem::ApiProblem;
 use posthaste_yaml::{TextMistake, mistake_of};
 
 use crate::api::Refusal;
@@ -77,7 +77,7 @@ impl Draft {
 
     /// The mistakes of a problem, each with its place in the text. `within` is the beginning of
     /// members in the problem that the text does not have.
-    pub(crate) fn mistakes_of(&self, problem: &Problem, within: &str) -> Vec<TextMistake> {
+    pub(crate) fn mistakes_of(&self, problem: &ApiProblem, within: &str) -> Vec<TextMistake> {
         let member = problem.member.as_deref().unwrap_or_default();
         let member = member.strip_prefix(within).unwrap_or(member);
         vec![self.mistake(member, problem.detail.as_deref().unwrap_or_default())]

@@ -72,7 +72,7 @@ fn results(search: &DeadLetterSearch, page: &DeadLetterPage, visit: &Visit) -> M
         .map(|cursor| search.address(Some(cursor)));
     let first = search.cursor.is_some().then(|| search.address(None));
     html! {
-        @for recovery in &page.recoveries { p.hint { (foreign(&recovery.line())) } }
+        @for recovery in &page.recoveries { p.hint { (foreign(&recovery.summary_line())) } }
         @if page.dead_letters.is_empty() {
             (none(search, page))
         } @else {

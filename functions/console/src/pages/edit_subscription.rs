@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::Markup;
-use posthaste_core::api::edit::{check_subscription, preview};
+use posthaste_core::api::edit::{check_subscription, preview_topic};
 use posthaste_core::api::{SubscriptionSettings, TopicSettings, subscription_differences};
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_yaml::TextMistake;
@@ -120,9 +120,9 @@ fn previewed(
     name: &SubscriptionName,
     settings: &SubscriptionSettings,
     now: Timestamp,
-) -> Result<SubscriptionSettings, posthaste_core::api::problem::Problem> {
+) -> Result<SubscriptionSettings, posthaste_core::api::problem::ApiProblem> {
     let subscriptions = BTreeMap::from([(name.clone(), settings.clone())]);
-    let next = preview(
+    let next = preview_topic(
         of,
         topic,
         &TopicSettings {
@@ -132,7 +132,7 @@ fn previewed(
         now,
     )?;
     Ok(next
-        .subscription(name)
+        .find_subscription(name)
         .map_or_else(|| settings.clone(), |(_, next)| next.clone()))
 }
 
@@ -146,7 +146,7 @@ fn review(
     let name = SubscriptionName::parse(named.name).ok();
     let before = name
         .as_ref()
-        .and_then(|name| present.subscription(name))
+        .and_then(|name| present.find_subscription(name))
         .map(|(_, before)| json!(before));
     let changes = subscription_differences(&before.unwrap_or_default(), &json!(wanted.next));
     editor.difference_page("subscription", version, &changes)

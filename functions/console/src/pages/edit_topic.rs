@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::Markup;
-use posthaste_core::api::edit::{check_topic, preview};
+use posthaste_core::api::edit::{check_topic, preview_topic};
 use posthaste_core::api::{TopicSettings, topic_differences};
 use posthaste_core::model::TopicName;
 use posthaste_yaml::{TextMistake, name_mistake};
@@ -66,7 +66,7 @@ pub(crate) async fn send(
         return Err(Page::bad_request("the topic has no name"));
     };
     let settings = settings(name, &draft).map_err(mistaken)?;
-    let next = preview(name, &present.body, &settings, visit.now)
+    let next = preview_topic(name, &present.body, &settings, visit.now)
         .map_err(|problem| mistaken(draft.mistakes_of(&problem, "")))?;
     if step == Step::Check {
         return Ok(review(&editor, &present, &next).into_response());

@@ -35,7 +35,7 @@ use crate::console::Pages;
 use crate::filters::{Field, TIME_EXAMPLE, hidden};
 use crate::page::{Answer, Page, Section};
 use crate::parts::DoneAsked;
-use crate::shown::{foreign, foreign_cut, visible};
+use crate::shown::{foreign, foreign_cut, visible_text};
 use crate::visit::Visit;
 
 /// The time after which all subscriptions have had their first attempt, where nothing holds it up.
@@ -187,13 +187,13 @@ fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
         .text()
     };
     // A field does not keep line breaks and control characters as they are.
-    let is_kept = !asked.id.contains('\n') && visible(asked.id) == asked.id;
+    let is_kept = !asked.id.contains('\n') && visible_text(asked.id) == asked.id;
     let carried = if is_kept {
-        IdInUrl::of(asked.id)
+        IdInUrl::for_id(asked.id)
     } else {
-        IdInUrl::encoded(asked.id)
+        IdInUrl::always_encoded(asked.id)
     };
-    let (action, in_query) = match carried.parameter() {
+    let (action, in_query) = match carried.query_parameter() {
         Some(parameter) => (Address::new(&["topics", asked.topic, "event"]), parameter),
         None => (Address::event(asked.topic, asked.id), ("id", "")),
     };

@@ -126,9 +126,9 @@ impl FindAsked {
     }
 
     async fn ask(&self, api: &Api, id: &str) -> Result<FoundEvents, Refusal> {
-        let carried = IdInUrl::of(id);
-        let target = Target::new(&["events", carried.segment()]);
-        let target = match carried.parameter() {
+        let carried = IdInUrl::for_id(id);
+        let target = Target::new(&["events", carried.path_segment()]);
+        let target = match carried.query_parameter() {
             Some((name, value)) => target.query(name, Some(value)),
             None => target,
         };

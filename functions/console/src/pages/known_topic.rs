@@ -51,7 +51,7 @@ impl KnownTopic {
         name: &str,
     ) -> Option<(&SubscriptionName, &SubscriptionSettings)> {
         self.settings()?
-            .subscription(&SubscriptionName::parse(name).ok()?)
+            .find_subscription(&SubscriptionName::parse(name).ok()?)
     }
 
     /// Whether a subscription, or the topic, is known to be deleted.

@@ -150,7 +150,7 @@ fn review(editor: &Editor<'_>, wanted: &Wanted) -> Answer {
 fn created_page(visit: &Visit, named: Named<'_>, created: &SubscriptionSettings) -> Response {
     let made: Vec<_> = created
         .signing
-        .timed()
+        .timed_secrets()
         .filter(|(secret, _)| !secret.is_masked())
         .collect();
     if made.is_empty() {

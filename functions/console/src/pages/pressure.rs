@@ -5,7 +5,7 @@ mod resources;
 
 use maud::{Markup, html};
 use posthaste_core::api::{IsoDuration, PressureView};
-use posthaste_core::pressure::{Level, Tier};
+use posthaste_core::pressure::{PressureLevel, ProducerTier};
 use serde::Deserialize;
 
 use crate::api::Target;
@@ -78,17 +78,17 @@ fn choice(shown: u32) -> Markup {
 }
 
 /// A level with its colour.
-pub(crate) fn level_badge(level: Level) -> Markup {
+pub(crate) fn level_badge(level: PressureLevel) -> Markup {
     let class = match level {
-        Level::Normal => "good",
-        Level::Medium => "warn",
-        Level::High => "bad",
+        PressureLevel::Normal => "good",
+        PressureLevel::Medium => "warn",
+        PressureLevel::High => "bad",
     };
     html! { span class={ "badge " (class) } { (level) } }
 }
 
 /// The names of tiers.
-pub(crate) fn tiers(tiers: &[Tier]) -> String {
+pub(crate) fn tiers(tiers: &[ProducerTier]) -> String {
     tiers
         .iter()
         .map(|tier| tier.as_str())

@@ -10,7 +10,7 @@ pub(crate) mod waiting;
 
 use axum::http::StatusCode;
 use maud::{Markup, html};
-use posthaste_core::api::{SubscriptionSettings, Validation};
+use posthaste_core::api::{EndpointValidation, SubscriptionSettings};
 
 use self::actions::actions;
 pub(crate) use self::named::Named;
@@ -100,7 +100,7 @@ pub(crate) async fn subscription(
 
 /// The settings as YAML.
 pub(crate) fn settings_text(shown: &SubscriptionSettings) -> Result<String, Page> {
-    posthaste_yaml::write(&shown.written()).map_err(|error| {
+    posthaste_yaml::write(&shown.settings_only()).map_err(|error| {
         tracing::error!(
             error = &error as &dyn std::error::Error,
             "settings cannot be shown"
@@ -143,11 +143,11 @@ fn endpoint(shown: &SubscriptionSettings) -> Markup {
     }
 }
 
-fn consent(validation: Validation) -> Markup {
+fn consent(validation: EndpointValidation) -> Markup {
     let text = match validation {
-        Validation::None => "not asked",
-        Validation::CloudEvents => "asked by the abuse protection of CloudEvents",
-        Validation::EventGrid => "asked by Event Grid's validation event",
+        EndpointValidation::None => "not asked",
+        EndpointValidation::CloudEvents => "asked by the abuse protection of CloudEvents",
+        EndpointValidation::EventGrid => "asked by Event Grid's validation event",
     };
     html! { (text) }
 }

@@ -74,7 +74,7 @@ pub(crate) async fn delete(
 }
 
 fn keys_page(visit: &Visit, topic: &str, keys: &TopicKeysView, made: Option<&str>) -> Page {
-    let present: Vec<_> = keys.present().collect();
+    let present: Vec<_> = keys.present_keys().collect();
     let missing = KeyName::ALL
         .into_iter()
         .filter(|key| !present.iter().any(|(name, _)| name == key));

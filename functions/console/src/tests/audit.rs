@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use posthaste_core::api::{
-    AuditAction, AuditActor, AuditDoor, AuditEntry, AuditOutcome, Caller, PeerAddress,
+    AuditAction, AuditActor, AuditCaller, AuditDoor, AuditEntry, AuditOutcome, PeerAddress,
 };
 use posthaste_core::model::KeyDigest;
 use posthaste_core::stored::layout;
@@ -31,7 +31,7 @@ async fn action_of_a_visitor_is_shown_as_theirs() {
     let paused = world.post(BILLING, &format!("{BILLING}/pause"), &[]).await;
     assert_eq!(paused.status, 303, "{paused:?}");
     let entry = &trail(&world)[0];
-    let tag = KeyDigest::of(ADMIN_KEY).tag();
+    let tag = KeyDigest::for_key(ADMIN_KEY).tag();
     assert_eq!(
         (entry.actor, entry.via, entry.key.as_ref(), entry.action),
         (
@@ -97,15 +97,15 @@ async fn entry_of_a_sign_in_has_the_address() {
 async fn texts_of_strangers_are_shown_as_text() {
     let world = World::signed_in().await;
     for (nth, text) in HOSTILE.iter().enumerate() {
-        let caller = Caller::posthaste();
+        let caller = AuditCaller::posthaste_itself();
         let now = world.clock.now();
         let entry = AuditEntry::new(nth.to_string(), now, caller, AuditAction::Resend)
             .of_target(text)
             .with_detail(text)
-            .ended(AuditOutcome::Done);
+            .with_outcome(AuditOutcome::Done);
         world
             .state
-            .write(&layout::audit_entry(&entry), entry.render());
+            .write(&layout::audit_entry_key(&entry), entry.render());
     }
     let page = world.get(PAGE).await;
     page.has(&["&lt;script&gt;", "⟦U+202E⟧"]);

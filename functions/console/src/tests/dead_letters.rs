@@ -266,7 +266,7 @@ async fn a_dry_run_keeps_an_earlier_end_and_a_replay_has_its_time() {
     );
     let (_, record) = world.state.under("replays/").pop().unwrap();
     let to = ReplayRecord::parse(&record).unwrap().request.to.unwrap();
-    let to = to.at(world.ago(0));
+    let to = to.resolve_at(world.ago(0));
     assert_eq!((to.to_string(), to), (until, world.ago(0)));
 }
 

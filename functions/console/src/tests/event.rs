@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogResult, Record};
+use posthaste_core::delivery_log::{Kind, LogRecord, LogResult};
 use posthaste_core::model::{SenderHeaders, Timestamp};
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn a_delivery_is_shown_with_its_attempts() {
     let world = World::with_billing().await;
     let first = with_payload(refused("order-1", world.ago(70)), "x");
     let second = again(refused("order-1", world.ago(70)), 2, world.ago(20));
-    let second = Record {
+    let second = LogRecord {
         status: None,
         error: Some("connection refused".to_owned()),
         answer: None,
@@ -52,7 +52,7 @@ async fn a_delivery_is_shown_with_its_attempts() {
 #[tokio::test]
 async fn a_dead_letter_leads_to_its_record() {
     let world = World::with_billing().await;
-    let dead = Record {
+    let dead = LogRecord {
         result: LogResult::DeadLettered,
         reason: Some("EndpointGone".to_owned()),
         dead_letter_object: Some("ORDERS/BILLING/2023/11/14/22/a.json".to_owned()),
@@ -85,7 +85,7 @@ async fn an_event_without_a_record_may_still_come() {
 #[tokio::test]
 async fn the_names_of_request_headers_are_those_of_now_and_secrets_stay_hidden() {
     let world = World::with_billing().await;
-    let gone = Record {
+    let gone = LogRecord {
         subscription: "gone".to_owned(),
         ..delivered("order-1", world.ago(9))
     };
@@ -152,7 +152,7 @@ async fn a_payload_is_asked_for_apart_and_cut() {
 #[tokio::test]
 async fn an_event_is_sent_again_and_the_page_says_what_may_follow() {
     let world = World::with_billing().await;
-    let held = Record {
+    let held = LogRecord {
         kind: Kind::Held,
         result: LogResult::Held,
         ..with_payload(delivered("a/b", world.ago(0)), "x")
@@ -206,7 +206,7 @@ async fn any_id_has_its_page_and_is_shown_as_text() {
     .chain(HOSTILE);
     let records: Vec<_> = ids
         .clone()
-        .map(|id| Record {
+        .map(|id| LogRecord {
             delivery_key: "key".to_owned(),
             webhook_id: None,
             answer: Some(id.to_owned()),
@@ -263,7 +263,7 @@ async fn an_id_with_a_slash_keeps_its_page_when_the_search_is_narrowed() {
 async fn an_id_of_many_deliveries_and_long_texts_makes_no_long_page() {
     let world = World::with_billing().await;
     let text = Some("\"".repeat(1_000));
-    let record = |n: u16| Record {
+    let record = |n: u16| LogRecord {
         delivery_key: format!("key-{n}"),
         error: text.clone(),
         answer: text.clone(),
@@ -370,9 +370,9 @@ async fn an_event_that_has_ended_does_not_refresh_itself_until_it_is_sent_again(
 }
 
 /// The last attempt of an event that was given up.
-fn dead(id: &str, at: Timestamp) -> Record {
+fn dead(id: &str, at: Timestamp) -> LogRecord {
     let reason = Some("MaxDeliveryAttemptsExceeded".to_owned());
-    Record {
+    LogRecord {
         result: LogResult::DeadLettered,
         reason,
         next_attempt_at: None,
@@ -409,7 +409,7 @@ async fn the_last_attempt_has_its_outcome_and_not_the_reason_for_giving_up() {
     let world = World::with_billing().await;
     let answered = dead("answered", world.ago(9));
     let error = Some("connection refused".to_owned());
-    let failed = Record {
+    let failed = LogRecord {
         status: None,
         error,
         ..dead("failed", world.ago(9))

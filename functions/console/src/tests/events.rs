@@ -1,6 +1,6 @@
 //! The page of events.
 
-use posthaste_core::delivery_log::{Kind, LogResult, Record};
+use posthaste_core::delivery_log::{Kind, LogRecord, LogResult};
 use serde_json::json;
 use url::form_urlencoded;
 
@@ -170,7 +170,7 @@ async fn what_producers_wrote_is_text() {
         .zip(1..)
         .map(|(text, secs)| {
             let event_type = Some((*text).to_owned());
-            Record {
+            LogRecord {
                 event_type,
                 ..delivered(text, world.ago(secs))
             }
@@ -186,7 +186,7 @@ async fn what_producers_wrote_is_text() {
 async fn ids_of_any_length_make_no_long_page() {
     let world = World::with_billing().await;
     let id = |n: u64| format!("{n}{}", "\u{202e}\"é".repeat(400));
-    let record = |n| Record {
+    let record = |n| LogRecord {
         webhook_id: Some(format!("msg_{n}")),
         ..delivered(&id(n), world.ago(1 + n))
     };
@@ -232,12 +232,12 @@ async fn a_search_for_an_id_keeps_the_time_and_the_subscription() {
 #[tokio::test]
 async fn records_say_what_came_of_each_attempt_and_not_the_state_of_the_event() {
     let world = World::with_billing().await;
-    let dead = Record {
+    let dead = LogRecord {
         result: LogResult::DeadLettered,
         reason: Some("MaxDeliveryAttemptsExceeded".to_owned()),
         ..again(refused("order-1", world.ago(60)), 2, world.ago(30))
     };
-    let written = Record {
+    let written = LogRecord {
         kind: Kind::DeadLettered,
         record_id: "written".to_owned(),
         time: world.ago(9),

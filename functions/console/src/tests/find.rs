@@ -1,6 +1,6 @@
 //! The search for events by what a visitor has.
 
-use posthaste_core::delivery_log::{LogResult, Record};
+use posthaste_core::delivery_log::{LogRecord, LogResult};
 use serde_json::json;
 
 use super::World;
@@ -30,13 +30,13 @@ async fn overview_has_the_search() {
 #[tokio::test]
 async fn events_of_all_topics_are_listed_with_their_dead_letters() {
     let world = World::with_billing().await;
-    let dead = Record {
+    let dead = LogRecord {
         result: LogResult::DeadLettered,
         reason: Some("EndpointGone".to_owned()),
         dead_letter_object: Some(OBJECT.to_owned()),
         ..delivered("order-1", world.ago(70))
     };
-    let other = Record {
+    let other = LogRecord {
         topic: "invoices".to_owned(),
         ..again(delivered("order-1", world.ago(9)), 1, world.ago(9))
     };

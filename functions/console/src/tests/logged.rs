@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogResult, Origin, Payload, Record, record_id,
+    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, RecordPayload, record_id,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{RowGroups, write_file};
@@ -42,13 +42,15 @@ impl World {
     }
 
     /// Writes records into the log.
-    pub(crate) fn log_records(&self, records: &[Record]) {
-        let hours: std::collections::BTreeSet<_> =
-            records.iter().map(|it| LogHour::of(it.time)).collect();
+    pub(crate) fn log_records(&self, records: &[LogRecord]) {
+        let hours: std::collections::BTreeSet<_> = records
+            .iter()
+            .map(|it| LogHour::containing(it.time))
+            .collect();
         for hour in hours {
             let of_hour: Vec<_> = records
                 .iter()
-                .filter(|it| LogHour::of(it.time) == hour)
+                .filter(|it| LogHour::containing(it.time) == hour)
                 .cloned()
                 .collect();
             let name = FileName::Fresh {
@@ -70,9 +72,9 @@ impl World {
 }
 
 /// The first attempt of an event, which was delivered.
-pub(crate) fn delivered(id: &str, at: Timestamp) -> Record {
+pub(crate) fn delivered(id: &str, at: Timestamp) -> LogRecord {
     let key = format!("key-of-{id}");
-    Record {
+    LogRecord {
         record_id: record_id(id, 1, &key, 1, Kind::Attempt, at),
         time: at,
         kind: Kind::Attempt,
@@ -94,13 +96,13 @@ pub(crate) fn delivered(id: &str, at: Timestamp) -> Record {
         endpoint: Some("https://billing.example.com/hooks".to_owned()),
         accepted_at: at,
         expires_at: at + Duration::from_hours(24),
-        ..Record::default()
+        ..LogRecord::default()
     }
 }
 
 /// The same event, refused with 503 and to be tried again.
-pub(crate) fn refused(id: &str, at: Timestamp) -> Record {
-    Record {
+pub(crate) fn refused(id: &str, at: Timestamp) -> LogRecord {
+    LogRecord {
         result: LogResult::Retry,
         status: Some(503),
         reason: Some("Busy".to_owned()),
@@ -110,9 +112,9 @@ pub(crate) fn refused(id: &str, at: Timestamp) -> Record {
 }
 
 /// The same as another attempt.
-pub(crate) fn again(record: Record, attempt: u16, at: Timestamp) -> Record {
+pub(crate) fn again(record: LogRecord, attempt: u16, at: Timestamp) -> LogRecord {
     let record_id = record_id("again", 1, &record.delivery_key, attempt, Kind::Attempt, at);
-    Record {
+    LogRecord {
         record_id,
         attempt,
         time: at,
@@ -122,11 +124,11 @@ pub(crate) fn again(record: Record, attempt: u16, at: Timestamp) -> Record {
 }
 
 /// The same with the payload of its event.
-pub(crate) fn with_payload(record: Record, data: &str) -> Record {
+pub(crate) fn with_payload(record: LogRecord, data: &str) -> LogRecord {
     let id = record.event_id.clone().unwrap();
     let payload = json!({ "specversion": "1.0", "id": id, "source": "/shop", "type": "order.paid", "data": data });
-    Record {
-        payload: Payload::parse(&payload.to_string()),
+    LogRecord {
+        payload: RecordPayload::parse(&payload.to_string()),
         ..record
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
-use posthaste_core::pressure::{Level, PressureState, Resource};
+use posthaste_core::pressure::{PressureLevel, PressureState, Resource};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::Clock;
 use serde_json::json;
@@ -46,7 +46,7 @@ pub(super) fn step() -> Step {
     (0..2).for_each(|_| counts.answers.note(900.0));
     let reading = Reading {
         value: 3_900,
-        level: Level::Normal,
+        level: PressureLevel::Normal,
     };
     let gauges = Gauges {
         waiting: Some(Waiting {
@@ -57,7 +57,7 @@ pub(super) fn step() -> Step {
         }),
         down: Some(1),
         pressure: Some(
-            Pressure::new(Level::Medium, 15_000).with(Resource::SubmissionQueue, reading),
+            Pressure::new(PressureLevel::Medium, 15_000).with(Resource::SubmissionQueue, reading),
         ),
     };
     Step {

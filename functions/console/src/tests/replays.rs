@@ -66,7 +66,7 @@ async fn replays_are_listed_newest_first() {
 async fn a_replay_is_shown_with_its_progress_and_cancelled() {
     let world = World::with_billing().await;
     let id = begin(&world).await;
-    let key = layout::replay(&id);
+    let key = layout::replay_record_key(&id);
     let mut record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
     record.progress.found = 1_234;
     record.progress.queued = 1_200;
@@ -106,9 +106,9 @@ async fn a_replay_that_had_ended_is_not_said_to_be_cancelled() {
     let id = begin(&world).await;
     let path = format!("/console/replays/{id}");
     let page = world.get(&path).await;
-    let key = layout::replay(&id);
+    let key = layout::replay_record_key(&id);
     let record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
-    let record = record.turned(ReplayState::Done, None, world.ago(0));
+    let record = record.with_state(ReplayState::Done, None, world.ago(0));
     world.state.write(&key, record.render());
     let sent = world.send_form(&page, &format!("{path}/cancel"), &[]).await;
     let page = world.get(sent.location()).await;
@@ -125,13 +125,13 @@ async fn a_replay_of_a_deleted_subscription_has_no_link_to_it() {
     let id = begin(&world).await;
     let link = "/console/topics/Orders/subscriptions/Billing";
     world.get("/console/replays").await.has(&[link]);
-    let key = layout::replay(&id);
+    let key = layout::replay_record_key(&id);
     let reason = Some(ReplayReason::SubscriptionDeleted);
     let record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
     world.state.write(
         &key,
         record
-            .turned(ReplayState::Cancelled, reason, world.ago(0))
+            .with_state(ReplayState::Cancelled, reason, world.ago(0))
             .render(),
     );
     world
@@ -147,7 +147,9 @@ async fn a_replay_that_may_be_cancelled_or_not_is_looked_at_again() {
     let id = begin(&world).await;
     let path = format!("/console/replays/{id}");
     let page = world.get(&path).await;
-    world.state.write(&layout::replay(&id), "damaged");
+    world
+        .state
+        .write(&layout::replay_record_key(&id), "damaged");
     let sent = world.send_form(&page, &format!("{path}/cancel"), &[]).await;
     assert_eq!(sent.status, 500);
     assert!(

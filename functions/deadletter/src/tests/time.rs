@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::model::{
-    DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeliveryLogMode, Payload, Timestamp,
+    DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeliveryLogMode, EventPayload, Timestamp,
 };
 use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
@@ -133,12 +133,12 @@ fn large(id: &str) -> ReceivedMessage {
 }
 
 fn small(id: &str) -> ReceivedMessage {
-    message(id, vec![Payload::Inline(Bytes::from_static(b"{}"))])
+    message(id, vec![EventPayload::Inline(Bytes::from_static(b"{}"))])
 }
 
 /// What a disabled subscription misses.
 fn missed(id: &str) -> ReceivedMessage {
-    let mut missed = letter(id, vec![Payload::Inline(Bytes::from_static(b"{}"))]);
+    let mut missed = letter(id, vec![EventPayload::Inline(Bytes::from_static(b"{}"))]);
     missed.dead.reason = DeadLetterReason::SubscriptionDisabled;
     ReceivedMessage {
         body: render_dead_letter(&missed.dead),

@@ -3,8 +3,8 @@
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::{
-    AllFailed, AnsweredSubscriptions, ConsecutiveFailures, ConsecutiveRefusals, HealthSettings,
-    HealthSignal, LastSuccesses, Refusal, Target, is_problem,
+    AllFailed, AnsweredSubscriptions, ConsecutiveFailures, ConsecutiveRefusals, DeliveryTarget,
+    HealthSettings, HealthSignal, LastSuccesses, RefusalSubject, is_problem,
 };
 use posthaste_core::model::{Delivery, Subscription, Timestamp};
 
@@ -26,9 +26,10 @@ pub(crate) struct WorkerCounts {
 
 impl WorkerCounts {
     /// Whether the last request to a subscription, or to its link, failed here.
-    pub(super) fn is_failing(&self, target: &Target) -> bool {
+    pub(super) fn is_failing(&self, target: &DeliveryTarget) -> bool {
         let failures = self.failures.lock();
-        failures.is_failing(target) || failures.is_failing(&Target::Link(target.link().clone()))
+        failures.is_failing(target)
+            || failures.is_failing(&DeliveryTarget::Link(target.link().clone()))
     }
 
     /// Whether a delivery's events fail where others of their subscription succeed, at either of
@@ -42,19 +43,19 @@ impl WorkerCounts {
         let failures = self.failures.lock();
         let mut targets = subscription
             .endpoints()
-            .map(|endpoint| Target::on(endpoint.link(), subscription));
+            .map(|endpoint| DeliveryTarget::on_link(endpoint.link(), subscription));
         targets.any(|target| is_problem(delivery, failures.successes(&target), settings))
     }
 
     /// Notes that a target is well.
-    pub(super) fn succeeded(&self, target: &Target, now: Timestamp) {
-        self.successes.lock().succeeded(target, now);
-        self.refusals.lock().end(target);
-        self.failures.lock().succeeded(target, now);
+    pub(super) fn succeeded(&self, target: &DeliveryTarget, now: Timestamp) {
+        self.successes.lock().note_success(target, now);
+        self.refusals.lock().reset(target);
+        self.failures.lock().note_success(target, now);
     }
 
     /// Whether a target was well within the last minute.
-    pub(crate) fn is_recently_well(&self, target: &Target, now: Timestamp) -> bool {
+    pub(crate) fn is_recently_well(&self, target: &DeliveryTarget, now: Timestamp) -> bool {
         self.successes.lock().is_recent(target, now)
     }
 
@@ -69,27 +70,27 @@ impl WorkerCounts {
         } = all_failed;
         let is_blamed = *is_blamed || self.failures.lock().is_blamed(target);
         let successes = self.successes.lock();
-        is_blamed && !successes.speak_for(target, *first_began, now)
+        is_blamed && !successes.has_success_beside(target, *first_began, now)
     }
 
     /// Counts the result of a request of a subscription, and answers how many failures in a row
     /// that makes.
     pub(super) fn count(
         &self,
-        target: &Target,
-        subscription: &Target,
+        target: &DeliveryTarget,
+        subscription: &DeliveryTarget,
         sign: HealthSignal,
         now: Timestamp,
     ) -> u32 {
         match sign {
             HealthSignal::Good => {
                 self.succeeded(target, now);
-                if matches!(target, Target::Link(_)) {
-                    self.answered.lock().answered(subscription, now);
+                if matches!(target, DeliveryTarget::Link(_)) {
+                    self.answered.lock().note_answer(subscription, now);
                 }
                 0
             }
-            HealthSignal::Bad => self.failures.lock().failed(target),
+            HealthSignal::Bad => self.failures.lock().count_failure(target),
             HealthSignal::Suspect => self.suspected(target, subscription, now),
             HealthSignal::Answers | HealthSignal::Refuses(_) | HealthSignal::Unknown => 0,
         }
@@ -97,10 +98,15 @@ impl WorkerCounts {
 
     /// Counts a failure of a subscription that may be its target's. While others there are
     /// answered, it is not.
-    fn suspected(&self, target: &Target, subscription: &Target, now: Timestamp) -> u32 {
-        let failures = self.failures.lock().suspected(target, subscription);
+    fn suspected(
+        &self,
+        target: &DeliveryTarget,
+        subscription: &DeliveryTarget,
+        now: Timestamp,
+    ) -> u32 {
+        let failures = self.failures.lock().count_suspected(target, subscription);
         let mut answered = self.answered.lock();
-        answered.closed(subscription);
+        answered.note_closed_connection(subscription);
         if answered.is_any(target.link(), now) {
             0
         } else {
@@ -112,21 +118,21 @@ impl WorkerCounts {
     /// refusal that speaks of the event is none.
     pub(super) fn count_refusal<'a>(
         &self,
-        target: &Target,
-        refusal: Refusal,
+        target: &DeliveryTarget,
+        refusal: RefusalSubject,
         events: impl IntoIterator<Item = &'a str>,
         now: Timestamp,
     ) -> u32 {
-        if refusal == Refusal::OfEvent && self.is_recently_well(target, now) {
+        if refusal == RefusalSubject::OfEvent && self.is_recently_well(target, now) {
             return 0;
         }
-        self.refusals.lock().refused(target, events)
+        self.refusals.lock().count_refusal(target, events)
     }
 
     /// Counts a target from zero: its failures were reported.
-    pub(super) fn reset(&self, target: &Target) {
-        self.failures.lock().end(target);
-        self.refusals.lock().end(target);
+    pub(super) fn reset(&self, target: &DeliveryTarget) {
+        self.failures.lock().reset(target);
+        self.refusals.lock().reset(target);
     }
 }
 
@@ -141,7 +147,7 @@ mod tests {
     fn failures_of_a_link_are_failures_of_its_subscriptions() {
         let counts = WorkerCounts::default();
         let own = target(&subscription(json!({})));
-        let link = Target::Link(own.link().clone());
+        let link = DeliveryTarget::Link(own.link().clone());
         assert!(!counts.is_failing(&own));
         assert_eq!(
             [1, 2].map(|_| counts.count(&link, &own, HealthSignal::Bad, START)),
@@ -156,10 +162,11 @@ mod tests {
     #[test]
     fn closed_connections_blame_no_link_where_another_is_answered() {
         let counts = WorkerCounts::default();
-        let of =
-            |name: &str| Target::parse(&format!("https://a.example:443 orders.{name}")).unwrap();
+        let of = |name: &str| {
+            DeliveryTarget::parse(&format!("https://a.example:443 orders.{name}")).unwrap()
+        };
         let [first, second, well] = ["first", "second", "well"].map(of);
-        let link = Target::Link(well.link().clone());
+        let link = DeliveryTarget::Link(well.link().clone());
         let count = |of, sign, at| counts.count(&link, of, sign, at);
         count(&well, HealthSignal::Good, START);
         let both = |at| [&first, &second].map(|of| count(of, HealthSignal::Suspect, at));
@@ -194,17 +201,17 @@ mod tests {
 
     #[test]
     fn events_that_fail_where_others_succeed_before_and_since_have_a_problem() {
-        use posthaste_core::attempt::Outcome;
+        use posthaste_core::attempt::AttemptOutcome;
         use posthaste_core::model::LastAttempt;
         let counts = WorkerCounts::default();
         let own = subscription(json!({}));
-        let refused = Outcome::Answered {
+        let refused = AttemptOutcome::Answered {
             status: 503,
             retry_after: None,
         };
         let delivery = Delivery {
             attempts: 50,
-            last: LastAttempt::of(refused, START + secs(5)),
+            last: LastAttempt::from_outcome(refused, START + secs(5)),
             ..crate::testing::delivery(1)
         };
         let is_problem = || counts.is_problem(&delivery, &own, &HealthSettings::default());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::circuit::{CircuitDecision, PROBE_LOOK_AGAIN, Target};
+use posthaste_core::circuit::{CircuitDecision, DeliveryTarget, PROBE_LOOK_AGAIN};
 use posthaste_core::model::{PAUSE_SHARED_MIN, Timestamp};
 
 /// Most targets that are noted. Beyond it, what is over is forgotten, and then all.
@@ -16,11 +16,11 @@ const ONE_AT_A_TIME: Duration = Duration::from_mins(1);
 
 /// The ends of pauses, by target. Targets that asked for no pause are not kept.
 #[derive(Debug, Default)]
-pub(crate) struct Pauses(Mutex<HashMap<Target, Timestamp>>);
+pub(crate) struct Pauses(Mutex<HashMap<DeliveryTarget, Timestamp>>);
 
 impl Pauses {
     /// Notes a pause. The latest end wins, unless a clock that was set back since made it late.
-    pub(crate) fn begin(&self, target: &Target, until: Timestamp, now: Timestamp) {
+    pub(crate) fn begin(&self, target: &DeliveryTarget, until: Timestamp, now: Timestamp) {
         let mut pauses = self.0.lock();
         if pauses.len() >= PAUSES_MAX && !pauses.contains_key(target) {
             pauses.retain(|_, until| now < *until + ONE_AT_A_TIME);
@@ -42,7 +42,7 @@ impl Pauses {
     }
 
     /// Notes a success: requests no longer go one at a time. A pause that has not ended stays.
-    pub(crate) fn succeeded(&self, target: &Target, now: Timestamp) {
+    pub(crate) fn succeeded(&self, target: &DeliveryTarget, now: Timestamp) {
         let mut pauses = self.0.lock();
         if pauses.get(target).is_some_and(|until| *until <= now) {
             pauses.remove(target);
@@ -50,7 +50,7 @@ impl Pauses {
     }
 
     /// Whether a delivery to a target may be sent.
-    pub(crate) fn decide(&self, target: &Target, now: Timestamp) -> CircuitDecision {
+    pub(crate) fn decide(&self, target: &DeliveryTarget, now: Timestamp) -> CircuitDecision {
         let mut pauses = self.0.lock();
         match pauses.get(target).copied() {
             None => CircuitDecision::Open,
@@ -84,8 +84,8 @@ mod tests {
         Timestamp::from_millis(secs * 1000)
     }
 
-    fn target(host: &str) -> Target {
-        Target::parse(&format!("https://{host}:443 orders.billing")).unwrap()
+    fn target(host: &str) -> DeliveryTarget {
+        DeliveryTarget::parse(&format!("https://{host}:443 orders.billing")).unwrap()
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::circuit::Target;
+use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::model::Timestamp;
 
 /// The time in which a request that waited in the queue gets to its turn again.
@@ -13,26 +13,26 @@ const RETURN_TIME: Duration = Duration::from_secs(5);
 
 /// The requests under way, by what is recovering. Targets without any are not kept.
 #[derive(Debug, Default)]
-pub(crate) struct Ramps(Arc<Mutex<HashMap<Target, Ramp>>>);
+pub(crate) struct Ramps(Arc<Mutex<HashMap<DeliveryTarget, Ramp>>>);
 
 /// The requests under way to one target.
 #[derive(Debug, Default)]
 struct Ramp {
     under_way: u32,
     /// The same, by subscription.
-    by_subscription: HashMap<Target, u32>,
+    by_subscription: HashMap<DeliveryTarget, u32>,
     /// Subscriptions without a request under way that found no room, and the time at which they
     /// will have come again. Until then a place is kept for each, so that one subscription that
     /// hangs does not take all that a link may get.
-    turned_away: HashMap<Target, Timestamp>,
+    turned_away: HashMap<DeliveryTarget, Timestamp>,
 }
 
 /// One of them. Dropping it makes room for another.
 #[derive(Debug)]
 pub(crate) struct RampPermit {
-    ramps: Arc<Mutex<HashMap<Target, Ramp>>>,
-    recovering: Target,
-    subscription: Target,
+    ramps: Arc<Mutex<HashMap<DeliveryTarget, Ramp>>>,
+    recovering: DeliveryTarget,
+    subscription: DeliveryTarget,
 }
 
 impl Ramps {
@@ -40,8 +40,8 @@ impl Ramps {
     /// is recovering: the subscription itself, or its link.
     pub(crate) fn try_enter(
         &self,
-        recovering: &Target,
-        subscription: &Target,
+        recovering: &DeliveryTarget,
+        subscription: &DeliveryTarget,
         at_once: u32,
         now: Timestamp,
     ) -> Option<RampPermit> {
@@ -63,8 +63,8 @@ impl Ramps {
     /// ended, and needs no place.
     pub(crate) fn keep_place(
         &self,
-        recovering: &Target,
-        subscription: &Target,
+        recovering: &DeliveryTarget,
+        subscription: &DeliveryTarget,
         not_before: Timestamp,
     ) {
         if let Some(ramp) = self.0.lock().get_mut(recovering)
@@ -79,7 +79,7 @@ impl Ramps {
 
 impl Ramp {
     /// Counts a request, if there is room for it.
-    fn enter(&mut self, subscription: &Target, at_once: u32, now: Timestamp) -> bool {
+    fn enter(&mut self, subscription: &DeliveryTarget, at_once: u32, now: Timestamp) -> bool {
         self.turned_away.retain(|_, until| now < *until);
         let has_none = !self.by_subscription.contains_key(subscription);
         let kept = if has_none {
@@ -99,7 +99,7 @@ impl Ramp {
         true
     }
 
-    fn leave(&mut self, subscription: &Target) {
+    fn leave(&mut self, subscription: &DeliveryTarget) {
         self.under_way = self.under_way.saturating_sub(1);
         match self.by_subscription.get_mut(subscription) {
             Some(count) if *count > 1 => *count -= 1,
@@ -127,12 +127,12 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-    fn link(host: &str) -> Target {
-        Target::parse(&format!("https://{host}:443")).unwrap()
+    fn link(host: &str) -> DeliveryTarget {
+        DeliveryTarget::parse(&format!("https://{host}:443")).unwrap()
     }
 
-    fn subscription(host: &str, name: &str) -> Target {
-        Target::parse(&format!("https://{host}:443 orders.{name}")).unwrap()
+    fn subscription(host: &str, name: &str) -> DeliveryTarget {
+        DeliveryTarget::parse(&format!("https://{host}:443 orders.{name}")).unwrap()
     }
 
     #[test]

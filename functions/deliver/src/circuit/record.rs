@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::Outcome;
+use posthaste_core::attempt::AttemptOutcome;
 use posthaste_core::circuit::{
-    Asked, Condition, EXCHANGE_FAILED, Failure, HealthSignal, HealthSignals, LINK_FAILED,
-    Observation, Phase, REFUSED_EVENTS_MIN, Refusal, Target, brief, health_signals, pause,
+    DeliveryTarget, EXCHANGE_FAILED, HealthSignal, HealthSignals, LINK_FAILED, Observation,
+    REFUSED_EVENTS_MIN, RefusalSubject, RequestFailure, RequestedPause, TargetCondition,
+    TargetPhase, brief_pause_end, health_signals, requested_pause,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Ports, WebhookClient};
@@ -27,7 +28,7 @@ const TOO_MANY_REQUESTS: u16 = 429;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompletedRequest<'a> {
     pub(crate) began: Timestamp,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: AttemptOutcome,
     /// A problem event's failure says nothing about where it goes.
     pub(crate) is_problem: bool,
     /// The answer disables the subscription.
@@ -39,16 +40,16 @@ pub(crate) struct CompletedRequest<'a> {
 }
 
 impl CompletedRequest<'_> {
-    fn is_own_problem(self, target: &Target, sign: HealthSignal) -> bool {
-        let is_subscription = matches!(target, Target::Subscription { .. });
+    fn is_own_problem(self, target: &DeliveryTarget, sign: HealthSignal) -> bool {
+        let is_subscription = matches!(target, DeliveryTarget::Subscription { .. });
         self.is_problem
             && (sign == HealthSignal::Suspect || sign == HealthSignal::Bad && is_subscription)
     }
 
     /// The answer to a probe of a target.
-    fn answers(self, probe: &Probe, target: &Target, sign: HealthSignal) -> Observation {
+    fn answers(self, probe: &Probe, target: &DeliveryTarget, sign: HealthSignal) -> Observation {
         let by = probe.by.clone();
-        match Failure::of(self.outcome) {
+        match RequestFailure::from_outcome(self.outcome) {
             _ if self.outcome.is_unknown_name() => Observation::ProbeFoundNoName { by },
             _ if self.is_own_problem(target, sign) => Observation::ProbeGivenUp { by },
             Some(last)
@@ -79,12 +80,12 @@ impl<P: Ports> Circuit<P> {
             return Box::pin(self.give_up_probe(invocation, route)).await;
         };
         if request.is_split {
-            let link = Target::Link(route.target.link().clone());
+            let link = DeliveryTarget::Link(route.target.link().clone());
             self.count(invocation, route, &link, HealthSignal::Good, request);
             return;
         }
         let probe = route.probe.take();
-        let link = Target::Link(route.target.link().clone());
+        let link = DeliveryTarget::Link(route.target.link().clone());
         if request.outcome.is_success() && probe.is_none() && self.is_all_well() {
             // One more success is no news for the other workers.
             for target in [&link, &route.target] {
@@ -102,7 +103,7 @@ impl<P: Ports> Circuit<P> {
         request: CompletedRequest<'_>,
         (probe, signs): (Option<Probe>, HealthSignals),
     ) {
-        let link = Target::Link(route.target.link().clone());
+        let link = DeliveryTarget::Link(route.target.link().clone());
         let asked = self.asked(&route.target, signs, request);
         let of_both = [
             (link, signs.link),
@@ -111,10 +112,12 @@ impl<P: Ports> Circuit<P> {
         let seen = of_both.into_iter().filter_map(|(target, sign)| {
             let probe = probe.as_ref().filter(|probe| probe.asks(&target));
             let seen = match (&asked, probe) {
-                (Some(asked), probe) if target == route.target => Observation::Asked(Asked {
-                    probe: probe.map(|probe| probe.by.clone()),
-                    ..asked.clone()
-                }),
+                (Some(asked), probe) if target == route.target => {
+                    Observation::Asked(RequestedPause {
+                        probe: probe.map(|probe| probe.by.clone()),
+                        ..asked.clone()
+                    })
+                }
                 (_, Some(probe)) => {
                     if sign == HealthSignal::Good {
                         self.counts.succeeded(&target, self.clock.now());
@@ -133,10 +136,10 @@ impl<P: Ports> Circuit<P> {
     /// stays here.
     fn asked(
         &self,
-        target: &Target,
+        target: &DeliveryTarget,
         signs: HealthSignals,
         request: CompletedRequest<'_>,
-    ) -> Option<Asked> {
+    ) -> Option<RequestedPause> {
         let now = self.clock.now();
         let pauses = &self.counts.pauses;
         if matches!(
@@ -150,7 +153,7 @@ impl<P: Ports> Circuit<P> {
         if request.is_problem && request.outcome.status() != Some(TOO_MANY_REQUESTS) {
             return None;
         }
-        let pause = pause(request.outcome, now)?;
+        let pause = requested_pause(request.outcome, now)?;
         if pause.is_brief {
             tracing::debug!(
                 link = %target.link(), topic = target.topic().map(display),
@@ -160,8 +163,8 @@ impl<P: Ports> Circuit<P> {
             pauses.begin(target, pause.until, now);
             return None;
         }
-        let last = Failure::of(request.outcome)?;
-        Some(Asked {
+        let last = RequestFailure::from_outcome(request.outcome)?;
+        Some(RequestedPause {
             until: pause.until,
             last,
             began: request.began,
@@ -175,7 +178,7 @@ impl<P: Ports> Circuit<P> {
         &self,
         invocation: &Invocation,
         route: &Route<'_>,
-        target: &Target,
+        target: &DeliveryTarget,
         sign: HealthSignal,
         request: CompletedRequest<'_>,
     ) -> Option<Observation> {
@@ -186,7 +189,7 @@ impl<P: Ports> Circuit<P> {
         let failures = self
             .counts
             .count(target, subscription, sign, self.clock.now());
-        let last = Failure::of(request.outcome);
+        let last = RequestFailure::from_outcome(request.outcome);
         invocation.count(target, subscription, sign, last, request.began);
         let is_streak = failures >= self.links.settings().failures_in_a_row;
         match (sign, last) {
@@ -209,9 +212,9 @@ impl<P: Ports> Circuit<P> {
     /// reporting.
     fn count_refusal(
         &self,
-        target: &Target,
-        refusal: Refusal,
-        last: Failure,
+        target: &DeliveryTarget,
+        refusal: RefusalSubject,
+        last: RequestFailure,
         request: CompletedRequest<'_>,
     ) -> Option<Observation> {
         let refusals_min = self.links.settings().refusals_in_row;
@@ -233,7 +236,7 @@ impl<P: Ports> Circuit<P> {
         let Some(probe) = route.probe.take() else {
             return;
         };
-        let link = Target::Link(route.target.link().clone());
+        let link = DeliveryTarget::Link(route.target.link().clone());
         let asked = [link, route.target.clone()]
             .into_iter()
             .filter(|target| probe.asks(target));
@@ -261,7 +264,7 @@ impl<P: Ports> Circuit<P> {
     }
 
     /// Reports to the other workers. If that fails, the next failure is reported instead.
-    async fn report(&self, invocation: &Invocation, seen: &[(Target, Observation)]) {
+    async fn report(&self, invocation: &Invocation, seen: &[(DeliveryTarget, Observation)]) {
         if seen.is_empty() {
             return;
         }
@@ -301,27 +304,27 @@ impl<P: Ports> Circuit<P> {
 
     /// Keeps a pause here for a moment if it could not be reported. The next answer is reported
     /// again.
-    fn pause_here(&self, seen: &[(Target, Observation)]) {
+    fn pause_here(&self, seen: &[(DeliveryTarget, Observation)]) {
         let now = self.clock.now();
         for (target, observation) in seen {
             if let Observation::Asked(asked) = observation {
                 self.counts
                     .pauses
-                    .begin(target, brief(asked.until, now), now);
+                    .begin(target, brief_pause_end(asked.until, now), now);
             }
         }
     }
 
     /// Acts on a change of a target's state.
-    fn changed(&self, target: &Target) {
+    fn changed(&self, target: &DeliveryTarget) {
         let Some(condition) = self.links.condition(target) else {
             return;
         };
         // A probe that was given up has changed nothing else.
-        if condition.phase == Phase::Recovering || condition.until > self.clock.now() {
+        if condition.phase == TargetPhase::Recovering || condition.until > self.clock.now() {
             log_state_change(target, &condition);
         }
-        if let Target::Link(link) = target
+        if let DeliveryTarget::Link(link) = target
             && condition.next_probe().is_some()
         {
             self.webhook.drop_link(link);
@@ -329,8 +332,8 @@ impl<P: Ports> Circuit<P> {
     }
 }
 
-fn log_state_change(target: &Target, condition: &Condition) {
-    let Condition {
+fn log_state_change(target: &DeliveryTarget, condition: &TargetCondition) {
+    let TargetCondition {
         phase: state,
         hold,
         until,
@@ -345,11 +348,11 @@ fn log_state_change(target: &Target, condition: &Condition) {
     let topic = target.topic().map(display);
     let subscription = target.subscription().map(display);
     match (state, target) {
-        (Phase::Recovering, _) if condition.forced => tracing::info!(
+        (TargetPhase::Recovering, _) if condition.forced => tracing::info!(
             %link, topic, subscription, %failing_since, failures, %outcome, status,
             "waiting deliveries go out again, though none has succeeded yet"
         ),
-        (Phase::Recovering, _) => tracing::info!(
+        (TargetPhase::Recovering, _) => tracing::info!(
             %link, topic, subscription, %failing_since, failures,
             "the endpoint answers again, waiting deliveries go out"
         ),
@@ -362,15 +365,17 @@ fn log_state_change(target: &Target, condition: &Condition) {
             %outcome, status,
             "the endpoint refuses different events, the subscription gets no requests for now"
         ),
-        (Phase::Glitch | Phase::Retry, Target::Link(_)) => tracing::warn!(
+        (TargetPhase::Glitch | TargetPhase::Retry, DeliveryTarget::Link(_)) => tracing::warn!(
             id = LINK_FAILED, %link, %state, hold, %until, failures, %outcome, status,
             "delivery to the link failed, it gets no requests for now"
         ),
-        (Phase::Glitch | Phase::Retry, Target::Subscription { .. }) => tracing::warn!(
-            id = EXCHANGE_FAILED, %link, topic, subscription, %state,
-            hold, %until, failures, %outcome, status,
-            "delivery failed after the link was reached, the subscription gets no requests for now"
-        ),
+        (TargetPhase::Glitch | TargetPhase::Retry, DeliveryTarget::Subscription { .. }) => {
+            tracing::warn!(
+                id = EXCHANGE_FAILED, %link, topic, subscription, %state,
+                hold, %until, failures, %outcome, status,
+                "delivery failed after the link was reached, the subscription gets no requests for now"
+            )
+        }
     }
 }
 

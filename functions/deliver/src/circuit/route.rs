@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::{EntryVerdict, Jitter};
+use posthaste_core::attempt::{DrawnJitter, EntryVerdict};
 use posthaste_core::circuit::{
-    CircuitDecision, PROBE_LOOK_AGAIN, Phase, Probed, Target, decide, stricter,
+    CircuitDecision, DeliveryTarget, PROBE_LOOK_AGAIN, ProbedTargets, TargetPhase,
+    decide_for_subscription, stricter_decision,
 };
 use posthaste_core::model::{EndpointUrl, Timestamp};
 use posthaste_ports::{Clock, Entropy, Ports};
@@ -27,7 +28,7 @@ const RAMP_WAIT_MIN: Duration = Duration::from_secs(1);
 pub(crate) struct Route<'a> {
     pub(crate) endpoint: &'a EndpointUrl,
     /// The subscription at that endpoint.
-    pub(crate) target: Target,
+    pub(crate) target: DeliveryTarget,
     pub(crate) is_fallback: bool,
     /// The right to find out whether the target is well again.
     pub(super) probe: Option<Probe>,
@@ -39,7 +40,7 @@ pub(crate) struct Route<'a> {
 #[derive(Debug)]
 pub(super) struct Probe {
     pub(super) by: String,
-    probed: Probed,
+    probed: ProbedTargets,
 }
 
 /// The answer to a claim of that right.
@@ -60,10 +61,10 @@ impl Route<'_> {
 
 impl Probe {
     /// Whether it probes this target.
-    pub(super) fn asks(&self, target: &Target) -> bool {
+    pub(super) fn asks(&self, target: &DeliveryTarget) -> bool {
         match target {
-            Target::Link(_) => self.probed.link,
-            Target::Subscription { .. } => self.probed.subscription,
+            DeliveryTarget::Link(_) => self.probed.link,
+            DeliveryTarget::Subscription { .. } => self.probed.subscription,
         }
     }
 }
@@ -74,7 +75,7 @@ impl<P: Ports> Circuit<P> {
         let subscription = &*plan.subscription;
         let mut probing = None;
         for (index, endpoint) in subscription.endpoints().enumerate() {
-            let target = Target::on(endpoint.link(), subscription);
+            let target = DeliveryTarget::on_link(endpoint.link(), subscription);
             // A target is suspected if the events were tried, delayed or held before. A worker that
             // knows nothing yet then reads the state first, and sends them only as the
             // probe that they may be.
@@ -118,19 +119,19 @@ impl<P: Ports> Circuit<P> {
     /// Whether a delivery has probed an endpoint that is down often enough. Its waits are longer
     /// than the holds, so it would probe with each of its attempts, and be given up though
     /// there is another route.
-    fn should_leave_probe_to_others(&self, plan: &RequestPlan, target: &Target) -> bool {
+    fn should_leave_probe_to_others(&self, plan: &RequestPlan, target: &DeliveryTarget) -> bool {
         let is_down = |target| {
             self.links
                 .condition(target)
-                .is_some_and(|it| it.phase == Phase::Retry)
+                .is_some_and(|it| it.phase == TargetPhase::Retry)
         };
         u32::from(plan.kind.attempts_before) >= self.links.settings().problem_failures
-            && (is_down(target) || is_down(&Target::Link(target.link().clone())))
+            && (is_down(target) || is_down(&DeliveryTarget::Link(target.link().clone())))
     }
 
     /// Counts what is known to be failing from zero, for a request that comes back to it.
-    fn count_from_zero(&self, target: &Target) {
-        let link = Target::Link(target.link().clone());
+    fn count_from_zero(&self, target: &DeliveryTarget) {
+        let link = DeliveryTarget::Link(target.link().clone());
         if self.links.condition(&link).is_some() {
             self.counts.reset(&link);
         }
@@ -138,7 +139,7 @@ impl<P: Ports> Circuit<P> {
     }
 
     /// Notes a delivery that never failed and waits.
-    fn note_wait(&self, plan: &RequestPlan, target: &Target, until: Timestamp) {
+    fn note_wait(&self, plan: &RequestPlan, target: &DeliveryTarget, until: Timestamp) {
         if plan.kind.attempts_before == 0 {
             self.counts.fresh.wait(target, until);
         }
@@ -146,13 +147,18 @@ impl<P: Ports> Circuit<P> {
 
     /// Whether a delivery that failed before leaves the probe of a Glitch to one that did not. That
     /// one waits too, and comes at the same time.
-    fn should_wait_for_fresh(&self, plan: &RequestPlan, target: &Target, probed: Probed) -> bool {
-        let link = Target::Link(target.link().clone());
+    fn should_wait_for_fresh(
+        &self,
+        plan: &RequestPlan,
+        target: &DeliveryTarget,
+        probed: ProbedTargets,
+    ) -> bool {
+        let link = DeliveryTarget::Link(target.link().clone());
         let asked = if probed.subscription { target } else { &link };
         let is_glitch = self
             .links
             .condition(asked)
-            .is_some_and(|it| it.phase == Phase::Glitch);
+            .is_some_and(|it| it.phase == TargetPhase::Glitch);
         plan.kind.attempts_before > 0
             && is_glitch
             && self.counts.fresh.is_expected(asked, self.clock.now())
@@ -212,24 +218,24 @@ impl<P: Ports> Circuit<P> {
         }
     }
 
-    async fn look(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
+    async fn look(&self, target: &DeliveryTarget, is_suspected: bool) -> CircuitDecision {
         if !is_suspected && self.is_all_well() {
             return CircuitDecision::Open;
         }
         Box::pin(self.look_closely(target, is_suspected)).await
     }
 
-    async fn look_closely(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
+    async fn look_closely(&self, target: &DeliveryTarget, is_suspected: bool) -> CircuitDecision {
         let end = self.clock.monotonic() + LOOK_TIME;
         let gate = stop_at(&self.clock, end, self.links.decide(target, is_suspected)).await;
         let gate = gate.unwrap_or_else(|| {
             tracing::warn!(link = %target.link(), "state of a link not read in time, it counts as healthy");
             CircuitDecision::Open
         });
-        stricter(gate, self.counts.pauses.decide(target, self.clock.now()))
+        stricter_decision(gate, self.counts.pauses.decide(target, self.clock.now()))
     }
 
-    async fn claim(&self, target: &Target) -> Claimed {
+    async fn claim(&self, target: &DeliveryTarget) -> Claimed {
         let by = self.entropy.uuid().to_string();
         match stop_at(
             &self.clock,
@@ -270,7 +276,7 @@ impl<P: Ports> Circuit<P> {
         if !route.ramps.is_empty() {
             return Ok(());
         }
-        let link = Target::Link(route.target.link().clone());
+        let link = DeliveryTarget::Link(route.target.link().clone());
         // Where the link is recovering, all of its subscriptions share what it may get.
         let of_link = ramp(self.look(&link, false).await);
         let now = self.clock.now();
@@ -288,7 +294,7 @@ impl<P: Ports> Circuit<P> {
                 entered.push(permit);
                 continue;
             }
-            let drawn = Jitter::new(self.entropy.fraction());
+            let drawn = DrawnJitter::new(self.entropy.fraction());
             let wait = drawn.part_of(until.since(now)).max(RAMP_WAIT_MIN);
             ramps.keep_place(&recovering, &route.target, now + wait);
             return Err(EntryVerdict::Postponed {
@@ -300,10 +306,13 @@ impl<P: Ports> Circuit<P> {
     }
 
     /// The bound of a recovering subscription of its own, whatever its link's is.
-    fn ramp_of_subscription(&self, target: &Target, now: Timestamp) -> Option<u32> {
+    fn ramp_of_subscription(&self, target: &DeliveryTarget, now: Timestamp) -> Option<u32> {
         let condition = self.links.condition(target);
-        let own = decide(None, condition.as_ref(), now, self.links.settings());
-        ramp(stricter(own, self.counts.pauses.decide(target, now)))
+        let own = decide_for_subscription(None, condition.as_ref(), now, self.links.settings());
+        ramp(stricter_decision(
+            own,
+            self.counts.pauses.decide(target, now),
+        ))
     }
 }
 
@@ -317,8 +326,8 @@ fn ramp(decision: CircuitDecision) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::attempt::{Outcome, SendFailure};
-    use posthaste_core::circuit::{Failure, Observation, REFUSED_EVENTS_MIN};
+    use posthaste_core::attempt::{AttemptOutcome, SendFailure};
+    use posthaste_core::circuit::{Observation, REFUSED_EVENTS_MIN, RequestFailure};
     use serde_json::{Value, json};
 
     use super::*;
@@ -344,7 +353,8 @@ mod tests {
             if time > 0 {
                 world.clock.advance(secs(61));
             }
-            let last = Failure::of(Outcome::Failed(SendFailure::Socket)).unwrap();
+            let last =
+                RequestFailure::from_outcome(AttemptOutcome::Failed(SendFailure::Socket)).unwrap();
             let seen = Observation::Failing {
                 failures: 10,
                 last,
@@ -483,7 +493,7 @@ mod tests {
             panic!("three routes")
         };
         circuit.admit(&plan, probe).await.unwrap();
-        let outcome = Outcome::Answered {
+        let outcome = AttemptOutcome::Answered {
             status: 204,
             retry_after: None,
         };
@@ -521,9 +531,9 @@ mod tests {
         };
         let own = on_link("own");
         let other = on_link("other");
-        let link = Target::Link(own.subscription.endpoint.link());
-        let recover = async |target: Target, failure| {
-            let last = Failure::of(failure).unwrap();
+        let link = DeliveryTarget::Link(own.subscription.endpoint.link());
+        let recover = async |target: DeliveryTarget, failure| {
+            let last = RequestFailure::from_outcome(failure).unwrap();
             let failing = Observation::Failing {
                 failures: 10,
                 last,
@@ -540,10 +550,10 @@ mod tests {
                 .await
                 .unwrap();
         };
-        let socket = Outcome::Failed(SendFailure::Socket);
+        let socket = AttemptOutcome::Failed(SendFailure::Socket);
         recover(link.clone(), socket).await;
         world.clock.advance(secs(5));
-        let busy = Outcome::Answered {
+        let busy = AttemptOutcome::Answered {
             status: 503,
             retry_after: None,
         };

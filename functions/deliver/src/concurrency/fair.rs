@@ -272,7 +272,7 @@ impl<K: Sharer> Drop for FairSlot<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::circuit::Target;
+    use posthaste_core::circuit::DeliveryTarget;
     use posthaste_ports::Entropy;
     use posthaste_testkit::SeededEntropy;
     use std::future::Future;
@@ -282,17 +282,17 @@ mod tests {
     const MAX: usize = 64;
 
     /// A request that waits for its slot.
-    type Waiting = Pin<Box<dyn Future<Output = Option<FairSlot<Target>>>>>;
+    type Waiting = Pin<Box<dyn Future<Output = Option<FairSlot<DeliveryTarget>>>>>;
 
     /// Requests to one link.
     struct Requests {
-        limit: Arc<FairLimit<Target>>,
-        open: Vec<(usize, FairSlot<Target>)>,
+        limit: Arc<FairLimit<DeliveryTarget>>,
+        open: Vec<(usize, FairSlot<DeliveryTarget>)>,
         waiting: Vec<(usize, Waiting)>,
     }
 
-    fn target(index: usize) -> Target {
-        Target::parse(&format!("https://a.example:443 orders.s{index}")).unwrap()
+    fn target(index: usize) -> DeliveryTarget {
+        DeliveryTarget::parse(&format!("https://a.example:443 orders.s{index}")).unwrap()
     }
 
     impl Requests {

@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::lane::SLOW_FOR;
-use posthaste_core::model::{Delivery, DeliveryLogMode, Link, Payload};
+use posthaste_core::model::{Delivery, DeliveryLogMode, EventPayload, Link};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_ports::{
@@ -78,7 +78,7 @@ impl World {
             "billing": { "endpoint": { "url": "https://billing.example.com/hooks" } },
         } }));
         let record = records::topic_record(records::topic_name("orders"), settings, START);
-        let key = layout::topic(&records::topic_name("orders"));
+        let key = layout::topic_record_key(&records::topic_name("orders"));
         memory.write(&key, record.render());
         let endpoint = Timed {
             clock: clock.clone(),
@@ -138,7 +138,7 @@ impl World {
     /// Sends deliveries of these events, one each, to the quick queue.
     async fn publish(&self, events: std::ops::Range<usize>) {
         for number in events {
-            let payload = Payload::Inline(Bytes::from(event(number)));
+            let payload = EventPayload::Inline(Bytes::from(event(number)));
             let to = (
                 records::topic_name("orders"),
                 records::subscription_name("billing"),
@@ -146,14 +146,14 @@ impl World {
             let delivery = records::delivery(to, &format!("k{number}"), [payload], START);
             let message = posthaste_ports::OutgoingMessage {
                 body: render_delivery(&delivery),
-                group: Some(delivery.group()),
+                group: Some(delivery.message_group_id()),
                 delay: Duration::ZERO,
             };
             self.quick.send_batch(vec![message]).await.unwrap();
         }
     }
 
-    async fn take(&self, lane: Lane) -> Vec<ReceivedMessage> {
+    async fn take(&self, lane: DeliveryLane) -> Vec<ReceivedMessage> {
         let request = ReceiveRequest {
             max: 10,
             visibility: VISIBILITY,
@@ -165,7 +165,7 @@ impl World {
 
     /// Takes a batch of a lane's queue, and works on it while the clock moves. What is not reported
     /// as failed is deleted, as the mapping does.
-    async fn invoke(&self, deliver: &Deliver<TimedPorts>, lane: Lane) -> usize {
+    async fn invoke(&self, deliver: &Deliver<TimedPorts>, lane: DeliveryLane) -> usize {
         let batch = self.take(lane).await;
         let receipts: Vec<_> = batch
             .iter()
@@ -188,7 +188,7 @@ impl World {
     async fn handled(
         &self,
         deliver: &Deliver<TimedPorts>,
-        lane: Lane,
+        lane: DeliveryLane,
         batch: Vec<ReceivedMessage>,
     ) -> BatchResponse {
         let deadline = self.clock.monotonic() + INVOCATION;
@@ -216,11 +216,11 @@ impl World {
 
     /// Writes down that `billing` is slow.
     fn make_slow(&self) {
-        let late = Slowness::Late {
+        let late = LaneObservation::Late {
             in_invocation: 2,
             holds_others_up: true,
         };
-        let targets = SlowTargets::default().after(late, &billing(), self.clock.now());
+        let targets = SlowTargets::default().after_observation(late, &billing(), self.clock.now());
         self.memory.write(layout::LANES, targets.unwrap().render());
     }
 
@@ -249,8 +249,8 @@ impl World {
     }
 }
 
-fn billing() -> Target {
-    Target::parse("https://billing.example.com:443 orders.billing").unwrap()
+fn billing() -> DeliveryTarget {
+    DeliveryTarget::parse("https://billing.example.com:443 orders.billing").unwrap()
 }
 
 fn bodies(queue: &MemoryQueue) -> Vec<Delivery> {
@@ -267,10 +267,13 @@ async fn two_late_requests_of_a_batch_make_their_target_slow() {
     let world = World::new();
     world.takes(secs(10));
     world.publish(0..2).await;
-    world.invoke(&world.deliver(), Lane::Quick).await;
+    world.invoke(&world.deliver(), DeliveryLane::Quick).await;
     let until = START + secs(2) + SLOW_FOR;
     let targets = world.slow_targets().await;
-    assert_eq!(targets.at(START).collect::<Vec<_>>(), [(&billing(), until)]);
+    assert_eq!(
+        targets.slow_at(START).collect::<Vec<_>>(),
+        [(&billing(), until)]
+    );
     assert_eq!(world.taken(0..2), [1, 1]);
 }
 
@@ -281,13 +284,13 @@ async fn quick_requests_and_messages_alone_ask_nothing_of_lanes() {
     for takes in [0, 10] {
         world.takes(secs(takes));
         world.publish(0..1).await;
-        world.invoke(&deliver, Lane::Quick).await;
+        world.invoke(&deliver, DeliveryLane::Quick).await;
     }
     assert_eq!(world.lane_requests(), (0, 0));
     world.takes(secs(0));
     for _ in 0..3 {
         world.publish(0..2).await;
-        world.invoke(&deliver, Lane::Quick).await;
+        world.invoke(&deliver, DeliveryLane::Quick).await;
     }
     assert_eq!(world.lane_requests(), (1, 0));
 }
@@ -298,13 +301,13 @@ async fn message_of_a_slow_target_is_handed_over_as_it_is() {
     world.make_slow();
     world.publish(0..3).await;
     let sent = world.quick.messages();
-    world.invoke(&world.deliver(), Lane::Quick).await;
+    world.invoke(&world.deliver(), DeliveryLane::Quick).await;
     assert_eq!(
         (world.slow().messages(), world.quick.messages().len()),
         (sent, 0)
     );
     assert_eq!(world.taken(0..3), [0, 0, 0]);
-    world.invoke(&world.deliver(), Lane::Slow).await;
+    world.invoke(&world.deliver(), DeliveryLane::Slow).await;
     assert_eq!(
         (world.taken(0..3), world.slow().messages().len()),
         (vec![1, 1, 1], 0)
@@ -317,7 +320,7 @@ async fn slow_target_is_delivered_quickly_once_its_time_is_over() {
     world.make_slow();
     world.clock.advance(SLOW_FOR);
     world.publish(0..2).await;
-    world.invoke(&world.deliver(), Lane::Quick).await;
+    world.invoke(&world.deliver(), DeliveryLane::Quick).await;
     assert_eq!(
         (world.taken(0..2), world.slow().messages().len()),
         (vec![1, 1], 0)
@@ -334,8 +337,8 @@ async fn answers_after_half_of_the_time_keep_their_target_slow() {
         world.takes(Duration::from_millis(millis));
         world.publish(0..2).await;
         let deliver = world.deliver();
-        world.invoke(&deliver, Lane::Quick).await;
-        world.invoke(&deliver, Lane::Slow).await;
+        world.invoke(&deliver, DeliveryLane::Quick).await;
+        world.invoke(&deliver, DeliveryLane::Slow).await;
         assert_eq!(world.taken(0..2), [1, 1]);
         let targets = world.slow_targets().await;
         let is_slow = targets.is_slow(&billing(), START + SLOW_FOR);
@@ -350,10 +353,10 @@ async fn nothing_goes_from_the_slow_lane_to_the_quick_one() {
     world.make_slow();
     world.publish(0..2).await;
     let deliver = world.deliver();
-    world.invoke(&deliver, Lane::Quick).await;
+    world.invoke(&deliver, DeliveryLane::Quick).await;
     world.clock.advance(SLOW_FOR);
     *world.endpoint.status.lock() = StatusCode::SERVICE_UNAVAILABLE;
-    world.invoke(&deliver, Lane::Slow).await;
+    world.invoke(&deliver, DeliveryLane::Slow).await;
     assert_eq!(world.taken(0..2), [1, 1]);
     let attempts: Vec<_> = bodies(&world.slow()).iter().map(|it| it.attempts).collect();
     assert_eq!((attempts, world.quick.messages().len()), (vec![1, 1], 0));
@@ -364,17 +367,17 @@ async fn retry_to_a_target_that_became_slow_takes_the_slow_lane() {
     let world = World::new();
     let deliver = world.deliver();
     world.publish(0..2).await;
-    let batch = world.take(Lane::Quick).await;
+    let batch = world.take(DeliveryLane::Quick).await;
     *world.endpoint.status.lock() = StatusCode::SERVICE_UNAVAILABLE;
     world.takes(secs(10));
     // The targets as they were known at the beginning decide: the next batch knows better.
-    world.handled(&deliver, Lane::Quick, batch).await;
+    world.handled(&deliver, DeliveryLane::Quick, batch).await;
     assert_eq!(
         (world.quick.messages().len(), world.slow().messages().len()),
         (2, 0)
     );
     world.quick.advance(secs(900));
-    world.invoke(&deliver, Lane::Quick).await;
+    world.invoke(&deliver, DeliveryLane::Quick).await;
     assert_eq!(
         (world.quick.messages().len(), world.slow().messages().len()),
         (0, 2)
@@ -386,11 +389,11 @@ async fn drained_lane_is_delivered_and_sent_nothing() {
     let world = World::new();
     world.make_slow();
     world.publish(0..2).await;
-    world.invoke(&world.deliver(), Lane::Quick).await;
+    world.invoke(&world.deliver(), DeliveryLane::Quick).await;
     let drained = world.deliver_with(&Plan::none(), SlowLaneMode::Drained);
     *world.endpoint.status.lock() = StatusCode::SERVICE_UNAVAILABLE;
     world.takes(secs(10));
-    world.invoke(&drained, Lane::Slow).await;
+    world.invoke(&drained, DeliveryLane::Slow).await;
     assert_eq!(
         (world.quick.messages().len(), world.slow().messages().len()),
         (2, 0)
@@ -398,7 +401,7 @@ async fn drained_lane_is_delivered_and_sent_nothing() {
     assert_eq!(world.slow_targets().await, SlowTargets::default());
     *world.endpoint.status.lock() = StatusCode::NO_CONTENT;
     world.quick.advance(secs(900));
-    world.invoke(&drained, Lane::Quick).await;
+    world.invoke(&drained, DeliveryLane::Quick).await;
     assert_eq!(
         (world.taken(0..2), world.quick.messages().len()),
         (vec![2; 2], 0)
@@ -415,23 +418,25 @@ async fn worker_without_lanes_delivers_beside_one_with_lanes() {
     world.publish(0..4).await;
     let mut without = world.deliver();
     without.lanes = None;
-    let batch: Vec<_> = world.take(Lane::Quick).await;
+    let batch: Vec<_> = world.take(DeliveryLane::Quick).await;
     let (one, other) = batch.split_at(2);
     let deliver = world.deliver();
     for (worker, part) in [(&deliver, one), (&without, other)] {
-        let response = world.handled(worker, Lane::Quick, part.to_vec()).await;
+        let response = world
+            .handled(worker, DeliveryLane::Quick, part.to_vec())
+            .await;
         assert_eq!(response.failures, []);
     }
     assert_eq!(world.taken(0..4), [0, 0, 1, 1]);
-    world.invoke(&deliver, Lane::Slow).await;
+    world.invoke(&deliver, DeliveryLane::Slow).await;
     assert_eq!(world.taken(0..4), [1, 1, 1, 1]);
 }
 
 /// Works on both queues until they are empty, over the time in which messages come again.
 async fn finish(world: &World, deliver: &Deliver<TimedPorts>) {
     for _ in 0..6 {
-        world.invoke(deliver, Lane::Quick).await;
-        world.invoke(deliver, Lane::Slow).await;
+        world.invoke(deliver, DeliveryLane::Quick).await;
+        world.invoke(deliver, DeliveryLane::Slow).await;
         world.quick.advance(VISIBILITY);
     }
 }
@@ -465,10 +470,10 @@ async fn fault_at_any_effect_of_lanes_loses_no_event() {
             let failing = world.deliver_with(&plan, SlowLaneMode::On);
             // The first batch makes the target slow, the second is handed over.
             world.publish(0..2).await;
-            world.invoke(&failing, Lane::Quick).await;
+            world.invoke(&failing, DeliveryLane::Quick).await;
             world.clock.advance(secs(10));
             world.publish(2..4).await;
-            world.invoke(&failing, Lane::Quick).await;
+            world.invoke(&failing, DeliveryLane::Quick).await;
             finish(&world, &world.deliver()).await;
             let taken = world.taken(0..4);
             assert!(
@@ -497,7 +502,7 @@ fn queue_of_an_invocation_is_that_of_its_lane() {
     };
     let mut invocation = Invocation::new(deadlines, &[]);
     assert_eq!(*queues.of(&invocation), "quick");
-    invocation.lane = Lane::Slow;
+    invocation.lane = DeliveryLane::Slow;
     assert_eq!(*queues.of(&invocation), "slow");
     let one = DeliveryQueues {
         quick: Arc::new("quick"),

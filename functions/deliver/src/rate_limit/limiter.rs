@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::{Lease, Rate, RateState, Token};
+use posthaste_core::attempt::{RateLease, RateState, RateToken, RequestRate};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::ETag;
 
@@ -19,18 +19,18 @@ pub(super) struct Limiter {
 
 #[derive(Debug, Default)]
 pub(super) struct LimiterState {
-    pub(super) lease: Option<Lease>,
+    pub(super) lease: Option<RateLease>,
     /// The object as it was last read or written.
     pub(super) stored: Option<(RateState, ETag)>,
     /// The requests that found nothing. They come back at the rate.
-    pub(super) line: Line<Rate>,
+    pub(super) line: Line<RequestRate>,
 }
 
 /// The answer that is available without asking the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Available {
     /// The right to a request.
-    Token(Token),
+    Token(RateToken),
     /// No right before this time.
     NothingBefore(Timestamp),
     /// The store must be asked.
@@ -44,9 +44,9 @@ impl Limiter {
 }
 
 impl LimiterState {
-    pub(super) fn available(&mut self, rate: Rate, now: Timestamp) -> Available {
-        let lease = self.lease.as_mut().filter(|lease| lease.is_of(rate));
-        if let Some(token) = lease.and_then(|lease| lease.token(now)) {
+    pub(super) fn available(&mut self, rate: RequestRate, now: Timestamp) -> Available {
+        let lease = self.lease.as_mut().filter(|lease| lease.has_rate(rate));
+        if let Some(token) = lease.and_then(|lease| lease.next_token(now)) {
             return Available::Token(token);
         }
         self.lease = None;

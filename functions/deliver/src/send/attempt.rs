@@ -6,7 +6,9 @@ use bytes::Bytes;
 use http::HeaderValue;
 use metrics::{counter, histogram};
 use parking_lot::Mutex;
-use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
+use posthaste_core::attempt::{
+    AttemptContext, BatchAcknowledgement, BatchEvent, EntryVerdict, OutgoingEvent,
+};
 use posthaste_core::model::{LastAttempt, SenderHeaders, Subscription, Timestamp};
 use posthaste_ports::{Clock, LastLook, Ports, WebhookRequest};
 use posthaste_services::Traces;
@@ -203,9 +205,9 @@ fn header(request: &WebhookRequest, name: &str) -> String {
         .to_owned()
 }
 
-fn outgoing<'a>(invocation: &'a Invocation, event: &LoadedPayload) -> Outgoing<'a> {
+fn outgoing<'a>(invocation: &'a Invocation, event: &LoadedPayload) -> OutgoingEvent<'a> {
     let entry = invocation.entry(event.at);
-    Outgoing {
+    OutgoingEvent {
         key: &entry.key,
         webhook_id: entry.marks.webhook_id.as_deref(),
         json: event.text.clone(),
@@ -235,7 +237,7 @@ fn acknowledged(
     plan: &RequestPlan,
     run: &[LoadedPayload],
     sent: &Sent,
-) -> Acknowledged {
+) -> BatchAcknowledgement {
     let events = run.iter().map(|event| {
         let envelope = invocation.entry(event.at).envelope.as_ref();
         BatchEvent {
@@ -245,7 +247,7 @@ fn acknowledged(
     });
     let subscription = &plan.subscription;
     let acknowledged = sent.acknowledged(subscription, events);
-    if let Acknowledged::Nothing(error) = &acknowledged {
+    if let BatchAcknowledgement::Nothing(error) = &acknowledged {
         let error = error as &dyn std::error::Error;
         tracing::warn!(
             topic = %subscription.topic, subscription = %subscription.name, error,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::decide::decide;
+use posthaste_core::attempt::decide::judge_attempt;
 use posthaste_core::attempt::{
-    Acknowledged, AttemptState, DeadLetterReason, EntryVerdict, Outcome, RetryJitter, RetryPolicy,
-    SendFailure,
+    AttemptOutcome, AttemptState, BatchAcknowledgement, DeadLetterReason, EntryVerdict,
+    RetryJitter, RetryPolicy, SendFailure,
 };
 use posthaste_core::model::Timestamp;
 
@@ -31,10 +31,10 @@ pub(super) struct RequestOutcome {
     pub(super) took: Duration,
     pub(super) webhook_id: String,
     /// The outcome of the request as a whole.
-    pub(super) outcome: Outcome,
+    pub(super) outcome: AttemptOutcome,
     /// The failure in words, where there was no answer.
     pub(super) failure_words: Option<String>,
-    pub(super) acknowledged: Acknowledged,
+    pub(super) acknowledged: BatchAcknowledgement,
     /// The answer as the delivery log keeps it.
     pub(super) answer: Option<LoggedAnswer>,
     /// Where it leads, if it is a redirect.
@@ -43,10 +43,10 @@ pub(super) struct RequestOutcome {
 
 impl RequestOutcome {
     /// The outcome of the event at this index of the request.
-    pub(super) fn of(&self, index: usize) -> Outcome {
+    pub(super) fn of(&self, index: usize) -> AttemptOutcome {
         match self.outcome {
-            Outcome::Answered { status, .. } if !self.acknowledged.includes(index) => {
-                Outcome::Unacknowledged { status }
+            AttemptOutcome::Answered { status, .. } if !self.acknowledged.includes(index) => {
+                AttemptOutcome::Unacknowledged { status }
             }
             outcome => outcome,
         }
@@ -74,7 +74,7 @@ impl RequestPlan {
     pub(super) fn verdict(
         &self,
         end: AttemptEnd<'_>,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         expires_at: Timestamp,
         jitter: RetryJitter,
     ) -> EntryVerdict {
@@ -83,7 +83,7 @@ impl RequestPlan {
             is_fallback,
             now,
         } = end;
-        if outcome == Outcome::Failed(SendFailure::Exhausted) {
+        if outcome == AttemptOutcome::Failed(SendFailure::Exhausted) {
             return EntryVerdict::Postponed {
                 not_before: now + OUR_FAULT_WAIT,
             };
@@ -100,14 +100,14 @@ impl RequestPlan {
             name_was_unknown,
             is_fallback,
         };
-        let verdict = decide(&state, outcome, retry, jitter, now);
-        EntryVerdict::after(verdict, outcome, now)
+        let verdict = judge_attempt(&state, outcome, retry, jitter, now);
+        EntryVerdict::from_attempt(verdict, outcome, now)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::attempt::partial::acknowledged;
+    use posthaste_core::attempt::partial::read_acknowledgement;
     use posthaste_core::attempt::{AnswerBody, BatchEvent};
     use posthaste_core::model::LastAttempt;
     use serde_json::json;
@@ -115,14 +115,14 @@ mod tests {
     use super::*;
     use crate::testing::{START, delivery, job, request_plan, secs, subscription};
 
-    const fn answered(status: u16) -> Outcome {
-        Outcome::Answered {
+    const fn answered(status: u16) -> AttemptOutcome {
+        AttemptOutcome::Answered {
             status,
             retry_after: None,
         }
     }
 
-    fn request(outcome: Outcome, acknowledged: Acknowledged) -> RequestOutcome {
+    fn request(outcome: AttemptOutcome, acknowledged: BatchAcknowledgement) -> RequestOutcome {
         let started = Duration::ZERO;
         let took = Duration::ZERO;
         let webhook_id = String::new();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     /// The verdict over an event that expires in an hour.
-    fn check(plan: &RequestPlan, outcome: Outcome, expected: EntryVerdict) {
+    fn check(plan: &RequestPlan, outcome: AttemptOutcome, expected: EntryVerdict) {
         let expires_at = START + secs(3600);
         let verdict = plan.verdict(
             end(plan, START),
@@ -160,10 +160,10 @@ mod tests {
         }
     }
 
-    fn give_up(reason: DeadLetterReason, outcome: Outcome) -> EntryVerdict {
+    fn give_up(reason: DeadLetterReason, outcome: AttemptOutcome) -> EntryVerdict {
         EntryVerdict::GiveUp {
             reason,
-            last: LastAttempt::of(outcome, START),
+            last: LastAttempt::from_outcome(outcome, START),
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
             &subscription(json!({ "retryPolicy": retry })),
         ));
         check(&plan, answered(204), EntryVerdict::Delivered);
-        let last = LastAttempt::of(answered(500), START).unwrap();
+        let last = LastAttempt::from_outcome(answered(500), START).unwrap();
         check(
             &plan,
             answered(500),
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn where_no_socket_was_left_no_attempt_is_counted() {
         let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
-        let outcome = Outcome::Failed(SendFailure::Exhausted);
+        let outcome = AttemptOutcome::Failed(SendFailure::Exhausted);
         check(
             &plan,
             outcome,
@@ -219,7 +219,7 @@ mod tests {
         let now = START + secs(1);
         let expected = EntryVerdict::GiveUp {
             reason: DeadLetterReason::TimeToLiveExceeded,
-            last: LastAttempt::of(answered(500), now),
+            last: LastAttempt::from_outcome(answered(500), now),
         };
         let verdict = plan.verdict(
             end(&plan, now),
@@ -250,12 +250,12 @@ mod tests {
             text: text.as_bytes(),
             envelope_id: None,
         });
-        let acknowledged = acknowledged(
+        let acknowledged = read_acknowledgement(
             AnswerBody::new(&http::HeaderMap::new(), body, true),
             &events,
         );
         let request = request(answered(200), acknowledged);
-        let failed = Outcome::Unacknowledged { status: 200 };
+        let failed = AttemptOutcome::Unacknowledged { status: 200 };
         assert_eq!(
             [0, 1, 2].map(|index| request.of(index)),
             [answered(200), failed, answered(200)]
@@ -265,8 +265,11 @@ mod tests {
 
     #[test]
     fn a_failure_is_the_failure_of_all_events() {
-        let failed = request(answered(503), Acknowledged::All);
+        let failed = request(answered(503), BatchAcknowledgement::All);
         assert_eq!((failed.of(7), failed.failures(4)), (answered(503), 4));
-        assert_eq!(request(answered(202), Acknowledged::All).failures(4), 0);
+        assert_eq!(
+            request(answered(202), BatchAcknowledgement::All).failures(4),
+            0
+        );
     }
 }

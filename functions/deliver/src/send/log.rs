@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use posthaste_core::attempt::verdict::ShownVerdict;
-use posthaste_core::attempt::{BatchEvent, EntryVerdict, Outcome};
+use posthaste_core::attempt::{AttemptOutcome, BatchEvent, EntryVerdict};
 use posthaste_core::delivery_log::RecordDetails;
-use posthaste_core::model::time::millis;
+use posthaste_core::model::time::log_millis;
 use posthaste_core::model::{EndpointUrl, Link, Timestamp};
 use posthaste_services::Traces;
 
@@ -34,19 +34,19 @@ impl RequestLog<'_> {
     pub(super) fn event(
         &self,
         event: &LoadedPayload,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         verdict: EntryVerdict,
         is_sent: bool,
     ) {
         let subscription = &*self.plan.subscription;
         let request = self.request;
         let webhook_id = is_sent.then_some(&*request.webhook_id);
-        let took_ms = is_sent.then(|| millis(request.took));
+        let took_ms = is_sent.then(|| log_millis(request.took));
         let ShownVerdict {
             word,
             retry_at,
             reason,
-        } = verdict.shown(&subscription.dead_letter, self.ended_at);
+        } = verdict.describe(&subscription.dead_letter, self.ended_at);
         if outcome.is_success() {
             tracing::debug!(
                 event_id = &*self.event_id(event), webhook_id,
@@ -70,7 +70,7 @@ impl RequestLog<'_> {
     pub(super) fn record(
         &self,
         event: &LoadedPayload,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         verdict: EntryVerdict,
         is_sent: bool,
     ) {
@@ -99,7 +99,7 @@ impl RequestLog<'_> {
         tracing::info!(
             webhook_id = request.webhook_id, topic = %subscription.topic, subscription = %subscription.name,
             link = %self.link, attempt = self.attempt(), events, status = request.outcome.status(),
-            took_ms = millis(request.took), "the endpoint refused a batch, which is sent again in parts"
+            took_ms = log_millis(request.took), "the endpoint refused a batch, which is sent again in parts"
         );
     }
 
@@ -115,13 +115,13 @@ impl RequestLog<'_> {
     }
 
     /// The failure in words, where this outcome is one.
-    fn failure_words(&self, outcome: Outcome) -> Option<&str> {
-        outcome.failure()?;
+    fn failure_words(&self, outcome: AttemptOutcome) -> Option<&str> {
+        outcome.send_failure()?;
         self.request.failure_words.as_deref()
     }
 
     /// What the status does not say, in words.
-    pub(super) fn error(&self, outcome: Outcome) -> Option<Cow<'_, str>> {
+    pub(super) fn error(&self, outcome: AttemptOutcome) -> Option<Cow<'_, str>> {
         let failure = self.failure_words(outcome).map(Cow::Borrowed);
         failure.or_else(|| {
             let place = self.request.redirect.as_deref()?;

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use posthaste_core::attempt::{EntryVerdict, Outcome};
+use posthaste_core::attempt::{AttemptOutcome, EntryVerdict};
 use posthaste_core::model::Timestamp;
-use posthaste_core::trace::{Span, SpanKind, SpanPlace, SpanValue};
+use posthaste_core::trace::{SpanKind, SpanPlace, SpanValue, TraceSpan};
 use posthaste_services::traces::target;
 
 use super::log::RequestLog;
@@ -16,7 +16,7 @@ impl RequestLog<'_> {
     pub(super) fn take_spans(
         &self,
         event: &LoadedPayload,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         verdict: EntryVerdict,
     ) {
         if !self.traces.is_on() {
@@ -31,9 +31,9 @@ impl RequestLog<'_> {
         let began = self.request.began;
         let target = target(subscription);
         let waited_from = self.waited_from(event);
-        self.traces.take(Span {
+        self.traces.take(TraceSpan {
             kind: SpanKind::Wait,
-            place: trace.wait(&target, began),
+            place: trace.wait_span(&target, began),
             target: target.clone(),
             link: None,
             began: waited_from,
@@ -41,15 +41,15 @@ impl RequestLog<'_> {
             values: self.values(event),
             error: None,
         });
-        self.traces.take(Span {
+        self.traces.take(TraceSpan {
             values: self.request_values(event, outcome, verdict),
             error: (!outcome.is_success()).then(|| self.error_words(outcome)),
-            ..self.request_span(trace.attempt(&target, began), target)
+            ..self.request_span(trace.attempt_span(&target, began), target)
         });
     }
 
-    fn request_span(&self, place: SpanPlace, target: String) -> Span {
-        Span {
+    fn request_span(&self, place: SpanPlace, target: String) -> TraceSpan {
+        TraceSpan {
             kind: SpanKind::Attempt,
             target,
             place,
@@ -93,12 +93,12 @@ impl RequestLog<'_> {
     fn request_values(
         &self,
         event: &LoadedPayload,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         verdict: EntryVerdict,
     ) -> Vec<(&'static str, SpanValue)> {
         let mut values = self.values(event);
         let url = self.endpoint.url();
-        let shown = verdict.shown(&self.plan.subscription.dead_letter, self.ended_at);
+        let shown = verdict.describe(&self.plan.subscription.dead_letter, self.ended_at);
         values.extend([
             ("messaging.operation.type", "send".into()),
             ("http.request.method", "POST".into()),
@@ -121,7 +121,7 @@ impl RequestLog<'_> {
         values
     }
 
-    fn error_words(&self, outcome: Outcome) -> String {
+    fn error_words(&self, outcome: AttemptOutcome) -> String {
         let words = self.error(outcome).map(Cow::into_owned);
         let status = || {
             outcome

@@ -7,7 +7,8 @@ use std::time::Duration;
 use posthaste_core::attempt::batch::{events_of_next_request, requests_left};
 use posthaste_core::attempt::decide::is_expired;
 use posthaste_core::attempt::{
-    BatchAnswer, DeadLetterReason, EntryVerdict, Follow, Jitter, Outcome, RetryJitter, Splitting,
+    AttemptOutcome, BatchAnswer, DeadLetterReason, DrawnJitter, EntryVerdict, RetryJitter,
+    SplitDecision, SplitProgress,
 };
 use posthaste_core::circuit::REFUSED_EVENTS_MIN;
 use posthaste_core::model::{LastAttempt, Subscription};
@@ -37,7 +38,7 @@ struct Progress<'a> {
     route: Route<'a>,
     slot: SlotPermit,
     permit: Option<RatePermit>,
-    splitting: Splitting,
+    splitting: SplitProgress,
     /// The answer that refused the last batch of which parts are posted.
     refused: Option<LastAttempt>,
     verdicts: Vec<(EntryRef, EntryVerdict)>,
@@ -65,7 +66,7 @@ impl<P: Ports> Sender<P> {
             route,
             slot,
             permit: Some(permit),
-            splitting: Splitting::default(),
+            splitting: SplitProgress::default(),
             refused: None,
             verdicts,
         };
@@ -109,9 +110,9 @@ impl<P: Ports> Sender<P> {
                 ended_at: now,
                 traces: &self.attempts.traces,
             };
-            if follow == Follow::Split {
+            if follow == SplitDecision::Split {
                 log.split(run.len());
-                progress.refused = LastAttempt::of(outcome, now);
+                progress.refused = LastAttempt::from_outcome(outcome, now);
                 let took = self.clock.monotonic().saturating_sub(request.started);
                 let left = self.time_to_start(invocation, plan);
                 let rest =
@@ -124,7 +125,7 @@ impl<P: Ports> Sender<P> {
                 is_fallback,
                 now,
             };
-            let judge = |event: &LoadedPayload, outcome: Outcome, is_sent| {
+            let judge = |event: &LoadedPayload, outcome: AttemptOutcome, is_sent| {
                 let expires_at = invocation.entry(event.at).expires_at;
                 let jitter = if outcome.is_success() {
                     RetryJitter::default()
@@ -145,13 +146,13 @@ impl<P: Ports> Sender<P> {
                 .map(|(index, event)| judge(event, request.of(index), true));
             progress.verdicts.extend(judged);
             // An endpoint that is gone is not asked for the other parts.
-            if is_gone || follow == Follow::JudgeAll {
+            if is_gone || follow == SplitDecision::JudgeAll {
                 let rest = waiting.drain(..).flatten();
                 progress
                     .verdicts
                     .extend(rest.map(|event| judge(&event, outcome, false)));
             }
-            if follow == Follow::JudgeAll {
+            if follow == SplitDecision::JudgeAll {
                 log.refused_alike();
             }
         }
@@ -184,7 +185,7 @@ impl<P: Ports> Sender<P> {
         progress: &mut Progress<'_>,
         run: &[LoadedPayload],
         request: &RequestOutcome,
-    ) -> Follow {
+    ) -> SplitDecision {
         let counts = &self.circuit.counts;
         let retry = &plan.subscription.retry;
         let outcome = request.outcome;
@@ -195,14 +196,14 @@ impl<P: Ports> Sender<P> {
             was_refused: run.iter().filter_map(last_of).any(LastAttempt::was_refused),
             do_others_arrive: counts.is_recently_well(&progress.route.target, self.clock.now()),
         };
-        let follow = progress.splitting.follow(answer, retry);
+        let follow = progress.splitting.decide_after(answer, retry);
         let is_gone = outcome.status() == Some(410) && !progress.route.is_fallback;
         let completed = CompletedRequest {
             began: request.began,
             outcome,
             is_problem: plan.kind.is_problem,
             is_disabling: is_gone && retry.disable_on_gone,
-            is_split: follow == Follow::Split,
+            is_split: follow == SplitDecision::Split,
             events: first_keys(invocation, run),
         };
         self.circuit
@@ -345,8 +346,8 @@ impl<P: Ports> Sender<P> {
         plan: &RequestPlan,
         at: EntryRef,
     ) -> RetryJitter {
-        let queued = if plan.subscription.batching.request().items_max == 1 {
-            let draw = || Jitter::new(self.circuit.entropy.fraction());
+        let queued = if plan.subscription.batching.request_limits().items_max == 1 {
+            let draw = || DrawnJitter::new(self.circuit.entropy.fraction());
             invocation.jitter_of(at.job, draw)
         } else {
             plan.jitter

@@ -1,6 +1,6 @@
 use parking_lot::Mutex;
-use posthaste_core::attempt::{DeadLetterReason, Outcome, SendFailure};
-use posthaste_core::delivery_log::{Record, join_records, parse_records};
+use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason, SendFailure};
+use posthaste_core::delivery_log::{LogRecord, join_records, parse_records};
 use posthaste_core::model::{Delivery, DeliveryLogMode, LastAttempt};
 use posthaste_services::{DrainMeter, Registry};
 use posthaste_testkit::{Faulty, Plan, Recorded};
@@ -16,7 +16,7 @@ use crate::testing::{
     topic_record, topic_settings,
 };
 use bytes::Bytes;
-use posthaste_core::attempt::Jitter;
+use posthaste_core::attempt::DrawnJitter;
 use posthaste_core::pressure::OwnWait;
 use posthaste_ports::{DrainSource, LookTime, ObjectStore, PutCondition};
 
@@ -45,7 +45,7 @@ fn requests_keep_their_order_by_subscription() {
         )
     };
     let jobs = [of(&a), of(&b), of(&c), of(&a)];
-    let targets = by_target(plan(&jobs, |_, _| false, || Jitter::new(0.0)));
+    let targets = by_target(plan(&jobs, |_, _| false, || DrawnJitter::new(0.0)));
     let names = |target: &Vec<RequestPlan>| {
         target
             .iter()
@@ -112,7 +112,7 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
 async fn sent(world: &World, jobs: Vec<Job>) -> Vec<Attempted> {
     let invocation = world.invocation(jobs);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     sender(world).send_all(&invocation, requests, &kept).await;
     kept.0.into_inner()
 }
@@ -232,7 +232,7 @@ async fn a_pause_is_kept_and_what_comes_next_waits_for_its_end() {
     let sender = sender(&world);
     let own = world.subscribe(json!({})).await;
     let invocation = world.invocation(vec![job(delivery(1), &own), job(delivery(1), &own)]);
-    let mut requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let mut requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     let second = requests.pop();
     let kept = Kept::default();
     sender.send_all(&invocation, requests, &kept).await;
@@ -305,14 +305,14 @@ async fn recorded(
         ..job(delivery(events), &world.subscribe(more).await)
     };
     let invocation = world.invocation(vec![job]);
-    let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     sender(world)
         .send_all(&invocation, requests, &Kept::default())
         .await;
     let kept = invocation.jobs[0].records.lock();
     let bodies = join_records(kept.values());
     let records = bodies.iter().flat_map(|body| parse_records(body).unwrap());
-    let shown = |record: Record| {
+    let shown = |record: LogRecord| {
         assert_eq!(
             record.endpoint.as_deref(),
             Some("https://billing.example.com/hooks")
@@ -391,22 +391,22 @@ async fn attempt_after_silence_takes_a_new_connection() {
     let check = async |failed, expected: bool| {
         let world = World::new();
         let tried = Delivery {
-            last: LastAttempt::of(failed, START),
+            last: LastAttempt::from_outcome(failed, START),
             ..delivery(1)
         };
         sent(&world, vec![job(tried, &world.subscribe(json!({})).await)]).await;
         assert_eq!(world.endpoint.new_connections(), [expected], "{failed:?}");
     };
-    let answered = |status| Outcome::Answered {
+    let answered = |status| AttemptOutcome::Answered {
         status,
         retry_after: None,
     };
     check(answered(200), false).await;
     check(answered(500), false).await;
     check(answered(408), false).await;
-    check(Outcome::Failed(SendFailure::TimedOut), true).await;
-    check(Outcome::Failed(SendFailure::KeptTimedOut), true).await;
-    check(Outcome::Failed(SendFailure::ConnectTimedOut), false).await;
+    check(AttemptOutcome::Failed(SendFailure::TimedOut), true).await;
+    check(AttemptOutcome::Failed(SendFailure::KeptTimedOut), true).await;
+    check(AttemptOutcome::Failed(SendFailure::ConnectTimedOut), false).await;
 }
 
 #[tokio::test]
@@ -438,7 +438,7 @@ async fn an_attempt_that_would_end_too_late_is_not_started() {
     let world = World::new();
     let invocation = world.invocation(vec![job(delivery(2), &world.subscribe(batching(10)).await)]);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     world
         .clock
         .advance(crate::testing::INVOCATION.saturating_sub(crate::SETTLING_TIME));
@@ -463,7 +463,7 @@ async fn once_limits_are_closed_nothing_is_started() {
     world.stopped.cancel();
     let invocation = world.invocation(vec![job(delivery(1), &world.subscribe(json!({})).await)]);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     sender.send_all(&invocation, requests, &kept).await;
     assert_eq!(
         kept.0.into_inner()[0].verdicts[0].1,
@@ -477,7 +477,7 @@ async fn bodies_around(world: &World, change: impl Future<Output = ()>) -> (usiz
     let sender = sender(world);
     let own = world.subscribe(json!({})).await;
     let invocation = world.invocation(vec![job(delivery(1), &own), job(delivery(1), &own)]);
-    let mut requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let mut requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     let kept = Kept::default();
     let second = requests.split_off(1);
     sender.send_all(&invocation, requests, &kept).await;
@@ -538,7 +538,7 @@ async fn refusals_of_ten_events_hold_their_subscription() {
         let sender = sender(&world);
         let kept = Kept::default();
         let invocation = world.invocation((0..10).map(refused).collect());
-        let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+        let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
         sender.send_all(&invocation, requests, &kept).await;
         let condition = sender.circuit.links.condition(&target(&own));
         assert_eq!(condition.is_some_and(|it| it.refused), is_held);
@@ -622,7 +622,7 @@ async fn own_waits(world: &World, jobs: Vec<Job>) -> Vec<OwnWait> {
     let drain = DrainMeter::default();
     let invocation = world.invocation(jobs);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     let sender = sender_noting(world, drain.clone());
     sender.send_all(&invocation, requests, &kept).await;
     let time = LookTime {
@@ -714,7 +714,7 @@ async fn sent_in_time(
 ) -> Vec<EntryVerdict> {
     let invocation = world.invocation(jobs);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     let time = async {
         loop {
             for _ in 0..100 {

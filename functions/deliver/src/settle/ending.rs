@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::attempt::settle::settle;
+use posthaste_core::attempt::settle::settle_message;
 use posthaste_core::attempt::{EntryVerdict, Settlement};
 use posthaste_core::model::idle::wait_noted_at;
 use posthaste_core::model::{Delivery, LetterPlace, Subscription, Timestamp};
@@ -148,7 +148,7 @@ impl<P: Ports> Ender<P> {
             mut held,
             mut dead,
             dropped,
-        } = settle(&job.delivery, verdicts, policy);
+        } = settle_message(&job.delivery, verdicts, policy);
         job.note_counted(&mut again, false);
         job.note_counted(&mut held, true);
         if let Some(subscription) = &job.subscription {

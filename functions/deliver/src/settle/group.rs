@@ -38,7 +38,11 @@ pub(crate) struct Group {
 
 impl Group {
     fn push(&mut self, message: Recorded) {
-        self.bytes += message.records.iter().map(RecordText::bytes).sum::<usize>();
+        self.bytes += message
+            .records
+            .iter()
+            .map(RecordText::byte_len)
+            .sum::<usize>();
         self.messages.push(message);
     }
 

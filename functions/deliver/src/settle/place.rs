@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::Wait;
-use posthaste_core::attempt::settle::{goes_out_at, wait};
-use posthaste_core::lane::Lane;
+use posthaste_core::attempt::WaitPlace;
+use posthaste_core::attempt::settle::{choose_wait_place, goes_out_at};
+use posthaste_core::lane::DeliveryLane;
 use posthaste_core::model::{Delivery, HELD_PER_OBJECT_MAX, SQS_DELAY_MAX, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
@@ -30,8 +30,8 @@ impl Place {
         let topic = &delivery.topic;
         let subscription = &delivery.subscription;
         match self {
-            Self::Parked => layout::parked(delivery.not_before, topic, subscription, id),
-            Self::Held => layout::held(topic, subscription, delivery.expires_first(), id),
+            Self::Parked => layout::parked_key(delivery.not_before, topic, subscription, id),
+            Self::Held => layout::held_key(topic, subscription, delivery.expires_first(), id),
         }
     }
 
@@ -53,14 +53,19 @@ impl Place {
 
     /// The message for a delivery that could not be stored in this place. It waits in the queue for
     /// the longest delay, a held one at most until it expires.
-    pub(crate) fn instead(self, delivery: &Delivery, lane: Lane, now: Timestamp) -> Successor {
+    pub(crate) fn instead(
+        self,
+        delivery: &Delivery,
+        lane: DeliveryLane,
+        now: Timestamp,
+    ) -> Successor {
         let until = match self {
             Self::Parked => now + SQS_DELAY_MAX,
             Self::Held => delivery.expires_first().min(now + SQS_DELAY_MAX),
         };
-        let delay = match wait(until, now) {
-            Wait::Queue { delay } => delay,
-            Wait::Parked => SQS_DELAY_MAX,
+        let delay = match choose_wait_place(until, now) {
+            WaitPlace::Queue { delay } => delay,
+            WaitPlace::Parked => SQS_DELAY_MAX,
         };
         // A held delivery is due when it comes back: its wait is not a slow drain.
         let delivery = match self {
@@ -81,9 +86,9 @@ pub(crate) fn due_again(not_before: Timestamp, now: Timestamp) -> Timestamp {
 }
 
 /// The message for a delivery that is tried again after this delay.
-pub(super) fn retry(delivery: &Delivery, lane: Lane, delay: Duration) -> Successor {
+pub(super) fn retry(delivery: &Delivery, lane: DeliveryLane, delay: Duration) -> Successor {
     let body = render_delivery(delivery);
-    let group = Some(delivery.group());
+    let group = Some(delivery.message_group_id());
     Successor {
         to: lane.into(),
         message: OutgoingMessage { body, group, delay },
@@ -123,7 +128,7 @@ mod tests {
 
     /// The delay of what waits in the queue instead, and when it is due then.
     fn check(place: Place, delivery: &Delivery, delay_secs: u64, not_before: Timestamp) {
-        let instead = place.instead(delivery, Lane::Quick, START);
+        let instead = place.instead(delivery, DeliveryLane::Quick, START);
         assert_eq!(instead.message.delay, secs(delay_secs));
         assert_eq!(
             parse_delivery(&instead.message.body).unwrap().not_before,

@@ -140,7 +140,11 @@ impl Waiting {
     /// Adds the records of a group. Answers whether all that wait are enough to be sent without a
     /// turn.
     fn add(&mut self, group: WaitingGroup) -> bool {
-        self.bytes += group.records.iter().map(RecordText::bytes).sum::<usize>();
+        self.bytes += group
+            .records
+            .iter()
+            .map(RecordText::byte_len)
+            .sum::<usize>();
         self.groups.push(group);
         self.bytes >= SENT_AT_ONCE_BYTES
     }
@@ -209,8 +213,8 @@ mod tests {
 
     /// A group whose records are [`SENT_AT_ONCE_BYTES`] alone.
     fn many() -> Vec<RecordText> {
-        let many = records(SENT_AT_ONCE_BYTES / records(1)[0].bytes() + 1);
-        assert!(many.iter().map(RecordText::bytes).sum::<usize>() >= SENT_AT_ONCE_BYTES);
+        let many = records(SENT_AT_ONCE_BYTES / records(1)[0].byte_len() + 1);
+        assert!(many.iter().map(RecordText::byte_len).sum::<usize>() >= SENT_AT_ONCE_BYTES);
         many
     }
 

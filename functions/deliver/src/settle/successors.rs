@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use posthaste_core::api::notice::{Fate, later};
-use posthaste_core::attempt::Wait;
-use posthaste_core::attempt::settle::{dead_letter_delay, wait};
-use posthaste_core::lane::Lane;
+use posthaste_core::api::notice::{LetterFate, notice_retry_letter};
+use posthaste_core::attempt::WaitPlace;
+use posthaste_core::attempt::settle::{choose_wait_place, dead_letter_delay};
+use posthaste_core::lane::DeliveryLane;
 use posthaste_core::model::{
     DEAD_LETTER_DELAY_DEFAULT, DeadLetter, DeadLetterPolicy, Delivery, LetterPlace, Timestamp,
 };
@@ -21,14 +21,14 @@ pub(crate) struct Successors {
     /// In a queue.
     pub(crate) messages: Vec<Successor>,
     /// The lane of deliveries that wait in a queue.
-    lane: Lane,
+    lane: DeliveryLane,
     /// In the object store.
     pub(crate) stored: Vec<(Place, Delivery)>,
 }
 
 impl Successors {
     /// The successors of a message, those in the delivery queue in this lane.
-    pub(crate) fn in_lane(lane: Lane) -> Self {
+    pub(crate) fn in_lane(lane: DeliveryLane) -> Self {
         Self {
             lane,
             ..Self::default()
@@ -38,9 +38,9 @@ impl Successors {
     /// Adds a delivery that is tried again.
     pub(crate) fn again(&mut self, mut delivery: Delivery, now: Timestamp) {
         delivery.not_before = due_again(delivery.not_before, now);
-        match wait(delivery.not_before, now) {
-            Wait::Queue { delay } => self.messages.push(retry(&delivery, self.lane, delay)),
-            Wait::Parked => self.stored.push((Place::Parked, delivery)),
+        match choose_wait_place(delivery.not_before, now) {
+            WaitPlace::Queue { delay } => self.messages.push(retry(&delivery, self.lane, delay)),
+            WaitPlace::Parked => self.stored.push((Place::Parked, delivery)),
         }
     }
 
@@ -82,7 +82,7 @@ impl Successors {
     /// Adds a request to the deadletter function for the notices about dropped events that could
     /// not be sent now.
     pub(crate) fn notices(&mut self, letter: DeadLetter, now: Timestamp) {
-        if let Some((letter, delay)) = later(letter, Fate::Dropped, now) {
+        if let Some((letter, delay)) = notice_retry_letter(letter, LetterFate::Dropped, now) {
             self.messages.push(to_deadletter(&letter, delay));
         }
     }
@@ -90,7 +90,7 @@ impl Successors {
 
 fn to_deadletter(letter: &DeadLetter, delay: Duration) -> Successor {
     let body = render_dead_letter(letter);
-    let group = Some(letter.delivery.group());
+    let group = Some(letter.delivery.message_group_id());
     Successor {
         to: QueueName::DeadLetters,
         message: OutgoingMessage { body, group, delay },

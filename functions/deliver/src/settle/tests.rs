@@ -3,9 +3,9 @@ mod groups;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::attempt::{DeadLetterReason, Outcome};
+use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::lane::Lane;
+use posthaste_core::lane::DeliveryLane;
 use posthaste_core::model::{LastAttempt, LetterPlace, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::resolved_message::parse_resolved;
@@ -113,13 +113,13 @@ async fn is_failed(world: &World, settings: Value, verdicts: &[EntryVerdict]) ->
 }
 
 fn retry(not_before: Timestamp) -> EntryVerdict {
-    let outcome = Outcome::Answered {
+    let outcome = AttemptOutcome::Answered {
         status: 503,
         retry_after: None,
     };
     EntryVerdict::Retry {
         not_before,
-        last: LastAttempt::of(outcome, START).unwrap(),
+        last: LastAttempt::from_outcome(outcome, START).unwrap(),
     }
 }
 
@@ -157,7 +157,7 @@ async fn attempt_notes_the_activity_of_an_idle_subscription() {
         let attempts = vec![attempted(&invocation, &[EntryVerdict::Delivered])];
         settle(&settler(&world), &invocation, attempts).await;
         let delivery = &invocation.jobs[0].delivery;
-        let key = layout::subscription_activity(&delivery.topic, &delivery.subscription);
+        let key = layout::subscription_activity_key(&delivery.topic, &delivery.subscription);
         world.state.get(&key).await.unwrap().is_some()
     };
     assert!(noted(json!({ "autoDeleteOnIdle": "P1D" })).await);
@@ -190,7 +190,7 @@ async fn failed_attempt_is_noted_as_a_try() {
 /// What drains is measured by the messages that were tried, in the quick lane alone.
 #[tokio::test]
 async fn tried_message_of_the_quick_lane_counts_as_drained() {
-    let check = async |lane: Lane, verdict: EntryVerdict, expected: usize| {
+    let check = async |lane: DeliveryLane, verdict: EntryVerdict, expected: usize| {
         let world = World::new();
         let mut invocation = invocation(&world, 1, json!({})).await;
         invocation.lane = lane;
@@ -204,10 +204,10 @@ async fn tried_message_of_the_quick_lane_counts_as_drained() {
         let drained = format!("{:?}", settler.ender.drain);
         assert_eq!(drained, format!("{meter:?}"), "{lane:?}, {verdict:?}");
     };
-    check(Lane::Quick, EntryVerdict::Delivered, 1).await;
-    check(Lane::Quick, retry(START), 1).await;
-    check(Lane::Quick, EntryVerdict::NotStarted, 0).await;
-    check(Lane::Slow, EntryVerdict::Delivered, 0).await;
+    check(DeliveryLane::Quick, EntryVerdict::Delivered, 1).await;
+    check(DeliveryLane::Quick, retry(START), 1).await;
+    check(DeliveryLane::Quick, EntryVerdict::NotStarted, 0).await;
+    check(DeliveryLane::Slow, EntryVerdict::Delivered, 0).await;
 }
 
 /// A message with an event made of each letter of an object, and the places of those that settling
@@ -337,7 +337,7 @@ async fn messages_without_an_attempt_are_settled_and_the_notes_of_late_answers_r
     let world = World::new();
     let mut invocation = invocation(&world, 1, json!({})).await;
     let job = &mut invocation.jobs[0];
-    let key = layout::late(&job.delivery.topic, &job.delivery.subscription, "k-0");
+    let key = layout::late_answer_key(&job.delivery.topic, &job.delivery.subscription, "k-0");
     world
         .memory
         .put(&key, Bytes::new(), PutCondition::Always)

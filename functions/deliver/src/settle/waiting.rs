@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use metrics::counter;
-use posthaste_core::attempt::Pack;
+use posthaste_core::attempt::PackingLimits;
 use posthaste_core::model::{Delivery, PARKED_OBJECT_BYTES_PREFERRED};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::parked::render_parked;
@@ -198,18 +198,18 @@ impl Shared<'_> {
     fn objects(&self) -> Vec<&[(usize, Bytes)]> {
         let items_max = self.place.per_object_max();
         let bytes_preferred = PARKED_OBJECT_BYTES_PREFERRED;
-        let runs = Pack {
+        let runs = PackingLimits {
             items_max,
             bytes_preferred,
         }
-        .cut(self.messages.iter().map(|(_, it)| it.len()));
+        .cut_into_runs(self.messages.iter().map(|(_, it)| it.len()));
         runs.into_iter().map(|run| &self.messages[run]).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::lane::Lane;
+    use posthaste_core::lane::DeliveryLane;
     use posthaste_core::stored::layout;
     use posthaste_core::stored::parked::parse_parked;
     use posthaste_ports::QueueName;
@@ -252,7 +252,7 @@ mod tests {
                 message,
                 deliveries,
                 successors: Vec::new(),
-                lane: Lane::Quick,
+                lane: DeliveryLane::Quick,
             });
         }
         objects(world).store(&invocation).await;

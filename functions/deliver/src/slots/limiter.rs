@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::{Concurrency, SlotClaim, SlotGrant, SlotLease, SlotState};
+use posthaste_core::attempt::{SlotClaim, SlotGrant, SlotLease, SlotLimit, SlotState};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::ETag;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -27,7 +27,7 @@ const REQUEST_TIME_FIRST: Duration = Duration::from_secs(1);
 /// The bound that a request is under, and the time that it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
-    pub(super) limit: Concurrency,
+    pub(super) limit: SlotLimit,
     pub(super) timeout: Duration,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct LimiterState {
     writes: u64,
     known: Option<Known>,
     /// The requests that found nothing.
-    pub(super) line: Line<Concurrency>,
+    pub(super) line: Line<SlotLimit>,
     /// The time of a request, averaged.
     pub(super) request_time: Duration,
 }
@@ -211,11 +211,11 @@ impl Limiter {
             wanted: self.waiting().saturating_add(state.taken),
             timeout: wanted.timeout,
         };
-        match wanted.limit.take(known.state(), &claim, now) {
+        match wanted.limit.take_slots(known.state(), &claim, now) {
             SlotGrant::Lease(lease, next) => {
                 // Of the former lease no more is used than the state will say.
                 let stored = lease.slots().max(state.begun);
-                state.lease = state.lease.map(|former| former.at_most(stored));
+                state.lease = state.lease.map(|former| former.capped_at(stored));
                 let write = state.begin_write();
                 Claimed::Lease(Pending { lease, write }, next)
             }
@@ -267,14 +267,14 @@ impl Limiter {
     pub(super) fn shrink(&self, known: &Known, now: Timestamp) -> Option<(SlotState, u64)> {
         let mut state = self.state.lock();
         let kept = state.taken;
-        state.lease = state.lease.map(|lease| lease.at_most(kept));
+        state.lease = state.lease.map(|lease| lease.capped_at(kept));
         let unused = state.slots.saturating_sub(kept);
         state.forget_free(&self.free, unused);
         let stored = known.state();
         let next = stored
             .and_then(|stored| stored.give_back(&self.holder, kept, now))
             .or_else(|| {
-                let rewritten = || SlotState::rewritten(stored, now);
+                let rewritten = || SlotState::rewrite_unchanged(stored, now);
                 state.is_unanswered.then(rewritten)
             });
         state.is_behind = false;
@@ -294,7 +294,8 @@ impl LimiterState {
     fn serves(&self, wanted: Wanted, now: Timestamp) -> bool {
         let Wanted { limit, timeout } = wanted;
         self.lease.is_some_and(|lease| {
-            lease.allows(limit, timeout, now) && lease.allows(limit, timeout, now + RENEWED_AHEAD)
+            lease.allows_request(limit, timeout, now)
+                && lease.allows_request(limit, timeout, now + RENEWED_AHEAD)
         })
     }
 
@@ -324,7 +325,9 @@ impl Slot {
     pub(super) fn open(&self, wanted: Wanted, now: Timestamp) -> Option<OpenRequest> {
         let mut state = self.limiter.state.lock();
         let Wanted { limit, timeout } = wanted;
-        let lease = state.lease.filter(|it| it.allows(limit, timeout, now))?;
+        let lease = state
+            .lease
+            .filter(|it| it.allows_request(limit, timeout, now))?;
         if state.begun >= lease.slots() {
             return None;
         }

@@ -70,12 +70,12 @@ pub(crate) async fn list_audit<P: Ports>(
 ) -> Answer<AuditPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     let after = after_in(layout::AUDIT, after)?;
-    let (from, to) = WrittenTime::period(query.from, query.to, manage.clock.now());
+    let (from, to) = WrittenTime::resolve_period(query.from, query.to, manage.clock.now());
     // A page begins behind both: the place where the last one ended, and the end of the period.
     let part = Part {
         topic: query.topic,
-        after: after.max(to.map(layout::audit_after)),
-        end: from.map(layout::audit_after),
+        after: after.max(to.map(layout::audit_key_after)),
+        end: from.map(layout::audit_key_after),
         items,
     };
     Ok(JsonResponse::new(manage.audit_page(&part).await?))

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use axum::extract::{FromRequest, Request, State};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{AuditAction, AuditEntry, ImportAnswer, ImportRequestView};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
+use posthaste_core::api::{AuditAction, AuditEntry, ImportRequestView, ImportResponse};
 use posthaste_core::model::{DEAD_LETTER_IMPORT_BYTES_MAX, DEAD_LETTER_IMPORT_OBJECTS_MAX};
 use posthaste_core::stored::dead_letter::MovedObject;
 use posthaste_core::stored::{ResolvedLetters, layout};
@@ -32,13 +32,13 @@ const PUTS_AT_ONCE: usize = 16;
 /// refused as a whole. Subscriptions need not exist. At most 100 objects and 4.25 MiB.
 #[utoipa::path(post, path = "/dead-letters/import", tag = "dead letters",
     request_body(content = ImportRequestView),
-    responses((status = 200, description = "What was written, and what was there already", body = ImportAnswer),
+    responses((status = 200, description = "What was written, and what was there already", body = ImportResponse),
         BadImports, Problems))]
 pub(crate) async fn import_dead_letters<P: Ports>(
     State(manage): Managed<P>,
     Who(caller): Who,
     Import(objects): Import,
-) -> Answer<ImportAnswer> {
+) -> Answer<ImportResponse> {
     let letters: usize = objects.iter().map(|(object, _)| object.letters.len()).sum();
     let asked = format!("{} objects with {letters} dead letters", objects.len());
     let entry = manage.entry(caller, AuditAction::ImportDeadLetters);
@@ -104,16 +104,16 @@ fn read(bytes: &[u8]) -> Option<Vec<MovedObject>> {
 }
 
 /// What is wrong with a request that cannot be read, in the words for all bodies.
-fn fault(bytes: &[u8]) -> Problem {
+fn fault(bytes: &[u8]) -> ApiProblem {
     parse_settings::<WrittenMembers>(bytes)
         .err()
-        .unwrap_or_else(|| Problem::new(ProblemKind::BadRequest))
+        .unwrap_or_else(|| ApiProblem::new(ProblemKind::BadRequest))
 }
 
 /// The objects, if each is well formed and there are as many as one request may have.
-fn checked(objects: Vec<MovedObject>) -> Result<Vec<(MovedObject, ResolvedLetters)>, Problem> {
+fn checked(objects: Vec<MovedObject>) -> Result<Vec<(MovedObject, ResolvedLetters)>, ApiProblem> {
     let bad = |member: String, detail: String| {
-        let problem = Problem::new(ProblemKind::BadRequest);
+        let problem = ApiProblem::new(ProblemKind::BadRequest);
         problem.member(member).detail(detail)
     };
     if !(1..=DEAD_LETTER_IMPORT_OBJECTS_MAX).contains(&objects.len()) {
@@ -138,14 +138,14 @@ fn checked(objects: Vec<MovedObject>) -> Result<Vec<(MovedObject, ResolvedLetter
 }
 
 impl<P: Ports> Manage<P> {
-    async fn import(&self, objects: Vec<(MovedObject, ResolvedLetters)>) -> Answer<ImportAnswer> {
+    async fn import(&self, objects: Vec<(MovedObject, ResolvedLetters)>) -> Answer<ImportResponse> {
         let puts = objects.into_iter().map(|(object, states)| async move {
             let is_new = self.import_object(&object, &states).await?;
             let letters = object.letters.len() as u64;
             let resolved = states.places.len() as u64;
             Ok::<_, PortError>((is_new, letters, resolved))
         });
-        let mut answer = ImportAnswer::default();
+        let mut answer = ImportResponse::default();
         let mut puts = stream::iter(puts).buffer_unordered(PUTS_AT_ONCE);
         while let Some((is_new, letters, resolved)) = puts.try_next().await? {
             if is_new {
@@ -179,7 +179,7 @@ impl<P: Ports> Manage<P> {
         }
         let put = self
             .dead_letters
-            .put(key, object.stored(), PutCondition::IfAbsent);
+            .put(key, object.to_stored(), PutCondition::IfAbsent);
         match put.await {
             Ok(_) => {}
             Err(error) if error.kind == ErrorKind::PreconditionFailed => return Ok(false),
@@ -187,7 +187,7 @@ impl<P: Ports> Manage<P> {
         }
         if has_list && !states.places.is_empty() {
             // wake deletes lists without an object, and may have met it in between.
-            let list = layout::resolved(key);
+            let list = layout::resolved_letters_key(key);
             let put = self
                 .dead_letters
                 .put(&list, states.render(), PutCondition::IfAbsent);
@@ -204,7 +204,7 @@ impl<P: Ports> Manage<P> {
     /// that a former object of this key left. One that another import of the object writes meanwhile
     /// stays.
     async fn import_list(&self, key: &str, states: &ResolvedLetters) -> Result<(), PortError> {
-        let list = layout::resolved(key);
+        let list = layout::resolved_letters_key(key);
         let condition = match self.dead_letters.get(&list).await? {
             Some(former) => PutCondition::IfMatch(former.etag),
             None if states.places.is_empty() => return Ok(()),
@@ -220,8 +220,8 @@ impl<P: Ports> Manage<P> {
 }
 
 /// The entry with what became of the objects.
-fn with_counts(entry: AuditEntry, answered: &JsonResponse<ImportAnswer>) -> AuditEntry {
-    let ImportAnswer {
+fn with_counts(entry: AuditEntry, answered: &JsonResponse<ImportResponse>) -> AuditEntry {
+    let ImportResponse {
         objects,
         dead_letters,
         left_objects,

@@ -294,7 +294,7 @@ impl<P: Ports> Manage<P> {
 fn write_name(record: &TopicRecord, row: &mut DeadLetterView) {
     row.topic = record.name.to_string();
     let name = SubscriptionName::parse(&row.subscription).ok();
-    match name.and_then(|name| record.settings.subscription(&name)) {
+    match name.and_then(|name| record.settings.find_subscription(&name)) {
         Some((name, _)) => row.subscription = name.to_string(),
         None => row.owner_deleted = true,
     }
@@ -324,7 +324,7 @@ impl Filling<'_> {
                 .after
                 .as_ref()
                 .is_none_or(|after| after.is_before(object, index));
-            let is_resolved = resolved.has(index);
+            let is_resolved = resolved.is_resolved(index);
             if !is_after || !search.takes(&letter) || (is_resolved && !search.include_resolved) {
                 continue;
             }

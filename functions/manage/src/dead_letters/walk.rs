@@ -4,7 +4,7 @@
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::WrittenIn;
-use posthaste_core::stored::dead_letter::{Period, written_at};
+use posthaste_core::stored::dead_letter::{KeyPeriod, written_at};
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ListPage, ObjectMeta, ObjectStore, PortError};
 
@@ -40,8 +40,8 @@ pub(crate) struct Walk {
     owners: Vec<Owner>,
     written: WrittenIn,
     /// Periods to look at with the owners that have objects in them, the next one last.
-    periods: Vec<(Period, Vec<usize>)>,
-    month: Period,
+    periods: Vec<(KeyPeriod, Vec<usize>)>,
+    month: KeyPeriod,
     /// Objects that a listing of a longer period showed, until their part of it has its turn.
     listed: Vec<Placed>,
     listings: usize,
@@ -60,7 +60,7 @@ impl Walk {
                 ..written
             },
             periods: Vec::new(),
-            month: Period::month_of(to),
+            month: KeyPeriod::month_of(to),
             listed: Vec::new(),
             listings: 0,
             listings_max: LISTINGS_MAX,
@@ -85,10 +85,10 @@ impl Walk {
                 return Ok(Step::End);
             };
             if self.has_stepped && (self.listings >= self.listings_max || !has_time()) {
-                return Ok(Step::Cut(period.ends()));
+                return Ok(Step::Cut(period.ends_at()));
             }
             let listed = self.list(bucket, period, owners).await?;
-            let is_hour = period.parts().is_empty();
+            let is_hour = period.sub_periods().is_empty();
             let is_whole = |page: &ListPage| page.next_after.is_none() || is_hour;
             let (whole, divided): (Vec<_>, Vec<_>) =
                 listed.into_iter().partition(|(_, page)| is_whole(page));
@@ -99,12 +99,12 @@ impl Walk {
             self.listed.extend(placed);
             if divided.is_empty() {
                 self.has_stepped = true;
-                return Ok(Step::Objects(self.take_since(period.begins())));
+                return Ok(Step::Objects(self.take_since(period.begins_at())));
             }
             let owners: Vec<_> = divided.into_iter().map(|(owner, _)| owner).collect();
             self.periods.extend(
                 period
-                    .parts()
+                    .sub_periods()
                     .into_iter()
                     .map(|part| (part, owners.clone())),
             );
@@ -127,20 +127,26 @@ impl Walk {
     }
 
     /// The next period that may have objects of the time that is asked for.
-    fn next_period(&mut self) -> Option<(Period, Vec<usize>)> {
+    fn next_period(&mut self) -> Option<(KeyPeriod, Vec<usize>)> {
         loop {
             let (period, owners) = self.periods.pop().or_else(|| self.next_month())?;
-            let is_late = self.written.to.is_some_and(|to| period.begins() >= to);
-            let is_early = self.written.from.is_some_and(|from| period.ends() <= from);
+            let is_late = self.written.to.is_some_and(|to| period.begins_at() >= to);
+            let is_early = self
+                .written
+                .from
+                .is_some_and(|from| period.ends_at() <= from);
             if !is_late && !is_early && !owners.is_empty() {
                 return Some((period, owners));
             }
         }
     }
 
-    fn next_month(&mut self) -> Option<(Period, Vec<usize>)> {
+    fn next_month(&mut self) -> Option<(KeyPeriod, Vec<usize>)> {
         let month = self.month;
-        let is_over = self.written.from.is_some_and(|from| month.ends() <= from);
+        let is_over = self
+            .written
+            .from
+            .is_some_and(|from| month.ends_at() <= from);
         let first_year = self.owners.iter().map(|owner| owner.first_year).min()?;
         if is_over || month.year() < first_year {
             return None;
@@ -156,11 +162,11 @@ impl Walk {
     async fn list(
         &mut self,
         bucket: &impl ObjectStore,
-        period: Period,
+        period: KeyPeriod,
         owners: Vec<usize>,
     ) -> Result<Vec<(usize, ListPage)>, PortError> {
-        let key = period.key();
-        let is_hour = period.parts().is_empty();
+        let key = period.key_part();
+        let is_hour = period.sub_periods().is_empty();
         let prefixes = owners
             .into_iter()
             .map(|owner| (owner, format!("{}{key}", self.owners[owner].prefix)));
@@ -191,7 +197,9 @@ impl Walk {
     fn place(&self, owner: usize, meta: ObjectMeta) -> Option<Placed> {
         let prefix = &self.owners[owner].prefix;
         let written_at = written_at(prefix, &meta.key, meta.modified_at)?;
-        let is_wanted = self.written.takes(prefix, &meta.key, meta.modified_at);
+        let is_wanted = self
+            .written
+            .includes_object(prefix, &meta.key, meta.modified_at);
         is_wanted.then_some(Placed {
             written_at,
             key: meta.key,

@@ -51,7 +51,10 @@ impl<P: Ports> Manage<P> {
         let Some(examiner) = &self.examiner else {
             let found = "this installation has no way to look at endpoints";
             let advice = "`posthaste subscriptions test` makes a request to one";
-            return vec![CheckView::ok("endpoint", "all", found).but(CheckResult::Unknown, advice)];
+            return vec![
+                CheckView::passed("endpoint", "all", found)
+                    .with_result(CheckResult::Unknown, advice),
+            ];
         };
         let until = self.clock.monotonic() + ENDPOINTS_TIME_MAX;
         let Endpoints {
@@ -65,7 +68,7 @@ impl<P: Ports> Manage<P> {
         checks.extend(unread);
         checks.extend(rest(left_out, is_partial));
         if checks.is_empty() {
-            checks.push(CheckView::ok(
+            checks.push(CheckView::passed(
                 "endpoint",
                 "all",
                 "there are no subscriptions",
@@ -145,7 +148,7 @@ impl Endpoints {
 }
 
 fn unread(of: &str, found: String) -> CheckView {
-    CheckView::ok("endpoint", of, found).but(
+    CheckView::passed("endpoint", of, found).with_result(
         CheckResult::Unknown,
         "see the check `store`, and `posthaste topics`, which says what is wrong with a topic",
     )
@@ -160,5 +163,8 @@ fn rest(left_out: usize, is_partial: bool) -> Option<CheckView> {
         (some, _) => format!("{some} or more endpoints were not looked at within {secs} s"),
     };
     let advice = "`posthaste subscriptions test` makes a request to one; `posthaste links` shows those that fail";
-    Some(CheckView::ok("endpoint", "the others", found).but(CheckResult::Unknown, advice))
+    Some(
+        CheckView::passed("endpoint", "the others", found)
+            .with_result(CheckResult::Unknown, advice),
+    )
 }

@@ -25,6 +25,6 @@ pub(super) async fn in_time(
     limited(clock, look).await.unwrap_or_else(|| {
         let found = format!("no answer within {} s", CHECK_TIME_MAX.as_secs());
         let advice = "look for what hangs: a disk or mount, the network, or the service";
-        CheckView::ok(check, of, found).but(CheckResult::Failed, advice)
+        CheckView::passed(check, of, found).with_result(CheckResult::Failed, advice)
     })
 }

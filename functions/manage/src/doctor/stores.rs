@@ -54,10 +54,10 @@ impl<P: Ports> Manage<P> {
                         Use::Reads => "listed and read",
                         Use::ReadsAndWrites => "listed and read, and may be written to",
                     };
-                    CheckView::ok("store", of, done)
+                    CheckView::passed("store", of, done)
                 }
-                Err(error) => CheckView::ok("store", of, with_causes(&error))
-                    .but(CheckResult::Failed, advice(error.kind)),
+                Err(error) => CheckView::passed("store", of, with_causes(&error))
+                    .with_result(CheckResult::Failed, advice(error.kind)),
             }
         };
         in_time(&self.clock, "store", of.to_owned(), look).await

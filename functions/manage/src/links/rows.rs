@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use posthaste_core::api::{
     IsoTimestamp, LinkScope, LinkState, LinkView, StatusState, WaitingCount,
 };
-use posthaste_core::circuit::{Condition, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetCondition};
 use posthaste_core::model::{EndpointUrl, Link, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_services::AllWaiting;
@@ -36,7 +36,8 @@ impl Owner {
         objects: u32,
         now: Timestamp,
     ) -> Self {
-        let found = record.and_then(|record| Some((record, record.settings.subscription(&name)?)));
+        let found =
+            record.and_then(|record| Some((record, record.settings.find_subscription(&name)?)));
         let Some((record, (name, settings))) = found else {
             return Self {
                 topic,
@@ -49,7 +50,10 @@ impl Owner {
                 is_unrecorded: false,
             };
         };
-        let status = settings.status.as_ref().map(|status| status.at(now));
+        let status = settings
+            .status
+            .as_ref()
+            .map(|status| status.effective_at(now));
         let state = status
             .as_ref()
             .map_or(StatusState::Active, |status| status.state);
@@ -84,8 +88,9 @@ impl Owner {
         let link = link.clone();
         let topic = self.topic.clone();
         let name = self.name.clone();
-        let is_link_known = known.contains(&Target::Link(link.clone()).to_string());
-        let is_known = known.contains(&Target::Subscription { link, topic, name }.to_string());
+        let is_link_known = known.contains(&DeliveryTarget::Link(link.clone()).to_string());
+        let is_known =
+            known.contains(&DeliveryTarget::Subscription { link, topic, name }.to_string());
         self.objects > 0 && !is_known && (self.state != LinkState::Releasing || !is_link_known)
     }
 
@@ -98,7 +103,7 @@ impl Owner {
     }
 
     fn row(&self, waiting: &AllWaiting) -> LinkView {
-        let row = LinkView::held(
+        let row = LinkView::for_held_subscription(
             &self.topic,
             &self.name,
             self.link.as_ref(),
@@ -106,8 +111,8 @@ impl Owner {
             self.since,
         );
         LinkView {
-            waiting: Some(Box::new(self.waiting(waiting).view(None))),
-            ..row.holding(self.objects)
+            waiting: Some(Box::new(self.waiting(waiting).waiting_view(None))),
+            ..row.with_held_objects(self.objects)
         }
     }
 
@@ -121,50 +126,50 @@ impl Owner {
             ..row
         };
         if self.link.as_ref() != Some(link) {
-            return row.holding(0);
+            return row.with_held_objects(0);
         }
         let row = LinkView {
-            waiting: Some(Box::new(self.waiting(waiting).view(None))),
+            waiting: Some(Box::new(self.waiting(waiting).waiting_view(None))),
             ..row
         };
         match self.state {
-            LinkState::Releasing => row.holding(self.objects),
+            LinkState::Releasing => row.with_held_objects(self.objects),
             state => LinkView {
                 state,
                 since: self.since,
                 next_probe: None,
                 ..row
             }
-            .holding(self.objects),
+            .with_held_objects(self.objects),
         }
     }
 }
 
 /// All rows, in their order. The key of an owner is the prefix of the objects that are held for it.
 pub(super) fn rows(
-    failing: &[(Target, &Condition)],
+    failing: &[(DeliveryTarget, &TargetCondition)],
     owners: &BTreeMap<String, Owner>,
     waiting: &AllWaiting,
 ) -> Vec<LinkView> {
     let on_links = objects_on_links(owners);
     let events = events_on_links(owners, waiting);
-    let row = |(target, condition): &(Target, &Condition)| {
-        let row = LinkView::of(target, condition);
+    let row = |(target, condition): &(DeliveryTarget, &TargetCondition)| {
+        let row = LinkView::for_target(target, condition);
         match target {
-            Target::Link(link) => {
+            DeliveryTarget::Link(link) => {
                 let events = events.get(link).copied().unwrap_or_default();
-                let row = row.holding(on_links.get(link).copied().unwrap_or_default());
+                let row = row.with_held_objects(on_links.get(link).copied().unwrap_or_default());
                 Some(LinkView {
-                    waiting: Some(Box::new(events.view(None))),
+                    waiting: Some(Box::new(events.waiting_view(None))),
                     ..row
                 })
             }
-            Target::Subscription { link, topic, name } => {
+            DeliveryTarget::Subscription { link, topic, name } => {
                 match owners.get(&layout::held_of(topic, name)) {
                     // What was seen of it since it was deleted is forgotten within a minute.
                     Some(owner) if owner.is_gone => None,
                     Some(owner) => Some(owner.over(row, link, waiting)),
-                    None => Some(row.holding(0)),
+                    None => Some(row.with_held_objects(0)),
                 }
             }
         }

@@ -150,7 +150,7 @@ impl<P: Ports> Manage<P> {
         let Some(id) = marked.or_else(|| layout::replay_of(key)) else {
             return Ok(None);
         };
-        let object = listed(self.state.get(&layout::replay(id)).await)?;
-        Ok(parse(id, object).ok().map(|replay| replay.shown()))
+        let object = listed(self.state.get(&layout::replay_record_key(id)).await)?;
+        Ok(parse(id, object).ok().map(|replay| replay.to_view()))
     }
 }

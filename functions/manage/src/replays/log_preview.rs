@@ -1,9 +1,9 @@
 //! The dry run of a replay from the delivery log: counts the newest records, for a limited time.
 
 use posthaste_core::api::ReplayPreview;
-use posthaste_core::delivery_log::histories;
+use posthaste_core::delivery_log::gather_by_delivery;
 use posthaste_core::model::{Subscription, Timestamp};
-use posthaste_core::release::Selection;
+use posthaste_core::release::ReplaySelection;
 use posthaste_ports::{Clock, Ports};
 
 use crate::answer::ApiError;
@@ -20,25 +20,25 @@ impl<P: Ports> Manage<P> {
     /// Counts what a replay would send now. Dead letters that are resolved count too.
     pub(super) async fn log_preview(
         &self,
-        selection: &Selection,
+        selection: &ReplaySelection,
         to: &Subscription,
     ) -> Result<ReplayPreview, ApiError> {
         let from = selection.from().unwrap_or(Timestamp::EPOCH);
-        let mut filter = selection.records(from, selection.to(), to);
+        let mut filter = selection.record_filter(from, selection.to_time(), to);
         filter.without_payload = true;
         let until = self.clock.monotonic() + LIST_TIME_MAX;
         let page = self
             .log
             .list(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
             .await?;
-        let gaps = self.log_gaps(Some(from), Some(selection.to()));
+        let gaps = self.log_gaps(Some(from), Some(selection.to_time()));
         let is_complete = page.next.is_none() && page.damaged.is_empty() && gaps.is_empty();
         let mut preview = ReplayPreview {
             is_complete,
             ..ReplayPreview::default()
         };
-        for history in histories(page.records) {
-            let ended = history.decisive();
+        for history in gather_by_delivery(page.records) {
+            let ended = history.decisive_record();
             let left_out = selection
                 .leaves_out_record(ended, &to.created)
                 .or_else(|| selection.leaves_out_end(&history));

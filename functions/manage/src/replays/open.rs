@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{ObjectStore, Ports};
 use posthaste_services::{OpenReplayError, open_replay};
@@ -19,7 +19,7 @@ impl<P: Ports> Manage<P> {
         &self,
         asked: ReplayRecord,
     ) -> Result<(ReplayRecord, bool), ApiError> {
-        let marker = layout::replaying(&asked.id);
+        let marker = layout::replaying_mark_key(&asked.id);
         self.put_work(&marker, asked.render()).await?;
         let opened = open_replay(&self.state, &self.clock, &asked).await;
         let is_own = match &opened {
@@ -47,7 +47,7 @@ fn answer(id: &str, error: OpenReplayError) -> ApiError {
         OpenReplayError::Store(error) => error.into(),
         OpenReplayError::Newer(_) => {
             let detail = "a replay of this selection was begun by a newer version";
-            Problem::new(ProblemKind::Internal).detail(detail).into()
+            ApiProblem::new(ProblemKind::Internal).detail(detail).into()
         }
         OpenReplayError::Record(error) => unusable(id, &error).into(),
         OpenReplayError::Contended => conflict().into(),

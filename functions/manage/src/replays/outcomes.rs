@@ -1,7 +1,7 @@
 //! What became of the events of a replay, counted from the delivery log.
 
 use posthaste_core::api::ReplayOutcomes;
-use posthaste_core::delivery_log::{GapCause, RecordFilter, histories};
+use posthaste_core::delivery_log::{GapCause, RecordFilter, gather_by_delivery};
 use posthaste_core::stored::ReplayRecord;
 use posthaste_ports::{Clock, Ports};
 
@@ -48,9 +48,9 @@ impl<P: Ports> Manage<P> {
         let gaps = self.log_gaps(Some(replay.created_at), None);
         let lacks_ends = gaps.iter().any(|gap| gap.cause != GapCause::Killed);
         let is_partial = page.next.is_some() || !page.damaged.is_empty() || lacks_ends;
-        let outcomes = ReplayOutcomes::of(
+        let outcomes = ReplayOutcomes::count_deliveries(
             replay.progress.queued,
-            &histories(page.records),
+            &gather_by_delivery(page.records),
             complete_until.0,
         );
         Ok(Some(ReplayOutcomes {

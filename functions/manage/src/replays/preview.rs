@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::ReplayPreview;
-use posthaste_core::release::Selection;
+use posthaste_core::release::ReplaySelection;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::replay::letter_objects;
 
@@ -25,7 +25,7 @@ impl<P: Ports> Manage<P> {
     /// Counts what a replay would send now.
     pub(super) async fn preview(
         &self,
-        selection: &Selection,
+        selection: &ReplaySelection,
         receiver: &Receiver,
     ) -> Result<ReplayPreview, ApiError> {
         let end = self.clock.monotonic() + COUNTING_TIME;

@@ -1,11 +1,11 @@
 //! A dead letter that is sent again by its place.
 
 use posthaste_core::api::DeadLetterPlace;
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::delivery_log::{DeliveryHistory, choose, is_same_log_text};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
+use posthaste_core::delivery_log::{DeliveryHistory, choose_delivery, is_same_log_text};
 use posthaste_core::model::{LetterPlace, Subscription, is_object_key};
 use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_core::stored::{Restored, layout};
+use posthaste_core::stored::{RestoredLetter, layout};
 use posthaste_ports::Ports;
 
 use super::payload::Found;
@@ -38,15 +38,15 @@ impl<P: Ports> Manage<P> {
         }
         let letter = self.letter_at(place, to, id).await?;
         let buried = buried(histories, place, &letter);
-        let chosen =
-            buried.and_then(|history| choose(histories, &to.created, Some(&history.key)).ok());
+        let chosen = buried
+            .and_then(|history| choose_delivery(histories, &to.created, Some(&history.key)).ok());
         let is_waiting = chosen.is_some_and(|chosen| chosen.is_waiting);
         let DeadLetterPlace { object, index } = place.clone();
         let known = letter.webhook_id.clone();
         let known = known.or_else(|| buried.map(DeliveryHistory::webhook_id));
         let is_id_made = known.is_none();
         let webhook_id = known.unwrap_or_else(|| letter.webhook_id_at(&object, index));
-        let earlier = letter.life();
+        let earlier = letter.earlier_life();
         let found = Found {
             event: letter.event,
             earlier,
@@ -62,7 +62,7 @@ impl<P: Ports> Manage<P> {
         place: &DeadLetterPlace,
         to: &Subscription,
         id: &str,
-    ) -> Result<Restored, ApiError> {
+    ) -> Result<RestoredLetter, ApiError> {
         if !place
             .object
             .starts_with(&layout::dead_letters_of(&to.topic, &to.name))
@@ -91,7 +91,7 @@ impl<P: Ports> Manage<P> {
 fn buried<'a>(
     histories: &'a [DeliveryHistory],
     place: &DeadLetterPlace,
-    letter: &Restored,
+    letter: &RestoredLetter,
 ) -> Option<&'a DeliveryHistory> {
     if let Some(key) = &letter.delivery_key {
         return histories.iter().find(|history| history.key == *key);
@@ -106,12 +106,12 @@ fn buried<'a>(
 }
 
 fn bad(member: &str, detail: &str) -> ApiError {
-    Problem::new(ProblemKind::BadSettings)
+    ApiProblem::new(ProblemKind::BadSettings)
         .member(member)
         .detail(detail)
         .into()
 }
 
 fn none(detail: &str) -> ApiError {
-    Problem::new(ProblemKind::NotFound).detail(detail).into()
+    ApiProblem::new(ProblemKind::NotFound).detail(detail).into()
 }

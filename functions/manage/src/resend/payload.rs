@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::delivery_log::ToSendAgain;
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
+use posthaste_core::delivery_log::ResendChoice;
 use posthaste_core::events::Event;
 use posthaste_core::model::{EarlierLife, LetterPlace, Subscription, Timestamp};
 use posthaste_core::stored::{WrittenIn, layout};
@@ -50,7 +50,7 @@ impl<P: Ports> Manage<P> {
     /// The payload of the delivery that was chosen, or of a copy of it.
     pub(super) async fn kept_payload(
         &self,
-        chosen: &ToSendAgain<'_>,
+        chosen: &ResendChoice<'_>,
         to: &Subscription,
         id: &str,
     ) -> Result<Found, ApiError> {
@@ -130,7 +130,7 @@ impl<P: Ports> Manage<P> {
                     return Ok(Found {
                         webhook_id: letter.webhook_id_at(&key, index),
                         is_id_made: letter.webhook_id.is_none(),
-                        earlier: letter.life(),
+                        earlier: letter.earlier_life(),
                         event: letter.event,
                         letter: Some(LetterPlace { object: key, index }),
                     });
@@ -140,7 +140,7 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-fn gone(chosen: &ToSendAgain<'_>) -> Problem {
+fn gone(chosen: &ResendChoice<'_>) -> ApiProblem {
     let reference = chosen.history.payload_reference.as_deref();
     let detail = match (
         reference.and_then(layout::payload_kept_until),
@@ -154,12 +154,12 @@ fn gone(chosen: &ToSendAgain<'_>) -> Problem {
         }
         (None, None) => NO_PAYLOAD.to_owned(),
     };
-    Problem::new(ProblemKind::PayloadGone).detail(detail)
+    ApiProblem::new(ProblemKind::PayloadGone).detail(detail)
 }
 
 pub(super) fn unknown(searched_from: Option<Timestamp>, is_cut: bool) -> ApiError {
     let log = searched_from.map(|since| format!("; the log was only searched back to {since}"));
     let letters = if is_cut { SEARCH_CUT } else { "" };
     let detail = format!("{UNKNOWN}{}{letters}", log.unwrap_or_default());
-    Problem::new(ProblemKind::NotFound).detail(detail).into()
+    ApiProblem::new(ProblemKind::NotFound).detail(detail).into()
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, LetterEnding};
 use posthaste_ports::{Clock, ETag, ErrorKind, Object, ObjectStore, Ports, PutCondition};
@@ -154,7 +154,7 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-fn newer() -> Problem {
+fn newer() -> ApiProblem {
     let detail = "the same dead letters are being ended by a newer version";
-    Problem::new(ProblemKind::Internal).detail(detail)
+    ApiProblem::new(ProblemKind::Internal).detail(detail)
 }

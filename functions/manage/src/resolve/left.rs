@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use posthaste_core::api::ResolveAnswer;
+use posthaste_core::api::ResolveResponse;
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, layout};
 use posthaste_ports::{Clock, Object, ObjectStore, Ports};
@@ -121,7 +121,7 @@ impl<P: Ports> Manage<P> {
         let worked = match Task::of(&own.ending) {
             Ok(task) => self.work(&task, after, turn_ends).await,
             Err(error) => Worked {
-                answer: ResolveAnswer::default(),
+                answer: ResolveResponse::default(),
                 after,
                 stop: Stop::Failed(error),
             },

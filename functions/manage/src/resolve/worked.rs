@@ -1,6 +1,6 @@
 //! How far work on a selection came, and why it stopped there.
 
-use posthaste_core::api::ResolveAnswer;
+use posthaste_core::api::ResolveResponse;
 use posthaste_core::stored::{LetterEnd, LetterEnding};
 
 use crate::answer::ApiError;
@@ -8,7 +8,7 @@ use crate::paging::cursor;
 
 /// Work that was done for a while.
 pub(super) struct Worked {
-    pub(super) answer: ResolveAnswer,
+    pub(super) answer: ResolveResponse,
     /// The key up to which all is done.
     pub(super) after: Option<String>,
     pub(super) stop: Stop,
@@ -26,13 +26,13 @@ pub(super) enum Stop {
 
 impl Worked {
     /// The answer to the request for it.
-    pub(super) fn answer(self) -> Result<ResolveAnswer, ApiError> {
+    pub(super) fn answer(self) -> Result<ResolveResponse, ApiError> {
         let cursor = match self.stop {
             Stop::Done => None,
             Stop::Late => self.after.as_deref().map(cursor),
             Stop::Failed(error) => return Err(error),
         };
-        Ok(ResolveAnswer {
+        Ok(ResolveResponse {
             cursor,
             ..self.answer
         })

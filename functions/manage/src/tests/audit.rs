@@ -87,7 +87,10 @@ impl Walk {
         let who = if action == "subscription.consent" {
             (json!("endpoint"), Value::Null)
         } else {
-            (json!("adminKey"), json!(KeyDigest::of(ADMIN_KEY).tag()))
+            (
+                json!("adminKey"),
+                json!(KeyDigest::for_key(ADMIN_KEY).tag()),
+            )
         };
         assert_eq!((entry["actor"].clone(), entry["key"].clone()), who);
         self.walked.insert(operation.to_owned());

@@ -140,8 +140,10 @@ async fn resolved_letters_are_left_out_unless_asked_for() {
         json!([{ "id": "1", "deadletterreason": "x" }, { "id": "2", "deadletterreason": "x" }]);
     let key = "ORDERS/BILLING/2026/3/7/4/a.json";
     api.dead_letters.write(key, letters.to_string());
-    api.dead_letters
-        .write(&layout::resolved(key), ResolvedLetters::of([0]).render());
+    api.dead_letters.write(
+        &layout::resolved_letters_key(key),
+        ResolvedLetters::from_places([0]).render(),
+    );
     let ids = async |query: &str| {
         let page = api.get(&format!("{LIST}?{query}")).await.json();
         let rows = page["deadLetters"].as_array().unwrap().clone();

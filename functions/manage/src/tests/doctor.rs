@@ -5,7 +5,7 @@ use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use posthaste_core::api::doctor::{CheckView, DoctorView, EndpointFault, EndpointSeen};
+use posthaste_core::api::doctor::{CheckView, ConnectedEndpoint, DoctorView, EndpointFault};
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{Link, Timestamp};
 use posthaste_core::pressure::PressureState;
@@ -28,11 +28,11 @@ struct Scripted {
 
 impl Examiner for Scripted {
     fn checks(&self) -> Vec<Check> {
-        let disk = CheckView::ok("disk", "/data", "61 % used");
+        let disk = CheckView::passed("disk", "/data", "61 % used");
         let files: Look<CheckView> = if self.hangs {
             Box::pin(pending())
         } else {
-            Box::pin(ready(CheckView::ok("open-files", "process", "57 open")))
+            Box::pin(ready(CheckView::passed("open-files", "process", "57 open")))
         };
         vec![
             Check {
@@ -52,7 +52,7 @@ impl Examiner for Scripted {
         self.clock_at_least
     }
 
-    fn look_at(&self, link: Link, _: Duration) -> Look<Result<EndpointSeen, EndpointFault>> {
+    fn look_at(&self, link: Link, _: Duration) -> Look<Result<ConnectedEndpoint, EndpointFault>> {
         self.looked_at.lock().unwrap().push(link.to_string());
         if link.host.starts_with("hang") {
             // Whatever waits for the end of the time for all endpoints has it from now on.
@@ -67,7 +67,7 @@ impl Examiner for Scripted {
             })
         } else {
             let address = [192, 0, 2, 1].into();
-            Ok(EndpointSeen {
+            Ok(ConnectedEndpoint {
                 addresses: vec![address],
                 connected: address,
                 certificate: None,
@@ -100,7 +100,7 @@ async fn checks(api: &Api, path: &str) -> Vec<CheckView> {
 fn brief(checks: &[CheckView]) -> Vec<(&str, &str, &str)> {
     checks
         .iter()
-        .map(|it| (it.result.word(), it.check.as_str(), it.of.as_str()))
+        .map(|it| (it.result.as_str(), it.check.as_str(), it.of.as_str()))
         .collect()
 }
 
@@ -160,7 +160,7 @@ async fn clock_that_was_set_back_fails_though_the_monitor_goes_by_it() {
     api.state.write(PRESSURE_KEY, state.render());
     let found = checks(&api, "/doctor").await;
     let clock = find(&found, "server-clock", "the clock of what answers");
-    assert_eq!(clock.result.word(), "failed");
+    assert_eq!(clock.result.as_str(), "failed");
     assert!(clock.found.contains(" 3600 s behind"), "{clock:?}");
 }
 
@@ -171,7 +171,7 @@ async fn store_that_denies_writes_is_a_failed_check_and_no_500() {
     api.dead_letters.fail(ErrorKind::Other);
     let found = checks(&api, "/doctor").await;
     let state = find(&found, "store", "the state");
-    assert_eq!(state.result.word(), "failed");
+    assert_eq!(state.result.as_str(), "failed");
     assert!(state.found.contains("Denied"), "{state:?}");
     assert!(
         state
@@ -181,9 +181,9 @@ async fn store_that_denies_writes_is_a_failed_check_and_no_500() {
             .starts_with("give the right back")
     );
     let dead_letters = find(&found, "store", "dead letters");
-    assert_eq!(dead_letters.result.word(), "failed");
+    assert_eq!(dead_letters.result.as_str(), "failed");
     assert_eq!(
-        find(&found, "store", "the delivery log").result.word(),
+        find(&found, "store", "the delivery log").result.as_str(),
         "ok"
     );
 }
@@ -195,10 +195,10 @@ async fn check_that_hangs_has_failed_and_holds_up_no_other() {
     let found = checks(&api, "/doctor").await;
     let files = find(&found, "open-files", "process");
     assert_eq!(
-        (files.result.word(), &*files.found),
+        (files.result.as_str(), &*files.found),
         ("failed", "no answer within 10 s")
     );
-    assert_eq!(find(&found, "disk", "/data").result.word(), "ok");
+    assert_eq!(find(&found, "disk", "/data").result.as_str(), "ok");
 }
 
 #[tokio::test]
@@ -211,14 +211,14 @@ async fn state_that_hangs_is_a_failed_check() {
         find(&found, "store", "the state").found,
         "no answer within 10 s"
     );
-    assert_eq!(find(&found, "pressure", "what").result.word(), "unknown");
+    assert_eq!(find(&found, "pressure", "what").result.as_str(), "unknown");
 }
 
 #[tokio::test]
 async fn pressure_that_was_never_measured_is_unknown() {
     let (api, _) = examined(false);
     let found = checks(&api, "/doctor").await;
-    assert_eq!(find(&found, "pressure", "what").result.word(), "unknown");
+    assert_eq!(find(&found, "pressure", "what").result.as_str(), "unknown");
 }
 
 #[tokio::test]
@@ -279,12 +279,14 @@ async fn endpoints_that_are_not_reached_in_time_are_counted() {
     subscribe(&api, "orders", "first", "https://a.example/").await;
     let found = checks(&api, "/doctor?endpoints=true").await;
     assert_eq!(
-        find(&found, "endpoint", "https://a.example").result.word(),
+        find(&found, "endpoint", "https://a.example")
+            .result
+            .as_str(),
         "ok"
     );
     let rest = find(&found, "endpoint", "the others");
     assert_eq!(
-        (rest.result.word(), &*rest.found),
+        (rest.result.as_str(), &*rest.found),
         (
             "unknown",
             "9 or more endpoints were not looked at within 20 s"

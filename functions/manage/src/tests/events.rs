@@ -6,7 +6,7 @@ mod lists;
 mod one;
 
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogResult, Origin, Record, record_id,
+    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, record_id,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{RowGroups, write_file};
@@ -21,9 +21,9 @@ pub(super) fn before(minutes: u64) -> Timestamp {
 }
 
 /// The first attempt of event `id`, so many minutes ago. It was delivered.
-pub(super) fn delivered(id: &str, minutes: u64) -> Record {
+pub(super) fn delivered(id: &str, minutes: u64) -> LogRecord {
     let key = format!("key-of-{id}");
-    Record {
+    LogRecord {
         record_id: record_id(id, 1, &key, 1, Kind::Attempt, before(minutes)),
         time: before(minutes),
         kind: Kind::Attempt,
@@ -42,16 +42,16 @@ pub(super) fn delivered(id: &str, minutes: u64) -> Record {
         answer_type: Some("text/plain".to_owned()),
         accepted_at: before(minutes),
         expires_at: before(minutes) + std::time::Duration::from_hours(24),
-        ..Record::default()
+        ..LogRecord::default()
     }
 }
 
 /// The same event, refused with 503 and to be tried again.
-pub(super) fn refused(id: &str, minutes: u64) -> Record {
+pub(super) fn refused(id: &str, minutes: u64) -> LogRecord {
     let record = delivered(id, minutes);
     let next_attempt_at = Some(record.time + std::time::Duration::from_secs(10));
     let reason = Some("Busy".to_owned());
-    Record {
+    LogRecord {
         result: LogResult::Retry,
         status: Some(503),
         reason,
@@ -61,7 +61,7 @@ pub(super) fn refused(id: &str, minutes: u64) -> Record {
 }
 
 /// The same as another record.
-pub(super) fn another(record: Record, attempt: u16) -> Record {
+pub(super) fn another(record: LogRecord, attempt: u16) -> LogRecord {
     let record_id = record_id(
         "another",
         1,
@@ -70,7 +70,7 @@ pub(super) fn another(record: Record, attempt: u16) -> Record {
         record.kind,
         record.time,
     );
-    Record {
+    LogRecord {
         record_id,
         attempt,
         origin: Origin::Retry,
@@ -90,13 +90,15 @@ fn key(hour: LogHour, name: &str) -> String {
 }
 
 /// Writes records into a file of each of their hours. Answers the keys.
-pub(super) fn write(api: &Api, name: &str, records: &[Record]) -> Vec<String> {
-    let hours: std::collections::BTreeSet<_> =
-        records.iter().map(|it| LogHour::of(it.time)).collect();
+pub(super) fn write(api: &Api, name: &str, records: &[LogRecord]) -> Vec<String> {
+    let hours: std::collections::BTreeSet<_> = records
+        .iter()
+        .map(|it| LogHour::containing(it.time))
+        .collect();
     let write_hour = |hour: LogHour| {
         let of_hour: Vec<_> = records
             .iter()
-            .filter(|it| LogHour::of(it.time) == hour)
+            .filter(|it| LogHour::containing(it.time) == hour)
             .cloned()
             .collect();
         api.log.write(

@@ -37,7 +37,7 @@ fn stored(api: &Api, key: &str) -> Option<String> {
 }
 
 fn resolved(api: &Api, key: &str) -> Option<ResolvedLetters> {
-    let list = api.dead_letters.read(&layout::resolved(key))?;
+    let list = api.dead_letters.read(&layout::resolved_letters_key(key))?;
     Some(ResolvedLetters::parse(&list).unwrap())
 }
 
@@ -86,8 +86,9 @@ async fn object_that_is_there_stays_as_it_is() {
 async fn list_of_a_former_object_is_not_taken_over() {
     let api = Api::new();
     for key in [A, B] {
-        let list = ResolvedLetters::of([0, 1]).render();
-        api.dead_letters.write(&layout::resolved(key), list);
+        let list = ResolvedLetters::from_places([0, 1]).render();
+        api.dead_letters
+            .write(&layout::resolved_letters_key(key), list);
     }
     let answer = import(&api, &[object(A, Some(NEWER)), object(B, None)]).await;
     assert_eq!(answer.status, 200);

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{
-    Failure, HealthSettings, LINK_SHARDS, Observation, Shard, Target, shard_index,
+    DeliveryTarget, HealthSettings, LINK_SHARDS, LinkShard, Observation, RequestFailure,
+    shard_index,
 };
-use posthaste_core::lane::{SLOW_FOR, SlowTargets, Slowness};
+use posthaste_core::lane::{LaneObservation, SLOW_FOR, SlowTargets};
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{DisabledMark, layout};
 use posthaste_ports::{Clock, ErrorKind};
@@ -16,7 +17,7 @@ use super::{Api, billing};
 
 const LINK: &str = "https://billing.example.com:443";
 const OWN: &str = "https://billing.example.com:443 orders.billing";
-const BUSY: Failure = Failure {
+const BUSY: RequestFailure = RequestFailure {
     outcome: OutcomeName::Busy,
     status: Some(503),
 };
@@ -24,22 +25,24 @@ const BUSY: Failure = Failure {
 impl Api {
     /// Writes that these targets, all on one link, failed and are in Glitch.
     fn fail(&self, targets: &[&str]) {
-        let mut shard = Shard::default();
+        let mut shard = LinkShard::default();
         let failing = Observation::Failing {
             failures: 10,
             last: BUSY,
             began: self.clock.now(),
         };
         for target in targets {
-            let target = Target::parse(target).unwrap();
-            shard.observe(
+            let target = DeliveryTarget::parse(target).unwrap();
+            shard.apply_observation(
                 &target,
                 &failing,
                 self.clock.now(),
                 &HealthSettings::default(),
             );
-            self.state
-                .write(&layout::links(shard_index(target.link())), shard.render());
+            self.state.write(
+                &layout::link_shard_key(shard_index(target.link())),
+                shard.render(),
+            );
         }
     }
 
@@ -49,7 +52,7 @@ impl Api {
         let name = SubscriptionName::parse(name).unwrap();
         for index in 0..objects {
             self.state.write(
-                &layout::held(&topic, &name, Timestamp::EPOCH, &index.to_string()),
+                &layout::held_key(&topic, &name, Timestamp::EPOCH, &index.to_string()),
                 "{}",
             );
         }
@@ -516,9 +519,9 @@ async fn what_is_known_of_a_subscription_goes_when_it_moves_or_is_deleted_and_is
 async fn force_looks_at_the_parts_of_its_own_links_alone() {
     let api = Api::with_billing().await;
     api.fail(&[LINK]);
-    let own = shard_index(Target::parse(LINK).unwrap().link());
+    let own = shard_index(DeliveryTarget::parse(LINK).unwrap().link());
     api.state.write(
-        &layout::links((own + 1) % LINK_SHARDS),
+        &layout::link_shard_key((own + 1) % LINK_SHARDS),
         r#"{"v":99,"targets":{}}"#,
     );
     assert_eq!(api.act("force").await.json()["forced"][0]["link"], LINK);
@@ -529,7 +532,7 @@ async fn a_write_is_done_although_nothing_can_be_forced() {
     let api = Api::with_billing().await;
     api.act("pause").await;
     // A newer program's: it is neither understood nor overwritten.
-    let key = layout::links(shard_index(Target::parse(LINK).unwrap().link()));
+    let key = layout::link_shard_key(shard_index(DeliveryTarget::parse(LINK).unwrap().link()));
     api.state.write(&key, r#"{"v":99,"targets":{}}"#);
     assert_eq!(api.act("resume").await.json()["status"]["state"], "Active");
     api.act("force").await.problem(500, "about:blank");
@@ -565,14 +568,14 @@ async fn whoever_disables_a_subscription_leaves_word_of_it_for_wake() {
 async fn slow_targets_are_shown_until_their_time_is_over() {
     let api = Api::with_billing().await;
     assert_eq!(api.get("/links").await.json(), json!({ "links": [] }));
-    let late = Slowness::Late {
+    let late = LaneObservation::Late {
         in_invocation: 2,
         holds_others_up: true,
     };
     let now = api.clock.now();
     let targets = SlowTargets::default();
     let targets = targets
-        .after(late, &Target::parse(OWN).unwrap(), now)
+        .after_observation(late, &DeliveryTarget::parse(OWN).unwrap(), now)
         .unwrap();
     api.state.write(layout::LANES, targets.render());
     let until = (now + SLOW_FOR).to_string();

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::delivery_log::{GapCause, LogGap, LogResult, Origin, Record};
+use posthaste_core::delivery_log::{GapCause, LogGap, LogRecord, LogResult, Origin};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{ReplayRecord, ResolvedLetters, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
@@ -48,7 +48,7 @@ fn nth(number: usize) -> Value {
 fn record(api: &Api, id: &Value) -> ReplayRecord {
     ReplayRecord::parse(
         &api.state
-            .read(&layout::replay(id.as_str().unwrap()))
+            .read(&layout::replay_record_key(id.as_str().unwrap()))
             .unwrap(),
     )
     .unwrap()
@@ -76,7 +76,7 @@ async fn a_replay_is_written_down_with_its_marker_and_shown() {
         view["request"],
         json!({ "reason": "EndpointGone", "ratePerSecond": 5 })
     );
-    assert!(api.state.read(&layout::replaying(id)).is_some());
+    assert!(api.state.read(&layout::replaying_mark_key(id)).is_some());
     assert_eq!(api.get(&format!("/replays/{id}")).await.json(), view);
     assert_eq!(
         api.get("/replays").await.json(),
@@ -230,8 +230,10 @@ async fn a_dry_run_counts_and_writes_nothing() {
 #[tokio::test]
 async fn a_dry_run_leaves_out_what_is_resolved_unless_asked() {
     let api = api().await;
-    api.dead_letters
-        .write(&layout::resolved(OBJECT), ResolvedLetters::of([1]).render());
+    api.dead_letters.write(
+        &layout::resolved_letters_key(OBJECT),
+        ResolvedLetters::from_places([1]).render(),
+    );
     let counted = async |request| {
         let preview = ask(&api, request).await.json();
         [
@@ -259,11 +261,11 @@ async fn a_dry_run_from_the_log_counts_deliveries_that_ended() {
         ],
     );
     write(&api, "b", &[refused("3", 30)]);
-    let dead = Record {
+    let dead = LogRecord {
         result: LogResult::DeadLettered,
         ..refused("4", 10)
     };
-    let replayed = Record {
+    let replayed = LogRecord {
         origin: Origin::Replay,
         ..delivered("5", 10)
     };
@@ -333,9 +335,11 @@ async fn a_replay_is_cancelled_once_and_what_has_ended_stays() {
         (200, &json!("Cancelled"), &json!("Requested"))
     );
     assert_eq!(api.delete(&path).await.json(), view);
-    let done = record(&api, &id).turned(ReplayState::Done, None, api.clock.now());
-    api.state
-        .write(&layout::replay(id.as_str().unwrap()), done.render());
+    let done = record(&api, &id).with_state(ReplayState::Done, None, api.clock.now());
+    api.state.write(
+        &layout::replay_record_key(id.as_str().unwrap()),
+        done.render(),
+    );
     assert_eq!(api.delete(&path).await.json()["state"], "Done");
 }
 
@@ -403,7 +407,10 @@ async fn those_that_have_ended_are_left_out_where_that_is_asked_for() {
     api.delete(&format!("/replays/{}", ids[1])).await;
     assert_eq!(shown("").await, [&*ids[0], &*ids[2]]);
     assert_eq!(shown("&newestFirst=true&limit=1").await, [&*ids[2]]);
-    api.state.delete(&layout::replaying(&ids[2])).await.unwrap();
+    api.state
+        .delete(&layout::replaying_mark_key(&ids[2]))
+        .await
+        .unwrap();
     assert_eq!(shown("").await, [&*ids[0]]);
 }
 
@@ -440,14 +447,15 @@ async fn a_disabled_subscription_s_replay_waits_from_the_beginning() {
 }
 
 /// A replay that has queued this many events, with these records in the log.
-async fn replay_with(api: &Api, queued: u64, records: &[Record]) -> String {
+async fn replay_with(api: &Api, queued: u64, records: &[LogRecord]) -> String {
     let number = usize::try_from(queued).unwrap();
     let id = ask(api, nth(number)).await.json()["id"].clone();
     let mut replay = record(api, &id);
     replay.progress.queued = queued;
     let id = id.as_str().unwrap().to_owned();
-    api.state.write(&layout::replay(&id), replay.render());
-    let of_run = |record: &Record| Record {
+    api.state
+        .write(&layout::replay_record_key(&id), replay.render());
+    let of_run = |record: &LogRecord| LogRecord {
         time: api.clock.now(),
         run_id: record.run_id.clone().or_else(|| Some(id.clone())),
         ..record.clone()
@@ -456,8 +464,8 @@ async fn replay_with(api: &Api, queued: u64, records: &[Record]) -> String {
     id
 }
 
-fn gave_up(id: &str, result: LogResult) -> Record {
-    Record {
+fn gave_up(id: &str, result: LogResult) -> LogRecord {
+    LogRecord {
         result,
         ..delivered(id, 0)
     }
@@ -466,7 +474,7 @@ fn gave_up(id: &str, result: LogResult) -> Record {
 #[tokio::test]
 async fn what_became_of_the_events_of_a_replay_is_counted_from_the_log() {
     let api = api().await;
-    let another_run = Record {
+    let another_run = LogRecord {
         run_id: Some("20261121T101500Z-another".to_owned()),
         ..delivered("6", 0)
     };

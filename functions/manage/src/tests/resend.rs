@@ -3,12 +3,14 @@
 use bytes::Bytes;
 use posthaste_core::api::events::IdInUrl;
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::delivery_log::{Kind, LogResult, Origin, Payload, Record};
-use posthaste_core::model::{DeadLetter, Delivery, Marks, Payload as EventPayload, Timestamp};
-use posthaste_core::pressure::{PressureSettings, PressureState, Readings, evaluate};
-use posthaste_core::stored::dead_letter::record as dead_letter;
+use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, Origin, RecordPayload};
+use posthaste_core::model::{DeadLetter, Delivery, EventMarks, EventPayload, Timestamp};
+use posthaste_core::pressure::{
+    PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
+};
+use posthaste_core::stored::dead_letter::dead_letter_record as dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_core::stored::{Gathered, PRESSURE_KEY, layout};
+use posthaste_core::stored::{DeadLetterArray, PRESSURE_KEY, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 use serde_json::{Value, json};
@@ -26,9 +28,9 @@ fn event(id: &str) -> String {
 }
 
 /// The record with the payload of its event, as the first one of a delivery has it.
-fn with_payload(record: Record) -> Record {
-    let payload = Payload::parse(&event(record.event_id.as_deref().unwrap()));
-    Record {
+fn with_payload(record: LogRecord) -> LogRecord {
+    let payload = RecordPayload::parse(&event(record.event_id.as_deref().unwrap()));
+    LogRecord {
         payload,
         schema: Some("CloudEvents".to_owned()),
         ..record
@@ -36,8 +38,8 @@ fn with_payload(record: Record) -> Record {
 }
 
 /// The record of an event that was given up.
-fn dead(id: &str) -> Record {
-    Record {
+fn dead(id: &str) -> LogRecord {
+    LogRecord {
         result: LogResult::DeadLettered,
         next_attempt_at: None,
         ..refused(id, 20)
@@ -45,10 +47,10 @@ fn dead(id: &str) -> Record {
 }
 
 /// Writes records into the log. Their events were accepted since the subscription was created.
-fn write(api: &Api, records: &[Record]) {
+fn write(api: &Api, records: &[LogRecord]) {
     let records: Vec<_> = records
         .iter()
-        .map(|it| Record {
+        .map(|it| LogRecord {
             accepted_at: before(0),
             ..it.clone()
         })
@@ -78,7 +80,7 @@ fn queued(api: &Api) -> Option<Delivery> {
 }
 
 /// Sends the event again. Checks the delivery, and whether the answer says that a copy still waits.
-async fn check(records: &[Record], id: &str, webhook_id: &str, still_waits: bool) {
+async fn check(records: &[LogRecord], id: &str, webhook_id: &str, still_waits: bool) {
     let api = Api::with_billing().await;
     write(&api, records);
     let answer = resend(&api, id, json!({})).await;
@@ -109,12 +111,12 @@ async fn check(records: &[Record], id: &str, webhook_id: &str, still_waits: bool
     let webhook_id = Some(webhook_id.to_owned());
     assert_eq!(
         entry.marks,
-        Marks {
+        EventMarks {
             replayed: true,
             resent: true,
             webhook_id,
             earlier: entry.marks.earlier,
-            ..Marks::default()
+            ..EventMarks::default()
         }
     );
     // Its first acceptance stays, and by hand nothing is counted.
@@ -133,7 +135,7 @@ async fn an_event_is_sent_again_whatever_became_of_it() {
     )
     .await;
     check(&[with_payload(refused("2", 30))], "2", "msg_key-of-2", true).await;
-    let held = Record {
+    let held = LogRecord {
         kind: Kind::Held,
         result: LogResult::Held,
         ..refused("3", 20)
@@ -207,8 +209,8 @@ async fn event_of_a_long_id_is_sent_again_from_the_log_and_from_its_dead_letter(
         if is_in_log {
             write(&api, &[with_payload(delivered(&kept, 30))]);
         }
-        let in_url = IdInUrl::of(&whole);
-        let (name, value) = in_url.parameter().unwrap();
+        let in_url = IdInUrl::for_id(&whole);
+        let (name, value) = in_url.query_parameter().unwrap();
         let path = format!("{PATH}/-/resend?{name}={value}");
         let answer = api.call("POST", &path, &[], String::new()).await;
         let location = format!("/topics/Orders/events/-?{name}={value}");
@@ -225,7 +227,7 @@ async fn event_of_a_long_id_is_sent_again_from_the_log_and_from_its_dead_letter(
 #[tokio::test]
 async fn records_of_other_subscriptions_hide_none() {
     let api = Api::with_billing().await;
-    let of_audit = |attempt| Record {
+    let of_audit = |attempt| LogRecord {
         subscription: "audit".to_owned(),
         ..another(refused("1", 20), attempt)
     };
@@ -291,13 +293,13 @@ async fn event_that_is_sent_again_waits_as_a_replay_does() {
     write(&api, &[with_payload(delivered("1", 30))]);
     let at_level = async |visible, drain_secs| {
         let now = api.clock.now();
-        let readings = Readings {
+        let readings = ResourceReadings {
             visible: Some(visible),
             drain_secs: Some(drain_secs),
-            ..Readings::default()
+            ..ResourceReadings::default()
         };
         let settings = PressureSettings::default();
-        let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
+        let (state, _) = evaluate_pressure(&PressureState::normal(now), &readings, &settings, now);
         let put = api
             .state
             .put(PRESSURE_KEY, state.render().into(), PutCondition::Always);
@@ -343,13 +345,13 @@ async fn two_requests_make_two_deliveries_under_one_webhook_id() {
 #[tokio::test]
 async fn where_an_id_repeats_a_key_says_which_event() {
     let api = Api::with_billing().await;
-    let other = Record {
+    let other = LogRecord {
         delivery_key: "other".to_owned(),
         ..with_payload(delivered("1", 10))
     };
     write(
         &api,
-        &[with_payload(delivered("1", 30)), another(other, 1)].map(|record| Record {
+        &[with_payload(delivered("1", 30)), another(other, 1)].map(|record| LogRecord {
             origin: Origin::First,
             ..record
         }),
@@ -377,7 +379,7 @@ async fn where_an_id_repeats_a_key_says_which_event() {
 #[tokio::test]
 async fn a_copy_that_was_sent_again_is_no_second_event() {
     let api = Api::with_billing().await;
-    let copy = Record {
+    let copy = LogRecord {
         delivery_key: "copy".to_owned(),
         ..with_payload(refused("1", 10))
     };
@@ -385,7 +387,7 @@ async fn a_copy_that_was_sent_again_is_no_second_event() {
         &api,
         &[
             with_payload(delivered("1", 30)),
-            Record {
+            LogRecord {
                 origin: Origin::Resend,
                 ..another(copy, 1)
             },
@@ -408,7 +410,7 @@ async fn a_copy_that_was_sent_again_is_no_second_event() {
 async fn a_large_event_is_sent_again_while_its_stored_payload_lasts() {
     let api = Api::with_billing().await;
     let reference = Some("payloads/20261120/x".to_owned());
-    let large = Record {
+    let large = LogRecord {
         payload: None,
         payload_reference: reference,
         ..with_payload(delivered("1", 30))
@@ -443,7 +445,7 @@ fn bury_all(api: &Api, name: &str, events: &[String]) -> String {
 fn bury_at(api: &Api, name: &str, events: &[String], at: Timestamp) -> String {
     let topic = topic_name("Orders");
     let subscription = subscription_name("Billing");
-    let mut gathered = Gathered::default();
+    let mut gathered = DeadLetterArray::default();
     for event in events {
         let payload = Bytes::from(event.clone());
         let delivery = delivery(
@@ -464,8 +466,8 @@ fn bury_at(api: &Api, name: &str, events: &[String], at: Timestamp) -> String {
         let written = dead_letter(&letter, &letter.delivery.events[0], &payload);
         gathered.push(&as_of_0_1_0(&written));
     }
-    let key = layout::dead_letter(&topic, &subscription, at, name);
-    api.dead_letters.write(&key, gathered.finish());
+    let key = layout::dead_letter_key(&topic, &subscription, at, name);
+    api.dead_letters.write(&key, gathered.into_object());
     key
 }
 
@@ -490,7 +492,7 @@ async fn name_letter(api: &Api, object: &str, key: &str, webhook_id: &str) {
 async fn a_dead_letter_has_the_payload_where_the_log_has_none() {
     let api = Api::with_billing().await;
     let key = bury(&api, "1");
-    let written = Record {
+    let written = LogRecord {
         kind: Kind::DeadLettered,
         dead_letter_object: Some(key.clone()),
         ..dead("1")
@@ -524,7 +526,7 @@ async fn letter_that_may_be_of_another_event_is_not_sent() {
         let api = Api::with_billing().await;
         let events: Vec<_> = sources.iter().map(|source| event_from(source)).collect();
         let key = bury_at(&api, "x", &events, accepted_at);
-        let written = Record {
+        let written = LogRecord {
             kind: Kind::DeadLettered,
             dead_letter_object: Some(key),
             ..dead("1")
@@ -686,12 +688,12 @@ async fn a_dead_letter_is_sent_by_its_place_although_its_id_repeats() {
 async fn a_dead_letter_keeps_the_webhook_id_of_its_delivery() {
     let api = Api::with_billing().await;
     let object = bury(&api, "1");
-    let written = Record {
+    let written = LogRecord {
         kind: Kind::DeadLettered,
         dead_letter_object: Some(object.clone()),
         ..dead("1")
     };
-    let newer = Record {
+    let newer = LogRecord {
         delivery_key: "newer".to_owned(),
         ..with_payload(delivered("1", 5))
     };
@@ -700,7 +702,7 @@ async fn a_dead_letter_keeps_the_webhook_id_of_its_delivery() {
         &[
             refused("1", 30),
             another(written, 1),
-            Record {
+            LogRecord {
                 origin: Origin::First,
                 ..another(newer, 2)
             },

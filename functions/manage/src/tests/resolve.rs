@@ -47,7 +47,7 @@ async fn counts(api: &Api, action: &str, request: Value) -> [u64; 4] {
 }
 
 fn resolved(api: &Api, key: &str) -> Vec<usize> {
-    let list = api.dead_letters.read(&layout::resolved(key));
+    let list = api.dead_letters.read(&layout::resolved_letters_key(key));
     list.map_or_else(Vec::new, |list| {
         ResolvedLetters::parse(&list)
             .unwrap()

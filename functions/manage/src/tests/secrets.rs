@@ -190,7 +190,7 @@ fn debug_shows_no_admin_key() {
         webhooks: MemoryEndpoint::default(),
         clock: FixedClock::default(),
         entropy: Numbers::default(),
-        admin_key: KeyDigest::of(super::ADMIN_KEY),
+        admin_key: KeyDigest::for_key(super::ADMIN_KEY),
         wrong_keys: posthaste_services::WrongKeys::default(),
         activity: Activity::default(),
         address_policy: AddressPolicy::default(),

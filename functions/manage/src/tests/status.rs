@@ -3,7 +3,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use posthaste_core::model::Timestamp;
-use posthaste_core::pressure::{PressureSettings, PressureState, Readings, Space, Usage, evaluate};
+use posthaste_core::pressure::{
+    ByteUsage, DatabaseSpace, PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
+};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
@@ -28,15 +30,15 @@ async fn health_needs_no_key_and_asks_the_store() {
 
 /// A state of this moment, in which a full disk refuses everybody.
 fn refusing(at: Timestamp) -> PressureState {
-    let disk = Some(Space::Disk(Usage {
+    let disk = Some(DatabaseSpace::Disk(ByteUsage {
         used: 99 << 30,
         total: 100 << 30,
     }));
-    let readings = Readings {
+    let readings = ResourceReadings {
         database: disk,
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
-    evaluate(
+    evaluate_pressure(
         &PressureState::normal(at),
         &readings,
         &PressureSettings::default(),

@@ -132,7 +132,7 @@ async fn a_topic_that_is_being_deleted_takes_no_write_until_its_object_must_be_g
     let record = TopicRecord::parse(&api.state.read("topics/orders.json").unwrap()).unwrap();
     api.state.write(
         "topics/orders.json",
-        record.tombstone(api.clock.now()).render(),
+        record.into_tombstone(api.clock.now()).render(),
     );
     api.get("/topics/orders")
         .await

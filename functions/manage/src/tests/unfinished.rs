@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::{Schema, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{EventSchema, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{
     LetterEnd, LetterEnding, LetterReceiver, ResolvedLetters, TopicRecord, layout,
 };
@@ -57,8 +57,8 @@ fn work(api: &Api, end: LetterEnd, after: Option<&str>) -> LetterEnding {
         id: "open".to_owned(),
         topic: TopicName::parse("orders").unwrap(),
         receiver: Some(LetterReceiver {
-            schema: Schema::CloudEvents,
-            created: record.created(&name),
+            schema: EventSchema::CloudEvents,
+            created: record.identities_of(&name),
         }),
         subscription: name,
         end,
@@ -81,7 +81,7 @@ fn left(api: &Api, work: &LetterEnding) -> Option<LetterEnding> {
 }
 
 fn is_resolved(api: &Api, key: &str) -> bool {
-    let list = api.dead_letters.read(&layout::resolved(key));
+    let list = api.dead_letters.read(&layout::resolved_letters_key(key));
     list.is_some_and(|list| !ResolvedLetters::parse(&list).unwrap().places.is_empty())
 }
 
@@ -340,7 +340,7 @@ async fn failing_store_keeps_the_place_of_the_work() {
 }
 
 fn is_list(store: &super::memory::Memory, key: &str) -> bool {
-    store.read(&layout::resolved(key)).is_some()
+    store.read(&layout::resolved_letters_key(key)).is_some()
 }
 
 /// Work that fails for a day is given up.

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
-use posthaste_core::circuit::{Failure, HealthSettings, Observation, Shard, Target, shard_index};
-use posthaste_core::delivery_log::{
-    LookOutcome, Record as LogRecord, Wait, WaitChanges, WaitingLook, WaitingPart,
+use posthaste_core::circuit::{
+    DeliveryTarget, HealthSettings, LinkShard, Observation, RequestFailure, shard_index,
 };
-use posthaste_core::health::{HealthBook, SeenTry, Tries, TryResult};
-use posthaste_core::model::{Delivery, DeliveryLogMode, Payload, Timestamp};
+use posthaste_core::delivery_log::{
+    LogRecord, LookOutcome, Wait, WaitChanges, WaitingLook, WaitingPart,
+};
+use posthaste_core::health::{HealthBook, SeenTry, SubscriptionTries, TryResult};
+use posthaste_core::model::{Delivery, DeliveryLogMode, EventPayload, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{HEALTH, WAITING_LOOK, layout, waiting_part_key};
@@ -24,7 +26,7 @@ const BILLING: &str = "/topics/orders/subscriptions/billing";
 
 /// A delivery to a subscription of `orders`, accepted this many minutes ago.
 fn accepted(name: &str, events: usize, minutes: u64) -> Delivery {
-    let payloads = (0..events).map(|_| Payload::Inline(Bytes::from_static(b"{}")));
+    let payloads = (0..events).map(|_| EventPayload::Inline(Bytes::from_static(b"{}")));
     delivery(
         (topic_name("orders"), subscription_name(name)),
         "k",
@@ -36,7 +38,7 @@ fn accepted(name: &str, events: usize, minutes: u64) -> Delivery {
 impl Api {
     async fn queue_up(&self, delivery: &Delivery, delay_secs: u64) {
         let body = render_delivery(delivery);
-        let group = Some(delivery.group());
+        let group = Some(delivery.message_group_id());
         let sent = self
             .queue
             .send_batch(vec![OutgoingMessage {
@@ -51,14 +53,14 @@ impl Api {
     fn park(&self, deliveries: &[Delivery], due: Timestamp) {
         let of = &deliveries[0];
         let id = layout::id_with_carried("20261121T0900Z-x", &bodies(deliveries));
-        let key = layout::parked(due, &of.topic, &of.subscription, &id);
+        let key = layout::parked_key(due, &of.topic, &of.subscription, &id);
         self.state.write(&key, objects(deliveries));
     }
 
     fn hold_these(&self, id: &str, deliveries: &[Delivery]) {
         let of = &deliveries[0];
         let id = layout::id_with_carried(id, &bodies(deliveries));
-        let key = layout::held(&of.topic, &of.subscription, of.expires_first(), &id);
+        let key = layout::held_key(&of.topic, &of.subscription, of.expires_first(), &id);
         self.state.write(&key, objects(deliveries));
     }
 
@@ -136,10 +138,10 @@ async fn records_say_what_waits_where_the_queue_cannot_be_asked() {
         wait: Wait::Begins,
         ..LogRecord::default()
     };
-    let changes = WaitChanges::of("m-1", std::iter::repeat_n(&record, 11));
+    let changes = WaitChanges::from_records("m-1", std::iter::repeat_n(&record, 11));
     for (number, changes) in changes.into_parts() {
         let mut part = WaitingPart::default();
-        part.add([&changes], api.clock.now());
+        part.add_messages([&changes], api.clock.now());
         api.state.write(&waiting_part_key(number), part.render());
     }
     let waiting = api.waiting().await;
@@ -172,7 +174,7 @@ async fn records_say_what_waits_where_the_queue_cannot_be_asked() {
         .unwrap()
         .unwrap();
     record.settings.delivery_log = Some(DeliveryLogMode::Off);
-    let key = layout::topic(&topic_name("orders"));
+    let key = layout::topic_record_key(&topic_name("orders"));
     api.state.write(&key, record.render());
     let unrecorded = json!({ "count": 4, "atLeast": true, "parked": 0, "held": 4 });
     let waiting = api.waiting().await;
@@ -234,7 +236,7 @@ async fn what_is_not_known_counts_as_one_event_or_more() {
         let topic = topic_name("orders");
         let name = subscription_name("billing");
         api.state.write(
-            &layout::held(&topic, &name, before(1), &index.to_string()),
+            &layout::held_key(&topic, &name, before(1), &index.to_string()),
             "{}",
         );
     }
@@ -248,24 +250,26 @@ async fn what_is_not_known_counts_as_one_event_or_more() {
 
 /// Writes that a link failed, and how often.
 fn fail(api: &Api, link: &str, failures: u32) {
-    let target = Target::parse(link).unwrap();
-    let mut shard = Shard::default();
+    let target = DeliveryTarget::parse(link).unwrap();
+    let mut shard = LinkShard::default();
     let failing = Observation::Failing {
         failures,
-        last: Failure {
+        last: RequestFailure {
             outcome: OutcomeName::Busy,
             status: Some(503),
         },
         began: api.clock.now(),
     };
-    shard.observe(
+    shard.apply_observation(
         &target,
         &failing,
         api.clock.now(),
         &HealthSettings::default(),
     );
-    api.state
-        .write(&layout::links(shard_index(target.link())), shard.render());
+    api.state.write(
+        &layout::link_shard_key(shard_index(target.link())),
+        shard.render(),
+    );
 }
 
 /// A subscription's list, its link and its event name one time.
@@ -329,7 +333,7 @@ async fn circuit_is_that_of_the_subscription_or_else_of_its_link() {
     let shown = api.get(BILLING).await.json();
     assert_eq!(shown.get("circuit"), None);
     assert_eq!(shown["health"], json!({ "state": "healthy" }));
-    let last = Failure {
+    let last = RequestFailure {
         outcome: OutcomeName::Busy,
         status: Some(503),
     };
@@ -338,7 +342,7 @@ async fn circuit_is_that_of_the_subscription_or_else_of_its_link() {
         last,
         began: api.clock.now(),
     };
-    let mut shard = Shard::default();
+    let mut shard = LinkShard::default();
     for (target, scope) in [
         ("https://billing.example.com:443", "link"),
         (
@@ -346,15 +350,17 @@ async fn circuit_is_that_of_the_subscription_or_else_of_its_link() {
             "subscription",
         ),
     ] {
-        let target = Target::parse(target).unwrap();
-        shard.observe(
+        let target = DeliveryTarget::parse(target).unwrap();
+        shard.apply_observation(
             &target,
             &failing,
             api.clock.now(),
             &HealthSettings::default(),
         );
-        api.state
-            .write(&layout::links(shard_index(target.link())), shard.render());
+        api.state.write(
+            &layout::link_shard_key(shard_index(target.link())),
+            shard.render(),
+        );
         let shown = api.get(BILLING).await.json();
         let of = |member: &str| shown["circuit"][member].clone();
         let expected = [json!(scope), json!("glitch"), json!("Busy"), json!(503)];
@@ -386,10 +392,10 @@ async fn health_says_what_arrives_whatever_the_circuit() {
             is_last: true,
         },
     };
-    let mut tries = Tries::default();
-    (0..100).for_each(|_| tries.note(&refused));
+    let mut tries = SubscriptionTries::default();
+    (0..100).for_each(|_| tries.add_try(&refused));
     let mut book = HealthBook::default();
-    book.add([("orders.billing".to_owned(), tries)].into(), "run");
+    book.add_tries([("orders.billing".to_owned(), tries)].into(), "run");
     api.state.write(HEALTH, book.render());
     let shown = api.get(BILLING).await.json();
     let listed = api.get("/topics/orders/subscriptions").await.json();

@@ -10,7 +10,9 @@ mod writing;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::pressure::{Admission, DueOfGroup, Level, Measure, Tier, UNTOLD_MAX, Usage};
+use posthaste_core::pressure::{
+    Admission, ByteUsage, DueOfGroup, PressureLevel, PressureMeasure, ProducerTier, UNTOLD_MAX,
+};
 use posthaste_local::FileStore;
 use posthaste_ports::{
     Database, MessageId, OutgoingMessage, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
@@ -197,8 +199,8 @@ impl World {
     }
 }
 
-fn full(percent: u64) -> Usage {
-    Usage {
+fn full(percent: u64) -> ByteUsage {
+    ByteUsage {
         used: percent << 30,
         total: 100 << 30,
     }

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogResult, Record};
+use posthaste_core::delivery_log::{Kind, LogRecord, LogResult};
 use posthaste_core::model::{DISABLED_KEPT, DeliveryLogMode, MATCHED_IN_MESSAGES_MAX, Timestamp};
-use posthaste_core::pressure::{Level, PressureState, Resource, ResourceState, Thresholds};
+use posthaste_core::pressure::{
+    LevelThresholds, PressureLevel, PressureState, Resource, ResourceState,
+};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
 use posthaste_publish::PublishSettings;
@@ -44,7 +46,7 @@ fn named(world: &World) -> Vec<(String, Vec<Option<String>>)> {
 
 /// Event, result and names of each record.
 fn records(world: &World) -> Vec<(String, LogResult, Option<String>)> {
-    let shown = |record: Record| {
+    let shown = |record: LogRecord| {
         assert_eq!((record.kind, &*record.subscription), (Kind::Accepted, ""));
         (record.event_id.unwrap(), record.result, record.matched)
     };
@@ -158,11 +160,11 @@ async fn put_drain_time(world: &World, seconds: u64) {
     let mut state = PressureState::normal(at);
     state.resources = vec![ResourceState {
         resource: Resource::DrainTime,
-        level: Level::Normal,
+        level: PressureLevel::Normal,
         since: at,
         reading: seconds,
         read_at: at,
-        thresholds: Thresholds::new(30, 60, 300),
+        thresholds: LevelThresholds::new(30, 60, 300),
         acts: true,
         watched_only: false,
         tarpits: false,

@@ -1,7 +1,7 @@
 //! Every form of input that is accepted, and the messages it becomes.
 
 use bytes::Bytes;
-use posthaste_core::model::{Entry, Payload, Schema, Timestamp};
+use posthaste_core::model::{DeliveryEntry, EventPayload, EventSchema, Timestamp};
 use serde_json::{Value, json};
 
 use crate::world::{
@@ -17,10 +17,12 @@ const PAID: &str = include_str!("../../../../samples/cloudevents/order-paid.json
 const ORDERS: &str = include_str!("../../../../samples/cloudevents/order-batch.json");
 const BLOB: &str = include_str!("../../../../samples/eventgrid/blob-created.json");
 
-fn inline(entry: &Entry) -> &Bytes {
+fn inline(entry: &DeliveryEntry) -> &Bytes {
     match &entry.payload {
-        Payload::Inline(json) => json,
-        Payload::Stored { key, .. } => panic!("expected the event itself, found it under {key}"),
+        EventPayload::Inline(json) => json,
+        EventPayload::Stored { key, .. } => {
+            panic!("expected the event itself, found it under {key}")
+        }
     }
 }
 
@@ -138,7 +140,7 @@ async fn a_message_says_all_that_deliver_needs() {
     assert_eq!((delivery.published_at, delivery.not_before), (start, start));
     assert_eq!(
         (delivery.schema, delivery.attempts, delivery.last),
-        (Schema::CloudEvents, 0, None)
+        (EventSchema::CloudEvents, 0, None)
     );
     let [entry] = delivery.events.try_into().unwrap();
     assert_eq!(

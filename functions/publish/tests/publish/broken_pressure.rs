@@ -6,7 +6,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
-use posthaste_core::pressure::{PressureSettings, PressureState, Readings, Space, Usage, evaluate};
+use posthaste_core::pressure::{
+    ByteUsage, DatabaseSpace, PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
+};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 
@@ -28,15 +30,15 @@ fn at_start() -> Timestamp {
 
 /// A state of this moment, in which a full disk refuses everybody.
 fn refusing(at: Timestamp) -> Vec<u8> {
-    let disk = Some(Space::Disk(Usage {
+    let disk = Some(DatabaseSpace::Disk(ByteUsage {
         used: 99 << 30,
         total: 100 << 30,
     }));
-    let readings = Readings {
+    let readings = ResourceReadings {
         database: disk,
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
-    evaluate(
+    evaluate_pressure(
         &PressureState::normal(at),
         &readings,
         &PressureSettings::default(),

@@ -3,8 +3,8 @@
 
 use posthaste_core::delivery_log::names_to_keep;
 use posthaste_core::model::{
-    DeliveryLogMode, LOG_PAYLOAD_BYTES_MAX, Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX, Schema,
-    Timestamp,
+    DeliveryLogMode, EventPayload, EventSchema, LOG_PAYLOAD_BYTES_MAX, PayloadDigest,
+    SQS_MESSAGE_BYTES_MAX, Timestamp,
 };
 use posthaste_publish::PublishSettings;
 use serde_json::{Value, json};
@@ -62,14 +62,14 @@ async fn an_event_that_no_message_may_hold_is_stored_as_it_was_written() {
     let deliveries = world.deliveries();
     let [(key, stored)] = world.store.under("payloads/").try_into().unwrap();
     assert_eq!(stored, event);
-    let digest = Some(PayloadDigest::of(event.as_bytes()));
+    let digest = Some(PayloadDigest::for_json(event.as_bytes()));
     assert_eq!(
         deliveries[0].events[0].payload,
-        Payload::Stored {
+        EventPayload::Stored {
             key,
             bytes: event.len(),
             digest,
-            names: names_to_keep(Schema::CloudEvents, &event.into()),
+            names: names_to_keep(EventSchema::CloudEvents, &event.into()),
         }
     );
 }
@@ -166,12 +166,12 @@ async fn an_event_with_many_large_copies_is_stored_once_and_referenced() {
     let [(key, stored)] = world.store.under("payloads/").try_into().unwrap();
     assert_eq!(stored, large);
     assert!(key.starts_with("payloads/20261121/"));
-    let digest = Some(PayloadDigest::of(large.as_bytes()));
-    let payload = Payload::Stored {
+    let digest = Some(PayloadDigest::for_json(large.as_bytes()));
+    let payload = EventPayload::Stored {
         key,
         bytes: large.len(),
         digest,
-        names: names_to_keep(Schema::CloudEvents, &large.into()),
+        names: names_to_keep(EventSchema::CloudEvents, &large.into()),
     };
     let deliveries = world.deliveries();
     assert_eq!(deliveries.len(), 5);
@@ -181,7 +181,10 @@ async fn an_event_with_many_large_copies_is_stored_once_and_referenced() {
             .into_iter()
             .map(|entry| entry.payload)
             .collect();
-        assert_eq!(payloads, [payload.clone(), Payload::Inline(MINIMAL.into())]);
+        assert_eq!(
+            payloads,
+            [payload.clone(), EventPayload::Inline(MINIMAL.into())]
+        );
     }
 }
 

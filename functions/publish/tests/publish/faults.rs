@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use bytes::Bytes;
 use http::HeaderValue;
-use posthaste_core::model::Payload;
+use posthaste_core::model::EventPayload;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
 use posthaste_publish::router;
@@ -54,7 +54,7 @@ fn failing(operation: Operation, kind: ErrorKind) -> Plan {
 fn assert_no_dangling_reference(world: &World) {
     for message in world.queue.messages() {
         for entry in parse_delivery(&message.body).unwrap().events {
-            if let Payload::Stored { key, .. } = entry.payload {
+            if let EventPayload::Stored { key, .. } = entry.payload {
                 assert_eq!(world.store.under(&key).len(), 1);
             }
         }

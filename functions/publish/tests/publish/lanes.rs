@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use posthaste_core::circuit::Target;
-use posthaste_core::lane::{SLOW_FOR, SlowTargets, Slowness};
+use posthaste_core::circuit::DeliveryTarget;
+use posthaste_core::lane::{LaneObservation, SLOW_FOR, SlowTargets};
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{PressureState, SlowLaneState};
 use posthaste_core::stored::{PRESSURE_KEY, layout};
@@ -20,12 +20,12 @@ use crate::world::{KEY, MINIMAL, START, STRUCTURED, World, request, send, subscr
 /// A world with the subscriptions `a` and `b`, of which `a` is slow.
 async fn world() -> World {
     let world = World::new(subscriptions(&[("a", json!({})), ("b", json!({}))])).await;
-    let target = Target::parse("https://a.example.com:443 orders.a").unwrap();
-    let late = Slowness::Late {
+    let target = DeliveryTarget::parse("https://a.example.com:443 orders.a").unwrap();
+    let late = LaneObservation::Late {
         in_invocation: 2,
         holds_others_up: true,
     };
-    let targets = SlowTargets::default().after(late, &target, world.clock.now());
+    let targets = SlowTargets::default().after_observation(late, &target, world.clock.now());
     world.store.write(layout::LANES, targets.unwrap().render());
     world
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
-use posthaste_core::pressure::Tier;
+use posthaste_core::pressure::ProducerTier;
 use posthaste_publish::Tarpit;
 use serde_json::json;
 
@@ -97,7 +97,7 @@ fn requests_that_back_pressure_delays_and_refuses_are_counted_by_tier() {
                 "{key}"
             );
         }
-        put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+        put_pressure(&world, Duration::ZERO, Some(ProducerTier::Standard), &[]).await;
         assert_eq!(
             [post("key-two", "").await, post("key-two", "bulk").await],
             [503, 503]

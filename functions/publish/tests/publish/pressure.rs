@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use axum::body::Body;
 use futures_util::stream;
-use posthaste_core::model::{Payload, Timestamp};
+use posthaste_core::model::{EventPayload, Timestamp};
 use posthaste_core::pressure::{
-    Level, Measure, PressureState, Resource, ResourceState, Thresholds, Tier,
+    LevelThresholds, PressureLevel, PressureMeasure, PressureState, ProducerTier, Resource,
+    ResourceState,
 };
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
@@ -35,8 +36,8 @@ const BULK: (&str, &str) = ("posthaste-tier", "bulk");
 pub(crate) async fn put_pressure(
     world: &World,
     tarpit: Duration,
-    refused_from: Option<Tier>,
-    measures: &[Measure],
+    refused_from: Option<ProducerTier>,
+    measures: &[PressureMeasure],
 ) {
     write_pressure(
         world,
@@ -53,19 +54,19 @@ async fn write_pressure(
     world: &World,
     at: Timestamp,
     tarpit: Duration,
-    refused_from: Option<Tier>,
-    measures: &[Measure],
+    refused_from: Option<ProducerTier>,
+    measures: &[PressureMeasure],
 ) {
     let mut state = PressureState::normal(at);
     state.tarpit_ms = tarpit.as_millis().try_into().unwrap();
     state.stale_after_ms = 6_000;
     state.resources = vec![ResourceState {
         resource: Resource::SubmissionQueue,
-        level: Level::Medium,
+        level: PressureLevel::Medium,
         since: at,
         reading: 5000,
         read_at: at,
-        thresholds: Thresholds::new(2000, 4000, 10_000),
+        thresholds: LevelThresholds::new(2000, 4000, 10_000),
         acts: true,
         watched_only: false,
         tarpits: true,
@@ -197,7 +198,7 @@ async fn the_tarpit_holds_no_more_bodies_than_it_may() {
 #[tokio::test]
 async fn a_refused_tier_is_told_when_to_come_back() {
     let world = World::new(one()).await;
-    put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+    put_pressure(&world, Duration::ZERO, Some(ProducerTier::Standard), &[]).await;
     let answer = world.post(&[STRUCTURED], MINIMAL).await;
     insta::assert_snapshot!(shown(&answer));
     assert_eq!(
@@ -242,7 +243,7 @@ async fn where_the_tarpit_advises_nobody_waits_and_one_request_per_delay_goes_on
     assert_eq!((world.packed().len(), world.clock.sleepers()), (1, 0));
     // Refusals stay as they are where acknowledgements wait, and without pressure no producer is
     // asked to wait.
-    put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+    put_pressure(&world, Duration::ZERO, Some(ProducerTier::Standard), &[]).await;
     assert_eq!(post(&[KEY, STRUCTURED]).await.status, 503);
     put_pressure(&world, Duration::ZERO, None, &[]).await;
     assert_eq!(post(&[KEY, STRUCTURED]).await.status, 200);
@@ -467,18 +468,22 @@ async fn the_key_says_the_tier_and_the_header_can_only_lower_it() {
     let all = ["key-internal", "key-one", "key-two", "key-bulk"];
     let of = |expected: [[u16; 5]; 4]| std::array::from_fn(|at| (all[at], expected[at]));
     check(None, of([taken; 4])).await;
-    check(Some(Tier::Bulk), of([back, back, back, refused])).await;
+    check(Some(ProducerTier::Bulk), of([back, back, back, refused])).await;
     // An internal key may step back to `standard` too, and is refused with it.
     let inner = [503, 503, 503, 200, 200];
-    check(Some(Tier::Standard), of([inner, refused, refused, refused])).await;
-    check(Some(Tier::Internal), of([refused; 4])).await;
+    check(
+        Some(ProducerTier::Standard),
+        of([inner, refused, refused, refused]),
+    )
+    .await;
+    check(Some(ProducerTier::Internal), of([refused; 4])).await;
 }
 
 #[tokio::test]
 async fn an_internal_key_is_not_held_once_others_are_refused() {
     let world = World::new(one()).await;
     world.put_topic_with_tier_keys(one()).await;
-    put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+    put_pressure(&world, Duration::ZERO, Some(ProducerTier::Standard), &[]).await;
     let answer = world
         .post(&[("aeg-sas-key", "key-internal"), STRUCTURED], MINIMAL)
         .await;
@@ -495,9 +500,9 @@ async fn an_internal_key_is_not_held_once_others_are_refused() {
 #[tokio::test]
 async fn without_keys_of_other_tiers_a_producer_can_step_back_but_not_forward() {
     let world = World::new(one()).await;
-    put_pressure(&world, Duration::ZERO, Some(Tier::Bulk), &[]).await;
+    put_pressure(&world, Duration::ZERO, Some(ProducerTier::Bulk), &[]).await;
     assert_eq!(statuses(&world, "key-one").await, [503, 503, 200, 200, 200]);
-    put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+    put_pressure(&world, Duration::ZERO, Some(ProducerTier::Standard), &[]).await;
     assert_eq!(statuses(&world, "key-one").await, [503; 5]);
     put_pressure(&world, Duration::ZERO, None, &[]).await;
     assert_eq!(world.post(&[STRUCTURED, BULK], MINIMAL).await.status, 200);
@@ -506,7 +511,7 @@ async fn without_keys_of_other_tiers_a_producer_can_step_back_but_not_forward() 
 #[tokio::test]
 async fn dehydrated_events_are_stored_and_referenced_unless_they_are_tiny() {
     let world = World::new(subscriptions(&[("a", json!({})), ("b", json!({}))])).await;
-    put_pressure(&world, Duration::ZERO, None, &[Measure::Dehydrate]).await;
+    put_pressure(&world, Duration::ZERO, None, &[PressureMeasure::Dehydrate]).await;
     let body = format!("[{},{MINIMAL},{}]", event_of(2000), event_of(3000));
     assert_eq!(world.post(&[BATCH], body).await.status, 200);
     let stored = world.store.under("payloads/");
@@ -514,7 +519,7 @@ async fn dehydrated_events_are_stored_and_referenced_unless_they_are_tiny() {
     sizes.sort_unstable();
     assert_eq!(sizes, [2000, 3000]);
     for delivery in world.deliveries() {
-        let is_stored = |payload: &Payload| matches!(payload, Payload::Stored { .. });
+        let is_stored = |payload: &EventPayload| matches!(payload, EventPayload::Stored { .. });
         let places: Vec<_> = delivery
             .events
             .iter()

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use posthaste_core::model::{Payload, SQS_MESSAGE_BYTES_MAX, Schema};
+use posthaste_core::model::{EventPayload, EventSchema, SQS_MESSAGE_BYTES_MAX};
 use posthaste_publish::{BodyBudget, router};
 use serde_json::{Value, json};
 
@@ -23,8 +23,8 @@ const GRID: &str = concat!(
 );
 
 /// A topic of this schema with a subscription for each of these.
-fn topic(input: Schema, outputs: &[(&str, Schema)]) -> Value {
-    let settings = |schema: &Schema| json!({ "deliverySchema": schema });
+fn topic(input: EventSchema, outputs: &[(&str, EventSchema)]) -> Value {
+    let settings = |schema: &EventSchema| json!({ "deliverySchema": schema });
     let named: Vec<_> = outputs
         .iter()
         .map(|(name, schema)| (*name, settings(schema)))
@@ -35,8 +35,8 @@ fn topic(input: Schema, outputs: &[(&str, Schema)]) -> Value {
 }
 
 /// A topic of custom events, mapped as on Event Grid's page.
-pub(crate) fn custom(outputs: &[(&str, Schema)]) -> Value {
-    let mut topic = topic(Schema::Custom, outputs);
+pub(crate) fn custom(outputs: &[(&str, EventSchema)]) -> Value {
+    let mut topic = topic(EventSchema::Custom, outputs);
     topic["inputMapping"] = json!({
         "eventType": { "sourceField": "myEventTypeField" },
         "subject": { "defaultValue": "DefaultSubject" },
@@ -45,21 +45,21 @@ pub(crate) fn custom(outputs: &[(&str, Schema)]) -> Value {
     topic
 }
 
-const ALL: [(&str, Schema); 3] = [
-    ("cloud", Schema::CloudEvents),
-    ("custom", Schema::Custom),
-    ("grid", Schema::EventGrid),
+const ALL: [(&str, EventSchema); 3] = [
+    ("cloud", EventSchema::CloudEvents),
+    ("custom", EventSchema::Custom),
+    ("grid", EventSchema::EventGrid),
 ];
 
-fn text(payload: &Payload) -> String {
+fn text(payload: &EventPayload) -> String {
     match payload {
-        Payload::Inline(json) => String::from_utf8(json.to_vec()).unwrap(),
-        Payload::Stored { key, .. } => panic!("{key} was stored"),
+        EventPayload::Inline(json) => String::from_utf8(json.to_vec()).unwrap(),
+        EventPayload::Stored { key, .. } => panic!("{key} was stored"),
     }
 }
 
 /// The name, schema and text of every delivery of one event.
-fn received(world: &World) -> Vec<(String, Schema, String)> {
+fn received(world: &World) -> Vec<(String, EventSchema, String)> {
     let deliveries = world.deliveries().into_iter();
     deliveries
         .map(|d| {
@@ -82,7 +82,7 @@ async fn a_custom_event_is_received_in_every_schema_with_the_same_id() {
     let [cloud, custom, grid] = received(&world).try_into().unwrap();
     assert_eq!(
         custom,
-        ("custom".to_owned(), Schema::Custom, CREATED.to_owned())
+        ("custom".to_owned(), EventSchema::Custom, CREATED.to_owned())
     );
     let envelope = world.deliveries()[1].events[0].envelope.clone().unwrap();
     let id = &envelope.id;
@@ -98,24 +98,30 @@ async fn a_custom_event_is_received_in_every_schema_with_the_same_id() {
             r#"{{"id":"{id}","eventTime":"2026-11-21T10:00:00.0000000Z","eventType":"Created","dataVersion":"1.0","metadataVersion":"1","topic":"/topics/Orders","subject":"DefaultSubject","data":{CREATED}}}"#
         )
     );
-    assert_eq!((cloud.1, grid.1), (Schema::CloudEvents, Schema::EventGrid));
+    assert_eq!(
+        (cloud.1, grid.1),
+        (EventSchema::CloudEvents, EventSchema::EventGrid)
+    );
     assert!(
         world
             .deliveries()
             .iter()
-            .all(|d| d.events[0].envelope.is_some() == (d.schema == Schema::Custom))
+            .all(|d| d.events[0].envelope.is_some() == (d.schema == EventSchema::Custom))
     );
 }
 
 #[tokio::test]
 async fn an_event_grid_event_is_received_as_a_cloud_event_too() {
-    let outputs = [("cloud", Schema::CloudEvents), ("grid", Schema::EventGrid)];
-    let world = World::new(topic(Schema::EventGrid, &outputs)).await;
+    let outputs = [
+        ("cloud", EventSchema::CloudEvents),
+        ("grid", EventSchema::EventGrid),
+    ];
+    let world = World::new(topic(EventSchema::EventGrid, &outputs)).await;
     assert_eq!(world.post(&[JSON], GRID).await.status, 200);
     let [cloud, grid] = received(&world).try_into().unwrap();
     assert_eq!(
         grid,
-        ("grid".to_owned(), Schema::EventGrid, GRID.to_owned())
+        ("grid".to_owned(), EventSchema::EventGrid, GRID.to_owned())
     );
     assert_eq!(
         cloud.2,
@@ -129,7 +135,7 @@ async fn an_event_grid_event_is_received_as_a_cloud_event_too() {
 
 #[tokio::test]
 async fn every_event_of_a_request_has_an_id_of_its_own_and_filters_see_what_is_mapped() {
-    let mut settings = custom(&[("custom", Schema::Custom)]);
+    let mut settings = custom(&[("custom", EventSchema::Custom)]);
     settings["subscriptions"]["custom"]["filter"] =
         json!({ "includedEventTypes": ["Created"], "subjectBeginsWith": "default" });
     let world = World::new(settings).await;
@@ -182,9 +188,9 @@ async fn what_is_stored_is_stored_once_for_each_schema() {
         (
             name,
             if name < "f" {
-                Schema::Custom
+                EventSchema::Custom
             } else {
-                Schema::CloudEvents
+                EventSchema::CloudEvents
             },
         )
     });
@@ -207,7 +213,7 @@ async fn what_is_stored_is_stored_once_for_each_schema() {
     );
     for delivery in world.deliveries() {
         let [first, second] = delivery.events.try_into().unwrap();
-        let Payload::Stored {
+        let EventPayload::Stored {
             key,
             bytes,
             digest: Some(_),
@@ -218,20 +224,20 @@ async fn what_is_stored_is_stored_once_for_each_schema() {
             panic!("not stored")
         };
         // A custom event's envelope has them.
-        assert_eq!(names.is_some(), delivery.schema != Schema::Custom);
+        assert_eq!(names.is_some(), delivery.schema != EventSchema::Custom);
         let (_, text) = stored.iter().find(|(stored, _)| *stored == key).unwrap();
         assert_eq!(text.len(), bytes);
         assert_eq!(
             text.len() > large.len(),
-            delivery.schema == Schema::CloudEvents
+            delivery.schema == EventSchema::CloudEvents
         );
-        assert!(matches!(second.payload, Payload::Inline(_)));
+        assert!(matches!(second.payload, EventPayload::Inline(_)));
     }
 }
 
 #[tokio::test]
 async fn no_message_of_custom_events_is_larger_than_sqs_takes() {
-    let mut settings = custom(&[("a", Schema::Custom)]);
+    let mut settings = custom(&[("a", EventSchema::Custom)]);
     settings["inputMapping"]["subject"] = json!({ "sourceField": "s" });
     settings["subscriptions"]["a"]["batching"] =
         json!({ "maxEventsPerBatch": 5000, "preferredBatchSizeInKilobytes": 1024 });

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{FutureExt, stream};
-use posthaste_core::model::{Schema, Timestamp};
+use posthaste_core::model::{EventSchema, Timestamp};
 use posthaste_ports::ObjectStore;
 use posthaste_publish::{BodyBudget, router};
 use posthaste_testkit::Faulty;
@@ -150,12 +150,12 @@ async fn events_are_parsed_as_the_topic_is_after_a_wait() {
 /// Events that are parsed twice have room once.
 #[tokio::test]
 async fn request_that_is_parsed_again_takes_no_more_room() {
-    let settings = custom(&[("custom", Schema::Custom)]);
+    let settings = custom(&[("custom", EventSchema::Custom)]);
     let body = format!("[{CREATED}]");
     let world = World::new(settings.clone()).await;
     assert_eq!(world.post(&[JSON], body.clone()).await.status, 200);
     let envelope = world.deliveries()[0].events[0].envelope.clone().unwrap();
-    let room = body.len() + envelope.bytes();
+    let room = body.len() + envelope.byte_len();
     let world = World::new(settings.clone()).await;
     let store = world.store.clone();
     let clock = world.clock.clone();

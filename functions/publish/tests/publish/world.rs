@@ -9,7 +9,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
-use posthaste_core::delivery_log::{Record, parse_records};
+use posthaste_core::delivery_log::{LogRecord, parse_records};
 use posthaste_core::model::{Delivery, Timestamp};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ObjectStore, PutCondition, QueueReceiver, QueueSender};
@@ -159,7 +159,7 @@ impl World {
     }
 
     /// The records of the delivery log in their queue, message by message.
-    pub(crate) fn recorded(&self) -> Vec<Vec<Record>> {
+    pub(crate) fn recorded(&self) -> Vec<Vec<LogRecord>> {
         let messages = self.records.messages();
         let records = messages.iter().map(|message| parse_records(&message.body));
         records.collect::<Result<_, _>>().unwrap()

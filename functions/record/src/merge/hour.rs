@@ -9,7 +9,7 @@ use std::pin::pin;
 
 use futures_util::TryStreamExt;
 use posthaste_core::delivery_log::{
-    FileKey, FileName, LogHour, MergeNote, SizedFile, leftovers, merge_step,
+    FileKey, FileName, LogHour, MergeNote, SizedFile, leftover_files, merge_step,
 };
 use posthaste_delivery_log::{LogFile, LogReader, MergedPart};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
@@ -103,7 +103,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
             .iter()
             .map(|(file, note)| (file.key.clone(), note.clone()))
             .collect();
-        let left = leftovers(&keys);
+        let left = leftover_files(&keys);
         self.delete(&left).await?;
         self.report.leftovers += left.len();
         Ok(noted
@@ -114,7 +114,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
     }
 
     async fn listed(&self) -> Result<Vec<SizedFile>, RecordError> {
-        let prefix = self.hour.prefix();
+        let prefix = self.hour.key_prefix();
         let mut files = Vec::new();
         let mut pages = pin!(pages(&self.record.ports.log, &prefix, None));
         while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {

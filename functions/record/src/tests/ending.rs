@@ -2,7 +2,7 @@
 
 use posthaste_core::delivery_log::LogDisk;
 use posthaste_core::model::size::DiskShare;
-use posthaste_core::pressure::Usage;
+use posthaste_core::pressure::ByteUsage;
 use posthaste_ports::ErrorKind;
 use posthaste_testkit::faulty::at_every_effect;
 use posthaste_testkit::{Fault, Operation};
@@ -14,7 +14,7 @@ const GIB: u64 = 1 << 30;
 
 fn disk(used: u64) -> LogDisk {
     LogDisk {
-        usage: Usage { used, total: GIB },
+        usage: ByteUsage { used, total: GIB },
         calm_percent: Some(94),
     }
 }
@@ -25,7 +25,7 @@ fn kit(hours_ago: &[u64], settings: RecordSettings) -> Kit {
     kit.record.settings = settings;
     for ago in hours_ago {
         let now = kit.clock.now().as_millis();
-        let hour = LogHour::of(Timestamp::from_millis(now - ago * 3_600_000)).prefix();
+        let hour = LogHour::containing(Timestamp::from_millis(now - ago * 3_600_000)).key_prefix();
         kit.log
             .write(&format!("{hour}07-a.parquet"), vec![0; 1 << 20]);
         kit.log

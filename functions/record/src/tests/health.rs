@@ -1,6 +1,6 @@
 //! The tries that records are about, as they get into the book of failing subscriptions.
 
-use posthaste_core::health::{HealthBook, Tries};
+use posthaste_core::health::{HealthBook, SubscriptionTries};
 use posthaste_core::stored::{HEALTH, WAKE_SIGNAL};
 use posthaste_ports::{ErrorKind, ObjectStore};
 use posthaste_testkit::{Fault, Plan};
@@ -22,7 +22,7 @@ fn many(from: u64, count: u64, result: LogResult) -> Vec<LogRecord> {
     (from..from + count).map(|n| tried(n, result)).collect()
 }
 
-async fn tries(kit: &Kit) -> Option<Tries> {
+async fn tries(kit: &Kit) -> Option<SubscriptionTries> {
     let object = kit.state.get(HEALTH).await.unwrap()?;
     let book = HealthBook::parse(&object.bytes).unwrap();
     let (_, health) = book.subscriptions().next()?;
@@ -97,7 +97,7 @@ async fn late_record_of_an_event_that_arrived_leaves_none_waiting() {
     kit.handle("b", &[arrived]).await;
     kit.start_again();
     kit.handle("a", &many(1, 1, LogResult::Retry)).await;
-    assert_eq!(tries(&kit).await.unwrap().oldest(), None);
+    assert_eq!(tries(&kit).await.unwrap().oldest_undelivered(), None);
 }
 
 /// Of an event that was tried once, the record of its end has one attempt, as that of a first
@@ -122,7 +122,7 @@ async fn event_that_ended_without_an_attempt_waits_no_more() {
             for (n, batch) in batches.iter().enumerate() {
                 kit.handle(&n.to_string(), batch).await;
             }
-            let waits = tries(&kit).await.unwrap().oldest().is_some();
+            let waits = tries(&kit).await.unwrap().oldest_undelivered().is_some();
             assert!(!waits, "{kind:?}, {is_late}");
         }
     }

@@ -1,6 +1,6 @@
 //! Merges: which files become one, what is set aside, and when a run stops.
 
-use posthaste_core::delivery_log::LookUp;
+use posthaste_core::delivery_log::RecordLookup;
 use posthaste_core::stored::RECORD_LEASE;
 use posthaste_ports::{ErrorKind, ObjectStore};
 use posthaste_testkit::{Fault, Operation};
@@ -156,7 +156,7 @@ async fn a_file_that_the_store_does_not_answer_is_not_damaged() {
             let late = write_file(&all[..1], RowGroups::default()).unwrap();
             kit.log.write(
                 &FileKey {
-                    hour: LogHour::of(all[0].time),
+                    hour: LogHour::containing(all[0].time),
                     name: merged,
                 }
                 .render(),
@@ -224,9 +224,9 @@ async fn ten_thousand_records_of_many_hours_are_all_found_after_the_merge() {
     let files = kit.log_files();
     let reader = LogReader::new(&kit.log, 1 << 20);
     for wanted in all.iter().step_by(101) {
-        let look_up = LookUp {
+        let look_up = RecordLookup {
             event_id: wanted.event_id.clone(),
-            ..LookUp::default()
+            ..RecordLookup::default()
         };
         let found = reader.look_up(&files, &look_up).await.unwrap().records;
         // Files do not say whether a delivery waits.

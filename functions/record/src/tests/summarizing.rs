@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use posthaste_core::delivery_log::{LogDay, LookUp};
+use posthaste_core::delivery_log::{LogDay, RecordLookup};
 use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE, StoredLease};
 use posthaste_delivery_log::digest_of_hour;
 use posthaste_ports::ErrorKind;
@@ -15,7 +15,7 @@ use super::*;
 const SUMMARY: &str = "_summary/2026-03-07";
 
 fn hour() -> LogHour {
-    LogHour::of(at("2026-03-07T03:00:00Z"))
+    LogHour::containing(at("2026-03-07T03:00:00Z"))
 }
 
 impl Kit {
@@ -27,7 +27,7 @@ impl Kit {
             .filter(|file| file.hour == hour)
             .collect();
         let summaries = Summaries::in_log(&self.log);
-        let summary = summaries.read(LogDay::of(hour)).await.unwrap();
+        let summary = summaries.read(LogDay::containing(hour)).await.unwrap();
         summary.files(hour) == digest_of_hour(&files)
     }
 
@@ -35,9 +35,9 @@ impl Kit {
     async fn found(&self, event: u64) -> usize {
         let reader = LogReader::new(&self.log, 1 << 20);
         let reader = reader.with_summaries(Summaries::in_log(&self.log));
-        let look_up = LookUp {
+        let look_up = RecordLookup {
             event_id: Some(format!("event-{event}")),
-            ..LookUp::default()
+            ..RecordLookup::default()
         };
         let found = reader.look_up(&self.log_files(), &look_up).await.unwrap();
         found.records.len()
@@ -145,7 +145,10 @@ async fn hours_of_one_day_share_its_summary() {
         "2026-03-07T03:00:00Z",
         "2026-03-07T04:00:00Z",
     ] {
-        assert!(kit.is_summarized(LogHour::of(at(place))).await, "{place}");
+        assert!(
+            kit.is_summarized(LogHour::containing(at(place))).await,
+            "{place}"
+        );
     }
     let found = [
         kit.found(3).await,
@@ -169,9 +172,9 @@ async fn hour_with_a_damaged_file_is_searched_always() {
     let reader = LogReader::new(&kit.log, 1 << 20);
     let reader = reader.with_summaries(Summaries::in_log(&kit.log));
     kit.put_fresh(7, &[record(300, at("2026-03-07T04:07:00Z"))]);
-    let look_up = LookUp {
+    let look_up = RecordLookup {
         event_id: Some("event-3".to_owned()),
-        ..LookUp::default()
+        ..RecordLookup::default()
     };
     let found = reader.look_up(&kit.log_files(), &look_up).await.unwrap();
     assert_eq!(found.damaged.len(), 1);
@@ -292,7 +295,7 @@ async fn summary_is_cut_off_between_two_hours_of_its_day() {
     }));
     clock.set(kit.clock.clone()).unwrap();
     let earlier = record(200, at("2026-03-07T02:07:00Z"));
-    let hours = [LogHour::of(earlier.time), hour()];
+    let hours = [LogHour::containing(earlier.time), hour()];
     kit.put_fresh(7, &records(0..50));
     kit.put_fresh(7, &[earlier]);
     kit.close_hour();

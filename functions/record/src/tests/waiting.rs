@@ -29,7 +29,7 @@ async fn part(kit: &Kit) -> Option<WaitingPart> {
 }
 
 async fn waiting(kit: &Kit) -> Option<u64> {
-    part(kit).await?.waiting("orders.billing")
+    part(kit).await?.waiting_events("orders.billing")
 }
 
 #[tokio::test]

@@ -24,13 +24,16 @@ const MINUTES_BETWEEN: u64 = 60;
 
 /// The next minute in which a kind is looked for, dead letters only if some may be deleted.
 pub(crate) fn next_minute(now: Timestamp, deletes_dead_letters: bool) -> u64 {
-    let later = (1..=MINUTES_BETWEEN).map(|minutes| now.minute() + minutes);
+    let later = (1..=MINUTES_BETWEEN).map(|minutes| now.minute_rounded_down() + minutes);
     let is_due = |minute: &u64| {
         let of_hour = minute % MINUTES_BETWEEN;
         KINDS.iter().any(|kind| of_hour == kind.minute)
             || deletes_dead_letters && of_hour == dead_letters::MINUTE
     };
-    later.into_iter().find(is_due).unwrap_or(now.minute())
+    later
+        .into_iter()
+        .find(is_due)
+        .unwrap_or(now.minute_rounded_down())
 }
 
 /// Deletes old objects of the kinds whose minute this is, while there is time. An object that is
@@ -39,11 +42,11 @@ pub(crate) async fn clean_up<P: Ports>(run: Run<'_, P>) {
     let now = run.ports.clock.now();
     for kind in KINDS
         .iter()
-        .filter(|kind| now.minute() % MINUTES_BETWEEN == kind.minute)
+        .filter(|kind| now.minute_rounded_down() % MINUTES_BETWEEN == kind.minute)
     {
         log_deleted(kind.name, run.in_time(delete_old(run, kind, now)).await);
     }
-    if now.minute() % MINUTES_BETWEEN == audit::MINUTE {
+    if now.minute_rounded_down() % MINUTES_BETWEEN == audit::MINUTE {
         let deleted = run.in_time(audit::delete_old(run, audit::Room::MOST, now));
         log_deleted("entries of the audit trail", deleted.await);
     }
@@ -56,7 +59,7 @@ pub(crate) async fn clean_up_dead_letters<P: Ports>(
     kept: Duration,
 ) {
     let now = run.ports.clock.now();
-    if now.minute() % MINUTES_BETWEEN == dead_letters::MINUTE {
+    if now.minute_rounded_down() % MINUTES_BETWEEN == dead_letters::MINUTE {
         let deleted = run.in_time(dead_letters::delete_old(run, walk, kept, now));
         log_deleted("dead letters", deleted.await);
     }
@@ -64,7 +67,7 @@ pub(crate) async fn clean_up_dead_letters<P: Ports>(
 
 /// Deletes lists of resolved dead letters that are gone, in the minute of the hour that is theirs.
 pub(crate) async fn clean_up_resolved<P: Ports>(run: Run<'_, P>, walk: &ResolvedWalk) {
-    if run.ports.clock.now().minute() % MINUTES_BETWEEN == resolved::MINUTE {
+    if run.ports.clock.now().minute_rounded_down() % MINUTES_BETWEEN == resolved::MINUTE {
         let deleted = run.in_time(resolved::delete_orphans(run, walk));
         log_deleted("lists of resolved dead letters", deleted.await);
     }
@@ -168,8 +171,11 @@ mod tests {
         let check = async |minute, expected: [usize; 7]| {
             let (kit, old) = at(minute);
             for (name, at) in [("old", old), ("young", kit.clock.now())] {
-                kit.store
-                    .write_at(&layout::replay(&layout::replay_id(at, name)), "", at);
+                kit.store.write_at(
+                    &layout::replay_record_key(&layout::replay_id(at, name)),
+                    "",
+                    at,
+                );
                 for prefix in [layout::CLAIMS, layout::LATE, layout::CANCELLED] {
                     kit.store.write_at(&format!("{prefix}{name}"), "", at);
                 }
@@ -192,8 +198,8 @@ mod tests {
     #[tokio::test]
     async fn an_old_key_that_was_claimed_again_stays() {
         let (kit, old) = at(30);
-        let digest = RequestDigest::of([], b"");
-        let claimed = IdempotencyRecord::claimed(digest, "x".to_owned(), kit.clock.now());
+        let digest = RequestDigest::from_request([], b"");
+        let claimed = IdempotencyRecord::new_claim(digest, "x".to_owned(), kit.clock.now());
         kit.store
             .write_at(&format!("{}a", layout::IDEMPOTENCY), claimed.render(), old);
         clean_up(kit.run()).await;
@@ -272,7 +278,7 @@ mod tests {
     fn a_run_is_due_for_dead_letters_only_if_some_may_be_deleted() {
         let kit = Kit::new();
         let now = kit.clock.now();
-        let hour = now.minute() - 5;
+        let hour = now.minute_rounded_down() - 5;
         assert_eq!(next_minute(now, false), hour + 30);
         kit.clock.advance(Duration::from_mins(30));
         let later = kit.clock.now();

@@ -73,7 +73,7 @@ async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
 /// subscription is disabled since then, or the topic is gone. A later write says nothing, because it
 /// may have been first, and the one with the mark refused.
 async fn is_written<P: Ports>(run: Run<'_, P>, mark: &DisabledMark) -> Result<bool, PortError> {
-    let key = layout::topic(&mark.topic);
+    let key = layout::topic_record_key(&mark.topic);
     let Some(object) = run.ports.state.get(&key).await? else {
         return Ok(true);
     };
@@ -81,7 +81,7 @@ async fn is_written<P: Ports>(run: Run<'_, P>, mark: &DisabledMark) -> Result<bo
     let Ok(record) = TopicRecord::parse(&object.bytes) else {
         return Ok(true);
     };
-    let found = record.settings.subscription(&mark.subscription);
+    let found = record.settings.find_subscription(&mark.subscription);
     let status = found.and_then(|(_, settings)| settings.status.as_ref());
     let is_this =
         |status: &StatusView| status.state == StatusState::Disabled && status.since.0 == mark.since;
@@ -106,7 +106,7 @@ mod tests {
             reason: "by operator".to_owned(),
             since: kit.clock.now(),
         };
-        let key = layout::telling(&mark.topic, &mark.subscription);
+        let key = layout::disabled_notice_key(&mark.topic, &mark.subscription);
         kit.store.write(&key, mark.render());
         kit.clock.advance(Duration::from_secs(1));
         kit.topic(json!({ "subscriptions": { "billing": subscription(json!({})) } }));

@@ -6,7 +6,7 @@ mod requests;
 
 use std::error::Error;
 
-use posthaste_core::release::{Amount, ForcedWalk, Quota, Released};
+use posthaste_core::release::{ForcedWalk, ReleaseAmount, ReleaseQuota, ReleasedCounts};
 use posthaste_core::stored::layout;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, Ports};
@@ -66,22 +66,25 @@ impl<'a, P: Ports> Forced<'a, P> {
     }
 
     /// Releases deliveries of the forced subscriptions, up to this amount.
-    pub(crate) async fn release(&mut self, max: Amount) -> Released {
-        let quota = Quota {
+    pub(crate) async fn release(&mut self, max: ReleaseAmount) -> ReleasedCounts {
+        let quota = ReleaseQuota {
             max,
             at_once: RELEASES_AT_ONCE,
         }
-        .at_most(FORCED_MAX.saturating_sub(self.sent));
-        let mut released = Released::default();
-        while self.is_open() && !quota.after(&released).max.is_nothing() && self.run.may_begin() {
+        .capped_at(FORCED_MAX.saturating_sub(self.sent));
+        let mut released = ReleasedCounts::default();
+        while self.is_open()
+            && !quota.rest_after(&released).max.is_nothing()
+            && self.run.may_begin()
+        {
             let Some(first) = self.walk.keys.front().cloned() else {
                 self.turn_page().await;
                 continue;
             };
-            let rest = quota.after(&released);
-            released.add(batches::release(self.run, &mut self.walk.keys, rest).await);
+            let rest = quota.rest_after(&released);
+            released.add_released(batches::release(self.run, &mut self.walk.keys, rest).await);
             if released.is_refused {
-                self.walk.refuse(first);
+                self.walk.stop_at_refused(first);
             }
         }
         self.sent += released.sent;
@@ -95,10 +98,10 @@ impl<'a, P: Ports> Forced<'a, P> {
     pub(crate) async fn end(&mut self) {
         let ports = self.run.ports;
         let requests = std::mem::take(&mut self.requests);
-        let ended = if self.walk.is_through() {
+        let ended = if self.walk.is_finished() {
             requests::end(ports, &requests).await
         } else {
-            requests::save(ports, requests, self.walk.reached()).await
+            requests::save(ports, requests, self.walk.reached_key()).await
         };
         if let Err(error) = ended {
             let error = &error as &dyn Error;
@@ -151,9 +154,9 @@ mod tests {
         let mut forced = Forced::new(kit.run());
         forced.begin(false).await;
         let released = forced
-            .release(Amount {
+            .release(ReleaseAmount {
                 deliveries: max,
-                ..Amount::ALL
+                ..ReleaseAmount::ALL
             })
             .await;
         forced.end().await;

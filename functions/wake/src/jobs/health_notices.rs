@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use futures_util::future::join_all;
-use posthaste_core::circuit::Target;
+use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::health::DueNotice;
 use posthaste_core::model::TopicName;
 use posthaste_ports::{Clock, Entropy, Ports};
@@ -47,7 +47,7 @@ async fn look<P: Ports>(
     let mut of_links = BTreeMap::new();
     for (_, shard) in links.all().await? {
         for (target, condition) in shard.conditions() {
-            if let Target::Link(link) = target {
+            if let DeliveryTarget::Link(link) = target {
                 of_links.insert(link.to_string(), condition.clone());
             }
         }
@@ -58,16 +58,16 @@ async fn look<P: Ports>(
     let settings = &links.settings().arrivals;
     let book = arrivals
         .change(|book| {
-            book.decide(&facts, &of_links, now, settings);
+            book.update_incidents(&facts, &of_links, now, settings);
             book.decide_missed(&missed, now);
         })
         .await?;
     // Otherwise an ordinary look suffices: new failures end a rest, and there is none while a link
     // is held.
-    if book.is_astir(now, settings) {
+    if book.may_change_soon(now, settings) {
         run.note_work();
     }
-    let due = book.due();
+    let due = book.due_notices();
     if due.is_empty() {
         return Ok(());
     }

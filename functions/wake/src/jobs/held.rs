@@ -13,9 +13,9 @@ mod turns;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::release::folder::rotate;
-use posthaste_core::release::speed::speed;
-use posthaste_core::release::{Amount, OF_ONE_MAX, RunAccount, Speed};
+use posthaste_core::release::folder::rotate_folders;
+use posthaste_core::release::speed::release_speed;
+use posthaste_core::release::{OF_ONE_MAX, ReleaseAmount, ReleaseSpeed, RunAccount};
 use posthaste_ports::{Clock, Ports};
 
 use crate::ports::WakePorts;
@@ -64,11 +64,14 @@ async fn release_in_passes<P: Ports>(held: &mut HeldRun<'_, P>) {
             return;
         }
         let state = pressure.state().await;
-        let speed = speed(state.as_deref());
+        let speed = release_speed(state.as_deref());
         if !std::mem::replace(&mut has_begun, true) {
-            rotate(&mut held.folders, speed.turn(clock.now().minute()));
+            rotate_folders(
+                &mut held.folders,
+                speed.turn_in_minute(clock.now().minute_rounded_down()),
+            );
         }
-        let is_slowed = speed != Speed::Full && !std::mem::replace(&mut has_slowed, true);
+        let is_slowed = speed != ReleaseSpeed::Full && !std::mem::replace(&mut has_slowed, true);
         if is_slowed && !passes::release_expired(held).await {
             return;
         }
@@ -84,8 +87,10 @@ async fn release_in_passes<P: Ports>(held: &mut HeldRun<'_, P>) {
 
 /// One pass. Half of its room is for what is forced; where there is one object for all, the two
 /// take turns. Answers whether to go on.
-async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, room: Amount) -> bool {
-    if held.speed == Speed::OneObject && !Speed::forced_first(held.run.ports.clock.now().minute()) {
+async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, room: ReleaseAmount) -> bool {
+    if held.speed == ReleaseSpeed::OneObject
+        && !ReleaseSpeed::forced_first(held.run.ports.clock.now().minute_rounded_down())
+    {
         return passes::pass(held, room).await && force(held, held.left_in_run()).await.is_some();
     }
     let is_alone = held.folders.is_empty();
@@ -94,7 +99,7 @@ async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, room: Amount) -> bool {
     } else {
         room.deliveries.div_ceil(FORCED_PART)
     };
-    let part = Amount {
+    let part = ReleaseAmount {
         deliveries: part.min(OF_ONE_MAX),
         ..room
     };
@@ -105,7 +110,7 @@ async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, room: Amount) -> bool {
 }
 
 /// Releases forced deliveries. Answers how much, or `None` if the queue does not take them.
-async fn force<P: Ports>(held: &mut HeldRun<'_, P>, max: Amount) -> Option<Amount> {
+async fn force<P: Ports>(held: &mut HeldRun<'_, P>, max: ReleaseAmount) -> Option<ReleaseAmount> {
     let released = held.forced.release(max).await;
     held.add(released);
     (!released.is_refused).then_some(released.amount())
@@ -123,7 +128,9 @@ async fn pause<P: Ports>(run: Run<'_, P>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::pressure::{PressureSettings, PressureState, Readings, evaluate};
+    use posthaste_core::pressure::{
+        PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
+    };
     use posthaste_core::stored::parked::render_parked;
     use posthaste_core::stored::{PRESSURE_KEY, layout};
     use posthaste_ports::{OutgoingMessage, QueueSender};
@@ -136,7 +143,7 @@ mod tests {
     /// Holds deliveries of a subscription of `orders` in one object.
     fn hold(kit: &Kit, name: &str, deliveries: usize) {
         let expires_at = kit.clock.now() + Duration::from_hours(1);
-        let key = layout::held(
+        let key = layout::held_key(
             &topic_name("orders"),
             &subscription_name(name),
             expires_at,
@@ -189,11 +196,12 @@ mod tests {
             kit.topic(json!({ "subscriptions": { "a": subscription(json!({})) } }));
             let now = kit.clock.now();
             let settings = PressureSettings::default();
-            let readings = Readings {
+            let readings = ResourceReadings {
                 visible: Some(0),
-                ..Readings::default()
+                ..ResourceReadings::default()
             };
-            let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
+            let (state, _) =
+                evaluate_pressure(&PressureState::normal(now), &readings, &settings, now);
             let text = bytes::Bytes::from(state.render());
             kit.store.write(PRESSURE_KEY, text);
             hold(&kit, "a", 30);
@@ -209,7 +217,7 @@ mod tests {
             let mut held = HeldRun::new(kit.run(), None, &account);
             held.folders = folders::find(held.run, &mut held.held_to).await;
             let state = kit.ports.pressure.state().await;
-            let room = held.room_in_pass(Speed::Full, state.as_deref());
+            let room = held.room_in_pass(ReleaseSpeed::Full, state.as_deref());
             assert!(passes::pass(&mut held, room).await);
             assert_eq!(held.sent, expected, "{due}");
         };

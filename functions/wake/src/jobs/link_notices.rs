@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use futures_util::future::join;
 use futures_util::{StreamExt, stream};
-use posthaste_core::circuit::{Shard, is_over};
+use posthaste_core::circuit::{LinkShard, is_over};
 use posthaste_core::model::TopicName;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LinksError, NoticeError, RegistryError};
@@ -64,7 +64,7 @@ pub(crate) async fn look_at_links<P: Ports>(run: Run<'_, P>, notices_topic: Opti
 async fn notify_all<P: Ports>(
     run: Run<'_, P>,
     notices_topic: Option<&TopicName>,
-    parts: &[(usize, Arc<Shard>)],
+    parts: &[(usize, Arc<LinkShard>)],
 ) -> Result<(), NotifyError> {
     let WakePorts { links, clock, .. } = run.ports;
     let now = clock.now();
@@ -89,7 +89,7 @@ async fn notify_all<P: Ports>(
             .any(|(_, condition)| is_over(condition, now, settings))
         {
             links
-                .change(*index, |shard| shard.tidy(now, settings))
+                .change(*index, |shard| shard.forget_outdated(now, settings))
                 .await?;
         }
     }
@@ -112,7 +112,7 @@ async fn notify_and_mark<P: Ports>(
         by_shard.entry(it.change.index).or_default().push(it);
     }
     for (index, notified) in by_shard {
-        let mark = |shard: &mut Shard| {
+        let mark = |shard: &mut LinkShard| {
             notified
                 .iter()
                 .fold(false, |is_changed, it| it.mark(shard) | is_changed)

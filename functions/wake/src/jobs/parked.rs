@@ -7,8 +7,10 @@ use std::error::Error;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::release::parked::is_due;
-use posthaste_core::release::speed::speed;
-use posthaste_core::release::{ParkedWalk, Quota, Released, RunAccount, Speed, Waiting};
+use posthaste_core::release::speed::release_speed;
+use posthaste_core::release::{
+    ParkedWalk, ReleaseQuota, ReleaseSource, ReleaseSpeed, ReleasedCounts, RunAccount,
+};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ListPage, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
@@ -71,7 +73,7 @@ impl<'a, P: Ports> Parked<'a, P> {
     }
 
     /// Releases what is due, at first at this speed; once a day also from the start of the list.
-    pub(crate) async fn release(&mut self, speed: Speed) -> Result<(), PortError> {
+    pub(crate) async fn release(&mut self, speed: ReleaseSpeed) -> Result<(), PortError> {
         let after = self.walk.begins_after();
         if !self
             .release_part(
@@ -85,7 +87,7 @@ impl<'a, P: Ports> Parked<'a, P> {
         {
             return Ok(());
         }
-        self.walk.complete();
+        self.walk.note_all_tried();
         if after.is_none() {
             self.walk.end_scan();
         } else if self.walk.is_scan_due() {
@@ -116,19 +118,25 @@ impl<'a, P: Ports> Parked<'a, P> {
     }
 
     /// Releases what is due in a part of the list. Answers whether it came to the part's end.
-    async fn release_part(&mut self, mut part: Part, mut speed: Speed) -> Result<bool, PortError> {
+    async fn release_part(
+        &mut self,
+        mut part: Part,
+        mut speed: ReleaseSpeed,
+    ) -> Result<bool, PortError> {
         loop {
             let page = due_page(self.run, &part).await?;
             self.next_due = page.next_due.or(self.next_due);
             let is_through = match speed {
-                Speed::Full => {
+                ReleaseSpeed::Full => {
                     self.walk.expired_to = None;
                     self.release_page(&page.due).await
                 }
-                Speed::Slow | Speed::OneObject => self.release_slowly(&page.due, speed).await,
+                ReleaseSpeed::Slow | ReleaseSpeed::OneObject => {
+                    self.release_slowly(&page.due, speed).await
+                }
             };
             if !is_through {
-                if speed != Speed::Full {
+                if speed != ReleaseSpeed::Full {
                     self.release_expired(page, part).await?;
                 }
                 return Ok(false);
@@ -146,7 +154,7 @@ impl<'a, P: Ports> Parked<'a, P> {
         let run = self.run;
         for some in due.chunks(RELEASES_AT_ONCE) {
             if !run.has_time() {
-                self.walk.retry(some);
+                self.walk.note_retry(some);
                 return false;
             }
             let work = some
@@ -160,32 +168,37 @@ impl<'a, P: Ports> Parked<'a, P> {
                 self.objects += usize::from(released.is_ok());
                 self.left += usize::from(released.is_err());
                 if released.as_ref().is_err_and(|error| !error.is_lasting()) {
-                    self.walk.retry(std::slice::from_ref(key));
+                    self.walk.note_retry(std::slice::from_ref(key));
                 }
                 self.sent += released.unwrap_or_default();
             }
-            self.walk.tried(some);
+            self.walk.note_tried(some);
         }
         true
     }
 
     /// Releases as much of a page as may go under pressure. Answers whether that was all of it.
-    async fn release_slowly(&mut self, due: &[String], speed: Speed) -> bool {
+    async fn release_slowly(&mut self, due: &[String], speed: ReleaseSpeed) -> bool {
         self.was_slowed = true;
         let mut keys = VecDeque::from(due.to_vec());
-        let max = self.account.lock().left(Waiting::Parked, speed);
-        let quota = Quota {
+        let max = self
+            .account
+            .lock()
+            .left_to_release(ReleaseSource::Parked, speed);
+        let quota = ReleaseQuota {
             max,
             at_once: RELEASES_AT_ONCE,
         };
         let released = batches::release(self.run, &mut keys, quota).await;
-        self.account.lock().add(Waiting::Parked, released.amount());
+        self.account
+            .lock()
+            .note_released(ReleaseSource::Parked, released.amount());
         self.add(released);
         self.objects += due.len() - keys.len() - released.left;
-        self.walk.tried(due);
+        self.walk.note_tried(due);
         let is_through = keys.is_empty() && released.left == 0;
         if !is_through {
-            self.walk.retry(due);
+            self.walk.note_retry(due);
         }
         is_through
     }
@@ -223,11 +236,11 @@ impl<'a, P: Ports> Parked<'a, P> {
         }
     }
 
-    async fn speed(&self) -> Speed {
-        speed(self.run.ports.pressure.state().await.as_deref())
+    async fn speed(&self) -> ReleaseSpeed {
+        release_speed(self.run.ports.pressure.state().await.as_deref())
     }
 
-    fn add(&mut self, released: Released) {
+    fn add(&mut self, released: ReleasedCounts) {
         self.sent += released.sent;
         self.left += released.left;
     }
@@ -267,7 +280,7 @@ async fn due_page<P: Ports>(run: Run<'_, P>, part: &Part) -> Result<DuePage, Por
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::stored::Checkpoint;
+    use posthaste_core::stored::WakeCheckpoint;
 
     use super::*;
     use crate::testing::Kit;
@@ -276,13 +289,17 @@ mod tests {
 
     /// The result of a run from a checkpoint, and the minutes between its start and the minute from
     /// which the next begins.
-    async fn run(kit: &Kit, checkpoint: &Checkpoint, speed: Speed) -> ([usize; 3], Option<u64>) {
+    async fn run(
+        kit: &Kit,
+        checkpoint: &WakeCheckpoint,
+        speed: ReleaseSpeed,
+    ) -> ([usize; 3], Option<u64>) {
         let walk = ParkedWalk::resume(checkpoint, kit.clock.now());
         let account = Mutex::default();
         let mut parked = Parked::new(kit.run(), walk, &account);
         parked.release(speed).await.unwrap();
-        let open_from = parked.walk.checkpoint().open_from_minute;
-        let back = open_from.map(|minute| kit.clock.now().minute() - minute);
+        let open_from = parked.walk.into_checkpoint().open_from_minute;
+        let back = open_from.map(|minute| kit.clock.now().minute_rounded_down() - minute);
         ([parked.objects, parked.sent, parked.left], back)
     }
 
@@ -294,7 +311,7 @@ mod tests {
         }
         let later = kit.park(MINUTE, "later", 1);
         assert_eq!(
-            run(&kit, &Checkpoint::default(), Speed::Full).await,
+            run(&kit, &WakeCheckpoint::default(), ReleaseSpeed::Full).await,
             ([7, 14, 0], Some(0))
         );
         assert_eq!(kit.store.keys("parked/"), [later]);
@@ -306,7 +323,7 @@ mod tests {
         kit.park(Duration::ZERO, "x", 2);
         kit.clock.advance(20 * MINUTE);
         assert_eq!(
-            run(&kit, &Checkpoint::default(), Speed::Full).await,
+            run(&kit, &WakeCheckpoint::default(), ReleaseSpeed::Full).await,
             ([0, 0, 1], Some(20))
         );
     }
@@ -318,7 +335,7 @@ mod tests {
             kit.park(Duration::ZERO, &n.to_string(), 2);
         }
         assert_eq!(
-            run(&kit, &Checkpoint::default(), Speed::OneObject).await,
+            run(&kit, &WakeCheckpoint::default(), ReleaseSpeed::OneObject).await,
             ([1, 2, 0], Some(0))
         );
         assert_eq!(kit.store.keys("parked/").len(), 3);

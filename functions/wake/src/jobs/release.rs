@@ -2,9 +2,9 @@
 
 use futures_util::future::join;
 use parking_lot::Mutex;
-use posthaste_core::release::speed::speed;
-use posthaste_core::release::{Order, ParkedWalk, RunAccount, Waiting};
-use posthaste_core::stored::Checkpoint;
+use posthaste_core::release::speed::release_speed;
+use posthaste_core::release::{ParkedWalk, ReleaseOrder, ReleaseSource, RunAccount};
+use posthaste_core::stored::WakeCheckpoint;
 use posthaste_ports::{Clock, PortError, Ports};
 
 use super::held::release_held;
@@ -17,23 +17,23 @@ use crate::run::Run;
 /// checkpoint, and how the release of the parked ones ended: `None` if there was not enough time.
 pub(crate) async fn release<P: Ports>(
     run: Run<'_, P>,
-    last: &Checkpoint,
+    last: &WakeCheckpoint,
     walk: ParkedWalk,
     report: &mut WakeReport,
-) -> (Checkpoint, Option<Result<(), PortError>>) {
+) -> (WakeCheckpoint, Option<Result<(), PortError>>) {
     let WakePorts {
         clock, pressure, ..
     } = run.ports;
     let account = Mutex::<RunAccount>::default();
     let mut parked = Parked::new(run, walk, &account);
-    let speed = speed(pressure.state().await.as_deref());
+    let speed = release_speed(pressure.state().await.as_deref());
     let release_parked = run.in_time(parked.release(speed));
     let release_held = release_held(run, last.held_to.clone(), report.pulled_in > 0, &account);
-    let (ended, held) = match speed.order(clock.now().minute()) {
+    let (ended, held) = match speed.order_in_minute(clock.now().minute_rounded_down()) {
         // A backlog that is released in passes takes all the time there is.
-        Order::Together => join(release_parked, release_held).await,
-        Order::First(Waiting::Parked) => (release_parked.await, release_held.await),
-        Order::First(Waiting::Held) => {
+        ReleaseOrder::Together => join(release_parked, release_held).await,
+        ReleaseOrder::First(ReleaseSource::Parked) => (release_parked.await, release_held.await),
+        ReleaseOrder::First(ReleaseSource::Held) => {
             let held = release_held.await;
             (release_parked.await, held)
         }
@@ -47,9 +47,9 @@ pub(crate) async fn release<P: Ports>(
     report.forced_sent = held.forced.sent;
     report.held_left = held.left;
     (
-        Checkpoint {
+        WakeCheckpoint {
             held_to: held.held_to,
-            ..parked.walk.checkpoint()
+            ..parked.walk.into_checkpoint()
         },
         ended,
     )

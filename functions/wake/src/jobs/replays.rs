@@ -206,7 +206,7 @@ async fn may_recover<P: Ports>(
 /// Deletes the marker: no run has to look at this replay again.
 async fn close(store: &impl ObjectStore, id: &str) -> Result<(), ReplayError> {
     store
-        .delete(&layout::replaying(id))
+        .delete(&layout::replaying_mark_key(id))
         .await
         .map_err(ReplayError::Store)
 }

@@ -132,7 +132,7 @@ async fn try_move(store: &impl ObjectStore, key: &str, new_key: &str) -> Result<
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::stored::Checkpoint;
+    use posthaste_core::stored::WakeCheckpoint;
 
     use super::*;
     use crate::testing::{Kit, PAGE};
@@ -152,9 +152,9 @@ mod tests {
         let ahead = Some(kit.clock.now());
         kit.clock.set_back(6 * HOUR);
         let scan = SetBackScan::resume(
-            &Checkpoint {
+            &WakeCheckpoint {
                 began_at: ahead,
-                ..Checkpoint::default()
+                ..WakeCheckpoint::default()
             },
             kit.clock.now(),
         );
@@ -165,7 +165,7 @@ mod tests {
         );
         let second = SetBack::run(kit.run(), first.scan).await;
         assert_eq!((second.moved, second.scan), (1, None));
-        let in_an_hour = kit.clock.now().minute() + 60;
+        let in_an_hour = kit.clock.now().minute_rounded_down() + 60;
         let keys = kit.store.keys(layout::PARKED);
         assert!(
             keys.iter()

@@ -1,7 +1,7 @@
 //! Whether a subscription is well: its endpoint takes requests, as far as the circuit knows, and
 //! what was tried of late has arrived.
 
-use posthaste_core::circuit::{Condition, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetCondition};
 use posthaste_core::health::{HealthBook, book_key};
 use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
 use posthaste_core::release::recovery::{is_unprobed, is_well};
@@ -68,10 +68,10 @@ async fn conditions<P: Ports>(
     ports: &WakePorts<P>,
     endpoint: &EndpointUrl,
     subscription: &Subscription,
-) -> [Option<Condition>; 2] {
-    let target = Target::on(endpoint.link(), subscription);
+) -> [Option<TargetCondition>; 2] {
+    let target = DeliveryTarget::on_link(endpoint.link(), subscription);
     ports.links.decide(&target, true).await;
-    let link = Target::Link(endpoint.link());
+    let link = DeliveryTarget::Link(endpoint.link());
     [link, target].map(|target| ports.links.condition(&target))
 }
 

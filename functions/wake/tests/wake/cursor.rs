@@ -76,7 +76,7 @@ async fn a_run_whose_list_fails_in_the_middle_leaves_how_far_it_came() {
     // The first page held three objects, the last of 05:05.
     assert_eq!(
         world.lease().await["openFromMinute"],
-        (world.clock.now().minute() - 60)
+        (world.clock.now().minute_rounded_down() - 60)
     );
     assert_eq!(world.store.keys(layout::PARKED).len(), 2);
     world.wake.run().await.unwrap();
@@ -149,7 +149,7 @@ async fn what_a_clock_that_was_ahead_left_hides_nothing() {
     let now = world.clock.now();
     let lease = format!(
         r#"{{"lapsesAt":0,"holder":"x","openFromMinute":{},"scanAt":{}}}"#,
-        next_year.minute(),
+        next_year.minute_rounded_down(),
         next_year.as_millis()
     );
     world.write(layout::WAKE_LEASE, Bytes::from(lease)).await;
@@ -158,7 +158,10 @@ async fn what_a_clock_that_was_ahead_left_hides_nothing() {
         world.begun_after(Duration::ZERO).await,
         [Some(from("2026-03-07T03:55:00Z")), None]
     );
-    assert_eq!(world.lease().await["openFromMinute"], now.minute());
+    assert_eq!(
+        world.lease().await["openFromMinute"],
+        now.minute_rounded_down()
+    );
     assert_eq!(world.queue.take_bodies().len(), 1);
 }
 
@@ -174,7 +177,7 @@ async fn a_lease_of_an_older_program_or_none_of_ours_starts_from_the_beginning()
         assert_eq!(world.begun_after(Duration::ZERO).await, [None], "{lease}");
         assert_eq!(
             world.lease().await["openFromMinute"],
-            world.clock.now().minute(),
+            world.clock.now().minute_rounded_down(),
             "{lease}"
         );
     }

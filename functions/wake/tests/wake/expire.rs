@@ -51,7 +51,7 @@ async fn check(prefix: &str, key: impl Fn(Timestamp) -> String, kept: Duration) 
 async fn the_record_of_a_replay_goes_after_a_month() {
     check(
         layout::REPLAYS,
-        |at| layout::replay(&layout::replay_id(at, "0b8b9c5e")),
+        |at| layout::replay_record_key(&layout::replay_id(at, "0b8b9c5e")),
         REPLAY_KEPT,
     )
     .await;
@@ -72,7 +72,7 @@ async fn a_payload_goes_once_the_day_it_was_stored_is_fifteen_days_ago() {
     for (days, expected) in [(15, false), (16, true)] {
         let age = Duration::from_hours(24 * days);
         assert_eq!(
-            is_deleted(layout::PAYLOADS, |at| layout::payload(at, "x"), age).await,
+            is_deleted(layout::PAYLOADS, |at| layout::payload_key(at, "x"), age).await,
             expected,
             "{days}"
         );

@@ -20,7 +20,7 @@ const MARK: &str = "forcing/orders.billing";
 async fn park(world: &World, subscription: &str, wait: Duration, id: &str) -> String {
     let topic = TopicName::parse("orders").unwrap();
     let name = SubscriptionName::parse(subscription).unwrap();
-    let key = layout::parked(world.clock.now() + wait, &topic, &name, id);
+    let key = layout::parked_key(world.clock.now() + wait, &topic, &name, id);
     world
         .write(&key, render_parked(&[Bytes::from(format!("\"{id}\""))]))
         .await;

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
-use posthaste_core::circuit::{Failure, HealthSettings, Observation, Target};
+use posthaste_core::circuit::{DeliveryTarget, HealthSettings, Observation, RequestFailure};
 use posthaste_core::model::{SubscriptionName, TopicName};
-use posthaste_core::pressure::{PressureSettings, PressureState, Readings, evaluate};
+use posthaste_core::pressure::{
+    PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
+};
 use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{PRESSURE_KEY, TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind};
@@ -42,7 +44,7 @@ async fn hold(
 ) -> String {
     let topic = TopicName::parse("orders").unwrap();
     let name = SubscriptionName::parse(subscription).unwrap();
-    let key = layout::held(&topic, &name, world.clock.now() + wait, id);
+    let key = layout::held_key(&topic, &name, world.clock.now() + wait, id);
     let message = |n| Bytes::from(format!(r#""{subscription}-{id}-{n}""#));
     let messages: Vec<_> = (0..deliveries).map(message).collect();
     world.write(&key, render_parked(&messages)).await;
@@ -101,14 +103,14 @@ fn links(world: &World) -> LinkHealth<MemoryStore, posthaste_testkit::ManualCloc
 
 async fn observe(world: &World, observation: Observation) {
     let links = links(world);
-    let link = Target::parse(LINK).unwrap();
+    let link = DeliveryTarget::parse(LINK).unwrap();
     links.decide(&link, true).await;
     links.observe(&[(link, observation)]).await.unwrap();
 }
 
 /// Makes the link fail until no delivery goes to it for ten minutes.
 async fn retry(world: &World) {
-    let last = Failure {
+    let last = RequestFailure {
         outcome: OutcomeName::SocketError,
         status: None,
     };
@@ -130,13 +132,13 @@ async fn retry(world: &World) {
 /// Writes the pressure as the monitor does when it finds this number of visible messages.
 async fn write_pressure(world: &World, visible: u64) {
     let now = world.clock.now();
-    let readings = Readings {
+    let readings = ResourceReadings {
         visible: Some(visible),
         drain_secs: Some(0),
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
     let before = PressureState::normal(now);
-    let (state, _) = evaluate(&before, &readings, &PressureSettings::default(), now);
+    let (state, _) = evaluate_pressure(&before, &readings, &PressureSettings::default(), now);
     world.write(PRESSURE_KEY, state.render().into()).await;
 }
 
@@ -358,7 +360,7 @@ async fn a_link_whose_hold_is_over_is_asked_with_one_delivery_of_all_that_wait_f
         assert_eq!(run(&world, 3).await.held_sent, 1);
     }
     // Somebody has taken the right to the probe.
-    let target = Target::parse(LINK).unwrap();
+    let target = DeliveryTarget::parse(LINK).unwrap();
     assert!(
         links(&world)
             .claim(&target, "somebody")

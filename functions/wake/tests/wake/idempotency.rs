@@ -49,8 +49,8 @@ async fn a_key_that_was_claimed_anew_since_it_was_listed_stays() {
     let world = World::new();
     let now = world.clock.now() + NEXT;
     let listed = Timestamp::from_millis(now.as_millis() - 30 * 3_600_000);
-    let digest = || RequestDigest::of([], b"");
-    let claim = |at: Timestamp| IdempotencyRecord::claimed(digest(), String::new(), at).render();
+    let digest = || RequestDigest::from_request([], b"");
+    let claim = |at: Timestamp| IdempotencyRecord::new_claim(digest(), String::new(), at).render();
     world
         .store
         .write_at("idempotency/orders/claimed", claim(now), listed);

@@ -30,7 +30,7 @@ async fn every_old_payload_is_deleted_however_short_the_pages_are() {
             .clock
             .advance_to(Timestamp::parse("2026-03-07T05:00:00Z").unwrap());
         let old = (0..11).map(|n| format!("payloads/20200101/{n}"));
-        for key in old.chain([layout::payload(world.clock.now(), "young")]) {
+        for key in old.chain([layout::payload_key(world.clock.now(), "young")]) {
             world.write(&key, Bytes::from_static(b"{}")).await;
         }
         let wake = if leaves {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::{Delivery, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::pressure::{
-    Level, PressureSettings, PressureState, Readings, Space, Usage, evaluate,
+    ByteUsage, DatabaseSpace, PressureLevel, PressureSettings, PressureState, ResourceReadings,
+    evaluate_pressure,
 };
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::parked::render_parked;
@@ -33,20 +34,24 @@ enum Place {
 }
 
 /// Writes the state that follows from these readings.
-async fn press(world: &World, readings: Readings) {
+async fn press(world: &World, readings: ResourceReadings) {
     let now = world.clock.now();
     let settings = PressureSettings::default();
-    let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
-    assert_ne!(state.level(), Level::Normal, "{readings:?}");
+    let (state, _) = evaluate_pressure(&PressureState::normal(now), &readings, &settings, now);
+    assert_ne!(
+        state.effective_level(),
+        PressureLevel::Normal,
+        "{readings:?}"
+    );
     world.write(PRESSURE_KEY, state.render().into()).await;
 }
 
 /// The delivery queue under this pressure.
-fn queue(visible: u64, drain_secs: u64) -> Readings {
-    Readings {
+fn queue(visible: u64, drain_secs: u64) -> ResourceReadings {
+    ResourceReadings {
         visible: Some(visible),
         drain_secs: Some(drain_secs),
-        ..Readings::default()
+        ..ResourceReadings::default()
     }
 }
 
@@ -72,8 +77,8 @@ async fn wait(
     let topic = TopicName::parse("orders").unwrap();
     let name = SubscriptionName::parse(subscription).unwrap();
     let key = match place {
-        Place::Parked => layout::parked(world.clock.now(), &topic, &name, id),
-        Place::Held => layout::held(&topic, &name, world.clock.now(), id),
+        Place::Parked => layout::parked_key(world.clock.now(), &topic, &name, id),
+        Place::Held => layout::held_key(&topic, &name, world.clock.now(), id),
     };
     world.write(&key, render_parked(messages)).await;
     key
@@ -117,15 +122,15 @@ async fn left(world: &World, key: &str) -> usize {
 
 #[tokio::test]
 async fn a_full_disk_and_a_backlog_of_dead_letters_slow_nothing_that_waits() {
-    let full = Usage {
+    let full = ByteUsage {
         used: 9_400 << 20,
         total: 10_000 << 20,
     };
-    let disk = Readings {
-        database: Some(Space::Disk(full)),
+    let disk = ResourceReadings {
+        database: Some(DatabaseSpace::Disk(full)),
         ..queue(0, 0)
     };
-    let letters = Readings {
+    let letters = ResourceReadings {
         dead_letters: Some(2_000),
         ..queue(0, 0)
     };
@@ -168,7 +173,7 @@ async fn at_high_of_the_queue_one_object_goes_in_a_run_and_everything_that_waits
     for id in ["a", "b", "c"] {
         wait_for_an_hour(&world, Place::Parked, "one", id, 2).await;
         wait_for_an_hour(&world, Place::Held, "one", id, 3).await;
-        let key = layout::parked(forced, &topic, &name, id);
+        let key = layout::parked_key(forced, &topic, &name, id);
         world
             .write(&key, render_parked(&vec![message(forced); 4]))
             .await;
@@ -335,7 +340,7 @@ async fn at_high_what_is_held_for_each_subscription_has_its_turn_beside_retries_
                 .await;
             }
             if is_forced {
-                let key = layout::parked(far, &topic, &name, &format!("{n:02}"));
+                let key = layout::parked_key(far, &topic, &name, &format!("{n:02}"));
                 world.write(&key, render_parked(&[message(far)])).await;
             }
         }

@@ -28,7 +28,7 @@ async fn park(world: &World, wait: Duration, id: &str) {
 
 /// For how many minutes each object waits from now, in their order.
 fn waits(world: &World) -> Vec<u64> {
-    let now = world.clock.now().minute();
+    let now = world.clock.now().minute_rounded_down();
     let due = world.store.keys(layout::PARKED);
     due.iter()
         .map(|key| layout::parked_due_minute(key).unwrap().saturating_sub(now))

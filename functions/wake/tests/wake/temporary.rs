@@ -53,10 +53,12 @@ async fn with_idle_topic_named(world: &World, name: &str) {
     let now = world.clock.now();
     let record = record(now, json!({ "autoDeleteOnIdle": "PT8M" }));
     let topic = TopicName::parse(name).unwrap();
-    world.write(&layout::temporary(&topic), "".into()).await;
+    world
+        .write(&layout::temporary_mark_key(&topic), "".into())
+        .await;
     world
         .write(
-            &layout::topic(&topic),
+            &layout::topic_record_key(&topic),
             TopicRecord {
                 name: topic,
                 ..record
@@ -371,7 +373,7 @@ async fn a_topic_made_anew_while_an_old_deletion_is_finished_stays() {
     with_idle_topic(&world).await;
     let now = world.clock.now();
     world
-        .write(TOPIC, record(now, json!({})).tombstone(now).render())
+        .write(TOPIC, record(now, json!({})).into_tombstone(now).render())
         .await;
     world.run_after(2 * MINUTE).await;
     assert_eq!(subscriptions(&world.store).await, Some(vec![]));

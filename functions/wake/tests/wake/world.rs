@@ -157,12 +157,12 @@ pub(crate) fn is_parked_list(effect: Effect<'_>) -> bool {
 
 /// The key that a list begins after which starts at this time's minute.
 pub(crate) fn from(time: &str) -> String {
-    layout::parked_before(Timestamp::parse(time).unwrap().minute())
+    layout::parked_before(Timestamp::parse(time).unwrap().minute_rounded_down())
 }
 
 /// The key of an object that is due then.
 pub(crate) fn key(due: Timestamp, id: &str) -> String {
     let topic = TopicName::parse("orders");
     let subscription = SubscriptionName::parse("billing");
-    layout::parked(due, &topic.unwrap(), &subscription.unwrap(), id)
+    layout::parked_key(due, &topic.unwrap(), &subscription.unwrap(), id)
 }

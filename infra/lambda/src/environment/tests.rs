@@ -8,7 +8,7 @@ use std::time::Duration;
 use posthaste_aws::telemetry::{MetricsBy, TelemetrySettings};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::DeliveryLogMode;
-use posthaste_core::pressure::{PressureSettings, Profile, Resource};
+use posthaste_core::pressure::{PressureProfile, PressureSettings, Resource};
 use posthaste_deliver::DeliverSettings;
 use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
@@ -219,7 +219,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     ];
     let queues = queues.each_ref().map(Option::as_deref);
     assert_eq!(queues, [DELIVERIES, DEAD_LETTERS, REDRIVE].map(Some));
-    assert!(manage.admin_key.is_of(KEY));
+    assert!(manage.admin_key.matches_key(KEY));
     assert_eq!(
         (manage.settings.publish_url, manage.settings.public_url),
         (None, None)
@@ -237,7 +237,7 @@ fn pressure_is_sampled_every_ten_seconds_and_stale_after_150() {
     assert_eq!(monitor.deliveries_queue_url, DELIVERIES);
     assert_eq!(monitor.dead_letters_queue_url, DEAD_LETTERS);
     assert!(monitor.settings.pressure.enable_resource_monitoring);
-    assert_eq!(monitor.settings.pressure.profile, Profile::Scaled);
+    assert_eq!(monitor.settings.pressure.profile, PressureProfile::Scaled);
     assert_eq!(monitor.settings.pressure.interval, Duration::from_secs(10));
     assert_eq!(
         monitor.settings.pressure.stale_after,
@@ -295,7 +295,10 @@ fn settings_under_exchanges_names_are_laid_over_the_profile() {
         ),
     ])
     .unwrap();
-    assert_eq!(monitor.settings.pressure.profile, Profile::Exchange2013);
+    assert_eq!(
+        monitor.settings.pressure.profile,
+        PressureProfile::Exchange2013
+    );
     assert_eq!(
         monitor.settings.pressure.thresholds[&Resource::DrainTime].high,
         Some(600)
@@ -361,9 +364,12 @@ fn each_profile_has_its_name() {
             "{text}"
         );
     };
-    check("scaled", Some(Profile::Scaled));
-    check("exchange-2013", Some(Profile::Exchange2013));
-    check("exchange-2013-german", Some(Profile::Exchange2013German));
+    check("scaled", Some(PressureProfile::Scaled));
+    check("exchange-2013", Some(PressureProfile::Exchange2013));
+    check(
+        "exchange-2013-german",
+        Some(PressureProfile::Exchange2013German),
+    );
     check("off", None);
 }
 

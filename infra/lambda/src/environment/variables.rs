@@ -116,7 +116,7 @@ impl<'a> Variables<'a> {
     /// Settings for when endpoints that fail get no requests, and for how long.
     pub(super) fn link_settings(&mut self) -> HealthSettings {
         let written = self.get(&table::LINK_SETTINGS).unwrap_or_default();
-        written.applied().unwrap_or_else(|error| {
+        written.to_health_settings().unwrap_or_else(|error| {
             self.refuse(&table::LINK_SETTINGS, &error);
             HealthSettings::default()
         })

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use posthaste_aws::telemetry::{self, Copied, CopiedValue};
 use posthaste_aws::{Clients, CollectorClient};
 use posthaste_core::model::Timestamp;
-use posthaste_core::model::metric::{DURATION_BOUNDS_MS, METRICS, place};
+use posthaste_core::model::metric::{DURATION_BOUNDS_MS, METRICS, metric_index};
 use posthaste_core::trace::collector::ExportSettings;
 use posthaste_otlp::{
     Answer, Collector, CollectorRequest, Distribution, Exporter, Point, PointValue, Spans,
@@ -157,7 +157,7 @@ fn sum(first: &PointValue, second: PointValue) -> PointValue {
 
 /// The point of a series under the name that `serve` shows; `None` for one that it does not show.
 fn point(copied: Copied) -> Option<Point> {
-    let metric = &METRICS[place(&copied.name)?];
+    let metric = &METRICS[metric_index(&copied.name)?];
     let per_base_unit = metric.unit.per_base_unit();
     let value = match copied.value {
         CopiedValue::Count(count) => PointValue::Count(count),
@@ -172,7 +172,7 @@ fn point(copied: Copied) -> Option<Point> {
     Some(Point {
         name: metric.exposed?,
         help: metric.help,
-        unit: metric.unit.ucum(),
+        unit: metric.unit.ucum_unit(),
         labels,
         value,
     })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
-use posthaste_core::model::pasted::trimmed;
+use posthaste_core::model::pasted::trim_unseen;
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::{CUSTOM_EVENTS_PER_REQUEST_MAX, Timestamp};
 use posthaste_core::stored::IdempotencyKey;
@@ -107,7 +107,7 @@ impl PublishArgs {
             && self
                 .key
                 .as_deref()
-                .is_some_and(|key| !trimmed(key).is_empty())
+                .is_some_and(|key| !trim_unseen(key).is_empty())
         {
             self.admin_key = None;
         }

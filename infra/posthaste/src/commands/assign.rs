@@ -1,7 +1,7 @@
 //! Members of settings on the command line: `retryPolicy.schedule=[PT1M, PT5M]`. A member is named as
 //! in a file, and its value is YAML, which JSON is too.
 
-use posthaste_core::api::Written;
+use posthaste_core::api::WrittenValue;
 
 use crate::error::Failure;
 
@@ -40,7 +40,7 @@ impl Failure for AssignError {
 }
 
 /// The object in which these arguments set members.
-pub(super) fn written(arguments: &[String]) -> Result<Written, AssignError> {
+pub(super) fn written(arguments: &[String]) -> Result<WrittenValue, AssignError> {
     let mut members = Vec::new();
     for (index, argument) in arguments.iter().enumerate() {
         let (member, value) = argument
@@ -51,20 +51,20 @@ pub(super) fn written(arguments: &[String]) -> Result<Written, AssignError> {
         let steps: Vec<_> = member.split('.').collect();
         set(&mut members, &steps, value);
     }
-    Ok(Written::Object(members))
+    Ok(WrittenValue::Object(members))
 }
 
 /// Adds a member to an object.
-pub(super) fn add(object: &mut Written, steps: &[&str], value: Written) {
-    if let Written::Object(members) = object {
+pub(super) fn add(object: &mut WrittenValue, steps: &[&str], value: WrittenValue) {
+    if let WrittenValue::Object(members) = object {
         set(members, steps, value);
     }
 }
 
 /// The value of a member. Nothing is null, which takes a value away.
-fn read(member: &str, value: &str) -> Result<Written, AssignError> {
+fn read(member: &str, value: &str) -> Result<WrittenValue, AssignError> {
     if value.trim().is_empty() {
-        return Ok(Written::from(&serde_json::Value::Null));
+        return Ok(WrittenValue::from(&serde_json::Value::Null));
     }
     posthaste_yaml::read_value(value.as_bytes()).map_err(|mistake| AssignError::Value {
         member: member.to_owned(),
@@ -73,7 +73,7 @@ fn read(member: &str, value: &str) -> Result<Written, AssignError> {
 }
 
 /// Sets a member. One that is set already is there twice then, which its reader names.
-fn set(members: &mut Vec<(String, Written)>, steps: &[&str], value: Written) {
+fn set(members: &mut Vec<(String, WrittenValue)>, steps: &[&str], value: WrittenValue) {
     let Some((first, rest)) = steps.split_first() else {
         return;
     };
@@ -82,7 +82,7 @@ fn set(members: &mut Vec<(String, Written)>, steps: &[&str], value: Written) {
         return;
     }
     let inner = members.iter_mut().find_map(|(name, member)| match member {
-        Written::Object(inner) if name == first => Some(inner),
+        WrittenValue::Object(inner) if name == first => Some(inner),
         _ => None,
     });
     if let Some(inner) = inner {
@@ -90,7 +90,7 @@ fn set(members: &mut Vec<(String, Written)>, steps: &[&str], value: Written) {
     } else {
         let mut inner = Vec::new();
         set(&mut inner, rest, value);
-        members.push(((*first).to_owned(), Written::Object(inner)));
+        members.push(((*first).to_owned(), WrittenValue::Object(inner)));
     }
 }
 
@@ -109,11 +109,11 @@ mod tests {
         assert_eq!(&found, expected, "{texts:?}");
     }
 
-    fn plain(written: &Written) -> Value {
+    fn plain(written: &WrittenValue) -> Value {
         match written {
-            Written::Scalar { value, .. } => value.clone(),
-            Written::List(items) => items.iter().map(plain).collect(),
-            Written::Object(members) => {
+            WrittenValue::Scalar { value, .. } => value.clone(),
+            WrittenValue::List(items) => items.iter().map(plain).collect(),
+            WrittenValue::Object(members) => {
                 let members = members.iter();
                 let members = members.map(|(name, member)| (name.clone(), plain(member)));
                 Value::Object(members.collect())

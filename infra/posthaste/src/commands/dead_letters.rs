@@ -6,7 +6,7 @@ mod file;
 mod import;
 mod pages;
 
-use posthaste_core::api::{DeadLetterPage, DeadLetterView, ResolveAnswer};
+use posthaste_core::api::{DeadLetterPage, DeadLetterView, ResolveResponse};
 use serde_json::json;
 use serde_json::value::RawValue;
 use ureq::http::Method;
@@ -85,7 +85,7 @@ fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
     let reply = page
         .recoveries
         .iter()
-        .fold(reply, |reply, recovery| reply.note(recovery.line()));
+        .fold(reply, |reply, recovery| reply.note(recovery.summary_line()));
     let reply = page
         .note
         .iter()
@@ -149,12 +149,12 @@ fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, Co
         action,
     ];
     let mut request = replays::selection(selected);
-    let mut total = ResolveAnswer::default();
+    let mut total = ResolveResponse::default();
     loop {
         let call = session
             .call(Method::POST, &path)
             .body("application/json", request.to_string().into_bytes());
-        let answer: ResolveAnswer = session.client.json(call)?;
+        let answer: ResolveResponse = session.client.json(call)?;
         if answer.in_progress {
             let id = answer.id.as_deref().unwrap_or_default();
             let text = format!("another request does the same now ({id}); nothing was done");
@@ -175,7 +175,7 @@ fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, Co
     }
 }
 
-fn ended(total: &ResolveAnswer, end: End, is_dry_run: bool) -> Reply {
+fn ended(total: &ResolveResponse, end: End, is_dry_run: bool) -> Reply {
     let would = if is_dry_run { "would have " } else { "" };
     let events = counted(total.events, "event");
     let objects = counted(total.objects, "object");
@@ -220,13 +220,13 @@ mod tests {
 
     #[test]
     fn what_was_resolved_or_deleted_is_said_in_words() {
-        let total = |deleted_objects| ResolveAnswer {
+        let total = |deleted_objects| ResolveResponse {
             events: 5,
             objects: 2,
             deleted_objects,
             ..Default::default()
         };
-        let check = |total: ResolveAnswer, end, is_dry_run, expected: &str| {
+        let check = |total: ResolveResponse, end, is_dry_run, expected: &str| {
             assert_eq!(
                 ended(&total, end, is_dry_run)
                     .render(Style::Plain)

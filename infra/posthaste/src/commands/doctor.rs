@@ -85,14 +85,14 @@ fn look_from_inside(
     };
     let of = session.client.base().to_string();
     if !is_reached {
-        let check = CheckView::ok("installation", of, "not looked at from inside");
-        return alone(check.but(CheckResult::Unknown, "mend the check `server` first"));
+        let check = CheckView::passed("installation", of, "not looked at from inside");
+        return alone(check.with_result(CheckResult::Unknown, "mend the check `server` first"));
     }
     let call = session.call(Method::GET, &["doctor"]);
     let call = call.query("endpoints", endpoints.then_some(true));
     match session.client.json(call.timeout(INSIDE_TIMEOUT)) {
         Ok(DoctorView { version, checks }) => {
-            let key = CheckView::ok("key", "the admin key", "accepted");
+            let key = CheckView::passed("key", "the admin key", "accepted");
             Inside {
                 checks: std::iter::once(key).chain(checks).collect(),
                 version: Some(version),
@@ -101,7 +101,10 @@ fn look_from_inside(
         Err(ClientError::Refused(refusal)) if refusal.status == 404 => {
             let found = "the server does not check itself: it is older than this program";
             let advice = "ask again once it is upgraded; `posthaste pressure` and `links` work";
-            alone(CheckView::ok("installation", of, found).but(CheckResult::Unknown, advice))
+            alone(
+                CheckView::passed("installation", of, found)
+                    .with_result(CheckResult::Unknown, advice),
+            )
         }
         Err(error) => {
             let is_of_key =
@@ -120,5 +123,5 @@ fn look_from_inside(
 fn failed(check: &str, of: &str, error: &CommandError) -> CheckView {
     let advice = error.hint();
     let advice = advice.unwrap_or_else(|| "look at the server's log".to_owned());
-    CheckView::ok(check, of, error.line()).but(CheckResult::Failed, advice)
+    CheckView::passed(check, of, error.line()).with_result(CheckResult::Failed, advice)
 }

@@ -52,9 +52,9 @@ fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandE
         to,
         payload,
     } = arguments;
-    let id = IdInUrl::of(id);
+    let id = IdInUrl::for_id(id);
     let [from, to] = period(*from, *to);
-    let mut path = vec!["events", id.segment()];
+    let mut path = vec!["events", id.path_segment()];
     if let Some(topic) = topic {
         path.splice(0..0, ["topics", topic]);
     }
@@ -70,7 +70,7 @@ fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandE
 }
 
 fn with_id<'a>(call: Call<'a>, id: &IdInUrl<'_>) -> Call<'a> {
-    match id.parameter() {
+    match id.query_parameter() {
         Some((name, value)) => call.query(name, Some(value)),
         None => call,
     }
@@ -132,14 +132,14 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
         delivery,
         new_id,
     } = arguments;
-    let id = IdInUrl::of(id);
+    let id = IdInUrl::for_id(id);
     let path = [
         "topics",
         topic,
         "subscriptions",
         subscription,
         "events",
-        id.segment(),
+        id.path_segment(),
         "resend",
     ];
     // What is not asked for is left out: release 0.1 refuses a member that it does not know.
@@ -176,8 +176,8 @@ fn resent(answer: &Value, arguments: &ResendArgs) -> Reply {
 
 fn cancel(session: &Session, arguments: &CancelEventArgs) -> Result<Reply, CommandError> {
     let CancelEventArgs { topic, id } = arguments;
-    let in_url = IdInUrl::of(id);
-    let path = ["topics", topic, "events", in_url.segment()];
+    let in_url = IdInUrl::for_id(id);
+    let path = ["topics", topic, "events", in_url.path_segment()];
     let call = with_id(session.call(Method::DELETE, &path), &in_url);
     let answer: Value = session.client.json(call)?;
     let note = answer["note"].as_str().unwrap_or_default().to_owned();

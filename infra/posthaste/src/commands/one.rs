@@ -1,7 +1,7 @@
 //! One topic or subscription that the command line describes: created, or changed in the members that
 //! are named. It is written as `apply --keep` of a file with these members would.
 
-use posthaste_core::api::{Notation, TopicSettings, Written, read_written};
+use posthaste_core::api::{InputNotation, TopicSettings, WrittenValue, read_written};
 use posthaste_core::model::{NameError, TopicName};
 
 use super::apply::{Checked, Way, run};
@@ -46,7 +46,11 @@ pub(super) fn create_subscription(
 ) -> Result<Reply, CommandError> {
     let mut settings = assign::written(members)?;
     if let Some(url) = endpoint {
-        assign::add(&mut settings, &["endpoint", "url"], Written::text(url));
+        assign::add(
+            &mut settings,
+            &["endpoint", "url"],
+            WrittenValue::from_text(url),
+        );
     }
     write_subscription(session, of, settings, Expected::NoSubscription)
 }
@@ -68,10 +72,10 @@ pub(super) fn set_subscription(
 fn write_subscription(
     session: &Session,
     of: &SubscriptionArgs,
-    settings: Written,
+    settings: WrittenValue,
     expected: Expected,
 ) -> Result<Reply, CommandError> {
-    let mut topic = Written::Object(Vec::new());
+    let mut topic = WrittenValue::Object(Vec::new());
     assign::add(&mut topic, &["subscriptions", &of.name], settings);
     write(session, &of.topic, &topic, expected)
 }
@@ -79,12 +83,12 @@ fn write_subscription(
 fn write(
     session: &Session,
     topic: &str,
-    written: &Written,
+    written: &WrittenValue,
     expected: Expected,
 ) -> Result<Reply, CommandError> {
     let topic = TopicName::parse(topic).map_err(NoName)?;
     // The rules are checked once the members that are not named are known.
-    let read = read_written(completed_topic(written), Notation::Yaml, |_| Ok(()));
+    let read = read_written(completed_topic(written), InputNotation::Yaml, |_| Ok(()));
     let settings: TopicSettings = read.map_err(|mistakes| PatchError::Mistakes {
         topic: topic.clone(),
         mistakes,

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use posthaste_core::api::edit::check_topic;
 use posthaste_core::api::{
-    ApplyFile, Mistake, Notation, Problem, SettingsError, SubscriptionSettings, TopicSettings,
-    Written, read_written,
+    ApplyFile, InputMistake, InputNotation, SettingsError, SettingsProblem, SubscriptionSettings,
+    TopicSettings, WrittenValue, read_written,
 };
 use posthaste_core::model::{SubscriptionName, TopicName};
 use serde_json::{Map, Value, json};
@@ -66,12 +66,12 @@ pub(super) fn check_names(file: &ApplyFile) -> Result<(), SettingsError> {
 fn duplicate(member: String) -> SettingsError {
     SettingsError {
         member,
-        problem: Problem::Duplicate,
+        problem: SettingsProblem::Duplicate,
     }
 }
 
 /// The text of a file with an endpoint for each subscription that names none.
-pub(super) fn completed(file: &Written) -> Written {
+pub(super) fn completed(file: &WrittenValue) -> WrittenValue {
     each_member(file, |name, topics| match name {
         "topics" => each_member(topics, |_, topic| completed_topic(topic)),
         _ => topics.clone(),
@@ -79,7 +79,7 @@ pub(super) fn completed(file: &Written) -> Written {
 }
 
 /// The text of a topic with an endpoint for each subscription that names none.
-pub(super) fn completed_topic(topic: &Written) -> Written {
+pub(super) fn completed_topic(topic: &WrittenValue) -> WrittenValue {
     each_member(topic, |name, member| match name {
         SUBSCRIPTIONS => each_member(member, |_, subscription| {
             completed_subscription(subscription)
@@ -88,17 +88,17 @@ pub(super) fn completed_topic(topic: &Written) -> Written {
     })
 }
 
-fn completed_subscription(subscription: &Written) -> Written {
-    let url = || ("url".to_owned(), Written::text(PLACEHOLDER));
-    let with = |written: &Written, (name, value): (String, Written)| match written {
-        Written::Object(members) if written.member(&name).is_none() => {
+fn completed_subscription(subscription: &WrittenValue) -> WrittenValue {
+    let url = || ("url".to_owned(), WrittenValue::from_text(PLACEHOLDER));
+    let with = |written: &WrittenValue, (name, value): (String, WrittenValue)| match written {
+        WrittenValue::Object(members) if written.member(&name).is_none() => {
             let last = (name, value);
-            Written::Object(members.iter().cloned().chain([last]).collect())
+            WrittenValue::Object(members.iter().cloned().chain([last]).collect())
         }
-        written if written.is_null() => Written::Object(vec![(name, value)]),
+        written if written.is_null() => WrittenValue::Object(vec![(name, value)]),
         written => written.clone(),
     };
-    let endpoint = ("endpoint".to_owned(), Written::Object(vec![url()]));
+    let endpoint = ("endpoint".to_owned(), WrittenValue::Object(vec![url()]));
     let whole = with(subscription, endpoint);
     each_member(&whole, |name, member| match name {
         "endpoint" if !member.is_null() => with(member, url()),
@@ -106,9 +106,12 @@ fn completed_subscription(subscription: &Written) -> Written {
     })
 }
 
-fn each_member(object: &Written, change: impl Fn(&str, &Written) -> Written) -> Written {
+fn each_member(
+    object: &WrittenValue,
+    change: impl Fn(&str, &WrittenValue) -> WrittenValue,
+) -> WrittenValue {
     match object {
-        Written::Object(members) => Written::Object(
+        WrittenValue::Object(members) => WrittenValue::Object(
             members
                 .iter()
                 .map(|(name, member)| (name.clone(), change(name, member)))
@@ -120,12 +123,16 @@ fn each_member(object: &Written, change: impl Fn(&str, &Written) -> Written) -> 
 
 impl TopicPatch {
     /// The members that are written, with the values that were read from them.
-    pub(super) fn of(written: Option<&Written>, read: &TopicSettings, expected: Expected) -> Self {
-        let nothing = Written::Object(Vec::new());
+    pub(super) fn of(
+        written: Option<&WrittenValue>,
+        read: &TopicSettings,
+        expected: Expected,
+    ) -> Self {
+        let nothing = WrittenValue::Object(Vec::new());
         let written = written.unwrap_or(&nothing);
         let own = each_member(written, |_, member| member.clone());
         let own = match own {
-            Written::Object(members) => Written::Object(
+            WrittenValue::Object(members) => WrittenValue::Object(
                 members
                     .into_iter()
                     .filter(|(name, _)| name != SUBSCRIPTIONS)
@@ -161,15 +168,15 @@ impl TopicPatch {
         present: Option<&TopicSettings>,
     ) -> Result<TopicSettings, PatchError> {
         self.expect(topic, present)?;
-        let mut whole = present.map_or_else(|| json!({}), |present| json!(present.written()));
+        let mut whole = present.map_or_else(|| json!({}), |present| json!(present.settings_only()));
         if let Some(members) = whole.as_object_mut() {
             members.remove(SUBSCRIPTIONS);
         }
         lay_over(&mut whole, &self.own);
         let mut subscriptions = Map::new();
         for (name, patch) in &self.subscriptions {
-            let stored = present.and_then(|present| present.subscription(name));
-            let mut whole = stored.map_or_else(|| json!({}), |(_, it)| json!(it.written()));
+            let stored = present.and_then(|present| present.find_subscription(name));
+            let mut whole = stored.map_or_else(|| json!({}), |(_, it)| json!(it.settings_only()));
             let name = stored.map_or(name, |(stored, _)| stored);
             // The times are those of the secrets that were there.
             if patch.pointer("/signing/secrets").is_some()
@@ -182,7 +189,7 @@ impl TopicPatch {
         }
         whole[SUBSCRIPTIONS] = subscriptions.into();
         let check = |settings: &TopicSettings| check_topic(topic, settings);
-        let read = read_written(Written::from(&whole), Notation::Json, check);
+        let read = read_written(WrittenValue::from(&whole), InputNotation::Json, check);
         read.map_err(|mistakes| PatchError::Mistakes {
             topic: topic.clone(),
             mistakes: self.as_named(mistakes, present),
@@ -190,8 +197,12 @@ impl TopicPatch {
     }
 
     /// Mistakes with the names of subscriptions as they are written here.
-    fn as_named(&self, mistakes: Vec<Mistake>, present: Option<&TopicSettings>) -> Vec<Mistake> {
-        let named = |mistake: Mistake| {
+    fn as_named(
+        &self,
+        mistakes: Vec<InputMistake>,
+        present: Option<&TopicSettings>,
+    ) -> Vec<InputMistake> {
+        let named = |mistake: InputMistake| {
             let written = self.subscriptions.keys().find_map(|name| {
                 let stored = present.and_then(|it| it.stored_name(name)).unwrap_or(name);
                 let of_stored = format!("{SUBSCRIPTIONS}.{stored}");
@@ -199,7 +210,7 @@ impl TopicPatch {
                 (rest.is_empty() || rest.starts_with('.'))
                     .then(|| format!("{SUBSCRIPTIONS}.{name}{rest}"))
             });
-            Mistake {
+            InputMistake {
                 member: written.unwrap_or(mistake.member),
                 ..mistake
             }
@@ -222,7 +233,7 @@ impl TopicPatch {
             return Err(PatchError::TopicExists { topic });
         }
         for name in self.subscriptions.keys() {
-            let is_there = present.subscription(name).is_some();
+            let is_there = present.find_subscription(name).is_some();
             let name = name.clone();
             match self.expected {
                 Expected::NoSubscription if is_there => {
@@ -240,9 +251,9 @@ impl TopicPatch {
 
 /// The patch of what is written: values as they were read, and null where nothing is written, or
 /// what counts as left out.
-fn named(written: &Written, read: Option<&Value>) -> Value {
+fn named(written: &WrittenValue, read: Option<&Value>) -> Value {
     match written {
-        Written::Object(members) => {
+        WrittenValue::Object(members) => {
             let of_read = |name: &String| read.and_then(|read| read.get(name));
             let members = members
                 .iter()
@@ -250,7 +261,7 @@ fn named(written: &Written, read: Option<&Value>) -> Value {
             Value::Object(members.collect())
         }
         written if written.is_null() => Value::Null,
-        Written::Scalar { .. } | Written::List(_) => read.cloned().unwrap_or_default(),
+        WrittenValue::Scalar { .. } | WrittenValue::List(_) => read.cloned().unwrap_or_default(),
     }
 }
 
@@ -303,7 +314,7 @@ mod tests {
             },
         });
         let settings: TopicSettings = serde_json::from_value(settings).unwrap();
-        settings.shown(&topic(), Timestamp::EPOCH)
+        settings.to_view(&topic(), Timestamp::EPOCH)
     }
 
     fn patch(text: &str, expected: Expected) -> TopicPatch {
@@ -316,10 +327,10 @@ mod tests {
     fn changed(text: &str) -> Vec<String> {
         let over = patch(text, Expected::Any).over(&topic(), Some(&present()));
         let over = over.unwrap();
-        let before = present().written();
+        let before = present().settings_only();
         let own = posthaste_core::api::topic_differences(&json!(before), &json!(over));
         let of_subscriptions = over.subscriptions.iter().flat_map(|(name, after)| {
-            let before = json!(before.subscription(name).map(|(_, before)| before));
+            let before = json!(before.find_subscription(name).map(|(_, before)| before));
             posthaste_core::api::subscription_differences(&before, &json!(after))
         });
         let lines = own.into_iter().chain(of_subscriptions);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::{PressureFreshness, PressureResource, PressureTopic, PressureView};
-use posthaste_core::pressure::{Level, Tier};
+use posthaste_core::pressure::{PressureLevel, ProducerTier};
 use serde_json::json;
 use ureq::http::Method;
 
@@ -96,7 +96,7 @@ fn tarpit(view: &PressureView) -> String {
         return format!("acknowledgements do not wait{next}");
     }
     // Refused producers do not wait; delayed ones are named only where that says more.
-    let all = view.delayed_tiers.len() + view.refused_tiers.len() >= Tier::ALL.len();
+    let all = view.delayed_tiers.len() + view.refused_tiers.len() >= ProducerTier::ALL.len();
     let whose = if all {
         String::new()
     } else {
@@ -108,7 +108,7 @@ fn tarpit(view: &PressureView) -> String {
     )
 }
 
-fn listed(tiers: &[Tier]) -> String {
+fn listed(tiers: &[ProducerTier]) -> String {
     tiers
         .iter()
         .map(ToString::to_string)
@@ -140,7 +140,7 @@ fn row(resource: &PressureResource) -> [String; 10] {
 
 fn level(resource: &PressureResource) -> String {
     // At normal there is no difference.
-    if resource.acts || resource.level == Level::Normal {
+    if resource.acts || resource.level == PressureLevel::Normal {
         return resource.level.to_string();
     }
     format!("{} (does not act)", resource.level)

@@ -1,8 +1,8 @@
 //! `dead-letters replay`, `events replay`, and `replays`: list, show, cancel.
 
 use posthaste_core::api::{
-    LeftOut, LeftOutReason, ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayState,
-    ReplayView,
+    LeftOutCounts, LeftOutReason, ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview,
+    ReplayState, ReplayView,
 };
 use posthaste_core::model::visible::visible_line;
 use serde_json::{Value, json};
@@ -368,13 +368,13 @@ fn previewed(preview: &ReplayPreview) -> Reply {
 }
 
 /// Adds what was left out, a line for each reason, with the option that takes it if there is one.
-pub(super) fn left_out(reply: Reply, left_out: &LeftOut) -> Reply {
+pub(super) fn left_out(reply: Reply, left_out: &LeftOutCounts) -> Reply {
     left_out.iter().fold(reply, |reply, (reason, number)| {
         let option = match reason {
             LeftOutReason::Former => " (--include-former)",
             _ => "",
         };
-        let things = counted(number, reason.thing());
+        let things = counted(number, reason.counted_noun());
         reply.line(format!("left out: {things} {}{option}", reason.in_words()))
     })
 }

@@ -332,7 +332,7 @@ fn older(signing: &SigningSettings) -> impl Iterator<Item = [String; 2]> {
     let until =
         |time: Option<IsoTimestamp>| time.map_or("for good".to_owned(), |time| time.0.to_string());
     signing
-        .timed()
+        .timed_secrets()
         .skip(1)
         .map(move |(masked, time)| [masked.expose().to_owned(), until(time)])
 }

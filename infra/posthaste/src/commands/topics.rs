@@ -82,7 +82,7 @@ fn export(session: &Session, prefix: &str, secrets: bool) -> Result<Reply, Comma
             session.client.json(call)?
         };
         inactive += inactive_count(&settings);
-        file.topics.insert(name, settings.written());
+        file.topics.insert(name, settings.settings_only());
     }
     let text = posthaste_yaml::write(&file)?;
     let reply = Reply::new(json!(file)).line(text.trim_end());
@@ -219,7 +219,10 @@ fn shown_keys(keys: &TopicKeysView) -> Reply {
             key.expose().to_owned(),
         ]
     };
-    Reply::new(json!(keys)).table(["name", "tier", "key"], keys.present().map(row).collect())
+    Reply::new(json!(keys)).table(
+        ["name", "tier", "key"],
+        keys.present_keys().map(row).collect(),
+    )
 }
 
 #[cfg(test)]

@@ -174,14 +174,14 @@ impl<'a> Adapters<'a> {
             links: self.links.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
-            admin_key: KeyDigest::of(admin_key.expose()),
+            admin_key: KeyDigest::for_key(admin_key.expose()),
             wrong_keys: WrongKeys::slowed(),
             activity: Activity::default(),
             address_policy: settings.client.addresses.clone(),
             examiner: Some(Machine::new(settings, shown_time, self.webhooks.clone())),
             own_publish_urls: PublishUrls::default()
                 .listening_on(address)
-                .under(settings.manage.public_url.clone()),
+                .with_base(settings.manage.public_url.clone()),
             settings: ManageSettings {
                 log: LogSettings {
                     retention: settings.record.retention,
@@ -281,7 +281,7 @@ fn missed_bytes_max(settings: &ServeSettings) -> Option<u64> {
     match settings.missed_max {
         DiskShare::Bytes(bytes) => Some(bytes),
         share @ DiskShare::Percent(_) => {
-            disk(&settings.data_dir).map(|disk| share.bytes(disk.total))
+            disk(&settings.data_dir).map(|disk| share.bytes_of_disk(disk.total))
         }
     }
 }

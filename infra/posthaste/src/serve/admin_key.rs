@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use posthaste_core::model::pasted::{PastedError, read_admin_key, trimmed};
+use posthaste_core::model::pasted::{PastedError, read_admin_key, trim_unseen};
 use posthaste_core::model::{MADE_KEY_BYTES, Secret, made_key};
 use posthaste_local::{Displaced, private};
 use posthaste_ports::Entropy;
@@ -41,7 +41,7 @@ pub enum AdminKeyError {
 /// The key that was given, if it can be the admin key. An empty one counts as not given: a
 /// service's settings have `POSTHASTE_KEY=` where there is none.
 pub fn given(written: &Secret) -> Result<Option<Secret>, AdminKeyError> {
-    if trimmed(written.expose()).is_empty() {
+    if trim_unseen(written.expose()).is_empty() {
         return Ok(None);
     }
     parse(written.expose())
@@ -60,7 +60,7 @@ pub fn open(
         return read_or_make(data_dir, entropy);
     };
     let path = data_dir.join(ADMIN_KEY_FILE);
-    if fs::read_to_string(&path).is_ok_and(|text| trimmed(&text) != given.expose()) {
+    if fs::read_to_string(&path).is_ok_and(|text| trim_unseen(&text) != given.expose()) {
         tracing::warn!(
             path = %path.display(),
             "the admin key is the given one; delete the file, which holds another: commands on this machine \

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posthaste_core::delivery_log::records_waiting_bytes_max;
 use posthaste_core::model::Secret;
-use posthaste_core::pressure::Usage;
+use posthaste_core::pressure::ByteUsage;
 use posthaste_local::{Local, LocalOptions};
 use posthaste_ports::Clock;
 use posthaste_services::timeout_at;
@@ -275,7 +275,7 @@ async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError
 
 /// The disk of a folder, which may not exist yet. `None` if it cannot be measured, although another
 /// disk above it can.
-fn disk_of(folder: &Path) -> Option<Usage> {
+fn disk_of(folder: &Path) -> Option<ByteUsage> {
     let folder = std::path::absolute(folder).ok()?;
     disk(folder.ancestors().find(|folder| folder.exists())?)
 }

@@ -18,8 +18,8 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Extension, Router};
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{AuditAction, AuditEntry, AuditOutcome, Caller};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
+use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, AuditOutcome};
 use posthaste_core::model::with_causes;
 use posthaste_local::{FileStore, Local, StateStore};
 use posthaste_ports::{Clock, Entropy, ErrorKind, PortError};
@@ -87,11 +87,11 @@ pub(super) fn routes(backups: Arc<Backups>) -> Router {
 
 async fn take(
     State(backups): State<Arc<Backups>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<AuditCaller>,
 ) -> Response<Body> {
     let Ok(place) = Arc::clone(&backups.places).try_acquire_owned() else {
         return answered(
-            Problem::new(ProblemKind::Unavailable)
+            ApiProblem::new(ProblemKind::Unavailable)
                 .detail("another backup is being taken")
                 .retry_after(RETRY_AFTER),
         );
@@ -107,7 +107,7 @@ async fn take(
         Ok(body) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response(),
         Err(error) => {
             tracing::error!(error = &error as &dyn Error, "a backup cannot begin");
-            answered(Problem::new(ProblemKind::Internal).detail(with_causes(&error)))
+            answered(ApiProblem::new(ProblemKind::Internal).detail(with_causes(&error)))
         }
     }
 }
@@ -162,7 +162,7 @@ impl Backups {
 
 impl Trail {
     /// Writes the entry of a backup that begins now.
-    async fn begin(state: StateStore, caller: Caller) -> Result<Self, PortError> {
+    async fn begin(state: StateStore, caller: AuditCaller) -> Result<Self, PortError> {
         let id = SystemEntropy.uuid().simple().to_string();
         let entry = AuditEntry::new(id, SystemClock.now(), caller, AuditAction::TakeBackup);
         begin_change(&state, &entry).await?;
@@ -176,15 +176,15 @@ impl Trail {
 }
 
 /// The problem of a backup of which the audit trail would say nothing.
-fn without_entry(error: &PortError) -> Problem {
+fn without_entry(error: &PortError) -> ApiProblem {
     tracing::error!(
         error = error as &dyn Error,
         "a backup has no entry in the audit trail"
     );
     let problem = if error.kind == ErrorKind::Full {
-        Problem::new(ProblemKind::StorageFull)
+        ApiProblem::new(ProblemKind::StorageFull)
     } else {
-        Problem::new(ProblemKind::Unavailable).retry_after(ENTRY_RETRY_AFTER)
+        ApiProblem::new(ProblemKind::Unavailable).retry_after(ENTRY_RETRY_AFTER)
     };
     problem.detail("the entry of the backup in the audit trail cannot be written")
 }
@@ -242,6 +242,6 @@ fn run(source: Source, mut out: ToConnection, (runtime, trail): (&Handle, Trail)
     out.end();
 }
 
-fn answered(problem: Problem) -> Response<Body> {
+fn answered(problem: ApiProblem) -> Response<Body> {
     problem.into_response().map(Body::from)
 }

@@ -35,7 +35,7 @@ impl Console {
         adapters: &Adapters<'_>,
         totals: Arc<Totals>,
     ) -> Self {
-        let key = KeyDigest::of(admin_key.expose());
+        let key = KeyDigest::for_key(admin_key.expose());
         let access =
             Access::new(local.state(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
         let history = history::Embedded::wire(settings, local, adapters, totals);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ::http::Method;
 use parking_lot::Mutex;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::Secret;
 use posthaste_local::{Displaced, FileStore, Place, PlacedFile};
 use posthaste_system::SystemClock;
@@ -100,7 +100,7 @@ impl DataFolder {
 
     /// Problem of a request whose answer must be kept, while the database is not where its path
     /// says.
-    pub(super) fn refuse_if(&self, must_be_kept: bool) -> Option<Problem> {
+    pub(super) fn refuse_if(&self, must_be_kept: bool) -> Option<ApiProblem> {
         let is_refused = must_be_kept && self.is_lost.load(Ordering::Relaxed);
         is_refused.then(lost)
     }
@@ -216,8 +216,8 @@ pub(super) fn must_be_kept(method: &Method, path: &str) -> bool {
         || (!reads && !SIGN_IN_AND_OUT.contains(&path))
 }
 
-fn lost() -> Problem {
-    Problem::new(ProblemKind::Unavailable)
+fn lost() -> ApiProblem {
+    ApiProblem::new(ProblemKind::Unavailable)
         .detail(
             "the database is not where serve opened it, so nothing more can be kept; the log of serve \
              says what to do",

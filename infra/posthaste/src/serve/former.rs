@@ -82,7 +82,10 @@ impl RunNote {
                     under_way_max: under_way_max(local, former, is_copy).await,
                     quiet_max: settings.monitor.pressure.interval,
                 };
-                let found = LogGap::found(former.former(local.opening().written_until), look);
+                let found = LogGap::found_at_start(
+                    former.as_former_run(local.opening().written_until),
+                    look,
+                );
                 let retention = settings.record.retention;
                 let oldest = retention.map(|kept| now.as_millis().saturating_sub(millis(kept)));
                 let oldest = Timestamp::from_millis(oldest.unwrap_or_default());

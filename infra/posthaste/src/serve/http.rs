@@ -30,7 +30,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use posthaste_console::OverTls;
 use posthaste_core::api::PeerAddress;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
 use posthaste_services::client::{self, Client};
 use rustix::io::Errno;
@@ -97,7 +97,7 @@ where
         match pages.page(form).await {
             Ok(page) => (of_form, page).into_response(),
             Err(PageError::Crowded) => answered(metrics_crowded()),
-            Err(PageError::NotRendered) => answered(Problem::new(ProblemKind::Internal)),
+            Err(PageError::NotRendered) => answered(ApiProblem::new(ProblemKind::Internal)),
         }
     };
     Router::new().route(METRICS_PATH, get(show).fallback(method_not_allowed))
@@ -114,8 +114,8 @@ pub fn probe_routes() -> Router {
         .route(VERSION, get(version).fallback(method_not_allowed))
 }
 
-fn metrics_crowded() -> Problem {
-    Problem::new(ProblemKind::BackPressure)
+fn metrics_crowded() -> ApiProblem {
+    ApiProblem::new(ProblemKind::BackPressure)
         .detail(
             "too many pages of metrics are being read; all who ask in the same second share one",
         )
@@ -123,7 +123,7 @@ fn metrics_crowded() -> Problem {
 }
 
 async fn method_not_allowed() -> Response<Body> {
-    let mut problem = Problem::new(ProblemKind::MethodNotAllowed);
+    let mut problem = ApiProblem::new(ProblemKind::MethodNotAllowed);
     problem.allow = Some("GET, HEAD");
     answered(problem)
 }
@@ -136,7 +136,7 @@ fn is_refusal(response: &Response<Body>) -> bool {
     response.status().is_client_error() || response.status().is_server_error()
 }
 
-fn answered(problem: Problem) -> Response<Body> {
+fn answered(problem: ApiProblem) -> Response<Body> {
     problem.into_response().map(Body::from)
 }
 
@@ -178,7 +178,7 @@ impl Front {
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
                 // The process is ending.
-                Err(_) => answered(Problem::new(ProblemKind::Unavailable)),
+                Err(_) => answered(ApiProblem::new(ProblemKind::Unavailable)),
             },
         }
     }
@@ -200,7 +200,7 @@ impl Front {
             return answered(problem);
         }
         if !answers.has(&head) {
-            return answered(Problem::new(ProblemKind::NotFound).detail(ELSEWHERE));
+            return answered(ApiProblem::new(ProblemKind::NotFound).detail(ELSEWHERE));
         }
         if head.uri.path() == HEALTH
             && let Some(problem) = self.readiness.problem()

@@ -21,7 +21,7 @@ pub(super) fn read(file: Option<&Path>) -> Result<HealthSettings, CommandError> 
 fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, Mistakes> {
     // An empty file changes nothing.
     let written: LinkSettings = parse(path, text)?;
-    let applied = written.applied();
+    let applied = written.to_health_settings();
     applied.map_err(|error| refused(path, text, Some(error.member()), &error))
 }
 

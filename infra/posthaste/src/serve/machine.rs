@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::api::doctor::{
-    CheckResult, CheckView, EndpointFault, EndpointSeen, OpenFiles, disk_check, open_files_check,
+    CheckResult, CheckView, ConnectedEndpoint, EndpointFault, OpenFiles, disk_check,
+    open_files_check,
 };
 use posthaste_core::model::{Link, Timestamp};
 use posthaste_core::pressure::PressureSettings;
@@ -99,8 +100,8 @@ fn blocking(
     let whose = of.clone();
     let look = Box::pin(async move {
         spawn_blocking(look).await.unwrap_or_else(|error| {
-            CheckView::ok(name, whose, error.to_string())
-                .but(CheckResult::Unknown, "look at the server's log")
+            CheckView::passed(name, whose, error.to_string())
+                .with_result(CheckResult::Unknown, "look at the server's log")
         })
     });
     Check { name, of, look }
@@ -115,7 +116,11 @@ impl Examiner for Machine {
         Some(self.shown_time.now_at_least(&SystemClock))
     }
 
-    fn look_at(&self, link: Link, timeout: Duration) -> Look<Result<EndpointSeen, EndpointFault>> {
+    fn look_at(
+        &self,
+        link: Link,
+        timeout: Duration,
+    ) -> Look<Result<ConnectedEndpoint, EndpointFault>> {
         let webhooks = self.webhooks.clone();
         Box::pin(async move { webhooks.look_at(&link, timeout).await })
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 
 /// Wait that is asked of a request for the health of a server that is not ready.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -40,9 +40,9 @@ impl Readiness {
 
     /// The problem of a server to which no requests should be sent: it is about to end, or it is
     /// not ready.
-    pub(super) fn problem_for_load_balancers(&self) -> Option<Problem> {
+    pub(super) fn problem_for_load_balancers(&self) -> Option<ApiProblem> {
         if self.is_ending.load(Ordering::Relaxed) {
-            let ending = Problem::new(ProblemKind::Unavailable).detail("the server is ending");
+            let ending = ApiProblem::new(ProblemKind::Unavailable).detail("the server is ending");
             return Some(ending.retry_after(RETRY_AFTER));
         }
         self.problem()
@@ -50,7 +50,7 @@ impl Readiness {
 
     /// The problem of a server that is not ready. Everybody may ask, so it names the files without
     /// their folders.
-    pub(super) fn problem(&self) -> Option<Problem> {
+    pub(super) fn problem(&self) -> Option<ApiProblem> {
         let files = self.files.lock();
         if files.is_empty() {
             return None;
@@ -61,7 +61,7 @@ impl Readiness {
             .map(|name| name.to_string_lossy())
             .collect();
         let detail = format!("waiting until --config is applied: {}", names.join(", "));
-        let problem = Problem::new(ProblemKind::Unavailable).detail(detail);
+        let problem = ApiProblem::new(ProblemKind::Unavailable).detail(detail);
         Some(problem.retry_after(RETRY_AFTER))
     }
 }

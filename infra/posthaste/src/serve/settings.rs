@@ -132,7 +132,7 @@ impl ServeSettings {
     ) -> Result<Self, ServeError> {
         let default = Self::default();
         let values = &mut arguments;
-        let origin = origin::of_public_url(values.get(&table::PUBLIC_URL).as_ref());
+        let origin = origin::from_public_url(values.get(&table::PUBLIC_URL).as_ref());
         let deliver = DeliverSettings {
             origin: origin.clone(),
             ..default.deliver

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::api::{ApplyFile, Written};
+use posthaste_core::api::{ApplyFile, WrittenValue};
 use posthaste_core::model::MISTAKES_MAX;
 use posthaste_yaml::{Check, Place, TextMistake, mistake_of, name_mistake};
 use serde::de::DeserializeOwned;
@@ -32,9 +32,9 @@ pub fn read(path: &Path, text: &[u8], check: Check<'_, ApplyFile>) -> Result<App
 pub fn read_part(
     path: &Path,
     text: &[u8],
-    complete: &dyn Fn(&Written) -> Written,
+    complete: &dyn Fn(&WrittenValue) -> WrittenValue,
     check: Check<'_, ApplyFile>,
-) -> Result<(ApplyFile, Written), Mistakes> {
+) -> Result<(ApplyFile, WrittenValue), Mistakes> {
     posthaste_yaml::read_part(text, complete, check).map_err(|found| Mistakes::of(path, found))
 }
 

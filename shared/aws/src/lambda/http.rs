@@ -14,7 +14,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use lambda_runtime::{Context, Error, Service};
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_ports::Clock;
 
 use super::invocations::{answer_each, contained};
@@ -35,7 +35,7 @@ pub async fn run_http<C: Clock>(router: Router, clock: C) -> Result<(), Error> {
 async fn answer(router: Router, request: UrlRequest) -> UrlResponse {
     let answer = match request.into_request() {
         Ok(request) => route(router, request).await,
-        Err(error) => problem(Problem::new(ProblemKind::BadRequest).detail(error.to_string())),
+        Err(error) => problem(ApiProblem::new(ProblemKind::BadRequest).detail(error.to_string())),
     };
     match UrlResponse::read(answer).await {
         Ok(answer) => answer,
@@ -51,12 +51,12 @@ async fn answer(router: Router, request: UrlRequest) -> UrlResponse {
 
 async fn route(mut router: Router, request: Request<Body>) -> Response<Body> {
     let Ok(answer) = contained(async { router.call(request).await }).await else {
-        return problem(Problem::new(ProblemKind::Internal));
+        return problem(ApiProblem::new(ProblemKind::Internal));
     };
     answer.unwrap_or_else(|never| match never {})
 }
 
-fn problem(problem: Problem) -> Response<Body> {
+fn problem(problem: ApiProblem) -> Response<Body> {
     problem.into_response().map(Body::from)
 }
 

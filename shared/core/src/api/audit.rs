@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoTimestamp, MemberChange};
-use crate::attempt::Action;
+use crate::attempt::SubscriptionAction;
 use crate::model::{
     AUDIT_ENTRY_CHANGES_BYTES_MAX, AUDIT_TEXT_CHARS_MAX, KeyDigest, SubscriptionName, Timestamp,
     TopicName,
@@ -141,15 +141,15 @@ pub enum AuditAction {
 
 display_the_word!(AuditActor, AuditDoor, AuditAction, AuditOutcome);
 
-impl From<Action> for AuditAction {
-    fn from(action: Action) -> Self {
+impl From<SubscriptionAction> for AuditAction {
+    fn from(action: SubscriptionAction) -> Self {
         match action {
-            Action::Validate => Self::Validate,
-            Action::Pause => Self::Pause,
-            Action::Resume => Self::Resume,
-            Action::Enable => Self::Enable,
-            Action::Disable => Self::Disable,
-            Action::Force => Self::Force,
+            SubscriptionAction::Validate => Self::Validate,
+            SubscriptionAction::Pause => Self::Pause,
+            SubscriptionAction::Resume => Self::Resume,
+            SubscriptionAction::Enable => Self::Enable,
+            SubscriptionAction::Disable => Self::Disable,
+            SubscriptionAction::Force => Self::Force,
         }
     }
 }
@@ -175,7 +175,7 @@ pub enum AuditOutcome {
 
 /// Who asks for a change, and from where.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller {
+pub struct AuditCaller {
     /// Who it is.
     pub actor: AuditActor,
     /// The tag of the key that was shown.
@@ -186,9 +186,9 @@ pub struct Caller {
     pub address: Option<IpAddr>,
 }
 
-impl Caller {
+impl AuditCaller {
     /// This program itself.
-    pub fn posthaste() -> Self {
+    pub fn posthaste_itself() -> Self {
         Self {
             actor: AuditActor::Posthaste,
             ..Self::default()
@@ -206,7 +206,7 @@ impl Caller {
     }
 
     /// Whoever is at this address, without a key that opens something.
-    pub fn unknown(via: AuditDoor, peer: Option<PeerAddress>) -> Self {
+    pub fn without_key(via: AuditDoor, peer: Option<PeerAddress>) -> Self {
         Self {
             via: Some(via),
             address: peer.map(|PeerAddress(address)| address),
@@ -283,8 +283,8 @@ fn is_zero(number: &u64) -> bool {
 
 impl AuditEntry {
     /// The entry of a change that begins now.
-    pub fn new(id: String, at: Timestamp, caller: Caller, action: AuditAction) -> Self {
-        let Caller {
+    pub fn new(id: String, at: Timestamp, caller: AuditCaller, action: AuditAction) -> Self {
+        let AuditCaller {
             actor,
             key,
             via,
@@ -331,7 +331,7 @@ impl AuditEntry {
     #[must_use]
     pub fn of_target(self, target: &str) -> Self {
         Self {
-            target: Some(cut(target)),
+            target: Some(truncate_text(target)),
             ..self
         }
     }
@@ -340,7 +340,7 @@ impl AuditEntry {
     #[must_use]
     pub fn with_detail(self, detail: &str) -> Self {
         Self {
-            detail: Some(cut(detail)),
+            detail: Some(truncate_text(detail)),
             ..self
         }
     }
@@ -366,7 +366,7 @@ impl AuditEntry {
 
     /// The same with its end.
     #[must_use]
-    pub fn ended(self, outcome: AuditOutcome) -> Self {
+    pub fn with_outcome(self, outcome: AuditOutcome) -> Self {
         Self { outcome, ..self }
     }
 
@@ -377,7 +377,7 @@ impl AuditEntry {
 }
 
 /// A text with its first characters, as far as an entry has room for them.
-fn cut(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     match text.char_indices().nth(AUDIT_TEXT_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -404,7 +404,7 @@ mod tests {
 
     fn entry() -> AuditEntry {
         let at = Timestamp::EPOCH;
-        let caller = Caller::posthaste();
+        let caller = AuditCaller::posthaste_itself();
         AuditEntry::new("1".to_owned(), at, caller, AuditAction::PutTopic)
     }
 
@@ -468,10 +468,11 @@ mod tests {
     fn caller_has_the_tag_of_the_key_and_never_the_key() {
         let key = "an-admin-key-of-some-length";
         let peer = PeerAddress("203.0.113.7".parse().unwrap());
-        let caller = Caller::with_admin_key(&KeyDigest::of(key), AuditDoor::Cli, Some(peer));
+        let caller =
+            AuditCaller::with_admin_key(&KeyDigest::for_key(key), AuditDoor::Cli, Some(peer));
         let tag = caller.key.clone().unwrap();
         assert!(tag.len() == 8 && !key.contains(&tag));
-        assert_ne!(tag, KeyDigest::of("another-admin-key").tag());
+        assert_ne!(tag, KeyDigest::for_key("another-admin-key").tag());
         let entry = AuditEntry::new("1".to_owned(), Timestamp::EPOCH, caller, AuditAction::Test);
         let json = serde_json::to_string(&entry).unwrap();
         assert!(

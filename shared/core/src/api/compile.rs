@@ -17,11 +17,14 @@ use indexmap::IndexMap;
 
 use self::delivery_headers::delivery_headers;
 #[cfg(test)]
-pub(crate) use self::filter::filter as compile_filter;
-use self::filter::filter;
-use self::policy::{batching, dead_letter_policy, idle, lifetime, recovery, retry_policy};
-pub use self::problem::{FilterProblem, Problem, SettingsError};
-use self::problem::{count_in, duration_from, duration_in, error};
+pub(crate) use self::filter::compile_filter;
+use self::filter::compile_filter;
+use self::policy::{
+    compile_batching, compile_idle, compile_lifetime, compile_recovery, dead_letter_policy,
+    retry_policy,
+};
+pub use self::problem::{FilterProblem, SettingsError, SettingsProblem};
+use self::problem::{count_in, duration_from, duration_in, settings_error};
 use self::schemas::{content_mode, delivery_schema, input_mapping};
 pub use self::sender_headers::compile_sender_headers;
 pub use self::topic_keys::check_topic_keys;
@@ -30,8 +33,8 @@ use crate::attempt::{DeliveryHeader, SigningSecret};
 use crate::events::is_extension_name;
 use crate::filter::FilterSet;
 use crate::model::{
-    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EVENT_TIME_TO_LIVE_MINUTES_MAX,
-    EndpointUrl, SUBSCRIPTIONS_PER_TOPIC_MAX, Schema, SenderHeaders, Subscription,
+    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EndpointUrl,
+    EventSchema, SUBSCRIPTIONS_PER_TOPIC_MAX, SenderHeaders, Subscription, SubscriptionCreation,
     SubscriptionName, Timestamp, Topic, TopicKeys, TopicName,
 };
 
@@ -46,12 +49,15 @@ pub fn compile_topic(
         .as_ref()
         .is_some_and(|written| written != name)
     {
-        return Err(error("name", Problem::Name(name.to_string())));
+        return Err(settings_error(
+            "name",
+            SettingsProblem::Name(name.to_string()),
+        ));
     }
     if let Some(ttl) = settings.default_time_to_live {
         duration_from("defaultTimeToLive", ttl.0, Duration::from_secs(1))?;
     }
-    let idle = idle(settings.auto_delete_on_idle)?;
+    let idle = compile_idle(settings.auto_delete_on_idle)?;
     let sender = settings.sender_headers.as_ref();
     let sender = sender.map(|written| compile_sender_headers("senderHeaders.", written));
     let sender = sender.transpose()?;
@@ -83,9 +89,9 @@ pub fn compile_topic(
             .insert(subscription_name.folded(), Arc::new(compiled))
             .is_some()
         {
-            return Err(error(
+            return Err(settings_error(
                 format!("subscriptions.{subscription_name}"),
-                Problem::Duplicate,
+                SettingsProblem::Duplicate,
             ));
         }
     }
@@ -104,7 +110,7 @@ pub fn compile_topic(
         record_unmatched: settings.record_unmatched,
         not_before_attribute: not_before_attribute(settings)?,
         keys,
-        filters: FilterSet::of(
+        filters: FilterSet::from_filters(
             subscriptions
                 .values()
                 .map(|subscription| subscription.filter.clone()),
@@ -118,9 +124,9 @@ fn no_header_twice(own: &Subscription, sender: &SenderHeaders) -> Result<(), Set
     let is_taken = |name: &HeaderName| sender.own_names().any(|it| it == name);
     let mut names = own.delivery_headers.iter().map(DeliveryHeader::name);
     match names.position(is_taken) {
-        Some(index) => Err(error(
+        Some(index) => Err(settings_error(
             format!("deliveryHeaders[{index}].name"),
-            Problem::HeaderOfSender,
+            SettingsProblem::HeaderOfSender,
         )),
         None => Ok(()),
     }
@@ -131,14 +137,14 @@ fn not_before_attribute(settings: &TopicSettings) -> Result<Option<String>, Sett
     let Some(name) = &settings.not_before_attribute else {
         return Ok(None);
     };
-    let problem = if settings.input_schema != Schema::CloudEvents {
-        Problem::NoExtensions(settings.input_schema)
+    let problem = if settings.input_schema != EventSchema::CloudEvents {
+        SettingsProblem::NoExtensions(settings.input_schema)
     } else if !is_extension_name(name) {
-        Problem::ExtensionName
+        SettingsProblem::ExtensionName
     } else {
         return Ok(Some(name.clone()));
     };
-    Err(error("notBeforeAttribute", problem))
+    Err(settings_error("notBeforeAttribute", problem))
 }
 
 /// Whether the topic leaves events the day in which their outage may end, or recovery was asked
@@ -152,7 +158,7 @@ fn lives_for_a_day(topic: &TopicSettings, written: &SubscriptionSettings) -> boo
 /// Checks a subscription and fills in every default.
 pub fn compile_subscription(
     topic: &TopicName,
-    input_schema: Schema,
+    input_schema: EventSchema,
     name: &SubscriptionName,
     settings: &SubscriptionSettings,
 ) -> Result<Subscription, SettingsError> {
@@ -161,10 +167,13 @@ pub fn compile_subscription(
         .as_ref()
         .is_some_and(|written| written != name)
     {
-        return Err(error("name", Problem::Name(name.to_string())));
+        return Err(settings_error(
+            "name",
+            SettingsProblem::Name(name.to_string()),
+        ));
     }
     let url = EndpointUrl::parse(&settings.endpoint.url)
-        .map_err(|e| error("endpoint.url", Problem::Url(e)))?;
+        .map_err(|e| settings_error("endpoint.url", SettingsProblem::Url(e)))?;
     let timeout = settings
         .endpoint
         .timeout
@@ -176,53 +185,53 @@ pub fn compile_subscription(
         ATTEMPT_TIMEOUT_MAX,
     )?;
     let delivery_schema = delivery_schema(input_schema, settings.delivery_schema)?;
-    let (status, pending_until) = endpoint::status(settings.status.as_ref());
-    let batching = batching(settings.batching)?;
+    let (status, pending_until) = endpoint::compile_status(settings.status.as_ref());
+    let batching = compile_batching(settings.batching)?;
     let content_mode = content_mode(settings.content_mode, delivery_schema, batching)?;
     Ok(Subscription {
         topic: topic.clone(),
         name: name.clone(),
-        created: Created::UNKNOWN,
-        fallback: endpoint::fallback(&settings.endpoint, &url)?,
+        created: SubscriptionCreation::UNKNOWN,
+        fallback: endpoint::compile_fallback(&settings.endpoint, &url)?,
         endpoint: url,
         timeout,
         delivery_schema,
         content_mode,
-        filter: Arc::new(filter(&settings.filter, input_schema)?),
+        filter: Arc::new(compile_filter(&settings.filter, input_schema)?),
         retry: retry_policy(&settings.retry_policy)?,
         batching,
         dead_letter: dead_letter_policy(&settings.dead_letter)?,
-        recovery: recovery(settings)?,
+        recovery: compile_recovery(settings)?,
         delivery_headers: delivery_headers(&settings.delivery_headers, batching)?,
         sender_headers: None,
-        signing: signing(&settings.signing)?,
-        lifetime: lifetime(settings)?,
+        signing: compile_signing(&settings.signing)?,
+        lifetime: compile_lifetime(settings)?,
         delivery_log: None,
         status,
         while_disabled: settings.while_disabled,
         gone_at: settings.gone_at(),
         status_since: settings.status.as_ref().map(|view| view.since.0),
         pending_until,
-        rate: endpoint::rate(&settings.endpoint, settings.status.as_ref())?,
-        concurrency: endpoint::concurrency(&settings.endpoint)?,
+        rate: endpoint::compile_rate(&settings.endpoint, settings.status.as_ref())?,
+        concurrency: endpoint::compile_concurrency(&settings.endpoint)?,
     })
 }
 
 /// Checks the secrets. Those that have ended are kept: an attempt's own time decides, not the time
 /// of this look.
-fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {
+fn compile_signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {
     let count = settings.secrets.as_ref().map_or(0, Vec::len);
     count_in("signing.secrets", count, 0, settings.secrets_max())?;
     let parse = |(index, (text, end)): (usize, (SecretText, Option<IsoTimestamp>))| {
         let member = format!("signing.secrets[{index}]");
         if text.is_masked() {
-            return Err(error(member, Problem::NothingMasked));
+            return Err(settings_error(member, SettingsProblem::NothingMasked));
         }
-        let secret =
-            SigningSecret::parse(text.expose()).map_err(|e| error(member, Problem::Secret(e)))?;
-        Ok(secret.until(end.map(|end| end.0)))
+        let secret = SigningSecret::parse(text.expose())
+            .map_err(|e| settings_error(member, SettingsProblem::Secret(e)))?;
+        Ok(secret.with_expiry(end.map(|end| end.0)))
     };
-    settings.timed().enumerate().map(parse).collect()
+    settings.timed_secrets().enumerate().map(parse).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{IsoTimestamp, LeftOut, RecoveryView, ReplayFailure, ReplayRequest};
+use super::{IsoTimestamp, LeftOutCounts, RecoveryView, ReplayFailure, ReplayRequest};
 use crate::attempt::DeadLetterReason;
 use crate::model::{Timestamp, WrittenTime};
 
@@ -108,13 +108,13 @@ pub struct ResolveRequest {
 impl ResolveRequest {
     /// The request with the times that its own are `now`. It means the same whenever it is read
     /// again.
-    pub fn at(self, now: Timestamp) -> Self {
+    pub fn with_fixed_times(self, now: Timestamp) -> Self {
         let (from, to) = WrittenTime::fixed_period(self.from, self.to, now);
         Self { from, to, ..self }
     }
 
     /// The replay that would send the same dead letters.
-    pub fn selection(self, include_resolved: bool) -> ReplayRequest {
+    pub fn into_replay_request(self, include_resolved: bool) -> ReplayRequest {
         let Self {
             from,
             to,
@@ -140,7 +140,7 @@ impl ResolveRequest {
 /// The dead letters that one request resolved or deleted, or would with `dryRun`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ResolveAnswer {
+pub struct ResolveResponse {
     /// The id of the work, which all who ask for the same while it goes on get. Left out of a dry
     /// run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ pub struct ResolveAnswer {
     /// tell no time (`noTime`). Left out where there are none.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
-    pub left_out: LeftOut,
+    pub left_out: LeftOutCounts,
     /// The number of events, or whole objects, that could not be read. They stay as they are.
     pub failed: u64,
     /// The first of those events or objects.
@@ -179,7 +179,7 @@ pub struct ResolveAnswer {
 /// Dead letters of another installation that are put in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ImportAnswer {
+pub struct ImportResponse {
     /// The number of objects that were written.
     pub objects: u64,
     /// The number of dead letters in them.

@@ -35,7 +35,7 @@ pub struct DeliveryHeaderSettings {
 
 impl DeliveryHeaderSettings {
     /// The header as it may be shown.
-    pub fn shown(&self) -> Self {
+    pub fn masked(&self) -> Self {
         let masked = self
             .value
             .as_ref()
@@ -50,7 +50,7 @@ impl DeliveryHeaderSettings {
     /// The header to store: a masked secret stands for the one of the same name that is there. One
     /// without such a secret stays masked, and compiling names it. A secret can only be kept as
     /// a secret.
-    pub fn resolved(&self, present: &[Self]) -> Self {
+    pub fn resolve_mask(&self, present: &[Self]) -> Self {
         let is_masked = self.is_secret && self.value.as_ref().is_some_and(SecretText::is_masked);
         let same = |one: &&Self| one.is_secret && one.name.eq_ignore_ascii_case(&self.name);
         match present.iter().find(same) {
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn only_secrets_are_masked() {
-        assert_eq!(header("a", "s", true).shown(), header("a", MASKED, true));
-        assert_eq!(header("a", "s", false).shown(), header("a", "s", false));
+        assert_eq!(header("a", "s", true).masked(), header("a", MASKED, true));
+        assert_eq!(header("a", "s", false).masked(), header("a", "s", false));
     }
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
         let present = [header("A", "first", true), header("b", "open", false)];
         let check = |written: DeliveryHeaderSettings, expected| {
             assert_eq!(
-                written.resolved(&present).value.unwrap().expose(),
+                written.resolve_mask(&present).value.unwrap().expose(),
                 expected,
                 "{}",
                 written.name

@@ -8,13 +8,16 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 pub use self::members::MemberChange;
-use self::members::differences;
+use self::members::changed_members;
 use super::{MASKED, SecretText};
 
 /// The members of a topic's own settings that differ. Its subscriptions, its name and its publish
 /// URL are not among them.
 pub fn topic_differences(before: &Value, after: &Value) -> Vec<MemberChange> {
-    differences(&topic_alone(before), &topic_alone(after))
+    changed_members(
+        &topic_without_subscriptions(before),
+        &topic_without_subscriptions(after),
+    )
 }
 
 /// The members of a subscription's settings that differ, and its state. A header that is secret in
@@ -24,10 +27,13 @@ pub fn subscription_differences(before: &Value, after: &Value) -> Vec<MemberChan
         .into_iter()
         .flat_map(secret_headers)
         .collect();
-    differences(&shown(before, &secret), &shown(after, &secret))
+    changed_members(
+        &comparable_subscription(before, &secret),
+        &comparable_subscription(after, &secret),
+    )
 }
 
-fn topic_alone(topic: &Value) -> Value {
+fn topic_without_subscriptions(topic: &Value) -> Value {
     let mut topic = topic.clone();
     if let Some(members) = topic.as_object_mut() {
         members
@@ -39,7 +45,7 @@ fn topic_alone(topic: &Value) -> Value {
 /// A subscription as it is shown: its settings, with the masks that name its secrets and those of
 /// secret headers, and its state with the reason. The times at which it was asked and consented are
 /// left out: they are no change.
-fn shown(subscription: &Value, secret_headers: &BTreeSet<String>) -> Value {
+fn comparable_subscription(subscription: &Value, secret_headers: &BTreeSet<String>) -> Value {
     let mut subscription = subscription.clone();
     if let Some(members) = subscription.as_object_mut() {
         members.remove("name");

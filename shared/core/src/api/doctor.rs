@@ -6,10 +6,10 @@ mod clock;
 mod endpoint;
 mod installation;
 
-pub use check::{CheckResult, CheckView, DoctorView, summary};
+pub use check::{CheckResult, CheckView, DoctorView, summarize_results};
 pub use clock::{CLOCK_DIFFERENCE_MAX, CLOCK_DIFFERENCE_NOTED, ClockReading, clock_check};
 pub use endpoint::{
-    CERTIFICATE_REST_MIN, CertificateTimes, EndpointFault, EndpointSeen, certificate_check,
+    CERTIFICATE_REST_MIN, CertificateTimes, ConnectedEndpoint, EndpointFault, certificate_check,
     endpoint_check,
 };
 pub use installation::{

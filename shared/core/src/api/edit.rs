@@ -16,20 +16,22 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 pub use self::begun::BegunWork;
 pub use self::change::{PendingHandshake, SubscriptionChange};
-use self::change::{delivers, failed_notices, is_corrected, links_changed};
+use self::change::{failed_notices, is_corrected, links_changed, may_deliver};
 use self::checks::{
-    bad_setting, bad_settings, check_expiration, check_whole, no_rotation, normal_endpoint,
-    require_distinct, require_same_name, within_subscription, written_url,
+    bad_setting, bad_settings, check_compiled_topic, check_expiration, normal_endpoint,
+    require_distinct, require_same_name, rotation_problem, within_subscription, written_url,
 };
-pub use self::preview::preview;
+pub use self::preview::preview_topic;
 pub use self::rules::{check_subscription, check_topic};
 use super::{
     EndpointSettings, RotateSecret, RotatedSecret, SecretText, SigningSettings,
     SubscriptionSettings, TopicSettings, compile_subscription,
 };
-use crate::api::problem::{Problem, ProblemKind};
-use crate::attempt::handshake::{act, written};
-use crate::attempt::{Action, Begin, MADE_SECRET_BYTES, SignatureKind, SigningSecret};
+use crate::api::problem::{ApiProblem, ProblemKind};
+use crate::attempt::handshake::{status_after_action, status_after_write};
+use crate::attempt::{
+    MADE_SECRET_BYTES, NewHandshake, SignatureKind, SigningSecret, SubscriptionAction,
+};
 use crate::model::{
     AddressPolicy, EndpointUrl, PublishUrls, SubscriptionName, Timestamp, TopicName,
 };
@@ -38,7 +40,7 @@ use crate::model::{
 const KEY_BYTES: usize = 32;
 
 /// An editor of settings, at one moment of one installation.
-pub struct Editor<'a, R> {
+pub struct SettingsEditor<'a, R> {
     /// Chance, for keys and secrets: fills bytes.
     pub random: R,
     /// The time.
@@ -49,14 +51,14 @@ pub struct Editor<'a, R> {
     pub own_publish_urls: &'a PublishUrls,
 }
 
-impl<R: Fn(&mut [u8])> Editor<'_, R> {
+impl<R: Fn(&mut [u8])> SettingsEditor<'_, R> {
     /// Puts a topic's settings. Subscriptions that were not written stay.
     pub fn put_topic(
         &self,
         topic: &TopicName,
         settings: &mut TopicSettings,
         written: &TopicSettings,
-    ) -> Result<Vec<SubscriptionChange>, Problem> {
+    ) -> Result<Vec<SubscriptionChange>, ApiProblem> {
         require_same_name(written.name.as_ref().map(TopicName::as_str), topic.as_str())?;
         require_distinct(written)?;
         let subscriptions = std::mem::take(&mut settings.subscriptions);
@@ -67,14 +69,14 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
             keys: None,
             delivery_failed_notices,
             subscriptions,
-            ..written.clone()
+            ..status_after_write.clone()
         };
         let put = written.subscriptions.iter().map(|(name, subscription)| {
-            let put = self.put(settings, name, subscription);
+            let put = self.insert_subscription(settings, name, subscription);
             put.map_err(|problem| within_subscription(name, problem))
         });
         let changes: Vec<_> = put.collect::<Result<_, _>>()?;
-        check_whole(topic, settings, changes.iter().map(|change| &change.name))?;
+        check_compiled_topic(topic, settings, changes.iter().map(|change| &change.name))?;
         Ok(changes)
     }
 
@@ -85,34 +87,34 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         settings: &mut TopicSettings,
         name: &SubscriptionName,
         written: &SubscriptionSettings,
-    ) -> Result<SubscriptionChange, Problem> {
-        let change = self.put(settings, name, written)?;
+    ) -> Result<SubscriptionChange, ApiProblem> {
+        let change = self.insert_subscription(settings, name, written)?;
         let stored = &settings.subscriptions[&change.name];
         compile_subscription(topic, settings.input_schema, &change.name, stored)
             .map_err(|error| bad_settings(&error))?;
-        check_whole(topic, settings, [&change.name])?;
+        check_compiled_topic(topic, settings, [&change.name])?;
         Ok(change)
     }
 
     /// Applies an operator's action to a subscription, and answers the handshake that is to be run
     /// now.
-    pub fn act(
+    pub fn apply_action(
         &self,
-        action: Action,
+        action: SubscriptionAction,
         name: &SubscriptionName,
         settings: &mut SubscriptionSettings,
-    ) -> Result<Option<PendingHandshake>, Problem> {
-        let code = self.code();
-        let status = act(
+    ) -> Result<Option<PendingHandshake>, ApiProblem> {
+        let code = self.new_handshake_code();
+        let status = status_after_action(
             action,
             settings,
-            Begin {
+            NewHandshake {
                 now: self.now,
                 code: &code,
             },
         )
-        .map_err(|wrong| Problem::new(ProblemKind::WrongState).detail(wrong.to_string()))?;
-        let handshake = PendingHandshake::of(name, &status, &code);
+        .map_err(|wrong| ApiProblem::new(ProblemKind::WrongState).detail(wrong.to_string()))?;
+        let handshake = PendingHandshake::from_status(name, &status, &code);
         settings.status = Some(status);
         Ok(handshake)
     }
@@ -122,53 +124,56 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         &self,
         signing: &mut SigningSettings,
         written: &RotateSecret,
-    ) -> Result<RotatedSecret, Problem> {
-        let secret = self.secret(signing.kind_to_make(written.kind));
+    ) -> Result<RotatedSecret, ApiProblem> {
+        let secret = self.new_signing_secret(signing.kind_to_make(written.kind));
         let next = signing
-            .rotated(&secret, written, self.now)
-            .map_err(|error| no_rotation(&error))?;
-        let ended = signing.ended_in(&next);
+            .after_rotation(&secret, written, self.now)
+            .map_err(|error| rotation_problem(&error))?;
+        let ended = signing.secrets_ended_in(&next);
         *signing = next;
         let public_key = SigningSecret::parse(secret.expose())
             .ok()
             .and_then(|secret| secret.public_key());
         Ok(RotatedSecret {
-            kind: SignatureKind::of(secret.expose()),
+            kind: SignatureKind::for_secret(secret.expose()),
             public_key: public_key.map(|key| key.to_string()),
-            signing: signing.shown(),
+            signing: signing.masked(),
             secret,
             ended,
         })
     }
 
     /// A new publish key.
-    pub fn key(&self) -> SecretText {
-        SecretText::new(STANDARD.encode(self.bytes::<KEY_BYTES>()))
+    pub fn new_publish_key(&self) -> SecretText {
+        SecretText::new(STANDARD.encode(self.random_bytes::<KEY_BYTES>()))
     }
 
     /// A new code for a handshake, as it fits into a URL.
-    fn code(&self) -> SecretText {
-        SecretText::new(URL_SAFE_NO_PAD.encode(self.bytes::<KEY_BYTES>()))
+    fn new_handshake_code(&self) -> SecretText {
+        SecretText::new(URL_SAFE_NO_PAD.encode(self.random_bytes::<KEY_BYTES>()))
     }
 
     /// A new signing secret.
-    fn secret(&self, kind: SignatureKind) -> SecretText {
-        SecretText::new(kind.secret(&self.bytes::<MADE_SECRET_BYTES>()).expose())
+    fn new_signing_secret(&self, kind: SignatureKind) -> SecretText {
+        SecretText::new(
+            kind.make_secret(&self.random_bytes::<MADE_SECRET_BYTES>())
+                .expose(),
+        )
     }
 
-    fn bytes<const N: usize>(&self) -> [u8; N] {
+    fn random_bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         (self.random)(&mut bytes);
         bytes
     }
 
     /// Puts a subscription among the others.
-    fn put(
+    fn insert_subscription(
         &self,
         settings: &mut TopicSettings,
         name: &SubscriptionName,
         wanted: &SubscriptionSettings,
-    ) -> Result<SubscriptionChange, Problem> {
+    ) -> Result<SubscriptionChange, ApiProblem> {
         require_same_name(
             wanted.name.as_ref().map(SubscriptionName::as_str),
             name.as_str(),
@@ -178,25 +183,25 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         let endpoint = normal_endpoint(&wanted.endpoint)?;
         self.check_endpoints(present.map(|present| &present.endpoint), &endpoint)?;
         check_expiration(wanted.expiration_time_utc, self.now)?;
-        let (signing, has_made_secret) = self.signing(present, &wanted.signing)?;
+        let (signing, has_made_secret) = self.signing_to_store(present, &wanted.signing)?;
         let present_headers = present
             .map(|present| present.delivery_headers.as_slice())
             .unwrap_or_default();
         let delivery_headers = wanted
             .delivery_headers
             .iter()
-            .map(|header| header.resolved(present_headers));
-        let code = self.code();
-        let status = written(
+            .map(|header| header.resolve_mask(present_headers));
+        let code = self.new_handshake_code();
+        let status = status_after_write(
             present,
             &endpoint,
-            Begin {
+            NewHandshake {
                 now: self.now,
                 code: &code,
             },
         );
-        let does_deliver = delivers(&status);
-        let handshake = PendingHandshake::of(&name, &status, &code);
+        let does_deliver = may_deliver(&status);
+        let handshake = PendingHandshake::from_status(&name, &status, &code);
         let stored = SubscriptionSettings {
             name: None,
             endpoint,
@@ -222,21 +227,21 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
     }
 
     /// The secrets to store, and whether one was made.
-    fn signing(
+    fn signing_to_store(
         &self,
         present: Option<&SubscriptionSettings>,
         written: &SigningSettings,
-    ) -> Result<(SigningSettings, bool), Problem> {
+    ) -> Result<(SigningSettings, bool), ApiProblem> {
         if present.is_none() && written.secrets.is_none() {
             return Ok((
-                SigningSettings::of([(self.secret(SignatureKind::V1), None)]),
+                SigningSettings::from_timed([(self.new_signing_secret(SignatureKind::V1), None)]),
                 true,
             ));
         }
         let present = present
             .map(|present| present.signing.clone())
             .unwrap_or_default();
-        let resolved = written.resolved(&present, self.now);
+        let resolved = written.resolve_masks(&present, self.now);
         let signing = resolved.map_err(|error| bad_setting(error.member(), error.to_string()))?;
         Ok((signing, false))
     }
@@ -245,7 +250,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         &self,
         present: Option<&EndpointSettings>,
         wanted: &EndpointSettings,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ApiProblem> {
         let is_new = present.is_none_or(|present| !EndpointUrl::is_same(&present.url, &wanted.url));
         self.check_endpoint("endpoint.url", &wanted.url, is_new)?;
         let Some(fallback) = &wanted.fallback_url else {
@@ -258,7 +263,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
 
     /// Checks a URL. A publish URL that an older release accepted stays while it is not changed: it
     /// may be no loop, and a loop ends by its hops.
-    fn check_endpoint(&self, member: &str, url: &str, is_new: bool) -> Result<(), Problem> {
+    fn check_endpoint(&self, member: &str, url: &str, is_new: bool) -> Result<(), ApiProblem> {
         let bad = |detail: String| bad_setting(member, detail);
         let url = written_url(member, url)?;
         self.addresses
@@ -266,7 +271,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
             .map_err(|refusal| bad(refusal.to_string()))?;
         if is_new {
             self.own_publish_urls
-                .check(&url)
+                .refuse_own_url(&url)
                 .map_err(|own| bad(own.to_string()))
         } else {
             Ok(())

@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::IsoTimestamp;
-use crate::delivery_log::{DeliveryHistory, DeliveryState, LogResult, Origin, Payload, Record};
+use crate::delivery_log::{
+    DeliveryHistory, DeliveryState, LogRecord, LogResult, Origin, RecordPayload,
+};
 use crate::model::{PAYLOAD_KEPT, Timestamp};
 
 pub use self::gap::{LogGapCause, LogGapView};
 pub use self::id_in_url::{EncodedId, EncodedIdError, IdInUrl, is_plain_path};
-pub use self::known_by::{DeadLetterKey, KnownBy};
+pub use self::known_by::{DeadLetterKey, EventReference};
 pub use self::note::LogNote;
 pub use self::query::{EventQuery, RecordQuery};
 pub use self::record::{RecordPage, RecordView};
@@ -104,7 +106,7 @@ pub struct DeliveryView {
     /// was asked for and the log has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
-    pub payload: Option<Payload>,
+    pub payload: Option<RecordPayload>,
     /// The attempts, the oldest first.
     pub attempts: Vec<AttemptView>,
 }
@@ -155,7 +157,11 @@ pub struct AttemptView {
 
 impl DeliveryView {
     /// A delivery as the log knows it. The log keeps records for `retention`, if that is known.
-    pub fn of(history: &DeliveryHistory, retention: Option<Duration>, with_payload: bool) -> Self {
+    pub fn from_history(
+        history: &DeliveryHistory,
+        retention: Option<Duration>,
+        with_payload: bool,
+    ) -> Self {
         let first = history.first().clone();
         let was_given_up = matches!(
             history.state,
@@ -202,9 +208,9 @@ fn resendable_until(history: &DeliveryHistory, retention: Duration) -> Option<Ti
     })
 }
 
-impl From<&Record> for AttemptView {
-    fn from(record: &Record) -> Self {
-        let Record {
+impl From<&LogRecord> for AttemptView {
+    fn from(record: &LogRecord) -> Self {
+        let LogRecord {
             attempt,
             time,
             duration_ms,

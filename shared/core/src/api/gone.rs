@@ -1,6 +1,6 @@
 //! What becomes of a subscription whose endpoint answered 410 Gone.
 
-use crate::api::notice::Disabled;
+use crate::api::notice::DisabledNotice;
 use crate::api::{StatusState, StatusView, SubscriptionSettings};
 use crate::model::{EndpointUrl, KeepingMissed, Timestamp};
 use crate::stored::{GoneMark, TopicRecord};
@@ -24,7 +24,7 @@ impl SubscriptionSettings {
         let status = self.status.as_ref()?;
         (status.state == StatusState::Disabled).then(|| {
             let wants_letters = self.dead_letter.enabled.unwrap_or(true);
-            KeepingMissed::of(self.while_disabled, wants_letters, self.gone_at())
+            KeepingMissed::from_choice(self.while_disabled, wants_letters, self.gone_at())
         })
     }
 }
@@ -45,13 +45,15 @@ impl GoneMark {
     /// disabled only if it still is the creation whose endpoint answered, has that URL, and is to
     /// be disabled by a 410. One that was activated since is left alone: whoever did it may know
     /// more.
-    pub fn step(&self, mut record: TopicRecord) -> GoneStep {
+    pub fn next_step(&self, mut record: TopicRecord) -> GoneStep {
         let folded = self.subscription.folded();
         let names = record.settings.subscriptions.keys();
         let Some(name) = { names }.find(|name| name.folded() == folded).cloned() else {
             return GoneStep::Drop;
         };
-        let is_same = record.created(&name).accepted(self.identity, self.at);
+        let is_same = record
+            .identities_of(&name)
+            .has_accepted(self.identity, self.at);
         let Some(settings) = record.settings.subscriptions.get_mut(&name) else {
             return GoneStep::Drop;
         };
@@ -82,8 +84,8 @@ impl GoneMark {
     }
 
     /// The notice that it asks for.
-    pub fn notice(&self) -> Disabled<'_> {
-        Disabled {
+    pub fn to_notice(&self) -> DisabledNotice<'_> {
+        DisabledNotice {
             topic: &self.topic,
             subscription: &self.subscription,
             reason: REASON,
@@ -137,7 +139,7 @@ mod tests {
     }
 
     fn status_after(record: TopicRecord) -> Option<StatusView> {
-        match mark().step(record) {
+        match mark().next_step(record) {
             GoneStep::Disable(record) => {
                 let settings = record.settings.subscriptions.into_values().next();
                 settings.unwrap().status
@@ -174,21 +176,30 @@ mod tests {
             with_status("Disabled", AT, Some("disabled by an operator")),
             with_status("Disabled", later, Some(REASON)),
         ] {
-            assert_eq!(mark().step(record("billing", &settings)), GoneStep::Drop);
+            assert_eq!(
+                mark().next_step(record("billing", &settings)),
+                GoneStep::Drop
+            );
         }
-        assert_eq!(mark().step(record("other", &endpoint())), GoneStep::Drop);
+        assert_eq!(
+            mark().next_step(record("other", &endpoint())),
+            GoneStep::Drop
+        );
         let other = GoneMark {
             identity: Identity::parse("010203040506ffffffffffff"),
             ..mark()
         };
-        assert_eq!(other.step(record("billing", &endpoint())), GoneStep::Drop);
+        assert_eq!(
+            other.next_step(record("billing", &endpoint())),
+            GoneStep::Drop
+        );
     }
 
     #[test]
     fn mark_that_was_written_into_the_record_is_announced() {
-        let GoneStep::Disable(disabled) = mark().step(record("billing", &endpoint())) else {
+        let GoneStep::Disable(disabled) = mark().next_step(record("billing", &endpoint())) else {
             panic!("it is to be disabled")
         };
-        assert_eq!(mark().step(*disabled), GoneStep::Announce);
+        assert_eq!(mark().next_step(*disabled), GoneStep::Announce);
     }
 }

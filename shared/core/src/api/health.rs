@@ -5,11 +5,12 @@ use utoipa::ToSchema;
 
 use super::IsoTimestamp;
 use crate::attempt::OutcomeName;
-use crate::circuit::Condition;
+use crate::circuit::TargetCondition;
 use crate::health::{
-    ArrivalSettings, HealthState, Share, SubscriptionHealth, Tries, health_state, is_held_off,
+    ArrivalSettings, ArrivalShare, HealthState, SubscriptionHealth, SubscriptionTries,
+    health_state, is_held_off,
 };
-use crate::model::{Status, Timestamp};
+use crate::model::{SubscriptionStatus, Timestamp};
 
 /// Whether the webhooks of a subscription arrive. Members that are not known are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -56,20 +57,20 @@ pub struct SubscriptionHealthView {
 #[derive(Debug, Clone, Copy)]
 pub struct KnownHealth<'a> {
     /// The status of the subscription.
-    pub status: Status,
+    pub status: SubscriptionStatus,
     /// The time since which it has that status.
     pub status_since: Option<Timestamp>,
     /// What is in the book.
     pub health: Option<&'a SubscriptionHealth>,
     /// What the circuit knows of the subscription, and of its link.
-    pub conditions: [Option<&'a Condition>; 2],
+    pub conditions: [Option<&'a TargetCondition>; 2],
     /// Whether all tries are seen: on AWS none is of a topic without records.
     pub is_seen: bool,
 }
 
 impl SubscriptionHealthView {
     /// The view of what is known.
-    pub fn of(known: KnownHealth<'_>, now: Timestamp, settings: &ArrivalSettings) -> Self {
+    pub fn from_known(known: KnownHealth<'_>, now: Timestamp, settings: &ArrivalSettings) -> Self {
         let KnownHealth {
             status,
             status_since,
@@ -88,26 +89,30 @@ impl SubscriptionHealthView {
             HealthState::Healthy | HealthState::Unknown => None,
             HealthState::Failing | HealthState::Down => incident
                 .map(|incident| incident.since)
-                .or(tries.and_then(Tries::row_since))
+                .or(tries.and_then(SubscriptionTries::row_since))
                 .or(held_off.map(|condition| condition.failing_since)),
             _ => status_since,
         };
-        let share = tries.map(|tries| tries.measured(now, settings));
-        let share = share.filter(|share| share.tried() > 0);
-        let of_tries = tries.and_then(Tries::last_failure);
+        let share = tries.map(|tries| tries.measured_share(now, settings));
+        let share = share.filter(|share| share.tries() > 0);
+        let of_tries = tries.and_then(SubscriptionTries::last_failure);
         let last = held_off.map(|condition| condition.last);
         Self {
             state,
             since: since.map(IsoTimestamp),
-            arrived_percent: share.and_then(Share::arrived_percent),
-            tried: share.map(Share::tried),
+            arrived_percent: share.and_then(ArrivalShare::arrived_percent),
+            tried: share.map(ArrivalShare::tries),
             tried_from: share.and_then(|share| share.from).map(IsoTimestamp),
-            failed_in_row: tries.map(Tries::in_row).filter(|failed| *failed > 0),
+            failed_in_row: tries
+                .map(SubscriptionTries::in_row)
+                .filter(|failed| *failed > 0),
             last_failure_at: of_tries.map(|failure| IsoTimestamp(failure.at)),
             last_outcome: of_tries.map_or(last.map(|last| last.outcome), |failure| failure.outcome),
             last_http_status_code: of_tries
                 .map_or(last.and_then(|last| last.status), |failure| failure.status),
-            last_arrived_at: tries.and_then(Tries::last_arrived_at).map(IsoTimestamp),
+            last_arrived_at: tries
+                .and_then(SubscriptionTries::last_arrived_at)
+                .map(IsoTimestamp),
         }
     }
 }

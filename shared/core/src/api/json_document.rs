@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::Path;
 
 use super::SettingsError;
-use super::mistakes::{Mistake, Notation, Written, path_text, read_written};
+use super::mistakes::{InputMistake, InputNotation, WrittenValue, path_text, read_written};
 
 /// The reason why a JSON document is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum JsonFault {
         text: String,
     },
     /// It is JSON with these mistakes.
-    Mistakes(Vec<Mistake>),
+    Mistakes(Vec<InputMistake>),
 }
 
 /// Reads a JSON document as a `T` that passes `check`. This is the only way in for JSON that users
@@ -31,13 +31,13 @@ pub fn read_json<T: DeserializeOwned>(
     text: &[u8],
     check: impl Fn(&T) -> Result<(), SettingsError>,
 ) -> Result<T, JsonFault> {
-    read_written(parse(text)?, Notation::Json, check).map_err(JsonFault::Mistakes)
+    read_written(parse(text)?, InputNotation::Json, check).map_err(JsonFault::Mistakes)
 }
 
-fn parse(text: &[u8]) -> Result<Written, JsonFault> {
+fn parse(text: &[u8]) -> Result<WrittenValue, JsonFault> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let written = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| syntax(error.path(), error.inner()))?;
+        .map_err(|error| syntax_fault(error.path(), error.inner()))?;
     match json.end() {
         Ok(()) => Ok(written),
         Err(error) => Err(JsonFault::Syntax {
@@ -47,7 +47,7 @@ fn parse(text: &[u8]) -> Result<Written, JsonFault> {
     }
 }
 
-fn syntax(path: &Path, error: &serde_json::Error) -> JsonFault {
+fn syntax_fault(path: &Path, error: &serde_json::Error) -> JsonFault {
     JsonFault::Syntax {
         member: path_text(path),
         text: error.to_string(),

@@ -40,11 +40,11 @@ pub enum LeftOutReason {
 /// The numbers of what was left out, by their reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct LeftOut(BTreeMap<LeftOutReason, u64>);
+pub struct LeftOutCounts(BTreeMap<LeftOutReason, u64>);
 
 impl LeftOutReason {
     /// What is left out for this reason: events, or whole objects.
-    pub const fn thing(self) -> &'static str {
+    pub const fn counted_noun(self) -> &'static str {
         match self {
             Self::OtherTime | Self::NoTime => "object",
             _ => "event",
@@ -73,7 +73,7 @@ impl LeftOutReason {
     }
 }
 
-impl LeftOut {
+impl LeftOutCounts {
     /// Whether nothing was left out.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -97,7 +97,7 @@ impl LeftOut {
     }
 }
 
-impl FromIterator<LeftOutReason> for LeftOut {
+impl FromIterator<LeftOutReason> for LeftOutCounts {
     fn from_iter<I: IntoIterator<Item = LeftOutReason>>(reasons: I) -> Self {
         let mut left_out = Self::default();
         reasons.into_iter().for_each(|reason| left_out.add(reason));
@@ -114,16 +114,19 @@ mod tests {
     #[test]
     fn numbers_stand_under_the_words_of_their_reasons() {
         use LeftOutReason::{Former, NoTime, OtherType};
-        let mut left_out = LeftOut::from_iter([Former, NoTime, Former]);
-        left_out.add_all(&LeftOut::from_iter([Former, OtherType]));
+        let mut left_out = LeftOutCounts::from_iter([Former, NoTime, Former]);
+        left_out.add_all(&LeftOutCounts::from_iter([Former, OtherType]));
         let json = json!({ "former": 3, "otherType": 1, "noTime": 1 });
         assert_eq!(serde_json::to_value(&left_out).unwrap(), json);
-        assert_eq!(serde_json::from_value::<LeftOut>(json).unwrap(), left_out);
+        assert_eq!(
+            serde_json::from_value::<LeftOutCounts>(json).unwrap(),
+            left_out
+        );
     }
 
     #[test]
     fn reason_of_a_newer_program_is_read() {
-        let read: LeftOut = serde_json::from_value(json!({ "later": 2 })).unwrap();
+        let read: LeftOutCounts = serde_json::from_value(json!({ "later": 2 })).unwrap();
         assert_eq!(
             read.iter().collect::<Vec<_>>(),
             [(LeftOutReason::Unknown, 2)]

@@ -61,7 +61,7 @@ pub struct LinkSettings {
 
 impl LinkSettings {
     /// The settings with these changes, or the error of the one that is out of its range.
-    pub fn applied(&self) -> Result<HealthSettings, HealthSettingsError> {
+    pub fn to_health_settings(&self) -> Result<HealthSettings, HealthSettingsError> {
         let default = HealthSettings::default();
         let length = |written: Option<IsoDuration>, default| written.map_or(default, |it| it.0);
         let settings = HealthSettings {
@@ -83,13 +83,13 @@ impl LinkSettings {
                 .unwrap_or(default.suppress_state_changes),
             problem_failures: self.problem_failures.unwrap_or(default.problem_failures),
             recover_after: length(self.recover_after, default.recover_after),
-            arrivals: self.arrivals(),
+            arrivals: self.arrival_settings(),
         };
         settings.validate()?;
         Ok(settings)
     }
 
-    fn arrivals(&self) -> ArrivalSettings {
+    fn arrival_settings(&self) -> ArrivalSettings {
         let default = ArrivalSettings::default();
         let length = |written: Option<IsoDuration>, default| written.map_or(default, |it| it.0);
         ArrivalSettings {
@@ -113,7 +113,9 @@ mod tests {
     fn read(settings: Value) -> Result<HealthSettings, String> {
         let written: LinkSettings =
             serde_json::from_value(settings).map_err(|error| error.to_string())?;
-        written.applied().map_err(|error| error.to_string())
+        written
+            .to_health_settings()
+            .map_err(|error| error.to_string())
     }
 
     #[test]

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{IsoTimestamp, StatusState, WaitingView};
 use crate::attempt::OutcomeName;
-use crate::circuit::{Condition, Phase, Target};
+use crate::circuit::{DeliveryTarget, TargetCondition, TargetPhase};
 use crate::model::{Link, SubscriptionName, Timestamp, TopicName};
 
 /// Most held objects that are counted of one subscription or link.
@@ -51,10 +51,10 @@ pub struct SlowTargetView {
 
 impl SlowTargetView {
     /// A target that is slow until this time.
-    pub fn of(target: &Target, slow_until: Timestamp) -> Self {
+    pub fn for_target(target: &DeliveryTarget, slow_until: Timestamp) -> Self {
         let scope = match target {
-            Target::Link(_) => LinkScope::Link,
-            Target::Subscription { .. } => LinkScope::Subscription,
+            DeliveryTarget::Link(_) => LinkScope::Link,
+            DeliveryTarget::Subscription { .. } => LinkScope::Subscription,
         };
         Self {
             link: target.link().to_string(),
@@ -182,10 +182,10 @@ pub struct ForcedView {
 
 impl LinkView {
     /// A target that is not well.
-    pub fn of(target: &Target, condition: &Condition) -> Self {
+    pub fn for_target(target: &DeliveryTarget, condition: &TargetCondition) -> Self {
         let (scope, topic, subscription) = match target {
-            Target::Link(_) => (LinkScope::Link, None, None),
-            Target::Subscription { topic, name, .. } => (
+            DeliveryTarget::Link(_) => (LinkScope::Link, None, None),
+            DeliveryTarget::Subscription { topic, name, .. } => (
                 LinkScope::Subscription,
                 Some(topic.clone()),
                 Some(name.clone()),
@@ -196,7 +196,7 @@ impl LinkView {
             scope,
             topic,
             subscription,
-            state: state(condition),
+            state: link_state(condition),
             since: Some(IsoTimestamp(condition.since)),
             failing_since: Some(IsoTimestamp(condition.failing_since)),
             failures: Some(condition.failures),
@@ -209,7 +209,7 @@ impl LinkView {
     }
 
     /// A subscription whose events are held because of its own state, not because of its endpoint.
-    pub fn held(
+    pub fn for_held_subscription(
         topic: &TopicName,
         name: &SubscriptionName,
         link: Option<&Link>,
@@ -235,7 +235,7 @@ impl LinkView {
 
     /// The same with what waits for it, at most [`HELD_OBJECTS_SHOWN_MAX`].
     #[must_use]
-    pub fn holding(self, objects: u32) -> Self {
+    pub fn with_held_objects(self, objects: u32) -> Self {
         Self {
             held_objects: Some(objects.min(HELD_OBJECTS_SHOWN_MAX)),
             ..self
@@ -243,12 +243,12 @@ impl LinkView {
     }
 }
 
-fn state(condition: &Condition) -> LinkState {
+fn link_state(condition: &TargetCondition) -> LinkState {
     match condition.phase {
-        Phase::Glitch if condition.asked => LinkState::RetryAfter,
-        Phase::Glitch => LinkState::Glitch,
-        Phase::Retry => LinkState::Retry,
-        Phase::Recovering => LinkState::Recovering,
+        TargetPhase::Glitch if condition.asked => LinkState::RetryAfter,
+        TargetPhase::Glitch => LinkState::Glitch,
+        TargetPhase::Retry => LinkState::Retry,
+        TargetPhase::Recovering => LinkState::Recovering,
     }
 }
 

@@ -11,12 +11,12 @@ mod written;
 
 use serde::de::DeserializeOwned;
 
-use self::fault::Fault;
-pub use self::reader::Notation;
-use self::reader::Reader;
+use self::fault::ValueFault;
+pub use self::reader::InputNotation;
+use self::reader::NodeReader;
 pub(super) use self::tree::path_text;
-use self::tree::{Node, steps_of_member, steps_of_path};
-pub use self::written::Written;
+use self::tree::{InputNode, steps_of_member, steps_of_path};
+pub use self::written::WrittenValue;
 use super::SettingsError;
 use crate::model::MISTAKES_MAX;
 
@@ -30,7 +30,7 @@ const TWICE: &str = "is there twice, remove or rename one";
 
 /// A mistake in what a user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
+pub struct InputMistake {
     /// The member at fault, as it is written:
     /// `topics.orders.subscriptions.billing.retryPolicy.schedule[1]`. Empty for the whole.
     pub member: String,
@@ -46,16 +46,16 @@ pub struct Mistake {
 /// The mistakes that keep it from being one: the first [`MISTAKES_MAX`], and fewer of a whole that
 /// is long to read. A mistake that only follows from another one is left out.
 pub fn read_written<T: DeserializeOwned>(
-    written: Written,
-    notation: Notation,
+    written: WrittenValue,
+    notation: InputNotation,
     check: impl Fn(&T) -> Result<(), SettingsError>,
-) -> Result<T, Vec<Mistake>> {
-    let mut tree = Node::of(written);
+) -> Result<T, Vec<InputMistake>> {
+    let mut tree = InputNode::from_written(written);
     let mut found = Vec::new();
     for steps in tree.take_out_repeated() {
-        found.push(twice(tree.member(&steps)));
+        found.push(duplicate_member(tree.member_path(&steps)));
     }
-    let mut reads_left = VALUES_READ_MAX / tree.size();
+    let mut reads_left = VALUES_READ_MAX / tree.value_count();
     let mut next = match read_tree(&mut tree, notation, &check) {
         Ok(value) if found.is_empty() => return Ok(value),
         Ok(_) => None,
@@ -64,10 +64,10 @@ pub fn read_written<T: DeserializeOwned>(
     while found.len() < MISTAKES_MAX
         && let Some((steps, fault)) = next
     {
-        if !tree.explains(&steps, &fault) {
-            found.push(mistake(&tree, &steps, &fault));
+        if !tree.explains_fault(&steps, &fault) {
+            found.push(fault_to_mistake(&tree, &steps, &fault));
         }
-        if reads_left == 0 || !tree.repair(&steps, &fault) {
+        if reads_left == 0 || !tree.repair_fault(&steps, &fault) {
             break;
         }
         reads_left -= 1;
@@ -87,23 +87,23 @@ pub fn read_answer<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Er
         Ok(answer) => return Ok(answer),
         Err(error) => error,
     };
-    let Ok(written) = serde_json::from_slice::<Written>(json) else {
+    let Ok(written) = serde_json::from_slice::<WrittenValue>(json) else {
         return Err(error);
     };
-    let mut tree = Node::of(written);
+    let mut tree = InputNode::from_written(written);
     loop {
-        match read_tree(&mut tree, Notation::Answer, |_| Ok(())) {
+        match read_tree(&mut tree, InputNotation::Answer, |_| Ok(())) {
             Ok(answer) => return Ok(answer),
-            Err((steps, fault)) if is_of_newer(&tree, &steps, &fault) && tree.leave_out(&steps) => {
-            }
+            Err((steps, fault))
+                if is_only_in_newer_program(&tree, &steps, &fault) && tree.leave_out(&steps) => {}
             Err(_) => return Err(error),
         }
     }
 }
 
 /// Whether a fault is a word that only a newer program knows, or follows from one.
-fn is_of_newer(tree: &Node, steps: &[String], fault: &Fault) -> bool {
-    matches!(fault, Fault::UnknownWord { .. }) || tree.explains(steps, fault)
+fn is_only_in_newer_program(tree: &InputNode, steps: &[String], fault: &ValueFault) -> bool {
+    matches!(fault, ValueFault::UnknownWord { .. }) || tree.explains_fault(steps, fault)
 }
 
 /// The tree as a `T` that passes `check`, or its first fault with the way to it.
@@ -112,12 +112,12 @@ fn is_of_newer(tree: &Node, steps: &[String], fault: &Fault) -> bool {
 /// types know: so each of them is left out at first, and read as it is once it turns out to be
 /// missing.
 fn read_tree<T: DeserializeOwned>(
-    tree: &mut Node,
-    notation: Notation,
+    tree: &mut InputNode,
+    notation: InputNotation,
     check: impl Fn(&T) -> Result<(), SettingsError>,
-) -> Result<T, (Vec<String>, Fault)> {
+) -> Result<T, (Vec<String>, ValueFault)> {
     let value: T = loop {
-        match serde_path_to_error::deserialize(Reader::of(tree, notation)) {
+        match serde_path_to_error::deserialize(NodeReader::for_node(tree, notation)) {
             Ok(value) => break value,
             Err(error) => {
                 let steps = steps_of_path(error.path());
@@ -132,25 +132,28 @@ fn read_tree<T: DeserializeOwned>(
     checked.map_err(|error| {
         (
             steps_of_member(&error.member),
-            Fault::Rule(error.problem.to_string()),
+            ValueFault::Rule(error.problem.to_string()),
         )
     })?;
     Ok(value)
 }
 
 /// The mistake of a member that its object has more than once.
-fn twice(member: String) -> Mistake {
-    Mistake {
+fn duplicate_member(member: String) -> InputMistake {
+    InputMistake {
         member,
         is_at_name: true,
         text: TWICE.to_owned(),
     }
 }
 
-fn mistake(tree: &Node, steps: &[String], fault: &Fault) -> Mistake {
-    let is_at_name = matches!(fault, Fault::UnknownMember { .. } | Fault::Missing(_));
-    Mistake {
-        member: tree.member(steps),
+fn fault_to_mistake(tree: &InputNode, steps: &[String], fault: &ValueFault) -> InputMistake {
+    let is_at_name = matches!(
+        fault,
+        ValueFault::UnknownMember { .. } | ValueFault::Missing(_)
+    );
+    InputMistake {
+        member: tree.member_path(steps),
         is_at_name,
         text: fault.to_string(),
     }

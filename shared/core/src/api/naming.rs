@@ -7,11 +7,11 @@ use crate::model::SubscriptionName;
 impl TopicSettings {
     /// The name under which a subscription is stored: as its creator wrote it.
     pub fn stored_name(&self, name: &SubscriptionName) -> Option<&SubscriptionName> {
-        self.subscription(name).map(|(stored, _)| stored)
+        self.find_subscription(name).map(|(stored, _)| stored)
     }
 
     /// A subscription by its name in any case, with the name under which it is stored.
-    pub fn subscription(
+    pub fn find_subscription(
         &self,
         name: &SubscriptionName,
     ) -> Option<(&SubscriptionName, &SubscriptionSettings)> {
@@ -51,7 +51,9 @@ mod tests {
                 stored
             );
             assert_eq!(
-                topic.subscription(&asked).map(|(name, _)| name.as_str()),
+                topic
+                    .find_subscription(&asked)
+                    .map(|(name, _)| name.as_str()),
                 stored
             );
             assert_eq!(

@@ -1,7 +1,7 @@
 //! The time of the next attempt, as every answer shows it.
 
 use super::{StatusState, WaitingCount};
-use crate::circuit::{Condition, Shard, Target};
+use crate::circuit::{DeliveryTarget, LinkShard, TargetCondition};
 use crate::model::{Link, SubscriptionName, Timestamp, TopicName};
 
 /// What decides when an event of a subscription is tried next, beside its own time.
@@ -17,47 +17,47 @@ impl NextAttempt {
     /// For a subscription in this state, with what is known of its link and of itself on it.
     pub fn new(
         state: StatusState,
-        link: Option<&Condition>,
-        subscription: Option<&Condition>,
+        link: Option<&TargetCondition>,
+        subscription: Option<&TargetCondition>,
     ) -> Self {
         let conditions = [link, subscription].into_iter().flatten();
         Self {
             is_active: state == StatusState::Active,
             // A request goes out when both may be asked.
-            probe: conditions.filter_map(Condition::next_probe).max(),
+            probe: conditions.filter_map(TargetCondition::next_probe).max(),
         }
     }
 
     /// For a subscription in this state whose endpoint is on this link, by the part of the links'
     /// health that has the link.
-    pub fn of(
+    pub fn for_subscription(
         state: StatusState,
         (link, topic, name): (&Link, &TopicName, &SubscriptionName),
-        shard: &Shard,
+        shard: &LinkShard,
     ) -> Self {
-        let of_subscription = Target::Subscription {
+        let of_subscription = DeliveryTarget::Subscription {
             link: link.clone(),
             topic: topic.clone(),
             name: name.clone(),
         };
         Self::new(
             state,
-            shard.condition(&Target::Link(link.clone())),
+            shard.condition(&DeliveryTarget::Link(link.clone())),
             shard.condition(&of_subscription),
         )
     }
 
     /// The next attempt of one event that waits for this time, or that is held.
-    pub fn of_event(&self, due: Option<Timestamp>) -> Option<Timestamp> {
+    pub fn for_event(&self, due: Option<Timestamp>) -> Option<Timestamp> {
         due.max(self.probe).filter(|_| self.is_active)
     }
 
     /// The next attempt of any of these events. Those that are due or held wait for the probe, if
     /// there is to be one; otherwise they go without a time of their own.
-    pub fn of_waiting(&self, count: &WaitingCount) -> Option<Timestamp> {
+    pub fn for_waiting(&self, count: &WaitingCount) -> Option<Timestamp> {
         let waits_for_probe = count.due > 0 || count.held > 0;
         let probed = self.probe.filter(|_| waits_for_probe);
-        let timed = count.next_due.and_then(|due| self.of_event(Some(due)));
+        let timed = count.next_due.and_then(|due| self.for_event(Some(due)));
         probed
             .into_iter()
             .chain(timed)
@@ -70,21 +70,21 @@ impl NextAttempt {
 mod tests {
     use super::*;
     use crate::attempt::OutcomeName;
-    use crate::circuit::{Failure, Phase, ProbeLease};
+    use crate::circuit::{ProbeLease, RequestFailure, TargetPhase};
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(secs * 1000)
     }
 
-    fn condition(phase: Phase, until: u64) -> Condition {
-        Condition {
+    fn condition(phase: TargetPhase, until: u64) -> TargetCondition {
+        TargetCondition {
             phase,
             since: at(1),
             failing_since: at(1),
             hold: 1,
             until: at(until),
             failures: 10,
-            last: Failure {
+            last: RequestFailure {
                 outcome: OutcomeName::Busy,
                 status: Some(503),
             },
@@ -96,18 +96,21 @@ mod tests {
         }
     }
 
-    fn active(link: Option<&Condition>, subscription: Option<&Condition>) -> NextAttempt {
+    fn active(
+        link: Option<&TargetCondition>,
+        subscription: Option<&TargetCondition>,
+    ) -> NextAttempt {
         NextAttempt::new(StatusState::Active, link, subscription)
     }
 
     #[test]
     fn an_event_waits_for_its_time_and_for_the_probe() {
-        let glitch = condition(Phase::Glitch, 60);
-        let retry = condition(Phase::Retry, 600);
-        let recovering = condition(Phase::Recovering, 600);
+        let glitch = condition(TargetPhase::Glitch, 60);
+        let retry = condition(TargetPhase::Retry, 600);
+        let recovering = condition(TargetPhase::Recovering, 600);
         let check = |next: NextAttempt, due: Option<u64>, expected: Option<u64>| {
             assert_eq!(
-                next.of_event(due.map(at)),
+                next.for_event(due.map(at)),
                 expected.map(at),
                 "{next:?} {due:?}"
             );
@@ -125,13 +128,13 @@ mod tests {
             by: "x".to_owned(),
             until: at(90),
         });
-        let probed = Condition { probe, ..glitch };
+        let probed = TargetCondition { probe, ..glitch };
         check(active(Some(&probed), None), Some(10), Some(90));
     }
 
     #[test]
     fn nothing_is_tried_while_the_subscription_is_not_active() {
-        let retry = condition(Phase::Retry, 600);
+        let retry = condition(TargetPhase::Retry, 600);
         let count = WaitingCount {
             due: 1,
             held: 1,
@@ -145,14 +148,14 @@ mod tests {
             StatusState::Disabled,
         ] {
             let next = NextAttempt::new(state, Some(&retry), None);
-            assert_eq!(next.of_event(Some(at(10))), None, "{state:?}");
-            assert_eq!(next.of_waiting(&count), None, "{state:?}");
+            assert_eq!(next.for_event(Some(at(10))), None, "{state:?}");
+            assert_eq!(next.for_waiting(&count), None, "{state:?}");
         }
     }
 
     #[test]
     fn the_first_of_all_that_waits_is_shown() {
-        let retry = condition(Phase::Retry, 600);
+        let retry = condition(TargetPhase::Retry, 600);
         let check = |next: NextAttempt, due, held, next_due: Option<u64>, expected: Option<u64>| {
             let count = WaitingCount {
                 due,
@@ -161,7 +164,7 @@ mod tests {
                 ..WaitingCount::default()
             };
             assert_eq!(
-                next.of_waiting(&count),
+                next.for_waiting(&count),
                 expected.map(at),
                 "{next:?} {count:?}"
             );

@@ -13,37 +13,37 @@ mod pressure;
 mod recovering;
 
 use crate::events::{Event, EventError};
-use crate::model::{Hops, Schema, Topic};
+use crate::model::{EventSchema, Hops, Topic};
 use crate::pressure::PressureChange;
 
-pub use self::disabled::{Disabled, SUBSCRIPTION_DISABLED};
-pub use self::failed::{DELIVERY_FAILED, Failed};
+pub use self::disabled::{DisabledNotice, SUBSCRIPTION_DISABLED};
+pub use self::failed::{DELIVERY_FAILED, DeliveryFailedNotice};
 pub use self::health::{
     DELIVERY_DELAYED, DelayNews, HealthNews, LINK_FAILING, LINK_RECOVERED, LinkNews, MissedNews,
     NAMED_SUBSCRIPTIONS_MAX, SUBSCRIPTION_FAILING, SUBSCRIPTION_RECOVERED, SUBSCRIPTION_SKIPPING,
     SubscriptionNews,
 };
-pub use self::later::{Fate, later};
-pub use self::link::{LINK_DOWN, LINK_UP, LinkChanged};
+pub use self::later::{LetterFate, notice_retry_letter};
+pub use self::link::{LINK_DOWN, LINK_UP, LinkNotice};
 pub use self::pressure::PRESSURE_CHANGED;
-pub use self::recovering::{Recovering, SUBSCRIPTION_RECOVERING};
+pub use self::recovering::{RecoveryNotice, SUBSCRIPTION_RECOVERING};
 
 /// The news that a notice tells.
 #[derive(Debug, Clone, Copy)]
 pub enum Notice<'a> {
     /// An event was dead-lettered or dropped.
-    Failed(Failed<'a>),
+    Failed(DeliveryFailedNotice<'a>),
     /// A subscription was disabled.
-    Disabled(Disabled<'a>),
+    Disabled(DisabledNotice<'a>),
     /// The pressure of a resource changed.
     Pressure(&'a PressureChange),
     /// A link, or a subscription on it, is down or up again.
-    Link(LinkChanged<'a>),
+    Link(LinkNotice<'a>),
     /// A subscription or a link is failing, or is healthy again, an event is late, or what a
     /// disabled subscription misses will soon be skipped.
     Health(HealthNews<'a>),
     /// Dead letters of an outage are sent again by themselves.
-    Recovering(Recovering<'a>),
+    Recovering(RecoveryNotice<'a>),
 }
 
 impl Notice<'_> {
@@ -51,8 +51,8 @@ impl Notice<'_> {
     /// topic of its name may be somebody else's.
     pub fn is_about(&self, topic: &Topic) -> bool {
         match self {
-            Self::Failed(Failed { letter, .. }) => {
-                topic.accepted(letter.delivery.identity, letter.delivery.published_at)
+            Self::Failed(DeliveryFailedNotice { letter, .. }) => {
+                topic.has_accepted(letter.delivery.identity, letter.delivery.published_at)
             }
             Self::Disabled(_)
             | Self::Pressure(_)
@@ -78,14 +78,14 @@ impl Notice<'_> {
     /// The notice as an event of this schema, at most
     /// [`NOTICE_BYTES_MAX`](crate::model::NOTICE_BYTES_MAX) long. The same news makes the same
     /// `id`, however often it is told. An error would be a defect of ours.
-    pub fn event(&self, schema: Schema) -> Result<Event, EventError> {
+    pub fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
         match self {
-            Self::Failed(failed) => failed.event(schema),
-            Self::Disabled(disabled) => disabled.event(schema),
-            Self::Pressure(change) => change.event(schema),
-            Self::Link(changed) => changed.event(schema),
-            Self::Health(news) => news.event(schema),
-            Self::Recovering(recovering) => recovering.event(schema),
+            Self::Failed(failed) => failed.render_event(schema),
+            Self::Disabled(disabled) => disabled.render_event(schema),
+            Self::Pressure(change) => change.render_event(schema),
+            Self::Link(changed) => changed.render_event(schema),
+            Self::Health(news) => news.render_event(schema),
+            Self::Recovering(recovering) => recovering.render_event(schema),
         }
     }
 }

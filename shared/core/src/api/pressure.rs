@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 use super::{IsoDuration, IsoTimestamp};
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 use crate::pressure::{
-    Admission, Level, Measure, PressureState, Resource, ResourceState, Thresholds, Tier,
-    TopicPressure, admit, admit_to,
+    Admission, LevelThresholds, PressureLevel, PressureMeasure, PressureState, ProducerTier,
+    Resource, ResourceState, TopicPressure, admit_producer, admit_to,
 };
 
 /// The pressure as producers get it now.
@@ -17,7 +17,7 @@ use crate::pressure::{
 pub struct PressureView {
     /// The highest level of a resource that has consequences: `normal`, `medium` or `high`.
     #[schema(value_type = String, example = "normal")]
-    pub level: Level,
+    pub level: PressureLevel,
     /// The time since which the level holds. Left out at `normal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<IsoTimestamp>,
@@ -39,11 +39,11 @@ pub struct PressureView {
     /// The tiers of producers that wait.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
-    pub delayed_tiers: Vec<Tier>,
+    pub delayed_tiers: Vec<ProducerTier>,
     /// The tiers of producers that are refused, the most privileged first: `internal`, `standard`,
     /// `bulk`.
     #[schema(value_type = Vec<String>)]
-    pub refused_tiers: Vec<Tier>,
+    pub refused_tiers: Vec<ProducerTier>,
     /// The resources that could be read.
     pub resources: Vec<PressureResource>,
     /// The topics whose own producers are slowed or refused, because one of their subscriptions
@@ -68,7 +68,7 @@ pub struct PressureTopic {
     pub drain_seconds: u64,
     /// The level of that drain time: `normal`, `medium` or `high`.
     #[schema(value_type = String, example = "medium")]
-    pub level: Level,
+    pub level: PressureLevel,
     /// The time since which the level holds.
     pub since: IsoTimestamp,
     /// The wait of acknowledgements of the topic's producers.
@@ -76,11 +76,11 @@ pub struct PressureTopic {
     /// The tiers of its producers that wait.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
-    pub delayed_tiers: Vec<Tier>,
+    pub delayed_tiers: Vec<ProducerTier>,
     /// The tiers of its producers that are refused.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
-    pub refused_tiers: Vec<Tier>,
+    pub refused_tiers: Vec<ProducerTier>,
 }
 
 /// The age of the state that the monitor wrote last.
@@ -112,7 +112,7 @@ pub struct PressureResource {
     pub resource: Resource,
     /// The level: `normal`, `medium` or `high`.
     #[schema(value_type = String, example = "normal")]
-    pub level: Level,
+    pub level: PressureLevel,
     /// The time since which the level holds.
     pub since: IsoTimestamp,
     /// The last reading.
@@ -125,7 +125,7 @@ pub struct PressureResource {
     /// The time of the last reading.
     pub read_at: IsoTimestamp,
     /// The thresholds with which the reading was compared.
-    pub thresholds: Thresholds,
+    pub thresholds: LevelThresholds,
     /// Whether the level has consequences.
     pub acts: bool,
     /// The number of polls in a row at which the level was not `normal` and had consequences.
@@ -142,11 +142,11 @@ pub struct PressureResource {
     /// tier is refused too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub refused_from: Option<Tier>,
+    pub refused_from: Option<ProducerTier>,
     /// The other measures against this pressure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
-    pub measures: Vec<Measure>,
+    pub measures: Vec<PressureMeasure>,
 }
 
 impl PressureView {
@@ -156,7 +156,7 @@ impl PressureView {
         let Some(state) = state else {
             return Self::unknown(PressureFreshness::Missing);
         };
-        let freshness = PressureFreshness::of(state, now);
+        let freshness = PressureFreshness::from_state(state, now);
         let resources = state
             .resources
             .iter()
@@ -165,8 +165,12 @@ impl PressureView {
         // A forgotten state leaves what every acknowledgement waits, and no level.
         let counts = Some(state).filter(|_| freshness != PressureFreshness::Forgotten);
         let shown = Self {
-            level: counts.map(PressureState::level).unwrap_or_default(),
-            since: counts.and_then(PressureState::since).map(IsoTimestamp),
+            level: counts
+                .map(PressureState::effective_level)
+                .unwrap_or_default(),
+            since: counts
+                .and_then(PressureState::level_since)
+                .map(IsoTimestamp),
             polled_at: Some(IsoTimestamp(state.at)),
             monitored: state.monitored,
             resources,
@@ -178,7 +182,7 @@ impl PressureView {
             }),
             ..Self::unknown(freshness)
         };
-        shown.waiting(state, now)
+        shown.with_admissions(state, now)
     }
 
     /// The view where the state's object cannot be understood.
@@ -189,7 +193,7 @@ impl PressureView {
     /// The view while nothing is known, so that no producer is slowed.
     fn unknown(freshness: PressureFreshness) -> Self {
         Self {
-            level: Level::Normal,
+            level: PressureLevel::Normal,
             since: None,
             polled_at: None,
             freshness,
@@ -205,10 +209,10 @@ impl PressureView {
 
     /// The view with the answer that each tier of producers gets, by the decision that publish asks
     /// for.
-    fn waiting(self, state: &PressureState, now: Timestamp) -> Self {
+    fn with_admissions(self, state: &PressureState, now: Timestamp) -> Self {
         let mut shown = self;
-        for tier in Tier::ALL {
-            match admit(Some(state), tier, now) {
+        for tier in ProducerTier::ALL {
+            match admit_producer(Some(state), tier, now) {
                 Admission::Accept => {}
                 Admission::Delay(delay) => {
                     shown.tarpit = IsoDuration(delay);
@@ -242,7 +246,7 @@ impl PressureTopic {
             delayed_tiers: Vec::new(),
             refused_tiers: Vec::new(),
         };
-        for tier in Tier::ALL {
+        for tier in ProducerTier::ALL {
             match admit_to(Some(state), &of.topic, tier, now) {
                 Admission::Accept => {}
                 Admission::Delay(delay) => {
@@ -258,7 +262,7 @@ impl PressureTopic {
 
 impl PressureFreshness {
     /// The freshness of this state at this time.
-    fn of(state: &PressureState, now: Timestamp) -> Self {
+    fn from_state(state: &PressureState, now: Timestamp) -> Self {
         if state.is_forgotten(now) {
             Self::Forgotten
         } else if state.is_stale(now) {

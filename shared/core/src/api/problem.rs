@@ -12,8 +12,8 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTI
 use http::{HeaderValue, Response, StatusCode};
 
 pub use self::body::{ProblemBody, ProblemError};
-use super::Mistake;
-use crate::pressure::{Level, Resource};
+use super::InputMistake;
+use crate::pressure::{PressureLevel, Resource};
 
 /// The media type of a problem.
 pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
@@ -179,7 +179,7 @@ impl ProblemKind {
 
 /// One problem, ready to be answered. Made with [`Problem::new`] and the methods that add to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ApiProblem {
     /// The kind of problem.
     pub kind: ProblemKind,
     /// The status of the answer.
@@ -191,7 +191,7 @@ pub struct Problem {
     /// The place of the event at fault in its request, from 0.
     pub index: Option<usize>,
     /// The resource on whose account nothing is taken, and its level.
-    pub pressing: Option<(Resource, Level)>,
+    pub pressing: Option<(Resource, PressureLevel)>,
     /// The time after which it is worth trying again; written as whole seconds, rounded up, into
     /// `Retry-After`.
     pub retry_after: Option<Duration>,
@@ -201,7 +201,7 @@ pub struct Problem {
     pub errors: Box<[ProblemError]>,
 }
 
-impl Problem {
+impl ApiProblem {
     /// A problem of this kind with its usual status and nothing more.
     pub fn new(kind: ProblemKind) -> Self {
         Self {
@@ -230,13 +230,13 @@ impl Problem {
     }
 
     /// Names every mistake of a body, the first one as the member at fault.
-    pub fn mistakes(mut self, mistakes: Vec<Mistake>) -> Self {
-        if let Some(Mistake { member, text, .. }) = mistakes.first() {
+    pub fn mistakes(mut self, mistakes: Vec<InputMistake>) -> Self {
+        if let Some(InputMistake { member, text, .. }) = mistakes.first() {
             self.detail = Some(text.clone());
             self.member = (!member.is_empty()).then(|| member.as_str().into());
         }
         if mistakes.len() > 1 {
-            let error = |mistake: Mistake| ProblemError {
+            let error = |mistake: InputMistake| ProblemError {
                 member: mistake.member,
                 detail: mistake.text,
             };
@@ -252,7 +252,7 @@ impl Problem {
     }
 
     /// Names the resource under pressure, and its level.
-    pub fn pressing(mut self, resource: Resource, level: Level) -> Self {
+    pub fn under_pressure(mut self, resource: Resource, level: PressureLevel) -> Self {
         self.pressing = Some((resource, level));
         self
     }
@@ -313,7 +313,7 @@ impl Problem {
 mod tests {
     use super::*;
 
-    fn check(problem: Problem, status: u16, headers: &[(&str, &str)], body: &str) {
+    fn check(problem: ApiProblem, status: u16, headers: &[(&str, &str)], body: &str) {
         let response = problem.into_response();
         assert_eq!(response.status().as_u16(), status);
         for (name, value) in headers {
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_problem_is_written_as_the_rfc_says() {
         check(
-            Problem::new(ProblemKind::BadEvent)
+            ApiProblem::new(ProblemKind::BadEvent)
                 .detail("expected a text")
                 .member("type")
                 .index(2),
@@ -337,13 +337,14 @@ mod tests {
             r#"{"type":"urn:posthaste:problem:bad-event","title":"An event is not as its schema says","status":400,"detail":"expected a text","member":"type","index":2}"#,
         );
         check(
-            Problem::new(ProblemKind::BackPressure).pressing(Resource::LogDisk, Level::High),
+            ApiProblem::new(ProblemKind::BackPressure)
+                .under_pressure(Resource::LogDisk, PressureLevel::High),
             503,
             &[],
             r#"{"type":"urn:posthaste:problem:back-pressure","title":"Back pressure: events are not taken at the moment","status":503,"resource":"log-disk","level":"high"}"#,
         );
         check(
-            Problem::new(ProblemKind::NotFound),
+            ApiProblem::new(ProblemKind::NotFound),
             404,
             &[],
             r#"{"type":"about:blank","title":"Not Found","status":404}"#,
@@ -352,12 +353,12 @@ mod tests {
 
     #[test]
     fn every_mistake_is_written_if_there_are_several() {
-        let mistake = |member: &str, text: &str| Mistake {
+        let mistake = |member: &str, text: &str| InputMistake {
             member: member.to_owned(),
             is_at_name: false,
             text: text.to_owned(),
         };
-        let problem = |mistakes| Problem::new(ProblemKind::BadSettings).mistakes(mistakes);
+        let problem = |mistakes| ApiProblem::new(ProblemKind::BadSettings).mistakes(mistakes);
         check(
             problem(vec![mistake("endpoint.url", "expected a text")]),
             400,
@@ -374,9 +375,9 @@ mod tests {
 
     #[test]
     fn each_status_brings_the_header_it_asks_for() {
-        let unauthorized = Problem::new(ProblemKind::Unauthorized).into_response();
+        let unauthorized = ApiProblem::new(ProblemKind::Unauthorized).into_response();
         assert_eq!(unauthorized.headers()["www-authenticate"], "Bearer");
-        let refused = Problem::new(ProblemKind::BackPressure)
+        let refused = ApiProblem::new(ProblemKind::BackPressure)
             .status(StatusCode::TOO_MANY_REQUESTS)
             .retry_after(Duration::from_millis(10_001))
             .into_response();

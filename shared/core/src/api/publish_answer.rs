@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::model::Matched;
+use crate::model::MatchCounts;
 
 /// The events that were accepted, and the subscriptions that matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PublishAnswer {
+pub struct PublishResponse {
     /// The number of events that were accepted: all of the request.
     #[schema(example = 3)]
     pub accepted_events: usize,
@@ -24,10 +24,10 @@ pub struct PublishAnswer {
     pub unmatched_events: Option<usize>,
 }
 
-impl PublishAnswer {
+impl PublishResponse {
     /// The answer to a request with this number of events; `matched` is `None` where it is not
     /// known.
-    pub fn new(events: usize, matched: Option<Matched>) -> Self {
+    pub fn new(events: usize, matched: Option<MatchCounts>) -> Self {
         Self {
             accepted_events: events,
             matched_subscriptions: matched.map(|matched| matched.subscriptions),
@@ -40,11 +40,11 @@ impl PublishAnswer {
 mod tests {
     use super::*;
 
-    fn check(events: usize, matched: Option<Matched>, expected: &str) {
-        let answer = PublishAnswer::new(events, matched);
+    fn check(events: usize, matched: Option<MatchCounts>, expected: &str) {
+        let answer = PublishResponse::new(events, matched);
         assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
         assert_eq!(
-            serde_json::from_str::<PublishAnswer>(expected).unwrap(),
+            serde_json::from_str::<PublishResponse>(expected).unwrap(),
             answer
         );
     }
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn an_answer_counts_events_and_subscriptions() {
         let matched = |events, subscriptions| {
-            Some(Matched {
+            Some(MatchCounts {
                 events,
                 subscriptions,
             })

@@ -38,13 +38,13 @@ pub struct RecoveryView {
 
 impl RecoveryView {
     /// The recovery of a mark, whose replay has this record; `None` if it has no letters.
-    pub fn of(mark: &RecoveryMark, job: Option<&ReplayRecord>) -> Option<Self> {
+    pub fn from_mark(mark: &RecoveryMark, job: Option<&ReplayRecord>) -> Option<Self> {
         if mark.is_empty() || mark.ended_at.is_some() {
             return None;
         }
         let progress = job.map(|job| &job.progress);
         let queued = progress.map_or(0, |progress| progress.queued);
-        let done_with = progress.map_or(0, done_with);
+        let done_with = progress.map_or(0, settled_letters);
         let queued = mark.queued.saturating_add(queued);
         let rests = job.is_some_and(|job| job.reason == Some(ReplayReason::Outage));
         Some(Self {
@@ -60,13 +60,13 @@ impl RecoveryView {
     }
 
     /// The recovery in a line, with its subscription.
-    pub fn line(&self) -> String {
+    pub fn summary_line(&self) -> String {
         format!("{}/{} {}", self.topic, self.subscription, self.in_words())
     }
 
     /// The recovery in a line, without its subscription.
     pub fn in_words(&self) -> String {
-        let letters = grouped(self.letters);
+        let letters = group_digits(self.letters);
         let Some(since) = self.since else {
             return format!(
                 "recovers by itself once the endpoint is well: {letters} dead letters of the outage since {}",
@@ -78,7 +78,7 @@ impl RecoveryView {
         } else {
             ""
         };
-        let queued = grouped(self.queued);
+        let queued = group_digits(self.queued);
         format!(
             "recovers by itself since {}, {queued} of {letters}{rests}",
             since.0
@@ -88,14 +88,14 @@ impl RecoveryView {
 
 /// The letters that a replay has passed and need not send: another letter stands for them, or their
 /// event has arrived, or is on its way as a probe.
-fn done_with(progress: &ReplayProgress) -> u64 {
+fn settled_letters(progress: &ReplayProgress) -> u64 {
     let left_out = progress.left_out.iter();
     let sent_again = left_out.filter(|(reason, _)| *reason == LeftOutReason::SentAgain);
     progress.resolved + sent_again.map(|(_, letters)| letters).sum::<u64>()
 }
 
 /// A number with a comma before each group of three digits.
-fn grouped(number: u64) -> String {
+fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -110,8 +110,8 @@ fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{LeftOut, ReplayState};
-    use crate::model::{Created, RecoveryPolicy, Timestamp};
+    use crate::api::{LeftOutCounts, ReplayState};
+    use crate::model::{RecoveryPolicy, SubscriptionCreation, Timestamp};
     use crate::release::recovery::OutageLetters;
     use crate::stored::RecoveryJob;
 
@@ -126,7 +126,7 @@ mod tests {
             outages: [(START, 5_000)].into(),
             written_at: START,
         };
-        letters.mark(None).unwrap().unwrap()
+        letters.updated_mark(None).unwrap().unwrap()
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         };
         let mut mark = mark();
         check(
-            RecoveryView::of(&mark, None),
+            RecoveryView::from_mark(&mark, None),
             "recovers by itself once the endpoint is well: 5,000 dead letters of the outage since \
              2026-11-21T10:15:00.000Z",
         );
@@ -144,35 +144,36 @@ mod tests {
             id: "r".to_owned(),
             created_at: START,
         };
-        let mut record = mark.replay(&job, &Created::UNKNOWN, RecoveryPolicy::OFF);
+        let mut record =
+            mark.replay_record(&job, &SubscriptionCreation::UNKNOWN, RecoveryPolicy::OFF);
         record.progress.queued = 1_200;
         check(
-            RecoveryView::of(&mark, Some(&record)),
+            RecoveryView::from_mark(&mark, Some(&record)),
             "recovers by itself since 2026-11-21T10:15:00.000Z, 1,200 of 5,000",
         );
         // Of the event of a probe that was given up again there are two letters, one of them resolved.
         record.progress.resolved = 300;
         (0..2).for_each(|_| record.progress.left_out.add(LeftOutReason::SentAgain));
         check(
-            RecoveryView::of(&mark, Some(&record)),
+            RecoveryView::from_mark(&mark, Some(&record)),
             "recovers by itself since 2026-11-21T10:15:00.000Z, 1,200 of 4,698",
         );
         record.progress.resolved = 0;
-        record.progress.left_out = LeftOut::default();
-        let rests = record.turned(ReplayState::Waiting, Some(ReplayReason::Outage), START);
+        record.progress.left_out = LeftOutCounts::default();
+        let rests = record.with_state(ReplayState::Waiting, Some(ReplayReason::Outage), START);
         check(
-            RecoveryView::of(&mark, Some(&rests)),
+            RecoveryView::from_mark(&mark, Some(&rests)),
             "recovers by itself since 2026-11-21T10:15:00.000Z, 1,200 of 5,000, rests until the \
              endpoint is well",
         );
         mark.letters = 0;
-        assert_eq!(RecoveryView::of(&mark, None), None);
+        assert_eq!(RecoveryView::from_mark(&mark, None), None);
     }
 
     #[test]
     fn numbers_are_grouped_by_three_digits() {
         let numbers = [0, 999, 1_000, 12_345, 1_234_567];
-        let texts = numbers.map(grouped);
+        let texts = numbers.map(group_digits);
         assert_eq!(texts, ["0", "999", "1,000", "12,345", "1,234,567"]);
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-use super::{IsoTimestamp, LeftOut};
+use super::{IsoTimestamp, LeftOutCounts};
 use crate::attempt::DeadLetterReason;
 use crate::delivery_log::{DeliveryHistory, DeliveryState};
 use crate::model::{SubscriptionName, Timestamp, TopicName, WrittenTime};
@@ -109,7 +109,7 @@ pub struct ReplayRequest {
 impl ReplayRequest {
     /// The request with the times that its own are `now`. It means the same whenever it is read
     /// again.
-    pub fn at(self, now: Timestamp) -> Self {
+    pub fn with_fixed_times(self, now: Timestamp) -> Self {
         let (from, to) = WrittenTime::fixed_period(self.from, self.to, now);
         Self { from, to, ..self }
     }
@@ -206,7 +206,7 @@ pub struct ReplayView {
     /// with another status (`otherStatus`). Left out where there are none.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
-    pub left_out: LeftOut,
+    pub left_out: LeftOutCounts,
     /// The number of events, or whole objects, that could not be queued. Refusals of the endpoint
     /// are not counted.
     pub failed: u64,
@@ -281,7 +281,11 @@ impl ReplayOutcomes {
     }
 
     /// Counts the deliveries of a replay that queued this many events.
-    pub fn of(queued: u64, deliveries: &[DeliveryHistory], complete_until: Timestamp) -> Self {
+    pub fn count_deliveries(
+        queued: u64,
+        deliveries: &[DeliveryHistory],
+        complete_until: Timestamp,
+    ) -> Self {
         let mut delivered = 0;
         let mut failed_again = 0;
         for delivery in deliveries {
@@ -340,7 +344,7 @@ pub struct ReplayPreview {
     /// another status (`otherStatus`). Left out where there are none.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
-    pub left_out: LeftOut,
+    pub left_out: LeftOutCounts,
     /// The number of events, or whole objects, that could not be sent again.
     pub failed: u64,
     /// The first of those events or objects.

@@ -3,7 +3,7 @@
 use http::header::HeaderName;
 
 use super::SubscriptionSettings;
-use crate::model::{ContentMode, EndpointUrl, Schema, SenderHeaders, Timestamp};
+use crate::model::{ContentMode, EndpointUrl, EventSchema, SenderHeaders, Timestamp};
 
 /// A header of a subscription's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,44 +19,44 @@ impl SubscriptionSettings {
     /// is the schema of the topic, and `sender` are the headers that say who sends.
     pub fn request_headers(
         &self,
-        input: Schema,
+        input: EventSchema,
         sender: &SenderHeaders,
         now: Timestamp,
     ) -> Vec<RequestHeader> {
-        let mut headers = Headers::default();
-        headers.always("content-type");
+        let mut headers = HeaderList::default();
+        headers.add_always("content-type");
         if self.content_mode == ContentMode::Binary
-            && self.delivery_schema.unwrap_or(input) == Schema::CloudEvents
+            && self.delivery_schema.unwrap_or(input) == EventSchema::CloudEvents
         {
-            headers.sometimes("ce-*", "one for each attribute of an event with data");
+            headers.add_conditional("ce-*", "one for each attribute of an event with data");
         }
         self.add_custom(&mut headers);
-        headers.all(&["webhook-id", "webhook-timestamp"]);
+        headers.add_all(&["webhook-id", "webhook-timestamp"]);
         if self
             .signing
-            .live(now)
+            .live_at(now)
             .secrets
             .is_some_and(|secrets| !secrets.is_empty())
         {
-            headers.always("webhook-signature");
+            headers.add_always("webhook-signature");
         }
         headers.add_sender(sender);
         if EndpointUrl::parse(&self.endpoint.url).is_ok_and(|url| url.has_access_token()) {
-            headers.always("cache-control");
+            headers.add_always("cache-control");
         }
-        headers.always(sender.hops.as_str());
-        headers.named(sender.attempt.as_ref());
+        headers.add_always(sender.hops.as_str());
+        headers.add_named(sender.attempt.as_ref());
         if let Some(name) = &sender.replayed {
-            headers.sometimes(name.as_str(), "only for events that are sent again");
+            headers.add_conditional(name.as_str(), "only for events that are sent again");
         }
-        headers.sometimes(
+        headers.add_conditional(
             "traceparent",
             "only for an event that was published with one",
         );
         headers.0
     }
 
-    fn add_custom(&self, headers: &mut Headers) {
+    fn add_custom(&self, headers: &mut HeaderList) {
         for header in &self.delivery_headers {
             let name = header.name.to_ascii_lowercase();
             let condition = header
@@ -69,41 +69,41 @@ impl SubscriptionSettings {
 }
 
 #[derive(Default)]
-struct Headers(Vec<RequestHeader>);
+struct HeaderList(Vec<RequestHeader>);
 
-impl Headers {
-    fn always(&mut self, name: &str) {
+impl HeaderList {
+    fn add_always(&mut self, name: &str) {
         self.0.push(RequestHeader {
             name: name.to_owned(),
             condition: None,
         });
     }
 
-    fn named(&mut self, name: Option<&HeaderName>) {
+    fn add_named(&mut self, name: Option<&HeaderName>) {
         if let Some(name) = name {
-            self.always(name.as_str());
+            self.add_always(name.as_str());
         }
     }
 
     fn add_sender(&mut self, sender: &SenderHeaders) {
         if sender.has_origin {
-            self.all(&["webhook-request-origin", "origin"]);
+            self.add_all(&["webhook-request-origin", "origin"]);
         }
         if sender.agent.is_some() {
-            self.always("user-agent");
+            self.add_always("user-agent");
         }
-        self.named(sender.event_type.as_ref());
-        self.named(sender.subscription_name.as_ref());
-        self.named(sender.delivery_count.as_ref());
+        self.add_named(sender.event_type.as_ref());
+        self.add_named(sender.subscription_name.as_ref());
+        self.add_named(sender.delivery_count.as_ref());
     }
 
-    fn all(&mut self, names: &[&str]) {
+    fn add_all(&mut self, names: &[&str]) {
         for name in names {
-            self.always(name);
+            self.add_always(name);
         }
     }
 
-    fn sometimes(&mut self, name: &str, condition: &'static str) {
+    fn add_conditional(&mut self, name: &str, condition: &'static str) {
         self.0.push(RequestHeader {
             name: name.to_owned(),
             condition: Some(condition),
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
     use crate::api::compile_subscription;
-    use crate::attempt::request::{AttemptContext, Outgoing, request};
+    use crate::attempt::request::{AttemptContext, OutgoingEvent, build_request};
     use crate::model::{Hops, SubscriptionName, TopicName};
 
     const NOW: Timestamp = Timestamp::from_millis(1_614_265_330_123);
@@ -146,7 +146,7 @@ mod tests {
         let topic = TopicName::parse("orders").unwrap();
         let name = SubscriptionName::parse("b").unwrap();
         let subscription =
-            compile_subscription(&topic, Schema::CloudEvents, &name, settings).unwrap();
+            compile_subscription(&topic, EventSchema::CloudEvents, &name, settings).unwrap();
         let json = Bytes::from_static(
             br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1}"#,
         );
@@ -160,13 +160,13 @@ mod tests {
             origin: &HeaderValue::from_static("posthaste.example"),
             sender_headers,
         };
-        let event = Outgoing {
+        let event = OutgoingEvent {
             key: "a-0",
             webhook_id: None,
             json,
             traceparent,
         };
-        let (headers, _) = request(context, &[event]).unwrap();
+        let (headers, _) = build_request(context, &[event]).unwrap();
         headers
             .keys()
             .map(|name| name.as_str().to_owned())
@@ -181,7 +181,7 @@ mod tests {
     #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
     fn check_from(sender: &SenderHeaders, more: Value) {
         let settings = settings(&more);
-        let said = settings.request_headers(Schema::CloudEvents, sender, NOW);
+        let said = settings.request_headers(EventSchema::CloudEvents, sender, NOW);
         let plain = sent(&settings, sender, false, None);
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         for name in sent(&settings, sender, true, Some(trace)) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use crate::model::pasted::trimmed;
+use crate::model::pasted::trim_unseen;
 
 /// The mask that is shown instead of a secret. Written back, it means "the one you have".
 pub const MASKED: &str = "(masked)";
@@ -69,11 +69,11 @@ impl SecretText {
 
 impl From<String> for SecretText {
     fn from(text: String) -> Self {
-        let is_plain = trimmed(&text).len() == text.len();
+        let is_plain = trim_unseen(&text).len() == text.len();
         Self(if is_plain {
             text
         } else {
-            trimmed(&text).to_owned()
+            trim_unseen(&text).to_owned()
         })
     }
 }

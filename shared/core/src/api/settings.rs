@@ -15,7 +15,7 @@ use super::{
     SubscriptionHealthView, TopicKeySettings, WaitingView,
 };
 use crate::model::{
-    ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName, WhileDisabled,
+    ContentMode, DeliveryLogMode, EventSchema, SubscriptionName, TopicName, WhileDisabled,
 };
 
 /// A file of topics and their subscriptions, as `posthaste apply -f` reads it.
@@ -42,7 +42,7 @@ pub struct TopicSettings {
     pub endpoint: Option<String>,
     /// The schema of the events that are accepted. `CloudEvents` when left out.
     #[serde(default)]
-    pub input_schema: Schema,
+    pub input_schema: EventSchema,
     /// The places of id, type, subject and the like in custom events. Only for the schema
     /// `Custom`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ pub struct SubscriptionSettings {
     /// The schema they are sent in. The topic's input schema when left out. Event Grid events are
     /// also sent as CloudEvents, custom events also as either; other pairs are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery_schema: Option<Schema>,
+    pub delivery_schema: Option<EventSchema>,
     /// How a CloudEvent lies in its request. `structured` when left out.
     #[serde(default)]
     pub content_mode: ContentMode,
@@ -198,12 +198,12 @@ pub struct EndpointSettings {
     /// Whether the endpoint must consent before it gets events, and how it is asked. `none` when
     /// left out.
     #[serde(default, skip_serializing_if = "Validation::is_none")]
-    pub validation: Validation,
+    pub validation: EndpointValidation,
 }
 
 /// The way in which an endpoint is asked for its consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-pub enum Validation {
+pub enum EndpointValidation {
     /// The endpoint is not asked.
     #[default]
     #[serde(rename = "none")]
@@ -215,7 +215,7 @@ pub enum Validation {
     EventGrid,
 }
 
-impl Validation {
+impl EndpointValidation {
     /// Whether the endpoint is not asked.
     pub fn is_none(&self) -> bool {
         *self == Self::None
@@ -333,7 +333,7 @@ pub struct ConsentView {
     /// The URL that was asked.
     pub url: String,
     /// The way in which the endpoint was asked.
-    pub validation: Validation,
+    pub validation: EndpointValidation,
     /// The time of the consent.
     pub at: IsoTimestamp,
     /// The most requests a minute that the endpoint allowed. Left out where it named no bound.

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 pub use self::masks::MaskError;
 pub use self::settings::SigningSettings;
-use self::settings::Timed;
+use self::settings::TimedSecret;
 use super::{IsoDuration, IsoTimestamp, SecretText};
 use crate::attempt::SignatureKind;
 use crate::model::time::format_duration;
@@ -75,13 +75,13 @@ pub enum RotationError {
         /// When the first ends, unless all of them are there for good.
         next_end: Option<Timestamp>,
         /// What makes room.
-        way_out: WayOut,
+        way_out: RoomRemedy,
     },
 }
 
 /// What makes room for one more secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WayOut {
+pub enum RoomRemedy {
     /// A rotation that may end a secret sooner than an earlier one said.
     Drop,
     /// An overlap of zero: some are of the kind that is rotated.
@@ -90,7 +90,7 @@ pub enum WayOut {
     Write,
 }
 
-impl fmt::Display for WayOut {
+impl fmt::Display for RoomRemedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Drop => {
@@ -108,7 +108,7 @@ impl SigningSettings {
     pub fn kind_to_make(&self, asked: Option<SignatureKind>) -> SignatureKind {
         let first = self.secrets.iter().flatten().next();
         asked
-            .or_else(|| first.map(|first| SignatureKind::of(first.expose())))
+            .or_else(|| first.map(|first| SignatureKind::for_secret(first.expose())))
             .unwrap_or(SignatureKind::V1)
     }
 
@@ -117,7 +117,7 @@ impl SigningSettings {
     /// they are: a receiver that verifies them has not been asked to change. Only where it is asked
     /// to `drop` does a secret end sooner than was said: after the overlap, or at once where it is
     /// the oldest of its kind and one too many. An overlap of zero ends all of the kind.
-    pub fn rotated(
+    pub fn after_rotation(
         &self,
         made: &SecretText,
         asked: &RotateSecret,
@@ -128,38 +128,38 @@ impl SigningSettings {
         if overlap > ROTATION_OVERLAP_MAX {
             return Err(RotationError::Overlap(overlap));
         }
-        let kind = SignatureKind::of(made.expose());
+        let kind = SignatureKind::for_secret(made.expose());
         let end = IsoTimestamp(now + overlap);
         let may_end_sooner = asked.drop || overlap.is_zero();
         let mut present = self.clone();
         loop {
-            let next = present.followed_by(made.clone(), end, may_end_sooner);
-            let next = next.live(now);
+            let next = present.behind_new_secret(made.clone(), end, may_end_sooner);
+            let next = next.live_at(now);
             // A second rotation beside the first does not get the room that the first one got.
             let max = if present.is_rotating() {
                 SIGNING_SECRETS_MAX
             } else {
                 next.secrets_max()
             };
-            if next.timed().count() <= max {
+            if next.timed_secrets().count() <= max {
                 let is_refused = present != *self && !asked.drop;
                 return if is_refused {
-                    Err(self.full(WayOut::Drop))
+                    Err(self.full_error(RoomRemedy::Drop))
                 } else {
                     Ok(next)
                 };
             }
             present = present
                 .without_oldest(kind)
-                .ok_or_else(|| self.full(self.way_out(kind)))?;
+                .ok_or_else(|| self.full_error(self.room_remedy(kind)))?;
         }
     }
 
     /// The secrets that sign here and not in `next`, masked.
-    pub(super) fn ended_in(&self, next: &Self) -> Vec<SecretText> {
-        let signs = |secret: &SecretText| next.timed().any(|(other, _)| other == *secret);
+    pub(super) fn secrets_ended_in(&self, next: &Self) -> Vec<SecretText> {
+        let signs = |secret: &SecretText| next.timed_secrets().any(|(other, _)| other == *secret);
         let ended = self
-            .timed()
+            .timed_secrets()
             .map(|(secret, _)| secret)
             .filter(|secret| !signs(secret));
         ended
@@ -169,47 +169,50 @@ impl SigningSettings {
 
     /// These secrets behind `made`, those of its kind until `end`. One that has an end keeps it,
     /// unless it `may_end_sooner`.
-    fn followed_by(&self, made: SecretText, end: IsoTimestamp, may_end_sooner: bool) -> Self {
-        let kind = SignatureKind::of(made.expose());
-        let age = |(secret, time): Timed| {
+    fn behind_new_secret(&self, made: SecretText, end: IsoTimestamp, may_end_sooner: bool) -> Self {
+        let kind = SignatureKind::for_secret(made.expose());
+        let age = |(secret, time): TimedSecret| {
             let time = match time {
-                _ if SignatureKind::of(secret.expose()) != kind => time,
+                _ if SignatureKind::for_secret(secret.expose()) != kind => time,
                 Some(time) if may_end_sooner => Some(time.min(end)),
                 Some(time) => Some(time),
                 None => Some(end),
             };
             (secret, time)
         };
-        Self::of(std::iter::once((made, None)).chain(self.timed().map(age)))
+        Self::from_timed(std::iter::once((made, None)).chain(self.timed_secrets().map(age)))
     }
 
     /// The rest without the secret of this kind that ends first, the last of them where several end
     /// together. `None` if no secret of this kind ends.
     fn without_oldest(&self, kind: SignatureKind) -> Option<Self> {
-        let mut timed: Vec<_> = self.timed().collect();
-        let of_kind = |(secret, _): &Timed| SignatureKind::of(secret.expose()) == kind;
+        let mut timed: Vec<_> = self.timed_secrets().collect();
+        let of_kind =
+            |(secret, _): &TimedSecret| SignatureKind::for_secret(secret.expose()) == kind;
         let ends = timed.iter().enumerate().filter(|(_, one)| of_kind(one));
         let ends = ends.filter_map(|(index, (_, end))| Some(((*end)?, Reverse(index))));
         let (_, Reverse(oldest)) = ends.min()?;
         timed.remove(oldest);
-        Some(Self::of(timed))
+        Some(Self::from_timed(timed))
     }
 
     /// What makes room where no secret of this kind has an end.
-    fn way_out(&self, kind: SignatureKind) -> WayOut {
-        let mut kinds = self.timed().map(|it| SignatureKind::of(it.0.expose()));
+    fn room_remedy(&self, kind: SignatureKind) -> RoomRemedy {
+        let mut kinds = self
+            .timed_secrets()
+            .map(|it| SignatureKind::for_secret(it.0.expose()));
         if kinds.any(|it| it == kind) {
-            WayOut::NoOverlap
+            RoomRemedy::NoOverlap
         } else {
-            WayOut::Write
+            RoomRemedy::Write
         }
     }
 
-    fn full(&self, way_out: WayOut) -> RotationError {
+    fn full_error(&self, way_out: RoomRemedy) -> RotationError {
         RotationError::Full {
-            count: self.timed().count(),
+            count: self.timed_secrets().count(),
             next_end: self
-                .timed()
+                .timed_secrets()
                 .filter_map(|(_, end)| end)
                 .min()
                 .map(|end| end.0),
@@ -249,7 +252,7 @@ mod tests {
         made: &str,
         asked: &RotateSecret,
     ) -> Result<Value, RotationError> {
-        let next = settings(present).rotated(&SecretText::new(made), asked, NOW)?;
+        let next = settings(present).after_rotation(&SecretText::new(made), asked, NOW)?;
         Ok(serde_json::to_value(next).unwrap())
     }
 
@@ -296,10 +299,10 @@ mod tests {
         );
         let settings = settings(next);
         assert_eq!(
-            settings.live(NOW + HOUR.checked_sub(Duration::from_millis(1)).unwrap()),
+            settings.live_at(NOW + HOUR.checked_sub(Duration::from_millis(1)).unwrap()),
             settings
         );
-        let after = serde_json::to_value(settings.live(NOW + HOUR)).unwrap();
+        let after = serde_json::to_value(settings.live_at(NOW + HOUR)).unwrap();
         assert_eq!(after, json!({ "secrets": ["whsec_b"] }));
     }
 
@@ -337,7 +340,7 @@ mod tests {
             json!("2023-11-14T23:00:00.000Z"),
         ];
         assert_eq!(next["expiresAt"], json!(times));
-        let ended = settings(three.clone()).ended_in(&settings(next));
+        let ended = settings(three.clone()).secrets_ended_in(&settings(next));
         assert_eq!(
             ended,
             [SecretText::new("whsec_a").masked_as_one_of_several()]
@@ -459,26 +462,26 @@ mod tests {
             let (mut settings, mut now) = (SigningSettings::default(), NOW);
             for (index, (overlap, passed)) in overlaps.iter().zip(&hours).enumerate() {
                 now = now + Duration::from_hours(*passed);
-                settings = settings.live(now);
+                settings = settings.live_at(now);
                 let made = SecretText::new(format!("whsec_{index}"));
-                let before: Vec<_> = settings.timed().collect();
+                let before: Vec<_> = settings.timed_secrets().collect();
                 let overlap = Duration::from_hours(*overlap);
                 let drops = asked(overlap, true);
-                let next = settings.rotated(&made, &drops, now);
-                let timed: Vec<_> = next.iter().flat_map(SigningSettings::timed).collect();
+                let next = settings.after_rotation(&made, &drops, now);
+                let timed: Vec<_> = next.iter().flat_map(SigningSettings::timed_secrets).collect();
                 let mut lasting = before.iter().filter(|(_, end)| end.is_none());
                 let is_kept = |secret: &SecretText| timed.iter().any(|(kept, _)| kept == secret);
                 prop_assert!(overlap.is_zero() || lasting.all(|(secret, _)| is_kept(secret)));
                 prop_assert!(timed.len() <= SIGNING_SECRETS_MAX && timed[0] == (made.clone(), None));
                 prop_assert!(timed[1..].iter().all(|(_, end)| end.is_some_and(|end| end.0 > now)));
-                let keeps = settings.rotated(&made, &asked(overlap, false), now);
-                let kept: Vec<_> = keeps.iter().flat_map(SigningSettings::timed).collect();
-                let lasts = |(secret, end): &Timed| {
+                let keeps = settings.after_rotation(&made, &asked(overlap, false), now);
+                let kept: Vec<_> = keeps.iter().flat_map(SigningSettings::timed_secrets).collect();
+                let lasts = |(secret, end): &TimedSecret| {
                     let found = kept.iter().find(|(kept, _)| kept == secret);
                     found.is_some_and(|(_, after)| end.is_none() || after == end)
                 };
                 prop_assert!(keeps.is_err() || overlap.is_zero() || before.iter().all(lasts));
-                settings = SigningSettings::of(timed);
+                settings = SigningSettings::from_timed(timed);
             }
         }
     }

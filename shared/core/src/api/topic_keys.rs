@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::SecretText;
-use crate::pressure::Tier;
+use crate::pressure::ProducerTier;
 
 /// The name of one of a topic's publish keys. A tier has two, so that one can be replaced while the
 /// other works.
@@ -120,11 +120,11 @@ impl KeyName {
     }
 
     /// The tier of the producers that publish with it.
-    pub const fn tier(self) -> Tier {
+    pub const fn tier(self) -> ProducerTier {
         match self {
-            Self::InternalKey1 | Self::InternalKey2 => Tier::Internal,
-            Self::Key1 | Self::Key2 => Tier::Standard,
-            Self::BulkKey1 | Self::BulkKey2 => Tier::Bulk,
+            Self::InternalKey1 | Self::InternalKey2 => ProducerTier::Internal,
+            Self::Key1 | Self::Key2 => ProducerTier::Standard,
+            Self::BulkKey1 | Self::BulkKey2 => ProducerTier::Bulk,
         }
     }
 
@@ -147,7 +147,7 @@ impl TierKeys {
     }
 
     /// The place of a key; `None` for the two that are not here.
-    pub fn place(&mut self, name: KeyName) -> Option<&mut Option<SecretText>> {
+    pub fn slot_mut(&mut self, name: KeyName) -> Option<&mut Option<SecretText>> {
         match name {
             KeyName::Key1 | KeyName::Key2 => None,
             KeyName::InternalKey1 => Some(&mut self.internal_key1),
@@ -160,7 +160,7 @@ impl TierKeys {
 
 impl TopicKeysView {
     /// The keys that there are, in order.
-    pub fn present(&self) -> impl Iterator<Item = (KeyName, &SecretText)> {
+    pub fn present_keys(&self) -> impl Iterator<Item = (KeyName, &SecretText)> {
         KeyName::ALL
             .into_iter()
             .filter_map(|name| Some((name, self.key(name)?)))
@@ -181,7 +181,7 @@ impl TopicKeysView {
 
 impl TopicKeySettings {
     /// The keys that are written, in order.
-    pub fn given(&self) -> impl Iterator<Item = (KeyName, &SecretText)> {
+    pub fn written_keys(&self) -> impl Iterator<Item = (KeyName, &SecretText)> {
         KeyName::ALL
             .into_iter()
             .filter_map(|name| Some((name, self.key(name)?)))
@@ -241,7 +241,7 @@ mod tests {
                 name
             );
             assert_eq!(
-                TierKeys::default().place(name).is_none(),
+                TierKeys::default().slot_mut(name).is_none(),
                 name.is_permanent()
             );
         }
@@ -256,7 +256,7 @@ mod tests {
             json!({ "key1": "abc", "key2": "def" })
         );
         let mut tier_keys = TierKeys::default();
-        *tier_keys.place(KeyName::BulkKey2).unwrap() = Some(SecretText::new("ghi"));
+        *tier_keys.slot_mut(KeyName::BulkKey2).unwrap() = Some(SecretText::new("ghi"));
         let with = view(tier_keys);
         let shown = json!({ "key1": "abc", "key2": "def", "bulkKey2": "ghi" });
         assert_eq!(serde_json::to_value(&with).unwrap(), shown);
@@ -265,7 +265,7 @@ mod tests {
             with
         );
         let names: Vec<_> = with
-            .present()
+            .present_keys()
             .map(|(name, key)| (name.as_str(), key.expose()))
             .collect();
         assert_eq!(
@@ -278,7 +278,7 @@ mod tests {
     fn debug_shows_no_key() {
         let mut tier_keys = TierKeys::default();
         for name in KeyName::ALL {
-            if let Some(place) = tier_keys.place(name) {
+            if let Some(place) = tier_keys.slot_mut(name) {
                 *place = Some(SecretText::new("sesame"));
             }
         }

@@ -8,21 +8,21 @@ use super::{
     DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, StatusView,
     SubscriptionSettings, TopicKeysView, TopicSettings,
 };
-use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
+use crate::model::{EventSchema, SubscriptionName, Timestamp, TopicName};
 
 impl SubscriptionSettings {
     /// The subscription as it may be shown: with its name, its present status, and every secret
     /// masked.
-    pub fn shown(&self, name: &SubscriptionName, now: Timestamp) -> Self {
+    pub fn to_view(&self, name: &SubscriptionName, now: Timestamp) -> Self {
         Self {
             name: Some(name.clone()),
             delivery_headers: self
                 .delivery_headers
                 .iter()
-                .map(DeliveryHeaderSettings::shown)
+                .map(DeliveryHeaderSettings::masked)
                 .collect(),
-            signing: self.signing.shown(),
-            status: self.status.as_ref().map(|status| status.shown(now)),
+            signing: self.signing.masked(),
+            status: self.status.as_ref().map(|status| status.without_code(now)),
             ..self.clone()
         }
     }
@@ -30,8 +30,8 @@ impl SubscriptionSettings {
 
 impl StatusView {
     /// The present status, without the code of a handshake.
-    fn shown(&self, now: Timestamp) -> Self {
-        let status = self.at(now);
+    fn without_code(&self, now: Timestamp) -> Self {
+        let status = self.effective_at(now);
         let handshake = status.handshake.map(|handshake| HandshakeView {
             code: None,
             ..handshake
@@ -45,7 +45,7 @@ impl StatusView {
 
 impl SubscriptionSettings {
     /// The settings alone, of a subscription as it is shown: what may be written again.
-    pub fn written(&self) -> Self {
+    pub fn settings_only(&self) -> Self {
         Self {
             name: None,
             status: None,
@@ -60,9 +60,10 @@ impl SubscriptionSettings {
 
 impl TopicSettings {
     /// The settings alone, of a topic as it is shown: what may be written again.
-    pub fn written(&self) -> Self {
+    pub fn settings_only(&self) -> Self {
         let subscriptions = self.subscriptions.iter();
-        let written = subscriptions.map(|(name, settings)| (name.clone(), settings.written()));
+        let written =
+            subscriptions.map(|(name, settings)| (name.clone(), settings.settings_only()));
         Self {
             name: None,
             endpoint: None,
@@ -72,9 +73,10 @@ impl TopicSettings {
     }
 
     /// The topic as it may be shown: with its name, and every secret of its subscriptions masked.
-    pub fn shown(&self, name: &TopicName, now: Timestamp) -> Self {
+    pub fn to_view(&self, name: &TopicName, now: Timestamp) -> Self {
         let subscriptions = self.subscriptions.iter();
-        let shown = subscriptions.map(|(name, settings)| (name.clone(), settings.shown(name, now)));
+        let shown =
+            subscriptions.map(|(name, settings)| (name.clone(), settings.to_view(name, now)));
         Self {
             name: Some(name.clone()),
             subscriptions: shown.collect(),
@@ -84,8 +86,13 @@ impl TopicSettings {
 
     /// The topic as it is shown, with all that another installation needs to be the same: its
     /// secrets in clear, and these publish keys. The code of a handshake stays hidden.
-    pub fn revealed(&self, name: &TopicName, keys: TopicKeysView, now: Timestamp) -> Self {
-        let mut revealed = self.shown(name, now);
+    pub fn to_view_with_secrets(
+        &self,
+        name: &TopicName,
+        keys: TopicKeysView,
+        now: Timestamp,
+    ) -> Self {
+        let mut revealed = self.to_view(name, now);
         for (name, subscription) in &mut revealed.subscriptions {
             if let Some(stored) = self.subscriptions.get(name) {
                 subscription.signing.clone_from(&stored.signing);
@@ -108,7 +115,7 @@ pub struct TopicSummary {
     #[schema(value_type = String)]
     pub name: TopicName,
     /// The schema of the events it accepts.
-    pub input_schema: Schema,
+    pub input_schema: EventSchema,
     /// Default and upper bound of every event's time to live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_time_to_live: Option<IsoDuration>,
@@ -151,7 +158,7 @@ pub struct TopicPage {
 
 impl TopicPage {
     /// The names of the first and the last topic.
-    pub fn range(&self) -> Option<(&TopicName, &TopicName)> {
+    pub fn name_range(&self) -> Option<(&TopicName, &TopicName)> {
         let first = self.topics.first()?;
         let last = self.topics.last()?;
         Some((&first.name, &last.name))
@@ -205,7 +212,7 @@ mod tests {
     #[test]
     fn what_is_shown_has_names_and_no_secret() {
         let shown = serde_json::to_value(
-            topic().shown(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH),
+            topic().to_view(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH),
         )
         .unwrap();
         assert_eq!(shown["name"], "Orders");
@@ -227,7 +234,8 @@ mod tests {
     fn what_is_revealed_has_every_secret_but_the_code_of_a_handshake() {
         let keys = json!({ "key1": "first", "key2": "second", "bulkKey1": "third" });
         let view = serde_json::from_value(keys.clone()).unwrap();
-        let revealed = topic().revealed(&TopicName::parse("o").unwrap(), view, Timestamp::EPOCH);
+        let revealed =
+            topic().to_view_with_secrets(&TopicName::parse("o").unwrap(), view, Timestamp::EPOCH);
         let revealed = serde_json::to_value(revealed).unwrap();
         assert_eq!(revealed["keys"], keys);
         let billing = &revealed["subscriptions"]["Billing"];
@@ -238,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_accepted_when_written_back() {
-        let shown = topic().shown(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH);
+        let shown = topic().to_view(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH);
         let text = serde_json::to_string(&shown).unwrap();
         assert_eq!(serde_json::from_str::<TopicSettings>(&text).unwrap(), shown);
     }

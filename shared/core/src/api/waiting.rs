@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::IsoTimestamp;
-use crate::model::{Carried, Timestamp};
+use crate::model::{CarriedEvents, Timestamp};
 
 /// The events that wait for a subscription.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -144,21 +144,21 @@ impl WaitingCount {
 
     /// Adds a parked object that is due then. An object whose key does not say what it carries has
     /// one event or more.
-    pub fn add_parked(&mut self, carried: Option<Carried>, due: Option<Timestamp>) {
-        self.parked = self.parked.saturating_add(self.events(carried));
-        self.next_due = earliest(self.next_due, due);
+    pub fn add_parked(&mut self, carried: Option<CarriedEvents>, due: Option<Timestamp>) {
+        self.parked = self.parked.saturating_add(self.count_object(carried));
+        self.next_due = earliest_known(self.next_due, due);
     }
 
     /// Adds a parked object with events that were published for later.
-    pub fn add_scheduled(&mut self, carried: Option<Carried>, due: Option<Timestamp>) {
+    pub fn add_scheduled(&mut self, carried: Option<CarriedEvents>, due: Option<Timestamp>) {
         self.add_parked(carried, due);
         let events = carried.map_or(1, |it| u64::from(it.events));
         self.scheduled = self.scheduled.saturating_add(events);
     }
 
     /// Adds a held object.
-    pub fn add_held(&mut self, carried: Option<Carried>) {
-        self.held = self.held.saturating_add(self.events(carried));
+    pub fn add_held(&mut self, carried: Option<CarriedEvents>) {
+        self.held = self.held.saturating_add(self.count_object(carried));
     }
 
     /// Adds the count of others.
@@ -176,15 +176,15 @@ impl WaitingCount {
         if let Some(more) = other.recorded {
             self.recorded = Some(self.recorded.unwrap_or_default().saturating_add(more));
         }
-        self.recorded_until = earliest(self.recorded_until, other.recorded_until);
-        self.oldest = earliest(self.oldest, other.oldest);
-        self.next_due = earliest(self.next_due, other.next_due);
+        self.recorded_until = earliest_known(self.recorded_until, other.recorded_until);
+        self.oldest = earliest_known(self.oldest, other.oldest);
+        self.next_due = earliest_known(self.next_due, other.next_due);
         self.is_partial |= other.is_partial;
         self.is_without_queue |= other.is_without_queue;
     }
 
     /// The count as operators see it, with the time of the next attempt.
-    pub fn view(&self, next_attempt_at: Option<Timestamp>) -> WaitingView {
+    pub fn waiting_view(&self, next_attempt_at: Option<Timestamp>) -> WaitingView {
         let of_queue = |events: u64| (!self.is_without_queue).then_some(events);
         let is_unrecorded = self.is_without_queue && self.recorded.is_none();
         WaitingView {
@@ -203,18 +203,18 @@ impl WaitingCount {
     }
 
     /// The events of an object, whose age is noted.
-    fn events(&mut self, carried: Option<Carried>) -> u64 {
+    fn count_object(&mut self, carried: Option<CarriedEvents>) -> u64 {
         let Some(carried) = carried else {
             self.is_partial = true;
             return 1;
         };
-        self.oldest = earliest(self.oldest, carried.accepted());
+        self.oldest = earliest_known(self.oldest, carried.oldest_accepted_at());
         u64::from(carried.events)
     }
 }
 
 /// The earlier of two times, as far as they are known.
-fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+fn earliest_known(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
     one.into_iter().chain(other).min()
 }
 
@@ -236,8 +236,8 @@ mod tests {
             next_due: Some(at(50)),
             ..WaitingCount::default()
         };
-        count.add_parked(Some(Carried::new(4000, at(8))), Some(at(60)));
-        count.add_held(Some(Carried::new(50_000, at(10))));
+        count.add_parked(Some(CarriedEvents::new(4000, at(8))), Some(at(60)));
+        count.add_held(Some(CarriedEvents::new(50_000, at(10))));
         let expected = WaitingView {
             count: 54_321,
             at_least: false,
@@ -251,7 +251,7 @@ mod tests {
             counted_until: None,
             next_attempt_at: Some(IsoTimestamp(at(70))),
         };
-        assert_eq!(count.view(Some(at(70))), expected);
+        assert_eq!(count.waiting_view(Some(at(70))), expected);
         assert_eq!(count.next_due, Some(at(50)));
         let mut sum = count;
         sum.add(&count);
@@ -264,10 +264,10 @@ mod tests {
             is_without_queue: true,
             ..WaitingCount::default()
         };
-        count.add_parked(Some(Carried::new(4, at(8))), None);
-        count.add_held(Some(Carried::new(5, at(9))));
+        count.add_parked(Some(CarriedEvents::new(4, at(8))), None);
+        count.add_held(Some(CarriedEvents::new(5, at(9))));
         count.set_recorded(12, Some(at(20)));
-        let view = count.view(None);
+        let view = count.waiting_view(None);
         assert_eq!(
             (view.count, view.queued, view.at_least),
             (12, Some(3), false)
@@ -277,12 +277,12 @@ mod tests {
         // Records are older than the list of objects.
         let mut late = count;
         late.set_recorded(2, Some(at(20)));
-        assert_eq!(late.view(None).count, 9);
+        assert_eq!(late.waiting_view(None).count, 9);
         let mut sum = count;
         sum.add(&late);
         assert_eq!((sum.total(), sum.recorded), (21, Some(3)));
         sum.forget_recorded();
-        let view = sum.view(None);
+        let view = sum.waiting_view(None);
         assert_eq!((view.count, view.queued, view.at_least), (18, None, true));
     }
 
@@ -292,12 +292,12 @@ mod tests {
             is_without_queue: true,
             ..WaitingCount::default()
         };
-        count.add_parked(Some(Carried::new(4, at(8))), None);
-        count.add_scheduled(Some(Carried::without_age(50)), Some(at(60)));
+        count.add_parked(Some(CarriedEvents::new(4, at(8))), None);
+        count.add_scheduled(Some(CarriedEvents::without_age(50)), Some(at(60)));
         assert_eq!(count.recorded_in_objects(), 4);
         let mut sum = count;
         count.set_recorded(12, Some(at(20)));
-        let view = count.view(None);
+        let view = count.waiting_view(None);
         assert_eq!((view.count, view.queued, view.parked), (62, Some(8), 54));
         sum.add(&count);
         assert_eq!(sum.recorded_in_objects(), 8);
@@ -306,11 +306,11 @@ mod tests {
     #[test]
     fn a_count_is_a_lower_bound_where_something_is_not_known() {
         let mut count = WaitingCount::default();
-        let all = count.view(None);
+        let all = count.waiting_view(None);
         assert_eq!((all.count, all.at_least, all.queued), (0, false, Some(0)));
         count.add_held(None);
         count.add_parked(None, Some(at(7)));
-        let view = count.view(None);
+        let view = count.waiting_view(None);
         assert_eq!((view.count, view.at_least), (2, true));
         assert_eq!((view.parked, view.held), (1, 1));
         assert_eq!(view.oldest_accepted_at, None);
@@ -323,7 +323,7 @@ mod tests {
             is_without_queue: true,
             ..WaitingCount::default()
         };
-        let view = count.view(None);
+        let view = count.waiting_view(None);
         assert_eq!((view.count, view.at_least), (3, true));
         assert_eq!(
             [view.queued, view.due, view.delayed, view.under_way],

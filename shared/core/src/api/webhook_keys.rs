@@ -44,7 +44,7 @@ pub struct WebhookKey {
 
 impl WebhookKeys {
     /// The public keys of the secrets that are live at a time.
-    pub fn of(secrets: &[SigningSecret], at: Timestamp) -> Self {
+    pub fn live_at(secrets: &[SigningSecret], at: Timestamp) -> Self {
         let live = secrets.iter().filter(|secret| secret.is_live(at));
         Self {
             keys: live
@@ -64,7 +64,7 @@ impl From<PublicKey> for WebhookKey {
             usage: text("sig"),
             alg: text("EdDSA"),
             kid: key.thumbprint(),
-            x: key.x(),
+            x: key.jwk_x(),
             whpk: key.to_string(),
         }
     }
@@ -79,9 +79,10 @@ mod tests {
         let at = Timestamp::from_millis(1_000);
         let secret = |text: &str| SigningSecret::parse(text).unwrap();
         let private = "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
-        let ended = secret("whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk=").until(Some(at));
+        let ended =
+            secret("whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk=").with_expiry(Some(at));
         let symmetric = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
-        let keys = WebhookKeys::of(&[secret(private), symmetric, ended], at);
+        let keys = WebhookKeys::live_at(&[secret(private), symmetric, ended], at);
         insta::assert_json_snapshot!(keys, @r#"
         {
           "keys": [

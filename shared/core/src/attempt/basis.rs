@@ -5,7 +5,7 @@
 //! delivery that went back for each of them could wait forever.
 
 use crate::attempt::SigningSecret;
-use crate::model::{Status, Subscription, Timestamp};
+use crate::model::{Subscription, SubscriptionStatus, Timestamp};
 
 /// Whether a request that was planned by one view of a subscription may begin `now` by the current
 /// one: the subscription is the same creation, is delivered to, and would make the same request.
@@ -42,7 +42,8 @@ pub fn may_begin(planned: &Subscription, current: &Subscription, now: Timestamp)
         rate,
         concurrency,
     } = current;
-    let is_delivered_to = !lifetime.is_over(now) && current.status_at(now) == Status::Active;
+    let is_delivered_to =
+        !lifetime.is_over(now) && current.status_at(now) == SubscriptionStatus::Active;
     if !is_delivered_to || std::ptr::eq(planned, current) {
         return is_delivered_to;
     }
@@ -56,12 +57,16 @@ pub fn may_begin(planned: &Subscription, current: &Subscription, now: Timestamp)
         && *concurrency == planned.concurrency
         && *delivery_headers == planned.delivery_headers
         && *sender_headers == planned.sender_headers
-        && sign_alike(signing, &planned.signing, now)
+        && have_same_live_secrets(signing, &planned.signing, now)
 }
 
 /// Whether the secrets that sign an attempt now are the same. One that has ended signs nothing, so
 /// it is no change that the next write drops it.
-fn sign_alike(current: &[SigningSecret], planned: &[SigningSecret], now: Timestamp) -> bool {
+fn have_same_live_secrets(
+    current: &[SigningSecret],
+    planned: &[SigningSecret],
+    now: Timestamp,
+) -> bool {
     let live = |secrets: &[SigningSecret]| secrets.iter().filter(|it| it.is_live(now)).count();
     let both = current.iter().filter(|it| it.is_live(now));
     let both = both.zip(planned.iter().filter(|it| it.is_live(now)));
@@ -75,8 +80,8 @@ mod tests {
     use super::*;
     use crate::api::compile_subscription;
     use crate::model::{
-        CREATION_ID_BYTES, Created, Creation, CreationId, Schema, SenderHeaders, SubscriptionName,
-        TopicName,
+        CREATION_ID_BYTES, CreationId, CreationRecord, EventSchema, SenderHeaders,
+        SubscriptionCreation, SubscriptionName, TopicName,
     };
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -105,7 +110,7 @@ mod tests {
         let topic = TopicName::parse("orders").unwrap();
         let name = SubscriptionName::parse("billing").unwrap();
         let settings = serde_json::from_value(settings).unwrap();
-        compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap()
+        compile_subscription(&topic, EventSchema::CloudEvents, &name, &settings).unwrap()
     }
 
     #[test]
@@ -171,7 +176,7 @@ mod tests {
             );
         }
         let ends = |at: Timestamp| Subscription {
-            lifetime: crate::model::Lifetime {
+            lifetime: crate::model::SubscriptionLifetime {
                 ends_at: Some(at),
                 ..Default::default()
             },
@@ -186,11 +191,11 @@ mod tests {
     #[test]
     fn another_creation_of_the_same_settings_gets_nothing_of_it() {
         let made = |id: u8| {
-            let creation = Some(Creation {
+            let creation = Some(CreationRecord {
                 id: CreationId::new([id; CREATION_ID_BYTES]),
                 at: Some(NOW),
             });
-            let created = Created {
+            let created = SubscriptionCreation {
                 topic: creation,
                 subscription: creation,
                 topic_at: NOW,
@@ -210,7 +215,7 @@ mod tests {
             signing: secrets,
             ..subscription(json!({}))
         };
-        let secret = |text, end| SigningSecret::parse(text).unwrap().until(end);
+        let secret = |text, end| SigningSecret::parse(text).unwrap().with_expiry(end);
         let later = Some(Timestamp::from_millis(NOW.as_millis() + 1));
         let both = |end| signing(vec![secret(FIRST, None), secret(SECOND, end)]);
         let one = signing(vec![secret(FIRST, None)]);

@@ -5,13 +5,13 @@ mod split;
 
 use std::ops::Range;
 
-use crate::events::Envelope;
+use crate::events::EventEnvelope;
 use crate::model::{
-    ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, PREFERRED_BATCH_KILOBYTES_DEFAULT, Payload,
+    ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, EventPayload, PREFERRED_BATCH_KILOBYTES_DEFAULT,
     SQS_MESSAGE_BYTES_MAX, UNBATCHED_EVENTS_PER_MESSAGE_MAX, UNBATCHED_MESSAGE_BYTES_PREFERRED,
 };
 pub use split::{
-    BatchAnswer, Follow, SINGLES_REFUSED_ALIKE_MAX, Splitting, events_of_next_request,
+    BatchAnswer, SINGLES_REFUSED_ALIKE_MAX, SplitDecision, SplitProgress, events_of_next_request,
     refuses_content, requests_left,
 };
 
@@ -20,7 +20,7 @@ const ENVELOPE_MEMBER_BYTES: usize = r#","envelope":"#.len();
 
 /// A subscription's batching: how many events and bytes one request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batching {
+pub struct BatchPolicy {
     /// Whether the subscription asked for batches at all. Without, a request carries one event.
     pub enabled: bool,
     /// Most events in one request, 1..=5000. Never exceeded.
@@ -43,14 +43,14 @@ pub struct EventSize {
 
 /// The size of what fits together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pack {
+pub struct PackingLimits {
     /// Most items.
     pub items_max: usize,
     /// Most bytes, exceeded only by a single item.
     pub bytes_preferred: usize,
 }
 
-impl Default for Batching {
+impl Default for BatchPolicy {
     fn default() -> Self {
         Self {
             enabled: false,
@@ -61,16 +61,16 @@ impl Default for Batching {
     }
 }
 
-impl Batching {
+impl BatchPolicy {
     /// The packing of events into one request. The two bytes are the brackets of the array.
-    pub fn request(self) -> Pack {
+    pub fn request_limits(self) -> PackingLimits {
         if !self.enabled {
-            return Pack {
+            return PackingLimits {
                 items_max: 1,
                 bytes_preferred: 0,
             };
         }
-        Pack {
+        PackingLimits {
             items_max: self.events_max,
             bytes_preferred: self.bytes_preferred.saturating_sub(2),
         }
@@ -78,22 +78,24 @@ impl Batching {
 
     /// Cuts events, in order, into the runs that share a delivery message: up to the subscription's
     /// batch, never past SQS's limit; without batching as many as SQS bills as one request.
-    pub fn messages(self, events: &[EventSize]) -> Vec<Range<usize>> {
+    pub fn cut_into_messages(self, events: &[EventSize]) -> Vec<Range<usize>> {
         let in_message = |event: &EventSize| event.message;
         if !self.enabled {
-            let pack = Pack {
+            let pack = PackingLimits {
                 items_max: UNBATCHED_EVENTS_PER_MESSAGE_MAX,
                 bytes_preferred: UNBATCHED_MESSAGE_BYTES_PREFERRED - ENVELOPE_BYTES_RESERVED,
             };
-            return pack.cut(events.iter().map(in_message));
+            return pack.cut_into_runs(events.iter().map(in_message));
         }
-        let limit = Pack {
+        let limit = PackingLimits {
             items_max: self.events_max,
             bytes_preferred: SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED,
         };
-        let batches = self.request().cut(events.iter().map(|event| event.request));
+        let batches = self
+            .request_limits()
+            .cut_into_runs(events.iter().map(|event| event.request));
         let within_limit = |batch: Range<usize>| {
-            let parts = limit.cut(events[batch.clone()].iter().map(in_message));
+            let parts = limit.cut_into_runs(events[batch.clone()].iter().map(in_message));
             parts
                 .into_iter()
                 .map(move |part| batch.start + part.start..batch.start + part.end)
@@ -104,8 +106,8 @@ impl Batching {
 
 impl EventSize {
     /// The size of an event with what lies around it.
-    pub fn of(payload: &Payload, envelope: Option<&Envelope>) -> Self {
-        let envelope = envelope.map_or(0, |envelope| envelope.bytes() + ENVELOPE_MEMBER_BYTES);
+    pub fn measure(payload: &EventPayload, envelope: Option<&EventEnvelope>) -> Self {
+        let envelope = envelope.map_or(0, |envelope| envelope.byte_len() + ENVELOPE_MEMBER_BYTES);
         Self {
             request: payload.len(),
             message: payload.message_bytes() + envelope + ENTRY_OVERHEAD_BYTES,
@@ -113,10 +115,10 @@ impl EventSize {
     }
 }
 
-impl Pack {
+impl PackingLimits {
     /// Cuts items of these sizes, in order, into runs that travel together. Every run has an item;
     /// together they cover all. One byte is counted between two items, for the comma.
-    pub fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
+    pub fn cut_into_runs(self, sizes: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
         let mut runs = Vec::new();
         let mut start = 0;
         let mut end = 0;
@@ -145,65 +147,81 @@ mod tests {
     #[test]
     fn without_batching_each_event_is_a_request_of_its_own() {
         assert_eq!(
-            Batching::default().request().cut([5, 5, 5]),
+            BatchPolicy::default()
+                .request_limits()
+                .cut_into_runs([5, 5, 5]),
             vec![0..1, 1..2, 2..3]
         );
     }
 
     #[test]
     fn an_event_larger_than_the_preferred_size_travels_alone() {
-        let batching = Batching {
+        let batching = BatchPolicy {
             enabled: true,
             events_max: 100,
             bytes_preferred: 4096,
-            ..Batching::default()
+            ..BatchPolicy::default()
         };
         assert_eq!(
-            batching.request().cut([1000, 10_240, 1000, 1000]),
+            batching
+                .request_limits()
+                .cut_into_runs([1000, 10_240, 1000, 1000]),
             vec![0..1, 1..2, 2..4]
         );
     }
 
     #[test]
     fn the_comma_and_the_brackets_count() {
-        let batching = Batching {
+        let batching = BatchPolicy {
             enabled: true,
             events_max: 100,
             bytes_preferred: 9,
-            ..Batching::default()
+            ..BatchPolicy::default()
         };
-        assert_eq!(batching.request().cut([3, 3]), vec![0..2]);
-        assert_eq!(batching.request().cut([3, 4]), vec![0..1, 1..2]);
+        assert_eq!(batching.request_limits().cut_into_runs([3, 3]), vec![0..2]);
+        assert_eq!(
+            batching.request_limits().cut_into_runs([3, 4]),
+            vec![0..1, 1..2]
+        );
     }
 
     #[test]
     fn a_message_holds_no_more_than_the_subscription_s_batch() {
-        let size = EventSize::of(&Payload::Inline(bytes::Bytes::from(vec![b'x'; 1000])), None);
-        let batching = Batching {
+        let size = EventSize::measure(
+            &EventPayload::Inline(bytes::Bytes::from(vec![b'x'; 1000])),
+            None,
+        );
+        let batching = BatchPolicy {
             enabled: true,
             events_max: 5000,
             bytes_preferred: 4096,
-            ..Batching::default()
+            ..BatchPolicy::default()
         };
-        assert_eq!(batching.messages(&[size; 10]), vec![0..4, 4..8, 8..10]);
         assert_eq!(
-            Batching::default().messages(&[size; 25]),
+            batching.cut_into_messages(&[size; 10]),
+            vec![0..4, 4..8, 8..10]
+        );
+        assert_eq!(
+            BatchPolicy::default().cut_into_messages(&[size; 25]),
             vec![0..10, 10..20, 20..25]
         );
     }
 
     #[test]
     fn a_message_never_breaks_the_limit_of_sqs() {
-        let size = EventSize::of(&Payload::Inline(bytes::Bytes::from_static(b"{}")), None);
-        let batching = Batching {
+        let size = EventSize::measure(
+            &EventPayload::Inline(bytes::Bytes::from_static(b"{}")),
+            None,
+        );
+        let batching = BatchPolicy {
             enabled: true,
             events_max: 5000,
             bytes_preferred: 1 << 20,
-            ..Batching::default()
+            ..BatchPolicy::default()
         };
         let in_message =
             |run: &Range<usize>| run.len() * (2 + ENTRY_OVERHEAD_BYTES) + ENVELOPE_BYTES_RESERVED;
-        let runs = batching.messages(&vec![size; 20_000]);
+        let runs = batching.cut_into_messages(&vec![size; 20_000]);
         assert!(
             runs.iter()
                 .all(|run| in_message(run) <= SQS_MESSAGE_BYTES_MAX && run.len() <= 5000)
@@ -214,7 +232,7 @@ mod tests {
     #[test]
     fn no_events_make_no_request() {
         assert_eq!(
-            Batching::default().request().cut([]),
+            BatchPolicy::default().request_limits().cut_into_runs([]),
             Vec::<Range<usize>>::new()
         );
     }
@@ -226,7 +244,7 @@ mod tests {
             items_max in 1_usize..10,
             bytes_preferred in 0_usize..400,
         ) {
-            let runs = Pack { items_max, bytes_preferred }.cut(sizes.iter().copied());
+            let runs = PackingLimits { items_max, bytes_preferred }.cut_into_runs(sizes.iter().copied());
             let items: Vec<_> = runs.iter().cloned().flatten().collect();
             prop_assert_eq!(items, (0..sizes.len()).collect::<Vec<_>>());
             for run in runs {

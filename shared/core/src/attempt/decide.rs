@@ -64,7 +64,7 @@ impl DeadLetterReason {
 
 /// The outcome of one attempt, as far as the decision needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// The endpoint answered.
     Answered {
         /// The status.
@@ -98,7 +98,7 @@ pub struct AttemptState {
 
 /// The decision about an event after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AttemptVerdict {
     /// The event arrived.
     Delivered,
     /// Try again, not before this time.
@@ -113,7 +113,7 @@ pub enum Verdict {
     },
 }
 
-impl Outcome {
+impl AttemptOutcome {
     /// Whether this is one of the five statuses that mean success: 200, 201, 202, 203, 204.
     pub fn is_success(self) -> bool {
         matches!(
@@ -144,7 +144,7 @@ impl Outcome {
     }
 
     /// Why there was no answer; `None` if there was one.
-    pub fn failure(self) -> Option<SendFailure> {
+    pub fn send_failure(self) -> Option<SendFailure> {
         match self {
             Self::Answered { .. } | Self::Unacknowledged { .. } => None,
             Self::Failed(failure) => Some(failure),
@@ -163,32 +163,32 @@ impl Outcome {
 }
 
 /// Decides after one attempt that ended at `now`.
-pub fn decide(
+pub fn judge_attempt(
     state: &AttemptState,
-    outcome: Outcome,
+    outcome: AttemptOutcome,
     policy: &RetryPolicy,
     jitter: RetryJitter,
     now: Timestamp,
-) -> Verdict {
+) -> AttemptVerdict {
     if outcome.is_success() {
-        return Verdict::Delivered;
+        return AttemptVerdict::Delivered;
     }
-    if let Some(reason) = permanent(state, outcome, policy) {
-        return Verdict::GiveUp { reason };
+    if let Some(reason) = permanent_reason(state, outcome, policy) {
+        return AttemptVerdict::GiveUp { reason };
     }
     if now >= state.expires_at {
-        return Verdict::GiveUp {
+        return AttemptVerdict::GiveUp {
             reason: DeadLetterReason::TimeToLiveExceeded,
         };
     }
     if state.attempt >= policy.attempts_max {
-        return Verdict::GiveUp {
+        return AttemptVerdict::GiveUp {
             reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
         };
     }
     let left = state.expires_at.since(now);
-    Verdict::Retry {
-        not_before: now + jitter.lengthen(wait(state.attempt, outcome, policy, left)),
+    AttemptVerdict::Retry {
+        not_before: now + jitter.lengthen(wait_before_retry(state.attempt, outcome, policy, left)),
     }
 }
 
@@ -210,15 +210,15 @@ pub fn expires_at(
     event.map_or(by_policy, |own| own.min(by_policy))
 }
 
-fn permanent(
+fn permanent_reason(
     state: &AttemptState,
-    outcome: Outcome,
+    outcome: AttemptOutcome,
     policy: &RetryPolicy,
 ) -> Option<DeadLetterReason> {
     match outcome {
         _ if state.is_fallback => None,
-        Outcome::Answered { status: 410, .. } => Some(DeadLetterReason::EndpointGone),
-        Outcome::Answered { status, .. } if policy.permanent_statuses.contains(&status) => {
+        AttemptOutcome::Answered { status: 410, .. } => Some(DeadLetterReason::EndpointGone),
+        AttemptOutcome::Answered { status, .. } if policy.permanent_statuses.contains(&status) => {
             Some(DeadLetterReason::UndeliverableDueToClientError)
         }
         _ if outcome.is_unknown_name() && state.name_was_unknown => {
@@ -231,15 +231,20 @@ fn permanent(
 /// The wait is the largest of the schedule's step, the status's floor and `Retry-After`. That never
 /// makes an event wait for longer than the time that is `left` to it, so that its dead letter is in
 /// time.
-fn wait(attempt: u16, outcome: Outcome, policy: &RetryPolicy, left: Duration) -> Duration {
-    let step = policy.step(attempt);
-    let floor = policy.wait_floors.after(outcome.status());
+fn wait_before_retry(
+    attempt: u16,
+    outcome: AttemptOutcome,
+    policy: &RetryPolicy,
+    left: Duration,
+) -> Duration {
+    let step = policy.wait_after_attempt(attempt);
+    let floor = policy.wait_floors.after_status(outcome.status());
     let asked = match outcome {
-        Outcome::Answered {
+        AttemptOutcome::Answered {
             status: 429 | 503,
             retry_after: Some(asked),
         } => asked.min(RETRY_AFTER_MAX).min(left),
-        Outcome::Failed(_) if outcome.is_unknown_name() => WAIT_UNKNOWN_NAME,
+        AttemptOutcome::Failed(_) if outcome.is_unknown_name() => WAIT_UNKNOWN_NAME,
         _ => Duration::ZERO,
     };
     step.max(floor).max(asked)
@@ -281,7 +286,7 @@ fn failure_name(failure: SendFailure) -> OutcomeName {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::retry::{JITTER_MAX, Jitter};
+    use crate::attempt::retry::{DrawnJitter, JITTER_MAX};
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
@@ -300,8 +305,8 @@ mod tests {
         );
     }
 
-    fn answered(status: u16) -> Outcome {
-        Outcome::Answered {
+    fn answered(status: u16) -> AttemptOutcome {
+        AttemptOutcome::Answered {
             status,
             retry_after: None,
         }
@@ -316,8 +321,8 @@ mod tests {
         }
     }
 
-    fn check(attempt: u16, outcome: Outcome, expected: Verdict) {
-        let verdict = decide(
+    fn check(attempt: u16, outcome: AttemptOutcome, expected: AttemptVerdict) {
+        let verdict = judge_attempt(
             &state(attempt),
             outcome,
             &RetryPolicy::default(),
@@ -327,14 +332,14 @@ mod tests {
         assert_eq!(verdict, expected, "{outcome:?}");
     }
 
-    fn retry_in(secs: u64) -> Verdict {
-        Verdict::Retry {
+    fn retry_in(secs: u64) -> AttemptVerdict {
+        AttemptVerdict::Retry {
             not_before: NOW + Duration::from_secs(secs),
         }
     }
 
-    fn give_up(reason: DeadLetterReason) -> Verdict {
-        Verdict::GiveUp { reason }
+    fn give_up(reason: DeadLetterReason) -> AttemptVerdict {
+        AttemptVerdict::GiveUp { reason }
     }
 
     #[test]
@@ -392,7 +397,7 @@ mod tests {
         ];
         for (failure, name) in failed {
             assert_eq!(
-                format!("{:?}", Outcome::Failed(failure).name().unwrap()),
+                format!("{:?}", AttemptOutcome::Failed(failure).name().unwrap()),
                 name,
                 "{failure:?}"
             );
@@ -418,18 +423,21 @@ mod tests {
             name_was_unknown: true,
             ..state(1)
         };
-        let unknown = Outcome::Failed(SendFailure::Resolution {
+        let unknown = AttemptOutcome::Failed(SendFailure::Resolution {
             does_not_exist: true,
         });
         for outcome in [answered(400), answered(404), answered(410), unknown] {
-            let verdict = decide(
+            let verdict = judge_attempt(
                 &fallback,
                 outcome,
                 &RetryPolicy::default(),
                 RetryJitter::default(),
                 NOW,
             );
-            assert!(matches!(verdict, Verdict::Retry { .. }), "{outcome:?}");
+            assert!(
+                matches!(verdict, AttemptVerdict::Retry { .. }),
+                "{outcome:?}"
+            );
         }
     }
 
@@ -451,11 +459,11 @@ mod tests {
             SendFailure::Tls,
             SendFailure::AddressRefused,
         ] {
-            check(2, Outcome::Failed(failure), retry_in(30));
+            check(2, AttemptOutcome::Failed(failure), retry_in(30));
         }
         check(
             1,
-            Outcome::Failed(SendFailure::Resolution {
+            AttemptOutcome::Failed(SendFailure::Resolution {
                 does_not_exist: false,
             }),
             retry_in(10),
@@ -464,7 +472,7 @@ mod tests {
 
     #[test]
     fn retry_after_is_a_floor_capped_at_12_hours_whatever_the_schedule() {
-        let asked = |status, secs| Outcome::Answered {
+        let asked = |status, secs| AttemptOutcome::Answered {
             status,
             retry_after: Some(Duration::from_secs(secs)),
         };
@@ -474,7 +482,7 @@ mod tests {
         };
         for secs in [60, 12 * 3600] {
             assert_eq!(
-                decide(
+                judge_attempt(
                     &state(1),
                     asked(503, secs),
                     &soon,
@@ -500,12 +508,12 @@ mod tests {
             expires_at: NOW + Duration::from_mins(5),
             ..state(1)
         };
-        let asked = Outcome::Answered {
+        let asked = AttemptOutcome::Answered {
             status: 503,
             retry_after: Some(Duration::from_hours(24)),
         };
         assert_eq!(
-            decide(&short, asked, &soon, RetryJitter::default(), NOW),
+            judge_attempt(&short, asked, &soon, RetryJitter::default(), NOW),
             retry_in(300)
         );
         // The schedule and the floors are the subscription's own.
@@ -514,14 +522,14 @@ mod tests {
             ..state(1)
         };
         assert_eq!(
-            decide(&shorter, asked, &soon, RetryJitter::default(), NOW),
+            judge_attempt(&shorter, asked, &soon, RetryJitter::default(), NOW),
             retry_in(30)
         );
     }
 
     #[test]
     fn an_event_that_was_not_acknowledged_is_retried_by_the_schedule() {
-        let unacknowledged = Outcome::Unacknowledged { status: 200 };
+        let unacknowledged = AttemptOutcome::Unacknowledged { status: 200 };
         assert!(!unacknowledged.is_success());
         assert_eq!(
             (unacknowledged.name(), unacknowledged.status()),
@@ -537,7 +545,7 @@ mod tests {
 
     #[test]
     fn a_name_that_does_not_exist_gets_one_retry() {
-        let unknown = Outcome::Failed(SendFailure::Resolution {
+        let unknown = AttemptOutcome::Failed(SendFailure::Resolution {
             does_not_exist: true,
         });
         check(1, unknown, retry_in(300));
@@ -545,7 +553,7 @@ mod tests {
             name_was_unknown: true,
             ..state(2)
         };
-        let verdict = decide(
+        let verdict = judge_attempt(
             &again,
             unknown,
             &RetryPolicy::default(),
@@ -575,12 +583,13 @@ mod tests {
             ..state(1)
         };
         let policy = RetryPolicy::default();
-        let after = |outcome| decide(&expired, outcome, &policy, RetryJitter::default(), NOW);
+        let after =
+            |outcome| judge_attempt(&expired, outcome, &policy, RetryJitter::default(), NOW);
         assert_eq!(
             after(answered(500)),
             give_up(DeadLetterReason::TimeToLiveExceeded)
         );
-        assert_eq!(after(answered(204)), Verdict::Delivered);
+        assert_eq!(after(answered(204)), AttemptVerdict::Delivered);
     }
 
     #[test]
@@ -609,17 +618,17 @@ mod tests {
             f in 0.0..1.0_f64,
         ) {
             let policy = RetryPolicy::default();
-            let draw = Jitter::new(f);
+            let draw = DrawnJitter::new(f);
             let jitter = RetryJitter { queued: draw, parked: draw, step: Duration::ZERO };
             let longest_step = *policy.schedule.iter().max().unwrap();
-            match decide(&state(attempt), answered(status), &policy, jitter, NOW) {
-                Verdict::Retry { not_before } => {
+            match judge_attempt(&state(attempt), answered(status), &policy, jitter, NOW) {
+                AttemptVerdict::Retry { not_before } => {
                     prop_assert!(attempt < 30 && !(200..=204).contains(&status));
-                    prop_assert!(not_before >= NOW + policy.step(attempt));
+                    prop_assert!(not_before >= NOW + policy.wait_after_attempt(attempt));
                     prop_assert!(not_before <= NOW + longest_step + JITTER_MAX);
                 }
-                Verdict::Delivered => prop_assert!((200..=204).contains(&status)),
-                Verdict::GiveUp { .. } => {
+                AttemptVerdict::Delivered => prop_assert!((200..=204).contains(&status)),
+                AttemptVerdict::GiveUp { .. } => {
                     let is_permanent = status == 410 || policy.permanent_statuses.contains(&status);
                     prop_assert!(attempt == 30 || is_permanent);
                 }

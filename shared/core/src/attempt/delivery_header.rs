@@ -3,7 +3,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::model::json_pointer::string;
+use crate::model::json_pointer::decode_string;
 use crate::model::pasted::{PastedError, read_pasted};
 use crate::model::{
     DELIVERY_HEADER_NAME_BYTES_MAX, DELIVERY_HEADER_VALUE_BYTES_MAX, JsonPointer, JsonPointerError,
@@ -45,11 +45,11 @@ const NAMES: [&str; 14] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryHeader {
     name: HeaderName,
-    value: Value,
+    value: HeaderValueSource,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Value {
+enum HeaderValueSource {
     Fixed(HeaderValue),
     FromEvent(JsonPointer),
 }
@@ -82,13 +82,17 @@ pub enum DeliveryHeaderError {
 
 impl DeliveryHeader {
     /// A header with a fixed value.
-    pub fn fixed(name: &str, value: &str, is_secret: bool) -> Result<Self, DeliveryHeaderError> {
+    pub fn with_value(
+        name: &str,
+        value: &str,
+        is_secret: bool,
+    ) -> Result<Self, DeliveryHeaderError> {
         let value = read_pasted(value).map_err(DeliveryHeaderError::Pasted)?;
         let mut fixed = fixed_value(value)?;
         fixed.set_sensitive(is_secret);
         Ok(Self {
             name: parse_name(name)?,
-            value: Value::Fixed(fixed),
+            value: HeaderValueSource::Fixed(fixed),
         })
     }
 
@@ -97,7 +101,7 @@ impl DeliveryHeader {
         let pointer = JsonPointer::parse(pointer).map_err(DeliveryHeaderError::Pointer)?;
         Ok(Self {
             name: parse_name(name)?,
-            value: Value::FromEvent(pointer),
+            value: HeaderValueSource::FromEvent(pointer),
         })
     }
 
@@ -109,16 +113,16 @@ impl DeliveryHeader {
     /// The value that it has in every request; `None` if each event has its own.
     pub fn fixed_text(&self) -> Option<&str> {
         match &self.value {
-            Value::Fixed(value) => value.to_str().ok(),
-            Value::FromEvent(_) => None,
+            HeaderValueSource::Fixed(value) => value.to_str().ok(),
+            HeaderValueSource::FromEvent(_) => None,
         }
     }
 
     /// The value in a request that carries `event`; `None` if the event has nothing for it.
-    fn value(&self, event: Option<&[u8]>) -> Option<HeaderValue> {
+    fn value_for_event(&self, event: Option<&[u8]>) -> Option<HeaderValue> {
         match &self.value {
-            Value::Fixed(value) => Some(value.clone()),
-            Value::FromEvent(pointer) => event_value(pointer.find(event?)?),
+            HeaderValueSource::Fixed(value) => Some(value.clone()),
+            HeaderValueSource::FromEvent(pointer) => event_value(pointer.find(event?)?),
         }
     }
 }
@@ -126,14 +130,14 @@ impl DeliveryHeader {
 /// Sets the headers of a request that carries `events`. Those with a value of the event are for
 /// requests of one event only; one whose event has nothing that can stand in a header is left out,
 /// and the request is made without it.
-pub(crate) fn set(headers: &mut HeaderMap, added: &[DeliveryHeader], events: &[&[u8]]) {
+pub(crate) fn add_to_request(headers: &mut HeaderMap, added: &[DeliveryHeader], events: &[&[u8]]) {
     let event = if let [event] = events {
         Some(*event)
     } else {
         None
     };
     for header in added {
-        if let Some(value) = header.value(event) {
+        if let Some(value) = header.value_for_event(event) {
             headers.insert(&header.name, value);
         }
     }
@@ -143,7 +147,7 @@ pub(crate) fn set(headers: &mut HeaderMap, added: &[DeliveryHeader], events: &[&
 /// not sent.
 fn event_value(json: &str) -> Option<HeaderValue> {
     if json.starts_with('"') {
-        return fixed_value(&string(json)?).ok();
+        return fixed_value(&decode_string(json)?).ok();
     }
     if json.starts_with(['{', '[']) || json == "null" {
         None
@@ -201,7 +205,7 @@ mod tests {
     fn check(pointer: &str, expected: Option<&str>) {
         let mut headers = HeaderMap::new();
         let header = DeliveryHeader::from_event("X-Value", pointer).unwrap();
-        set(&mut headers, &[header], &[EVENT.as_bytes()]);
+        add_to_request(&mut headers, &[header], &[EVENT.as_bytes()]);
         assert_eq!(
             headers.get("x-value").map(|value| value.to_str().unwrap()),
             expected,
@@ -211,7 +215,9 @@ mod tests {
 
     fn refused(name: &str, value: &str, error: &DeliveryHeaderError) {
         assert_eq!(
-            DeliveryHeader::fixed(name, value, false).as_ref().err(),
+            DeliveryHeader::with_value(name, value, false)
+                .as_ref()
+                .err(),
             Some(error),
             "{name}: {value:?}"
         );
@@ -242,12 +248,12 @@ mod tests {
         );
         let mut headers = HeaderMap::new();
         let header = DeliveryHeader::from_event("x-value", "/id").unwrap();
-        set(
+        add_to_request(
             &mut headers,
             std::slice::from_ref(&header),
             &[long.as_bytes()],
         );
-        set(&mut headers, &[header], &[b"not json"]);
+        add_to_request(&mut headers, &[header], &[b"not json"]);
         assert!(headers.is_empty());
     }
 
@@ -255,10 +261,10 @@ mod tests {
     fn of_several_events_no_value_is_taken() {
         let headers = [
             DeliveryHeader::from_event("x-id", "/id").unwrap(),
-            DeliveryHeader::fixed("x-tenant", "acme", false).unwrap(),
+            DeliveryHeader::with_value("x-tenant", "acme", false).unwrap(),
         ];
         let mut set_of_two = HeaderMap::new();
-        set(
+        add_to_request(
             &mut set_of_two,
             &headers,
             &[EVENT.as_bytes(), EVENT.as_bytes()],
@@ -296,14 +302,14 @@ mod tests {
             }
         }
         refused("webhook_signature", "v", &DeliveryHeaderError::Reserved);
-        assert!(DeliveryHeader::fixed("X_a-1", "v", false).is_ok());
+        assert!(DeliveryHeader::with_value("X_a-1", "v", false).is_ok());
         for value in ["a\r\nb", "a\nb", "a\0b", "a\tb"] {
-            let found = DeliveryHeader::fixed("x-a", value, false).unwrap_err();
+            let found = DeliveryHeader::with_value("x-a", value, false).unwrap_err();
             assert!(matches!(found, DeliveryHeaderError::Pasted(_)), "{value:?}");
         }
         refused("x-a", "ä", &DeliveryHeaderError::Value);
         for value in [" a", "a ", "\ta"] {
-            assert!(DeliveryHeader::fixed("x-a", value, false).is_ok());
+            assert!(DeliveryHeader::with_value("x-a", value, false).is_ok());
         }
         refused("x-a", "", &DeliveryHeaderError::ValueLength(0));
         refused(
@@ -311,12 +317,12 @@ mod tests {
             &"a".repeat(4097),
             &DeliveryHeaderError::ValueLength(4097),
         );
-        assert!(DeliveryHeader::fixed("Authorization", &"a".repeat(4096), true).is_ok());
+        assert!(DeliveryHeader::with_value("Authorization", &"a".repeat(4096), true).is_ok());
     }
 
     #[test]
     fn debug_shows_no_secret() {
-        let secret = DeliveryHeader::fixed("authorization", "Bearer abc", true).unwrap();
+        let secret = DeliveryHeader::with_value("authorization", "Bearer abc", true).unwrap();
         assert!(!format!("{secret:?}").contains("abc"));
     }
 
@@ -325,7 +331,7 @@ mod tests {
         fn no_event_makes_a_header_that_http_refuses(id: String) {
             let json = serde_json::json!({ "id": id }).to_string();
             let mut headers = HeaderMap::new();
-            set(&mut headers, &[DeliveryHeader::from_event("x-id", "/id").unwrap()], &[json.as_bytes()]);
+            add_to_request(&mut headers, &[DeliveryHeader::from_event("x-id", "/id").unwrap()], &[json.as_bytes()]);
             if let Some(value) = headers.get("x-id") {
                 prop_assert_eq!(value.to_str().unwrap(), id);
             }

@@ -9,7 +9,7 @@ mod escapes;
 
 use std::ops::Range;
 
-use self::escapes::{Escapes, Layer};
+use self::escapes::{DecodedLayer, EscapeStyle};
 
 /// Shortest text that is looked for, in bytes: `1` or `on` tells nothing and is everywhere.
 const SECRET_BYTES_MIN: usize = 4;
@@ -29,7 +29,7 @@ const PREFIXES: [&str; 2] = ["whsec_", "whsk_"];
 
 /// Whether a text is all that was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum TextExtent {
     /// Nothing follows it.
     Whole,
     /// More may follow: the beginning of a secret at its end is the secret.
@@ -38,10 +38,10 @@ pub enum Extent {
 
 /// A text with `mask` in the place of each of these secrets, of each longer word of one (`Bearer
 /// …`), and of a signing secret without its prefix.
-pub fn masked(text: &str, secrets: &[&str], extent: Extent, mask: &str) -> String {
+pub fn mask_secrets(text: &str, secrets: &[&str], extent: TextExtent, mask: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut from = 0;
-    for range in places(text, secrets, extent) {
+    for range in secret_ranges(text, secrets, extent) {
         clean.push_str(&text[from..range.start]);
         clean.push_str(mask);
         from = range.end;
@@ -51,16 +51,16 @@ pub fn masked(text: &str, secrets: &[&str], extent: Extent, mask: &str) -> Strin
 }
 
 /// The places of secrets in a text, in order and apart.
-pub(crate) fn places(text: &str, secrets: &[&str], extent: Extent) -> Vec<Range<usize>> {
-    let needles = needles(secrets);
+pub(crate) fn secret_ranges(text: &str, secrets: &[&str], extent: TextExtent) -> Vec<Range<usize>> {
+    let needles = texts_to_find(secrets);
     if needles.is_empty() {
         return Vec::new();
     }
     let mut found = Vec::new();
-    for layer in layers(text) {
+    for layer in decoded_layers(text) {
         for needle in &needles {
-            layer.find(needle.as_bytes(), |place| found.push(place));
-            if extent == Extent::Cut {
+            layer.find_all(needle.as_bytes(), |place| found.push(place));
+            if extent == TextExtent::Cut {
                 found.extend(layer.find_cut(needle.as_bytes(), SECRET_BYTES_MIN));
             }
         }
@@ -68,11 +68,11 @@ pub(crate) fn places(text: &str, secrets: &[&str], extent: Extent) -> Vec<Range<
     let on_boundaries = found
         .into_iter()
         .map(|place| text.floor_char_boundary(place.start)..text.ceil_char_boundary(place.end));
-    apart(on_boundaries.collect())
+    merge_overlapping(on_boundaries.collect())
 }
 
 /// The texts to look for.
-fn needles<'s>(secrets: &[&'s str]) -> Vec<&'s str> {
+fn texts_to_find<'s>(secrets: &[&'s str]) -> Vec<&'s str> {
     let words = secrets.iter().flat_map(|secret| secret.split_whitespace());
     let words = words.filter(|word| word.len() >= WORD_BYTES_MIN);
     let unprefixed = secrets.iter().flat_map(|secret| {
@@ -93,18 +93,18 @@ fn needles<'s>(secrets: &[&'s str]) -> Vec<&'s str> {
 }
 
 /// The text as it is, and with each order of escapes undone that changes it.
-fn layers(text: &str) -> Vec<Layer<'_>> {
-    let mut layers = vec![Layer::new(text)];
+fn decoded_layers(text: &str) -> Vec<DecodedLayer<'_>> {
+    let mut layers = vec![DecodedLayer::new(text)];
     let mut from = 0;
     let mut bytes = 0;
     for _ in 0..DEPTH_MAX {
         let to = layers.len();
         for at in from..to {
-            for escapes in Escapes::ALL {
+            for escapes in EscapeStyle::ALL {
                 if bytes > DECODED_BYTES_MAX {
                     return layers;
                 }
-                if let Some(undone) = layers[at].undo(escapes) {
+                if let Some(undone) = layers[at].undo_escapes(escapes) {
                     bytes += layers[at].len();
                     layers.push(undone);
                 }
@@ -116,7 +116,7 @@ fn layers(text: &str) -> Vec<Layer<'_>> {
 }
 
 /// The same places without overlaps.
-fn apart(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn merge_overlapping(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_unstable_by_key(|place| place.start);
     let mut apart: Vec<Range<usize>> = Vec::new();
     for place in places {

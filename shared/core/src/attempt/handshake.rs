@@ -8,6 +8,9 @@ mod answer;
 mod request;
 mod states;
 
-pub use answer::{AllowedRate, AllowedRateError, Answer, judge, judge_failure};
-pub use request::{Ask, Question, question};
-pub use states::{Action, Begin, WrongState, act, called_back, concluded, written};
+pub use answer::{AllowedRate, AllowedRateError, HandshakeResult, judge_failure, judge_response};
+pub use request::{HandshakeContext, HandshakeRequest, handshake_request};
+pub use states::{
+    NewHandshake, SubscriptionAction, WrongState, called_back, status_after_action,
+    status_after_handshake, status_after_write,
+};

@@ -134,13 +134,14 @@ display_the_word!(OutcomeName);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::decide::Outcome;
+    use crate::attempt::decide::AttemptOutcome;
 
     #[test]
     fn every_answer_and_failure_has_its_name_of_the_closed_list() {
-        let check =
-            |outcome: Outcome, expected: Option<OutcomeName>| assert_eq!(outcome.name(), expected);
-        let answered = |status| Outcome::Answered {
+        let check = |outcome: AttemptOutcome, expected: Option<OutcomeName>| {
+            assert_eq!(outcome.name(), expected)
+        };
+        let answered = |status| AttemptOutcome::Answered {
             status,
             retry_after: None,
         };
@@ -172,7 +173,7 @@ mod tests {
                 check(answered(status), Some(name));
             }
         }
-        let failed = |failure, name| check(Outcome::Failed(failure), Some(name));
+        let failed = |failure, name| check(AttemptOutcome::Failed(failure), Some(name));
         failed(SendFailure::TimedOut, OutcomeName::TimedOut);
         failed(SendFailure::KeptTimedOut, OutcomeName::TimedOut);
         failed(SendFailure::ConnectTimedOut, OutcomeName::TimedOut);

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use http::header::HeaderMap;
 use serde::Deserialize;
 
-use crate::model::json_pointer::string;
+use crate::model::json_pointer::decode_string;
 use crate::model::{JsonObject, JsonPointer, content_coding};
 
 /// The member that makes an answer a report.
@@ -20,7 +20,7 @@ const MEMBER: &str = "batchItemFailures";
 
 /// The events of a batch that arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Acknowledged {
+pub enum BatchAcknowledgement {
     /// All of them.
     All,
     /// All but those at these indices, of which there is at least one.
@@ -86,18 +86,18 @@ pub struct BatchEvent<'a> {
 }
 
 #[derive(Deserialize)]
-struct Report<'a> {
+struct FailureReport<'a> {
     #[serde(rename = "batchItemFailures", borrow)]
-    failures: Option<Vec<JsonObject<Failure<'a>>>>,
+    failures: Option<Vec<JsonObject<ReportedFailure<'a>>>>,
 }
 
 #[derive(Deserialize)]
-struct Failure<'a> {
+struct ReportedFailure<'a> {
     #[serde(rename = "itemIdentifier", borrow)]
     id: Cow<'a, str>,
 }
 
-impl Acknowledged {
+impl BatchAcknowledgement {
     /// Whether the event at this index of the batch arrived.
     pub fn includes(&self, index: usize) -> bool {
         match self {
@@ -111,35 +111,45 @@ impl Acknowledged {
 /// Reads which events an answer of success acknowledges. `events` are those of the batch, in its
 /// order; they are parsed only if the report names any. If several events share an id that is
 /// named, all of them failed.
-pub fn acknowledged(body: AnswerBody<'_>, events: &[BatchEvent<'_>]) -> Acknowledged {
+pub fn read_acknowledgement(
+    body: AnswerBody<'_>,
+    events: &[BatchEvent<'_>],
+) -> BatchAcknowledgement {
     if !body.is_plain() {
-        return Acknowledged::Nothing(ReportError::Coding);
+        return BatchAcknowledgement::Nothing(ReportError::Coding);
     }
     let text = body
         .bytes
         .strip_prefix("\u{feff}".as_bytes())
         .unwrap_or(body.bytes)
         .trim_ascii();
-    let may_be_report = text.first() == Some(&b'{') || mentions(text);
+    let may_be_report = text.first() == Some(&b'{') || mentions_report(text);
     if !body.is_whole && (text.is_empty() || may_be_report) {
-        return Acknowledged::Nothing(ReportError::CutOff);
+        return BatchAcknowledgement::Nothing(ReportError::CutOff);
     }
     if !may_be_report {
-        return Acknowledged::All;
+        return BatchAcknowledgement::All;
     }
     match serde_json::from_slice(text) {
         // Without the member the answer parses too: it is a report only if it has it.
-        Ok(JsonObject(Report { failures: None })) if mentions(text) && !has_member(text) => {
-            Acknowledged::Nothing(ReportError::Form)
+        Ok(JsonObject(FailureReport { failures: None }))
+            if mentions_report(text) && !has_member(text) =>
+        {
+            BatchAcknowledgement::Nothing(ReportError::Form)
         }
-        Ok(JsonObject(Report { failures })) => all_but(&failures.unwrap_or_default(), events),
-        Err(_) => Acknowledged::Nothing(ReportError::Form),
+        Ok(JsonObject(FailureReport { failures })) => {
+            acknowledge_all_but(&failures.unwrap_or_default(), events)
+        }
+        Err(_) => BatchAcknowledgement::Nothing(ReportError::Form),
     }
 }
 
-fn all_but(failures: &[JsonObject<Failure<'_>>], events: &[BatchEvent<'_>]) -> Acknowledged {
+fn acknowledge_all_but(
+    failures: &[JsonObject<ReportedFailure<'_>>],
+    events: &[BatchEvent<'_>],
+) -> BatchAcknowledgement {
     if failures.is_empty() {
-        return Acknowledged::All;
+        return BatchAcknowledgement::All;
     }
     let named: BTreeSet<&str> = failures
         .iter()
@@ -159,9 +169,9 @@ fn all_but(failures: &[JsonObject<Failure<'_>>], events: &[BatchEvent<'_>]) -> A
         }
     }
     if known == named {
-        Acknowledged::AllBut(indices)
+        BatchAcknowledgement::AllBut(indices)
     } else {
-        Acknowledged::Nothing(ReportError::UnknownEvent)
+        BatchAcknowledgement::Nothing(ReportError::UnknownEvent)
     }
 }
 
@@ -178,17 +188,17 @@ impl<'a> BatchEvent<'a> {
     /// too: its receiver may know it by that, or by the id that the topic's mapping takes from
     /// elsewhere.
     fn id(&self) -> Option<Cow<'a, str>> {
-        string(JsonPointer::member("id").find(self.text)?)
+        decode_string(JsonPointer::for_member("id").find(self.text)?)
     }
 }
 
-fn mentions(text: &[u8]) -> bool {
+fn mentions_report(text: &[u8]) -> bool {
     text.windows(MEMBER.len())
         .any(|window| window == MEMBER.as_bytes())
 }
 
 fn has_member(text: &[u8]) -> bool {
-    JsonPointer::member(MEMBER).find(text).is_some()
+    JsonPointer::for_member(MEMBER).find(text).is_some()
 }
 
 #[cfg(test)]
@@ -205,7 +215,7 @@ mod tests {
         br#"{"id":"\u00e9"}"#,
     ];
 
-    fn read(bytes: &[u8], is_whole: bool, texts: &[&[u8]]) -> Acknowledged {
+    fn read(bytes: &[u8], is_whole: bool, texts: &[&[u8]]) -> BatchAcknowledgement {
         let events: Vec<_> = texts
             .iter()
             .map(|text| BatchEvent {
@@ -213,7 +223,7 @@ mod tests {
                 envelope_id: None,
             })
             .collect();
-        acknowledged(
+        read_acknowledgement(
             AnswerBody {
                 bytes,
                 is_whole,
@@ -223,16 +233,16 @@ mod tests {
         )
     }
 
-    fn whole(body: &str) -> Acknowledged {
+    fn whole(body: &str) -> BatchAcknowledgement {
         read(body.as_bytes(), true, &EVENTS)
     }
 
-    fn cut(body: &str) -> Acknowledged {
+    fn cut(body: &str) -> BatchAcknowledgement {
         read(body.as_bytes(), false, &EVENTS)
     }
 
-    fn all_but(indices: &[usize]) -> Acknowledged {
-        Acknowledged::AllBut(indices.iter().copied().collect())
+    fn all_but(indices: &[usize]) -> BatchAcknowledgement {
+        BatchAcknowledgement::AllBut(indices.iter().copied().collect())
     }
 
     #[test]
@@ -250,7 +260,7 @@ mod tests {
             "\u{feff}",
             "[{\"itemIdentifier\":\"a\"}]",
         ] {
-            assert_eq!(whole(body), Acknowledged::All, "{body}");
+            assert_eq!(whole(body), BatchAcknowledgement::All, "{body}");
         }
     }
 
@@ -261,7 +271,7 @@ mod tests {
             r#"{"batchItemFailures":null}"#,
             "\u{feff}{\"batchItemFailures\":[]}",
         ] {
-            assert_eq!(whole(body), Acknowledged::All, "{body}");
+            assert_eq!(whole(body), BatchAcknowledgement::All, "{body}");
         }
     }
 
@@ -310,13 +320,16 @@ mod tests {
                 is_whole: true,
                 is_coded: false,
             };
-            assert_eq!(acknowledged(body, &events), expected, "{name}");
+            assert_eq!(read_acknowledgement(body, &events), expected, "{name}");
         };
         check("7", all_but(&[0]));
         check("own", all_but(&[1]));
         check("mapped", all_but(&[1]));
         check("1", all_but(&[2]));
-        check("order", Acknowledged::Nothing(ReportError::UnknownEvent));
+        check(
+            "order",
+            BatchAcknowledgement::Nothing(ReportError::UnknownEvent),
+        );
     }
 
     #[test]
@@ -355,7 +368,7 @@ mod tests {
         ] {
             assert_eq!(
                 whole(body),
-                Acknowledged::Nothing(ReportError::Form),
+                BatchAcknowledgement::Nothing(ReportError::Form),
                 "{body}"
             );
         }
@@ -367,7 +380,7 @@ mod tests {
             let body = json!({ "batchItemFailures": [{ "itemIdentifier": "b" }, { "itemIdentifier": name }] });
             assert_eq!(
                 whole(&body.to_string()),
-                Acknowledged::Nothing(ReportError::UnknownEvent),
+                BatchAcknowledgement::Nothing(ReportError::UnknownEvent),
                 "{name:?}"
             );
         }
@@ -384,12 +397,12 @@ mod tests {
         ] {
             assert_eq!(
                 cut(body),
-                Acknowledged::Nothing(ReportError::CutOff),
+                BatchAcknowledgement::Nothing(ReportError::CutOff),
                 "{body}"
             );
         }
         for body in ["O", "<html>", "[1,"] {
-            assert_eq!(cut(body), Acknowledged::All, "{body}");
+            assert_eq!(cut(body), BatchAcknowledgement::All, "{body}");
         }
     }
 
@@ -403,7 +416,7 @@ mod tests {
                 envelope_id: None,
             };
             assert_eq!(
-                acknowledged(AnswerBody::new(&headers, bytes, true), &[event]),
+                read_acknowledgement(AnswerBody::new(&headers, bytes, true), &[event]),
                 expected,
                 "{bytes:?}"
             );
@@ -415,16 +428,16 @@ mod tests {
             .into_iter()
             .chain(little.iter().copied())
             .collect();
-        let nothing = || Acknowledged::Nothing(ReportError::Coding);
+        let nothing = || BatchAcknowledgement::Nothing(ReportError::Coding);
         check(Some("gzip"), b"\x1f\x8b\x08\x00", nothing());
         check(Some("br"), b"OK", nothing());
         for bytes in [&little, &big, &with_mark] {
             check(None, bytes, nothing());
         }
-        check(Some("gzip"), b"", Acknowledged::All);
-        check(Some("Identity"), b"OK", Acknowledged::All);
-        assert_eq!(cut("gr\u{fc}\u{df}e"), Acknowledged::All);
-        assert_eq!(read(b"gr\xc3", false, &EVENTS), Acknowledged::All);
+        check(Some("gzip"), b"", BatchAcknowledgement::All);
+        check(Some("Identity"), b"OK", BatchAcknowledgement::All);
+        assert_eq!(cut("gr\u{fc}\u{df}e"), BatchAcknowledgement::All);
+        assert_eq!(read(b"gr\xc3", false, &EVENTS), BatchAcknowledgement::All);
         assert_eq!(read(b"gr\xc3", true, &EVENTS), nothing());
     }
 
@@ -439,8 +452,8 @@ mod tests {
             let items: Vec<_> = named.map(|n| json!({ "itemIdentifier": format!("e{n}") })).collect();
             let body = json!({ "batchItemFailures": items }).to_string();
             match read(body.as_bytes(), true, &events) {
-                Acknowledged::All => prop_assert!(expected.is_empty()),
-                other => prop_assert_eq!(other, Acknowledged::AllBut(expected)),
+                BatchAcknowledgement::All => prop_assert!(expected.is_empty()),
+                other => prop_assert_eq!(other, BatchAcknowledgement::AllBut(expected)),
             }
         }
 

@@ -40,7 +40,7 @@ const LINE_IDLE: Duration = Duration::from_mins(3);
 
 /// A rate: whole requests a minute, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rate(NonZeroU32);
+pub struct RequestRate(NonZeroU32);
 
 /// The time up to which a subscription's requests are taken: the content of its object under
 /// `rates/`.
@@ -51,8 +51,8 @@ pub struct RateState {
 
 /// The right to some requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
-    rate: Rate,
+pub struct RateLease {
+    rate: RequestRate,
     start: Timestamp,
     requests: u32,
     given: u32,
@@ -60,7 +60,7 @@ pub struct Lease {
 
 /// The right to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token {
+pub struct RateToken {
     /// The earliest time at which it may be begun.
     pub from: Timestamp,
     until: Timestamp,
@@ -68,7 +68,7 @@ pub struct Token {
 
 /// A place in the line of those that found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LinePlace {
     /// The time at which the request comes back.
     pub due: Timestamp,
     given_at: Timestamp,
@@ -76,14 +76,14 @@ pub struct Place {
 
 /// The answer to a worker that asks for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grant {
+pub enum RateGrant {
     /// A lease, valid once this state is written in place of the one that was read.
-    Lease(Lease, RateState),
+    Lease(RateLease, RateState),
     /// Nothing that begins before this time.
     NothingBefore(Timestamp),
 }
 
-impl Rate {
+impl RequestRate {
     /// One request a minute.
     pub const SLOWEST: Self = Self(NonZeroU32::MIN);
 
@@ -134,7 +134,7 @@ impl Rate {
 
     /// Grants requests at `now` to a worker in which `wanted` requests wait. `state` is the
     /// object's content, if there is an object.
-    pub fn take(self, state: Option<RateState>, wanted: u32, now: Timestamp) -> Grant {
+    pub fn take_lease(self, state: Option<RateState>, wanted: u32, now: Timestamp) -> RateGrant {
         let taken_until = state.map_or(Timestamp::EPOCH, |state| state.taken_until);
         let is_of_a_wrong_clock = taken_until > now + TAKEN_AHEAD_MAX;
         let start = if is_of_a_wrong_clock {
@@ -143,16 +143,16 @@ impl Rate {
             taken_until.max(now)
         };
         if start > now + LEASE_AHEAD_MAX {
-            return Grant::NothingBefore(start);
+            return RateGrant::NothingBefore(start);
         }
         let requests = wanted.clamp(1, self.lease_max());
-        let lease = Lease {
+        let lease = RateLease {
             rate: self,
             start,
             requests,
             given: 0,
         };
-        Grant::Lease(
+        RateGrant::Lease(
             lease,
             RateState {
                 taken_until: start + self.time_of(requests),
@@ -171,7 +171,12 @@ impl Rate {
     /// once and find one place. A place far down the line is not kept in the queue; at the end
     /// of the longest line it starts again, past what the queue can delay. A line whose last
     /// place was given by a clock that was set back since is gone.
-    pub fn line_up(self, last: Option<Place>, nothing_before: Timestamp, now: Timestamp) -> Place {
+    pub fn line_up(
+        self,
+        last: Option<LinePlace>,
+        nothing_before: Timestamp,
+        now: Timestamp,
+    ) -> LinePlace {
         let last = last.filter(|last| last.given_at <= now + TAKEN_AHEAD_MAX);
         let after_last = last.map_or(Timestamp::EPOCH, |last| last.due + self.time_of(1));
         let next = after_last.max(nothing_before);
@@ -181,27 +186,27 @@ impl Rate {
         } else {
             past_the_queue
         };
-        Place { due, given_at: now }
+        LinePlace { due, given_at: now }
     }
 }
 
-impl Lease {
+impl RateLease {
     /// Whether it is of this rate: one of another is not used any more.
-    pub fn is_of(&self, rate: Rate) -> bool {
+    pub fn has_rate(&self, rate: RequestRate) -> bool {
         self.rate == rate
     }
 
     /// The right to the next request, if there is one left that may still be begun at `now`. A
     /// lease that begins later than any that is given is of a clock that was set back since,
     /// and has none.
-    pub fn token(&mut self, now: Timestamp) -> Option<Token> {
+    pub fn next_token(&mut self, now: Timestamp) -> Option<RateToken> {
         if self.start > now + LEASE_AHEAD_MAX {
             return None;
         }
         while self.given < self.requests {
             let from = self.start + self.rate.time_of(self.given);
             self.given += 1;
-            let token = Token {
+            let token = RateToken {
                 from,
                 until: from + self.rate.token_kept(),
             };
@@ -213,9 +218,9 @@ impl Lease {
     }
 }
 
-impl Token {
+impl RateToken {
     /// Whether its request may be begun at this time.
-    pub fn holds(&self, now: Timestamp) -> bool {
+    pub fn is_valid_at(&self, now: Timestamp) -> bool {
         (self.from..self.until).contains(&now)
     }
 }

@@ -30,7 +30,7 @@ enum Charset {
 
 /// The text of a body with these headers, of its first `bytes_max` bytes. Where it has a content
 /// coding, or a character set that is not read, their name.
-pub fn readable<'a>(headers: &HeaderMap, body: &'a [u8], bytes_max: usize) -> Cow<'a, str> {
+pub fn readable_text<'a>(headers: &HeaderMap, body: &'a [u8], bytes_max: usize) -> Cow<'a, str> {
     if body.is_empty() {
         return Cow::Borrowed("");
     }
@@ -39,14 +39,14 @@ pub fn readable<'a>(headers: &HeaderMap, body: &'a [u8], bytes_max: usize) -> Co
         return Cow::Owned(format!("[{} bytes, coded as {coding}]", body.len()));
     }
     let start = &body[..body.len().min(bytes_max)];
-    if let Some(charset) = marked(start) {
-        return decoded(charset, start);
+    if let Some(charset) = charset_by_mark(start) {
+        return decode_text(charset, start);
     }
     let Some(label) = charset_label(headers) else {
         return String::from_utf8_lossy(start);
     };
-    match charset(&label) {
-        Some(charset) => decoded(charset, start),
+    match charset_by_label(&label) {
+        Some(charset) => decode_text(charset, start),
         // Most texts of any character set are ASCII all the same.
         None if start.is_ascii() => String::from_utf8_lossy(start),
         None => {
@@ -87,7 +87,7 @@ fn charset_label(headers: &HeaderMap) -> Option<String> {
     (!label.is_empty()).then_some(label)
 }
 
-fn charset(label: &str) -> Option<Charset> {
+fn charset_by_label(label: &str) -> Option<Charset> {
     Some(match label {
         "utf-8" | "utf8" => Charset::Utf8,
         "iso-8859-1" | "iso8859-1" | "iso_8859-1" | "latin1" | "l1" | "windows-1252" | "cp1252"
@@ -103,7 +103,7 @@ fn charset(label: &str) -> Option<Charset> {
 }
 
 /// The character set that a byte order mark names.
-fn marked(body: &[u8]) -> Option<Charset> {
+fn charset_by_mark(body: &[u8]) -> Option<Charset> {
     let is_big_endian = match body {
         [0xff, 0xfe, ..] => false,
         [0xfe, 0xff, ..] => true,
@@ -112,7 +112,7 @@ fn marked(body: &[u8]) -> Option<Charset> {
     Some(Charset::Utf16 { is_big_endian })
 }
 
-fn decoded(charset: Charset, bytes: &[u8]) -> Cow<'_, str> {
+fn decode_text(charset: Charset, bytes: &[u8]) -> Cow<'_, str> {
     match charset {
         Charset::Utf8 => String::from_utf8_lossy(bytes),
         // What says another character set than it is written in is UTF-8.
@@ -171,7 +171,7 @@ mod tests {
 
     fn check(media_type: &'static str, body: &[u8], expected: &str) {
         assert_eq!(
-            readable(&headers("", media_type), body, 100),
+            readable_text(&headers("", media_type), body, 100),
             expected,
             "{media_type}"
         );
@@ -214,7 +214,7 @@ mod tests {
     fn content_coding_is_named() {
         let check = |coding: &'static str, body: &[u8], expected: &str| {
             let headers = headers(coding, "text/plain");
-            assert_eq!(readable(&headers, body, 100), expected, "{coding}");
+            assert_eq!(readable_text(&headers, body, 100), expected, "{coding}");
         };
         check("br", b"\x0b\x01", "[2 bytes, coded as br]");
         check("identity, zstd", &[0; 200], "[200 bytes, coded as zstd]");
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn only_the_beginning_is_read() {
         let latin = headers("", "text/plain; charset=latin1");
-        assert_eq!(readable(&latin, &[0xfc; 100], 3), "üüü");
-        assert_eq!(readable(&HeaderMap::new(), &[b'x'; 100], 3), "xxx");
+        assert_eq!(readable_text(&latin, &[0xfc; 100], 3), "üüü");
+        assert_eq!(readable_text(&HeaderMap::new(), &[b'x'; 100], 3), "xxx");
     }
 
     #[test]

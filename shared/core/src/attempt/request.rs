@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::attempt::{delivery_header, signature};
 use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
-use crate::model::{ContentMode, Hops, Schema, SenderHeaders, Subscription, Timestamp, hex};
+use crate::model::{ContentMode, EventSchema, Hops, SenderHeaders, Subscription, Timestamp, hex};
 
 /// Room for the twelve headers of a signed request. The map grows in doublings: with room for
 /// thirteen it takes twice the memory.
@@ -30,7 +30,7 @@ pub(crate) const WEBHOOK_ID_PREFIX: &str = "msg_";
 
 /// An event on its way into a request.
 #[derive(Debug, Clone)]
-pub struct Outgoing<'a> {
+pub struct OutgoingEvent<'a> {
     /// The key of the event towards this subscription, the same over all retries.
     pub key: &'a str,
     /// The `webhook-id` that the event keeps; `None` where its key makes one.
@@ -41,7 +41,7 @@ pub struct Outgoing<'a> {
     pub traceparent: Option<&'a str>,
 }
 
-impl Outgoing<'_> {
+impl OutgoingEvent<'_> {
     /// The key of the event's first delivery: an id that it keeps is made of that.
     fn first_key(&self) -> &str {
         let kept = self.webhook_id;
@@ -57,7 +57,7 @@ pub struct AttemptContext<'a> {
     /// The subscription.
     pub subscription: &'a Subscription,
     /// The schema the events were accepted in, which is the one they are sent in.
-    pub schema: Schema,
+    pub schema: EventSchema,
     /// The number of attempts before this one.
     pub attempts_before: u16,
     /// Whether the events are sent again.
@@ -76,23 +76,23 @@ pub struct AttemptContext<'a> {
 /// The headers and the body of a request that carries `events`, at least one.
 ///
 /// Fails only if an event cannot be sent in binary mode.
-pub fn request(
+pub fn build_request(
     context: AttemptContext<'_>,
-    events: &[Outgoing<'_>],
+    events: &[OutgoingEvent<'_>],
 ) -> Result<(HeaderMap, Vec<Bytes>), OutputError> {
     let subscription = context.subscription;
     let (mut headers, body) = match (subscription.content_mode, events) {
-        (ContentMode::Binary, [event]) if context.schema == Schema::CloudEvents => {
+        (ContentMode::Binary, [event]) if context.schema == EventSchema::CloudEvents => {
             match binary_request(&event.json)? {
                 Some(binary) => (binary.headers, vec![binary.body]),
-                None => structured(context, events),
+                None => structured_request(context, events),
             }
         }
-        _ => structured(context, events),
+        _ => structured_request(context, events),
     };
     let texts: Vec<&[u8]> = events.iter().map(|event| &*event.json).collect();
-    delivery_header::set(&mut headers, &subscription.delivery_headers, &texts);
-    sign(
+    delivery_header::add_to_request(&mut headers, &subscription.delivery_headers, &texts);
+    set_webhook_headers(
         &mut headers,
         subscription,
         &webhook_id(events),
@@ -111,28 +111,28 @@ pub fn request(
     if subscription.endpoint.has_access_token() {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    headers.insert(&names.hops, counted(context.hops.next().get().into()));
+    headers.insert(&names.hops, count_value(context.hops.next().get().into()));
     if let Some(name) = &names.attempt {
-        headers.insert(name, counted(context.attempts_before.saturating_add(1)));
+        headers.insert(name, count_value(context.attempts_before.saturating_add(1)));
     }
     if let Some(name) = names.replayed.as_ref().filter(|_| context.replayed) {
         headers.insert(name, HeaderValue::from_static("true"));
     }
     if let [
-        Outgoing {
+        OutgoingEvent {
             traceparent: Some(traceparent),
             ..
         },
     ] = events
     {
-        put(&mut headers, "traceparent", traceparent);
+        insert_text(&mut headers, "traceparent", traceparent);
     }
     Ok((headers, body))
 }
 
 /// The id of a request, the same for the same events on every path: of one event its own, of
 /// several a digest of theirs.
-pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
+pub fn webhook_id(events: &[OutgoingEvent<'_>]) -> String {
     if let [event] = events {
         return event
             .webhook_id
@@ -143,7 +143,7 @@ pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
         digest.update(event.first_key().as_bytes());
         digest.update(b"\n");
     }
-    format!("msg_{}", hex::text(&digest.finalize()[..16]))
+    format!("msg_{}", hex::encode(&digest.finalize()[..16]))
 }
 
 /// The id of a request with one event of this key.
@@ -151,7 +151,10 @@ pub fn webhook_id_of(key: &str) -> String {
     format!("{WEBHOOK_ID_PREFIX}{key}")
 }
 
-fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMap, Vec<Bytes>) {
+fn structured_request(
+    context: AttemptContext<'_>,
+    events: &[OutgoingEvent<'_>],
+) -> (HeaderMap, Vec<Bytes>) {
     let texts: Vec<Bytes> = events.iter().map(|event| event.json.clone()).collect();
     let OutputBody {
         content_type,
@@ -168,18 +171,18 @@ fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMa
 
 /// Sets the headers of Standard Webhooks: the id, the time, and the signatures of the secrets that
 /// are live then.
-pub(super) fn sign(
+pub(super) fn set_webhook_headers(
     headers: &mut HeaderMap,
     own: &Subscription,
     id: &str,
     at: Timestamp,
     body: &[Bytes],
 ) {
-    let signatures = signature::header(&own.signing, id, at, body);
-    put(headers, WEBHOOK_ID, id);
+    let signatures = signature::header_value(&own.signing, id, at, body);
+    insert_text(headers, WEBHOOK_ID, id);
     headers.insert(WEBHOOK_TIMESTAMP, at.as_secs().into());
     if !signatures.is_empty() {
-        put(headers, WEBHOOK_SIGNATURE, &signatures);
+        insert_text(headers, WEBHOOK_SIGNATURE, &signatures);
     }
 }
 
@@ -207,16 +210,16 @@ pub(super) fn set_event_grid(
         headers.insert(name, HeaderValue::from_static(kind));
     }
     if let Some(name) = &names.subscription_name {
-        put(headers, name, subscription.name.as_str());
+        insert_text(headers, name, subscription.name.as_str());
     }
     if let Some(name) = &names.delivery_count {
-        headers.insert(name, counted(attempts_before));
+        headers.insert(name, count_value(attempts_before));
     }
 }
 
 /// The value of a header that counts. Common counts are shared by all requests: one that is made
 /// costs each request three allocations.
-fn counted(count: u16) -> HeaderValue {
+fn count_value(count: u16) -> HeaderValue {
     match COMMON_COUNTS.get(usize::from(count)) {
         Some(text) => HeaderValue::from_static(text),
         None => count.into(),
@@ -225,7 +228,7 @@ fn counted(count: u16) -> HeaderValue {
 
 /// Sets a header to a text that cannot be refused: a URL, a name, a UUID, a key of ours, base64, or
 /// a checked trace context. If it is still refused, the request goes without the header.
-pub(super) fn put(headers: &mut HeaderMap, name: impl IntoHeaderName, text: &str) {
+pub(super) fn insert_text(headers: &mut HeaderMap, name: impl IntoHeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
     }
@@ -239,7 +242,7 @@ mod tests {
     use serde_json::json;
 
     #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
-    fn subscription(schema: Schema, more: serde_json::Value) -> Subscription {
+    fn subscription(schema: EventSchema, more: serde_json::Value) -> Subscription {
         let mut settings = json!({
             "endpoint": { "url": "https://billing.example.com/hooks" },
             "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
@@ -254,9 +257,9 @@ mod tests {
         compile_subscription(&topic, schema, &name, &settings).unwrap()
     }
 
-    fn event(key: &str) -> Outgoing<'_> {
+    fn event(key: &str) -> OutgoingEvent<'_> {
         let json = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{"n":1}}"#;
-        Outgoing {
+        OutgoingEvent {
             key,
             webhook_id: None,
             json: Bytes::from_static(json.as_bytes()),
@@ -264,7 +267,7 @@ mod tests {
         }
     }
 
-    fn wire(subscription: &Subscription, events: &[Outgoing<'_>]) -> String {
+    fn wire(subscription: &Subscription, events: &[OutgoingEvent<'_>]) -> String {
         let context = AttemptContext {
             subscription,
             schema: subscription.delivery_schema,
@@ -275,7 +278,7 @@ mod tests {
             origin: &HeaderValue::from_static("posthaste.example"),
             sender_headers: &SenderHeaders::default(),
         };
-        let (headers, body) = request(context, events).unwrap();
+        let (headers, body) = build_request(context, events).unwrap();
         let mut lines: Vec<_> = headers
             .iter()
             .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
@@ -291,25 +294,25 @@ mod tests {
     #[test]
     fn counted_header_says_the_count_in_decimal_digits() {
         for count in (0..=DELIVERY_ATTEMPTS_MAX + 1).chain([u16::MAX]) {
-            assert_eq!(counted(count), count.to_string());
+            assert_eq!(count_value(count), count.to_string());
         }
     }
 
     #[test]
     fn one_structured_cloud_event() {
         insta::assert_snapshot!(wire(
-            &subscription(Schema::CloudEvents, json!({})),
+            &subscription(EventSchema::CloudEvents, json!({})),
             &[event("a-0")]
         ));
     }
 
     #[test]
     fn one_binary_cloud_event() {
-        let binary = subscription(Schema::CloudEvents, json!({ "contentMode": "binary" }));
+        let binary = subscription(EventSchema::CloudEvents, json!({ "contentMode": "binary" }));
         let traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
         insta::assert_snapshot!(wire(
             &binary,
-            &[Outgoing {
+            &[OutgoingEvent {
                 traceparent,
                 ..event("a-0")
             }]
@@ -319,7 +322,7 @@ mod tests {
     #[test]
     fn a_batch_of_cloud_events() {
         let batched = subscription(
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             json!({ "batching": { "maxEventsPerBatch": 10 } }),
         );
         insta::assert_snapshot!(wire(&batched, &[event("a-0"), event("a-1")]));
@@ -328,7 +331,7 @@ mod tests {
     #[test]
     fn one_event_grid_event_is_an_array() {
         insta::assert_snapshot!(wire(
-            &subscription(Schema::EventGrid, json!({})),
+            &subscription(EventSchema::EventGrid, json!({})),
             &[event("a-0")]
         ));
     }
@@ -352,7 +355,10 @@ mod tests {
             let name = format!("custom_headers_{content_mode}");
             insta::assert_snapshot!(
                 name,
-                wire(&subscription(Schema::CloudEvents, more), &[event("a-0")])
+                wire(
+                    &subscription(EventSchema::CloudEvents, more),
+                    &[event("a-0")]
+                )
             );
         }
     }
@@ -361,10 +367,13 @@ mod tests {
     fn a_secret_header_is_marked_so_that_nobody_logs_it() {
         let headers =
             json!([{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }]);
-        let subscription = subscription(Schema::CloudEvents, json!({ "deliveryHeaders": headers }));
+        let subscription = subscription(
+            EventSchema::CloudEvents,
+            json!({ "deliveryHeaders": headers }),
+        );
         let context = AttemptContext {
             subscription: &subscription,
-            schema: Schema::CloudEvents,
+            schema: EventSchema::CloudEvents,
             attempts_before: 0,
             replayed: false,
             hops: Hops::default(),
@@ -372,7 +381,7 @@ mod tests {
             origin: &HeaderValue::from_static("posthaste.example"),
             sender_headers: &SenderHeaders::default(),
         };
-        let (headers, _) = request(context, &[event("a-0")]).unwrap();
+        let (headers, _) = build_request(context, &[event("a-0")]).unwrap();
         assert!(headers["authorization"].is_sensitive());
         assert!(!format!("{headers:?} {subscription:?}").contains("s3cret"));
     }
@@ -381,8 +390,8 @@ mod tests {
     fn a_replayed_event_says_so() {
         let check = |replayed, expected: Option<&str>| {
             let context = AttemptContext {
-                subscription: &subscription(Schema::CloudEvents, json!({})),
-                schema: Schema::CloudEvents,
+                subscription: &subscription(EventSchema::CloudEvents, json!({})),
+                schema: EventSchema::CloudEvents,
                 attempts_before: 0,
                 replayed,
                 hops: Hops::default(),
@@ -390,7 +399,7 @@ mod tests {
                 origin: &HeaderValue::from_static("posthaste.example"),
                 sender_headers: &SenderHeaders::default(),
             };
-            let (headers, _) = request(context, &[event("a-0")]).unwrap();
+            let (headers, _) = build_request(context, &[event("a-0")]).unwrap();
             assert_eq!(
                 headers
                     .get("posthaste-replayed")
@@ -413,7 +422,7 @@ mod tests {
 
     #[test]
     fn an_event_keeps_the_id_that_it_has_alone_and_in_a_batch() {
-        let kept = Outgoing {
+        let kept = OutgoingEvent {
             webhook_id: Some("msg_b-3"),
             ..event("a-0")
         };

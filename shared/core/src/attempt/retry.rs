@@ -75,9 +75,9 @@ pub struct WaitFloors {
 
 /// A number in `0.0..1.0` that was drawn. The default is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Jitter(f64);
+pub struct DrawnJitter(f64);
 
-impl Jitter {
+impl DrawnJitter {
     /// The part of a length of time that was drawn.
     #[must_use]
     pub fn part_of(self, length: Duration) -> Duration {
@@ -100,9 +100,9 @@ impl Jitter {
 pub struct RetryJitter {
     /// For a wait in the queue. Each message has its own, so that messages that failed together do
     /// not come back together.
-    pub queued: Jitter,
+    pub queued: DrawnJitter,
     /// For a longer wait. What fails together shares it, so that it is stored together.
-    pub parked: Jitter,
+    pub parked: DrawnJitter,
     /// The unit in which the queue delays: the jitter is a whole number of it, so that rounding up
     /// does not undo the draw.
     pub step: Duration,
@@ -148,7 +148,7 @@ impl Default for WaitFloors {
 
 impl WaitFloors {
     /// The least wait after `status`, or after no answer.
-    pub fn after(&self, status: Option<u16>) -> Duration {
+    pub fn after_status(&self, status: Option<u16>) -> Duration {
         status
             .and_then(|status| self.by_status.get(&status).copied())
             .unwrap_or(self.default)
@@ -170,7 +170,7 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// The scheduled wait after the given attempt; the first attempt is 1.
-    pub fn step(&self, attempt: u16) -> Duration {
+    pub fn wait_after_attempt(&self, attempt: u16) -> Duration {
         let index = usize::from(attempt.saturating_sub(1));
         self.schedule
             .get(index)
@@ -203,13 +203,13 @@ mod tests {
     fn the_last_step_repeats() {
         let policy = RetryPolicy::default();
         let hours = |n: u64| Duration::from_secs(n * 3600);
-        assert_eq!(policy.step(1), Duration::from_secs(10));
+        assert_eq!(policy.wait_after_attempt(1), Duration::from_secs(10));
         assert_eq!(
             (
-                policy.step(9),
-                policy.step(10),
-                policy.step(11),
-                policy.step(30)
+                policy.wait_after_attempt(9),
+                policy.wait_after_attempt(10),
+                policy.wait_after_attempt(11),
+                policy.wait_after_attempt(30)
             ),
             { (hours(6), hours(12), hours(12), hours(12)) }
         );
@@ -218,7 +218,11 @@ mod tests {
     #[test]
     fn eleven_attempts_fit_into_a_day_and_the_twelfth_does_not() {
         let policy = RetryPolicy::default();
-        let due = |attempt: u16| (1..attempt).map(|n| policy.step(n)).sum::<Duration>();
+        let due = |attempt: u16| {
+            (1..attempt)
+                .map(|n| policy.wait_after_attempt(n))
+                .sum::<Duration>()
+        };
         assert!(due(11) < policy.time_to_live);
         assert!(due(12) >= policy.time_to_live);
     }
@@ -227,8 +231,8 @@ mod tests {
     fn waits(wait: Duration, step: Duration) -> Vec<u128> {
         let lengthened = |tenth: u32| {
             let jitter = RetryJitter {
-                queued: Jitter::new(f64::from(tenth) / 8.0),
-                parked: Jitter::new(0.0),
+                queued: DrawnJitter::new(f64::from(tenth) / 8.0),
+                parked: DrawnJitter::new(0.0),
                 step,
             };
             jitter.lengthen(wait).as_millis()
@@ -269,8 +273,8 @@ mod tests {
     #[test]
     fn wait_that_may_be_parked_takes_the_shared_draw() {
         let jitter = RetryJitter {
-            queued: Jitter::new(1.0),
-            parked: Jitter::new(0.5),
+            queued: DrawnJitter::new(1.0),
+            parked: DrawnJitter::new(0.5),
             step: Duration::ZERO,
         };
         let lengthened = |secs| jitter.lengthen(Duration::from_secs(secs)).as_secs();
@@ -309,7 +313,7 @@ mod tests {
         ) {
             let wait = Duration::from_millis(ms);
             let step = Duration::from_millis(step_ms);
-            let jitter = RetryJitter { queued: Jitter::new(f), parked: Jitter::new(f), step };
+            let jitter = RetryJitter { queued: DrawnJitter::new(f), parked: DrawnJitter::new(f), step };
             let longer = jitter.lengthen(wait);
             prop_assert!(longer >= wait);
             let longest = (wait / 10).max(Duration::from_secs(3)).min(Duration::from_mins(5));

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::attempt::decide::{DeadLetterReason, Outcome, Verdict};
+use crate::attempt::decide::{AttemptOutcome, AttemptVerdict, DeadLetterReason};
 use crate::model::{
-    DeadLetter, DeadLetterPolicy, Delivery, Entry, LastAttempt, SQS_DELAY_MAX, Timestamp,
+    DeadLetter, DeadLetterPolicy, Delivery, DeliveryEntry, LastAttempt, SQS_DELAY_MAX, Timestamp,
 };
 
 /// The verdict over one event of a message.
@@ -45,15 +45,15 @@ pub enum EntryVerdict {
 impl EntryVerdict {
     /// The verdict over an event whose attempt had this outcome and ended at `now`. The next
     /// attempt is at the time at which it goes out, so that all places show the true one.
-    pub fn after(verdict: Verdict, outcome: Outcome, now: Timestamp) -> Self {
-        let last = LastAttempt::of(outcome, now);
+    pub fn from_attempt(verdict: AttemptVerdict, outcome: AttemptOutcome, now: Timestamp) -> Self {
+        let last = LastAttempt::from_outcome(outcome, now);
         match (verdict, last) {
-            (Verdict::Retry { not_before }, Some(last)) => Self::Retry {
+            (AttemptVerdict::Retry { not_before }, Some(last)) => Self::Retry {
                 not_before: goes_out_at(not_before, now),
                 last,
             },
-            (Verdict::GiveUp { reason }, last) => Self::GiveUp { reason, last },
-            (Verdict::Delivered | Verdict::Retry { .. }, _) => Self::Delivered,
+            (AttemptVerdict::GiveUp { reason }, last) => Self::GiveUp { reason, last },
+            (AttemptVerdict::Delivered | AttemptVerdict::Retry { .. }, _) => Self::Delivered,
         }
     }
 
@@ -70,7 +70,7 @@ impl EntryVerdict {
     /// The same, but an event that only waits comes back at its end, so that it is not given up
     /// long after it.
     #[must_use]
-    pub fn not_past(self, expires_at: Timestamp) -> Self {
+    pub fn capped_at(self, expires_at: Timestamp) -> Self {
         match self {
             Self::Postponed { not_before } => Self::Postponed {
                 not_before: not_before.min(expires_at),
@@ -82,7 +82,7 @@ impl EntryVerdict {
     /// Whether events of these two verdicts stay together: they end alike, and wait alike to the
     /// second, or until the same time, such as a minute of release. Requests that ended milliseconds
     /// apart do not make messages of their own.
-    fn goes_with(self, other: Self) -> bool {
+    fn is_grouped_with(self, other: Self) -> bool {
         match (self, other) {
             (
                 Self::Retry { not_before, last },
@@ -96,7 +96,7 @@ impl EntryVerdict {
                     other_time.since(other.at).as_secs(),
                 ];
                 let is_alike = not_before == other_time || waits[0] == waits[1];
-                last.kind() == other.kind() && is_alike
+                last.without_time() == other.without_time() && is_alike
             }
             (
                 Self::GiveUp { reason, last },
@@ -106,22 +106,22 @@ impl EntryVerdict {
                 },
             ) => {
                 reason == other_reason
-                    && last.map(LastAttempt::kind) == other.map(LastAttempt::kind)
+                    && last.map(LastAttempt::without_time) == other.map(LastAttempt::without_time)
             }
             (one, other) => one == other,
         }
     }
 
     /// The one of two that go together whose times are later, so that nothing is tried too early.
-    fn later(self, other: Self) -> Self {
-        if other.time() > self.time() {
+    fn later_of_two(self, other: Self) -> Self {
+        if other.effective_time() > self.effective_time() {
             other
         } else {
             self
         }
     }
 
-    fn time(self) -> Option<Timestamp> {
+    fn effective_time(self) -> Option<Timestamp> {
         match self {
             Self::Retry { not_before, .. } => Some(not_before),
             Self::GiveUp { last, .. } => last.map(|last| last.at),
@@ -146,7 +146,7 @@ pub struct Settlement {
 
 /// The place where a delivery waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitPlace {
     /// In the queue, hidden for this long.
     Queue {
         /// At most 900 s.
@@ -158,19 +158,22 @@ pub enum Wait {
 
 /// Gathers the events of a message by what became of them. `verdicts` has one item per event, in
 /// order.
-pub fn settle(
+pub fn settle_message(
     delivery: &Delivery,
     verdicts: &[EntryVerdict],
     policy: Option<&DeadLetterPolicy>,
 ) -> Settlement {
-    let mut kinds: Vec<(EntryVerdict, Vec<Entry>)> = Vec::new();
+    let mut kinds: Vec<(EntryVerdict, Vec<DeliveryEntry>)> = Vec::new();
     for (entry, verdict) in delivery.events.iter().zip(verdicts) {
         if matches!(verdict, EntryVerdict::Delivered | EntryVerdict::Cancelled) {
             continue;
         }
-        match kinds.iter_mut().find(|(kind, _)| kind.goes_with(*verdict)) {
+        match kinds
+            .iter_mut()
+            .find(|(kind, _)| kind.is_grouped_with(*verdict))
+        {
             Some((kind, entries)) => {
-                *kind = kind.later(*verdict);
+                *kind = kind.later_of_two(*verdict);
                 entries.push(entry.clone());
             }
             None => kinds.push((*verdict, vec![entry.clone()])),
@@ -178,27 +181,27 @@ pub fn settle(
     }
     let mut settlement = Settlement::default();
     for (verdict, entries) in kinds {
-        settlement.add(delivery, verdict, entries, policy);
+        settlement.add_entries(delivery, verdict, entries, policy);
     }
     settlement
 }
 
 /// Chooses the place of a delivery that is not due before `not_before`.
-pub fn wait(not_before: Timestamp, now: Timestamp) -> Wait {
+pub fn choose_wait_place(not_before: Timestamp, now: Timestamp) -> WaitPlace {
     let delay = not_before.since(now);
     if delay <= SQS_DELAY_MAX {
-        Wait::Queue { delay }
+        WaitPlace::Queue { delay }
     } else {
-        Wait::Parked
+        WaitPlace::Parked
     }
 }
 
 /// The time at which a delivery goes out that is not due before `not_before`: a parked one goes out
 /// with its minute.
 pub fn goes_out_at(not_before: Timestamp, now: Timestamp) -> Timestamp {
-    match wait(not_before, now) {
-        Wait::Queue { .. } => not_before,
-        Wait::Parked => not_before.rounded_up_to_minute(),
+    match choose_wait_place(not_before, now) {
+        WaitPlace::Queue { .. } => not_before,
+        WaitPlace::Parked => not_before.rounded_up_to_minute(),
     }
 }
 
@@ -208,11 +211,11 @@ pub fn dead_letter_delay(delay: Duration) -> Duration {
 }
 
 impl Settlement {
-    fn add(
+    fn add_entries(
         &mut self,
         delivery: &Delivery,
         verdict: EntryVerdict,
-        entries: Vec<Entry>,
+        entries: Vec<DeliveryEntry>,
         policy: Option<&DeadLetterPolicy>,
     ) {
         match verdict {
@@ -228,7 +231,7 @@ impl Settlement {
             EntryVerdict::Retry { not_before, last } => {
                 self.again.push(Delivery {
                     not_before,
-                    ..tried(delivery, Some(last), entries)
+                    ..after_attempt(delivery, Some(last), entries)
                 });
             }
             EntryVerdict::GiveUp { reason, last } => {
@@ -239,7 +242,7 @@ impl Settlement {
                 };
                 letters.push(DeadLetter {
                     reason,
-                    delivery: tried(delivery, last, entries),
+                    delivery: after_attempt(delivery, last, entries),
                     storage: None,
                     object: None,
                     dropped: false,
@@ -251,7 +254,11 @@ impl Settlement {
 }
 
 /// The delivery with one attempt more, if one was made.
-fn tried(delivery: &Delivery, last: Option<LastAttempt>, entries: Vec<Entry>) -> Delivery {
+fn after_attempt(
+    delivery: &Delivery,
+    last: Option<LastAttempt>,
+    entries: Vec<DeliveryEntry>,
+) -> Delivery {
     let mut tried = delivery.with_events(entries);
     if last.is_some() {
         tried.attempts = tried.attempts.saturating_add(1);
@@ -273,7 +280,7 @@ pub(crate) fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPol
 mod tests {
     use super::*;
     use crate::attempt::outcome::{OutcomeName, SendFailure};
-    use crate::model::{Hops, Marks, Payload, Schema, SubscriptionName, TopicName};
+    use crate::model::{EventMarks, EventPayload, EventSchema, Hops, SubscriptionName, TopicName};
     use bytes::Bytes;
     use proptest::prelude::*;
 
@@ -295,18 +302,18 @@ mod tests {
     };
 
     fn delivery(events: usize) -> Delivery {
-        let entry = |index: usize| Entry {
+        let entry = |index: usize| DeliveryEntry {
             key: format!("k-{index}"),
             expires_at: NOW,
             traceparent: None,
-            marks: Marks::default(),
+            marks: EventMarks::default(),
             envelope: None,
-            payload: Payload::Inline(Bytes::from_static(b"{}")),
+            payload: EventPayload::Inline(Bytes::from_static(b"{}")),
         };
         Delivery {
             topic: TopicName::parse("orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),
-            schema: Schema::CloudEvents,
+            schema: EventSchema::CloudEvents,
             published_at: NOW,
             not_before: NOW,
             attempts: 3,
@@ -332,21 +339,21 @@ mod tests {
 
     #[test]
     fn an_attempt_that_failed_is_remembered_in_its_verdict() {
-        let refused = Outcome::Answered {
+        let refused = AttemptOutcome::Answered {
             status: 503,
             retry_after: None,
         };
-        let success = Outcome::Answered {
+        let success = AttemptOutcome::Answered {
             status: 200,
             retry_after: None,
         };
         let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
         let check = |verdict, outcome, expected| {
-            assert_eq!(EntryVerdict::after(verdict, outcome, NOW), expected);
+            assert_eq!(EntryVerdict::from_attempt(verdict, outcome, NOW), expected);
         };
-        check(Verdict::Delivered, success, EntryVerdict::Delivered);
+        check(AttemptVerdict::Delivered, success, EntryVerdict::Delivered);
         check(
-            Verdict::Retry { not_before: NOW },
+            AttemptVerdict::Retry { not_before: NOW },
             refused,
             EntryVerdict::Retry {
                 not_before: NOW,
@@ -354,7 +361,7 @@ mod tests {
             },
         );
         check(
-            Verdict::GiveUp { reason },
+            AttemptVerdict::GiveUp { reason },
             refused,
             give_up(reason, Some(LAST)),
         );
@@ -363,7 +370,7 @@ mod tests {
     #[test]
     fn what_arrived_leaves_nothing() {
         assert_eq!(
-            settle(&delivery(2), &[EntryVerdict::Delivered; 2], Some(&KEPT)),
+            settle_message(&delivery(2), &[EntryVerdict::Delivered; 2], Some(&KEPT)),
             Settlement::default()
         );
     }
@@ -381,7 +388,7 @@ mod tests {
             retry,
             EntryVerdict::NotStarted,
         ];
-        let settlement = settle(&delivery(4), &verdicts, Some(&KEPT));
+        let settlement = settle_message(&delivery(4), &verdicts, Some(&KEPT));
         let [again, back] = settlement.again.as_slice() else {
             panic!("expected two deliveries")
         };
@@ -404,7 +411,7 @@ mod tests {
                 ..LAST
             },
         };
-        let settlement = settle(&delivery(3), &[retry(0), retry(7), retry(3)], Some(&KEPT));
+        let settlement = settle_message(&delivery(3), &[retry(0), retry(7), retry(3)], Some(&KEPT));
         let [again] = settlement.again.as_slice() else {
             panic!("expected one delivery")
         };
@@ -425,7 +432,7 @@ mod tests {
                 ..LAST
             },
         };
-        let settlement = settle(&delivery(3), &[retry(0), retry(2), retry(7)], Some(&KEPT));
+        let settlement = settle_message(&delivery(3), &[retry(0), retry(2), retry(7)], Some(&KEPT));
         let [again] = settlement.again.as_slice() else {
             panic!("expected one delivery: {settlement:?}")
         };
@@ -435,7 +442,7 @@ mod tests {
     #[test]
     fn what_is_postponed_waits_without_an_attempt() {
         let not_before = NOW + Duration::from_secs(9);
-        let settlement = settle(
+        let settlement = settle_message(
             &delivery(1),
             &[EntryVerdict::Postponed { not_before }],
             Some(&KEPT),
@@ -449,9 +456,9 @@ mod tests {
     #[test]
     fn only_what_was_sent_may_be_answered_late() {
         let check = |failure, expected| {
-            let last = LastAttempt::of(Outcome::Failed(failure), NOW).unwrap();
+            let last = LastAttempt::from_outcome(AttemptOutcome::Failed(failure), NOW).unwrap();
             assert_eq!(last.outcome, OutcomeName::TimedOut);
-            let settlement = settle(
+            let settlement = settle_message(
                 &delivery(1),
                 &[EntryVerdict::Retry {
                     not_before: NOW,
@@ -471,7 +478,7 @@ mod tests {
             give_up(DeadLetterReason::UndeliverableDueToClientError, Some(LAST)),
             give_up(DeadLetterReason::TimeToLiveExceeded, None),
         ];
-        let attempts: Vec<_> = settle(&delivery(2), &verdicts, None)
+        let attempts: Vec<_> = settle_message(&delivery(2), &verdicts, None)
             .dead
             .iter()
             .map(|dead| dead.delivery.attempts)
@@ -486,7 +493,7 @@ mod tests {
             give_up(DeadLetterReason::EndpointGone, Some(LAST)),
         ];
         let dropped = |policy| {
-            let dropped = settle(&delivery(2), &verdicts, Some(&policy)).dropped;
+            let dropped = settle_message(&delivery(2), &verdicts, Some(&policy)).dropped;
             let event = |letter: &DeadLetter| (letter.reason, letter.delivery.events.len());
             dropped.iter().map(event).collect::<Vec<_>>()
         };
@@ -511,28 +518,36 @@ mod tests {
 
     #[test]
     fn up_to_900_seconds_wait_in_the_queue() {
-        let check = |ms, expected| assert_eq!(wait(NOW + Duration::from_millis(ms), NOW), expected);
-        let queue = |ms| Wait::Queue {
+        let check = |ms, expected| {
+            assert_eq!(
+                choose_wait_place(NOW + Duration::from_millis(ms), NOW),
+                expected
+            )
+        };
+        let queue = |ms| WaitPlace::Queue {
             delay: Duration::from_millis(ms),
         };
         check(0, queue(0));
         check(1, queue(1));
         check(900_000, queue(900_000));
-        check(900_001, Wait::Parked);
-        check(u64::MAX / 2, Wait::Parked);
-        assert_eq!(wait(NOW, NOW + Duration::from_secs(5)), queue(0));
+        check(900_001, WaitPlace::Parked);
+        check(u64::MAX / 2, WaitPlace::Parked);
+        assert_eq!(
+            choose_wait_place(NOW, NOW + Duration::from_secs(5)),
+            queue(0)
+        );
     }
 
     /// What waits so long that it is parked goes out with a minute, as lists of what waits say.
     #[test]
     fn next_attempt_of_a_parked_event_is_the_beginning_of_a_minute() {
         let at = Timestamp::from_millis(1_700_000_000_000);
-        let refused = Outcome::Answered {
+        let refused = AttemptOutcome::Answered {
             status: 503,
             retry_after: None,
         };
         let check = |wait: Duration, expected: Duration| {
-            let verdict = Verdict::Retry {
+            let verdict = AttemptVerdict::Retry {
                 not_before: at + wait,
             };
             let expected = EntryVerdict::Retry {
@@ -540,7 +555,7 @@ mod tests {
                 last: LastAttempt { at, ..LAST },
             };
             assert_eq!(
-                EntryVerdict::after(verdict, refused, at),
+                EntryVerdict::from_attempt(verdict, refused, at),
                 expected,
                 "{wait:?}"
             );
@@ -556,7 +571,7 @@ mod tests {
 
     #[test]
     fn what_is_held_waits_together_without_an_attempt() {
-        let settlement = settle(
+        let settlement = settle_message(
             &delivery(3),
             &[
                 EntryVerdict::Held,
@@ -581,13 +596,13 @@ mod tests {
             not_before: NOW + Duration::from_secs(secs),
         };
         let end = NOW + Duration::from_mins(1);
-        assert_eq!(postponed(90).not_past(end), postponed(60));
-        assert_eq!(postponed(30).not_past(end), postponed(30));
+        assert_eq!(postponed(90).capped_at(end), postponed(60));
+        assert_eq!(postponed(30).capped_at(end), postponed(30));
         let retry = EntryVerdict::Retry {
             not_before: NOW + Duration::from_secs(90),
             last: LAST,
         };
-        assert_eq!(retry.not_past(end), retry);
+        assert_eq!(retry.capped_at(end), retry);
     }
 
     proptest! {
@@ -603,7 +618,7 @@ mod tests {
             };
             let verdicts: Vec<_> = choices.iter().map(verdict).collect();
             let delivered = choices.iter().filter(|choice| **choice == 0).count();
-            let settlement = settle(&delivery(choices.len()), &verdicts, Some(&KEPT));
+            let settlement = settle_message(&delivery(choices.len()), &verdicts, Some(&KEPT));
             let dead = settlement.dead.iter().map(|dead| &dead.delivery);
             let waiting = settlement.again.iter().chain(&settlement.held);
             let mut left: Vec<_> = waiting.chain(dead).flat_map(keys).collect();

@@ -46,12 +46,12 @@ display_the_word!(SignatureKind);
 #[derive(Clone)]
 pub struct SigningSecret {
     text: Secret,
-    key: Key,
+    key: SignatureKey,
     expires_at: Option<Timestamp>,
 }
 
 #[derive(Clone)]
-enum Key {
+enum SignatureKey {
     Symmetric(Hmac<Sha256>),
     Asymmetric(SigningKey),
 }
@@ -59,7 +59,7 @@ enum Key {
 impl SignatureKind {
     /// The kind of a secret, by its prefix. Whether it is one at all, [`SigningSecret::parse`]
     /// tells.
-    pub fn of(secret: &str) -> Self {
+    pub fn for_secret(secret: &str) -> Self {
         if secret.starts_with(ASYMMETRIC_PREFIX) {
             Self::V1a
         } else {
@@ -68,7 +68,7 @@ impl SignatureKind {
     }
 
     /// A secret of this kind, made of random bytes.
-    pub fn secret(self, random: &[u8; MADE_SECRET_BYTES]) -> Secret {
+    pub fn make_secret(self, random: &[u8; MADE_SECRET_BYTES]) -> Secret {
         let prefix = match self {
             Self::V1 => SYMMETRIC_PREFIX,
             Self::V1a => ASYMMETRIC_PREFIX,
@@ -88,9 +88,9 @@ impl SigningSecret {
                 .map_err(|_| SigningSecretError::Base64)
         };
         let key = if let Some(encoded) = text.strip_prefix(SYMMETRIC_PREFIX) {
-            Key::Symmetric(keyed(&decode(encoded)?)?)
+            SignatureKey::Symmetric(keyed_hmac(&decode(encoded)?)?)
         } else if let Some(encoded) = text.strip_prefix(ASYMMETRIC_PREFIX) {
-            Key::Asymmetric(SigningKey::from_bytes(&decode(encoded)?)?)
+            SignatureKey::Asymmetric(SigningKey::from_bytes(&decode(encoded)?)?)
         } else {
             return Err(SigningSecretError::Prefix);
         };
@@ -102,7 +102,7 @@ impl SigningSecret {
     }
 
     /// The same secret, which signs attempts before this time only.
-    pub fn until(self, expires_at: Option<Timestamp>) -> Self {
+    pub fn with_expiry(self, expires_at: Option<Timestamp>) -> Self {
         Self { expires_at, ..self }
     }
 
@@ -114,8 +114,8 @@ impl SigningSecret {
     /// The key that receivers verify with, if it is not the secret itself.
     pub fn public_key(&self) -> Option<PublicKey> {
         match &self.key {
-            Key::Symmetric(_) => None,
-            Key::Asymmetric(key) => Some(key.public()),
+            SignatureKey::Symmetric(_) => None,
+            SignatureKey::Asymmetric(key) => Some(key.public_key()),
         }
     }
 
@@ -132,7 +132,7 @@ impl SigningSecret {
     fn sign(&self, id: &str, timestamp: u64, body: &[Bytes]) -> String {
         let head = format!("{id}.{timestamp}.");
         match &self.key {
-            Key::Symmetric(keyed) => {
+            SignatureKey::Symmetric(keyed) => {
                 let mut mac = keyed.clone();
                 mac.update(head.as_bytes());
                 for slice in body {
@@ -140,7 +140,9 @@ impl SigningSecret {
                 }
                 format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
             }
-            Key::Asymmetric(key) => format!("v1a,{}", STANDARD.encode(key.sign(&head, body))),
+            SignatureKey::Asymmetric(key) => {
+                format!("v1a,{}", STANDARD.encode(key.sign(&head, body)))
+            }
         }
     }
 }
@@ -154,7 +156,7 @@ impl std::fmt::Debug for SigningSecret {
 /// The `webhook-signature` header of an attempt: one signature per secret that is live then,
 /// separated by spaces, so that during a rotation the old and the new secret both verify. Empty
 /// without secrets.
-pub fn header(secrets: &[SigningSecret], id: &str, at: Timestamp, body: &[Bytes]) -> String {
+pub fn header_value(secrets: &[SigningSecret], id: &str, at: Timestamp, body: &[Bytes]) -> String {
     let live = secrets.iter().filter(|secret| secret.is_live(at));
     let signatures: Vec<_> = live
         .map(|secret| secret.sign(id, at.as_secs(), body))
@@ -162,7 +164,7 @@ pub fn header(secrets: &[SigningSecret], id: &str, at: Timestamp, body: &[Bytes]
     signatures.join(" ")
 }
 
-fn keyed(key: &[u8]) -> Result<Hmac<Sha256>, SigningSecretError> {
+fn keyed_hmac(key: &[u8]) -> Result<Hmac<Sha256>, SigningSecretError> {
     let error = SigningSecretError::Length(key.len());
     if !SIGNING_SECRET_BYTES.contains(&key.len()) {
         return Err(error);
@@ -192,7 +194,7 @@ mod tests {
             Bytes::from_static(b"{\"test\""),
             Bytes::from_static(b": 2432232314}"),
         ];
-        header(secrets, "msg_p5jXN8AQM9LWM0D4loKWxJek", AT, &body)
+        header_value(secrets, "msg_p5jXN8AQM9LWM0D4loKWxJek", AT, &body)
     }
 
     #[test]
@@ -217,10 +219,10 @@ mod tests {
     #[test]
     fn a_secret_signs_until_it_ends_and_not_then() {
         let after = Timestamp::from_millis(1_614_265_330_001);
-        let ending = |end| signed(&[parse(SECRET), parse(PRIVATE).until(Some(end))]);
+        let ending = |end| signed(&[parse(SECRET), parse(PRIVATE).with_expiry(Some(end))]);
         assert_eq!(ending(after).split(' ').count(), 2);
         assert_eq!(ending(AT), signed(&[parse(SECRET)]));
-        assert_eq!(signed(&[parse(SECRET).until(Some(AT))]), "");
+        assert_eq!(signed(&[parse(SECRET).with_expiry(Some(AT))]), "");
     }
 
     #[test]
@@ -248,8 +250,8 @@ mod tests {
     #[test]
     fn a_made_secret_is_one_of_its_kind() {
         for kind in [SignatureKind::V1, SignatureKind::V1a] {
-            let made = kind.secret(&[7; MADE_SECRET_BYTES]);
-            assert_eq!(SignatureKind::of(made.expose()), kind);
+            let made = kind.make_secret(&[7; MADE_SECRET_BYTES]);
+            assert_eq!(SignatureKind::for_secret(made.expose()), kind);
             assert_eq!(
                 parse(made.expose()).public_key().is_some(),
                 kind == SignatureKind::V1a

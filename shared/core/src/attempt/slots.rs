@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::rate::Rate;
+use super::rate::RequestRate;
 use crate::model::{ATTEMPT_TIMEOUT_MAX, CONCURRENT_REQUESTS_MAX, Timestamp};
 
 /// The time in which the requests of one lease may begin. The longer it is, the rarer a busy worker
@@ -37,7 +37,7 @@ const LINE_IDLE: Duration = Duration::from_mins(3);
 
 /// The bound: the most requests that are open at once, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Concurrency(NonZeroU32);
+pub struct SlotLimit(NonZeroU32);
 
 /// The slots that are held, by worker: the content of a subscription's object under `slots/`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub struct SlotClaim<'a> {
 /// A worker's right to have some requests open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotLease {
-    limit: Concurrency,
+    limit: SlotLimit,
     slots: u32,
     from: Timestamp,
     /// The time by which its requests have ended.
@@ -94,7 +94,7 @@ pub enum SlotGrant {
     Nothing(Option<SlotState>),
 }
 
-impl Concurrency {
+impl SlotLimit {
     /// The bound of this number of requests; `None` for zero.
     pub fn new(requests: u32) -> Option<Self> {
         NonZeroU32::new(requests).map(Self)
@@ -106,17 +106,17 @@ impl Concurrency {
     }
 
     /// Grants slots at `now`. `state` is the object's content, if there is an object.
-    pub fn take(
+    pub fn take_slots(
         self,
         state: Option<&SlotState>,
         claim: &SlotClaim<'_>,
         now: Timestamp,
     ) -> SlotGrant {
-        let live = Leases::of(state, now);
+        let live = LiveLeases::from_state(state, now);
         let taken = live.slots_of_others(claim.holder);
         let slots = self.requests().saturating_sub(taken).min(claim.wanted);
         if slots <= claim.held {
-            let next = live.is_shortened.then(|| live.written(state, now));
+            let next = live.is_shortened.then(|| live.into_state(state, now));
             return SlotGrant::Nothing(next);
         }
         let end = now + BEGINS_WITHIN + claim.timeout;
@@ -128,22 +128,22 @@ impl Concurrency {
         };
         // Open requests that are above a lowered bound have begun by an older lease.
         let held = slots.max(claim.begun);
-        let next = live.with(claim.holder, held, end + CLOCK_MARGIN);
-        SlotGrant::Lease(lease, next.written(state, now))
+        let next = live.with_lease(claim.holder, held, end + CLOCK_MARGIN);
+        SlotGrant::Lease(lease, next.into_state(state, now))
     }
 
     /// The pace at which requests that found no slot come back, if one takes so long.
-    pub fn pace(self, request_time: Duration) -> Rate {
+    pub fn return_rate(self, request_time: Duration) -> RequestRate {
         let time_ms = request_time.as_millis().max(1);
         let per_minute = u128::from(self.requests()) * 60_000 / time_ms;
         let per_minute = u32::try_from(per_minute).unwrap_or(u32::MAX);
-        Rate::per_minute(per_minute).unwrap_or(Rate::SLOWEST)
+        RequestRate::per_minute(per_minute).unwrap_or(RequestRate::SLOWEST)
     }
 }
 
 impl SlotLease {
     /// Whether a request of a subscription with this bound may begin at this time.
-    pub fn allows(&self, limit: Concurrency, timeout: Duration, now: Timestamp) -> bool {
+    pub fn allows_request(&self, limit: SlotLimit, timeout: Duration, now: Timestamp) -> bool {
         self.limit == limit && self.from <= now && now + timeout <= self.end
     }
 
@@ -154,7 +154,7 @@ impl SlotLease {
 
     /// The lease of no more than so many slots.
     #[must_use]
-    pub fn at_most(self, slots: u32) -> Self {
+    pub fn capped_at(self, slots: u32) -> Self {
         Self {
             slots: self.slots.min(slots),
             ..self
@@ -165,7 +165,7 @@ impl SlotLease {
 impl SlotState {
     /// The state of an object that cannot be read: workers may hold every slot. It gets an end when
     /// it is written.
-    pub fn unknown() -> Self {
+    pub fn for_unreadable() -> Self {
         let all = HeldSlots {
             holder: String::new(),
             slots: CONCURRENT_REQUESTS_MAX,
@@ -180,39 +180,39 @@ impl SlotState {
     /// The state in which this worker holds no more than so many slots; `None` if it holds no more
     /// already.
     pub fn give_back(&self, holder: &str, slots: u32, now: Timestamp) -> Option<Self> {
-        let live = Leases::of(Some(self), now);
-        let own = live.of_holder(holder)?;
+        let live = LiveLeases::from_state(Some(self), now);
+        let own = live.lease_of(holder)?;
         if own.slots <= slots {
             return None;
         }
-        let next = live.clone().with(holder, slots, own.until);
-        Some(next.written(Some(self), now))
+        let next = live.clone().with_lease(holder, slots, own.until);
+        Some(next.into_state(Some(self), now))
     }
 
     /// The state after this one, or after none, in which all is as it was. A write that was asked
     /// for before it and is not answered yet can no longer come true.
-    pub fn rewritten(last: Option<&Self>, now: Timestamp) -> Self {
-        Leases::of(last, now).written(last, now)
+    pub fn rewrite_unchanged(last: Option<&Self>, now: Timestamp) -> Self {
+        LiveLeases::from_state(last, now).into_state(last, now)
     }
 
     /// Whether no worker had a slot in the last minutes, so that the line is empty by now.
     pub fn is_idle(&self, now: Timestamp) -> bool {
-        self.at + LINE_IDLE < now && Leases::of(Some(self), now).held.is_empty()
+        self.at + LINE_IDLE < now && LiveLeases::from_state(Some(self), now).held.is_empty()
     }
 }
 
 /// The leases of a state that are not over.
 #[derive(Debug, Clone)]
-struct Leases {
+struct LiveLeases {
     held: Vec<HeldSlots>,
     /// Whether one of them was longer than any lease is.
     is_shortened: bool,
 }
 
-impl Leases {
+impl LiveLeases {
     /// Those at `now`. One that a wrong clock wrote lasts as long as the longest lease from now on:
     /// the requests of its worker have ended by then.
-    fn of(state: Option<&SlotState>, now: Timestamp) -> Self {
+    fn from_state(state: Option<&SlotState>, now: Timestamp) -> Self {
         let mut held: Vec<_> = state.map_or_else(Vec::new, |state| state.leases.clone());
         held.retain(|lease| lease.until > now && lease.slots > 0);
         let mut is_shortened = false;
@@ -225,7 +225,7 @@ impl Leases {
         Self { held, is_shortened }
     }
 
-    fn of_holder(&self, holder: &str) -> Option<&HeldSlots> {
+    fn lease_of(&self, holder: &str) -> Option<&HeldSlots> {
         self.held.iter().find(|lease| lease.holder == holder)
     }
 
@@ -236,8 +236,8 @@ impl Leases {
 
     /// The leases after this worker's has become one of so many slots, which ends no sooner than
     /// before: its open requests have begun by the older one.
-    fn with(mut self, holder: &str, slots: u32, until: Timestamp) -> Self {
-        let before = self.of_holder(holder).map(|lease| lease.until);
+    fn with_lease(mut self, holder: &str, slots: u32, until: Timestamp) -> Self {
+        let before = self.lease_of(holder).map(|lease| lease.until);
         self.held.retain(|lease| lease.holder != holder);
         if slots > 0 {
             self.held.push(HeldSlots {
@@ -250,7 +250,7 @@ impl Leases {
     }
 
     /// The state that is written in place of `last`.
-    fn written(self, last: Option<&SlotState>, now: Timestamp) -> SlotState {
+    fn into_state(self, last: Option<&SlotState>, now: Timestamp) -> SlotState {
         let after_last = last.map(|last| last.at + Duration::from_millis(1));
         SlotState {
             at: after_last.map_or(now, |after| after.max(now)),

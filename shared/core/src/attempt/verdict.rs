@@ -1,7 +1,7 @@
 //! The verdict over an event, in the words of the log.
 
 use crate::attempt::decide::DeadLetterReason;
-use crate::attempt::settle::{EntryVerdict, Wait, is_dropped, wait};
+use crate::attempt::settle::{EntryVerdict, WaitPlace, choose_wait_place, is_dropped};
 use crate::model::{DeadLetterPolicy, Timestamp};
 
 /// What comes next for an event, in the words of the log.
@@ -17,8 +17,8 @@ pub struct ShownVerdict {
 
 impl EntryVerdict {
     /// The verdict at `now`, over an event of a subscription with this policy.
-    pub fn shown(self, policy: &DeadLetterPolicy, now: Timestamp) -> ShownVerdict {
-        let word = self.word(policy, now);
+    pub fn describe(self, policy: &DeadLetterPolicy, now: Timestamp) -> ShownVerdict {
+        let word = self.log_word(policy, now);
         match self {
             Self::Retry { not_before, .. } | Self::Postponed { not_before } => ShownVerdict {
                 word,
@@ -38,10 +38,14 @@ impl EntryVerdict {
         }
     }
 
-    fn word(self, policy: &DeadLetterPolicy, now: Timestamp) -> &'static str {
+    fn log_word(self, policy: &DeadLetterPolicy, now: Timestamp) -> &'static str {
         match self {
             Self::Delivered => "delivered",
-            Self::Retry { not_before, .. } if wait(not_before, now) == Wait::Parked => "parked",
+            Self::Retry { not_before, .. }
+                if choose_wait_place(not_before, now) == WaitPlace::Parked =>
+            {
+                "parked"
+            }
             Self::Retry { .. } => "retry",
             Self::GiveUp { reason, .. } if is_dropped(reason, Some(policy)) => "dropped",
             Self::GiveUp { .. } => "dead letter",
@@ -58,7 +62,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::attempt::decide::Outcome;
+    use crate::attempt::decide::AttemptOutcome;
     use crate::model::LastAttempt;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
@@ -75,7 +79,7 @@ mod tests {
         retry_at: Option<Timestamp>,
         reason: Option<DeadLetterReason>,
     ) {
-        let shown = verdict.shown(&KEPT, NOW);
+        let shown = verdict.describe(&KEPT, NOW);
         assert_eq!(
             (shown.word, shown.retry_at, shown.reason),
             (word, retry_at, reason),
@@ -85,8 +89,8 @@ mod tests {
 
     #[test]
     fn a_retry_says_when_and_whether_it_is_parked_until_then() {
-        let last = LastAttempt::of(
-            Outcome::Answered {
+        let last = LastAttempt::from_outcome(
+            AttemptOutcome::Answered {
                 status: 503,
                 retry_after: None,
             },

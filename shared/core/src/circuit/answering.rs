@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::circuit::Target;
+use crate::circuit::DeliveryTarget;
 use crate::model::{Link, Timestamp};
 
 /// The time for which an answer shows that the link is well.
@@ -23,14 +23,14 @@ const LINKS_MAX: usize = 4096;
 
 /// The subscriptions that were answered a moment ago, by link.
 #[derive(Debug, Default)]
-pub struct AnsweredSubscriptions(HashMap<Link, Vec<(Target, Timestamp)>>);
+pub struct AnsweredSubscriptions(HashMap<Link, Vec<(DeliveryTarget, Timestamp)>>);
 
 impl AnsweredSubscriptions {
     /// Notes an answer to a subscription, whatever it says.
-    pub fn answered(&mut self, subscription: &Target, now: Timestamp) {
+    pub fn note_answer(&mut self, subscription: &DeliveryTarget, now: Timestamp) {
         if self.0.len() >= LINKS_MAX && !self.0.contains_key(subscription.link()) {
             self.0
-                .retain(|_, known| known.iter().any(|(_, at)| speaks(*at, now)));
+                .retain(|_, known| known.iter().any(|(_, at)| is_recent_answer(*at, now)));
             if self.0.len() >= LINKS_MAX {
                 return;
             }
@@ -52,7 +52,7 @@ impl AnsweredSubscriptions {
     }
 
     /// Notes a connection that was closed after a request of a subscription.
-    pub fn closed(&mut self, subscription: &Target) {
+    pub fn note_closed_connection(&mut self, subscription: &DeliveryTarget) {
         if let Some(known) = self.0.get_mut(subscription.link()) {
             known.retain(|(of, _)| of != subscription);
         }
@@ -62,12 +62,12 @@ impl AnsweredSubscriptions {
     /// connection closed since.
     pub fn is_any(&self, link: &Link, now: Timestamp) -> bool {
         let known = self.0.get(link);
-        known.is_some_and(|known| known.iter().any(|(_, at)| speaks(*at, now)))
+        known.is_some_and(|known| known.iter().any(|(_, at)| is_recent_answer(*at, now)))
     }
 }
 
 /// An answer that lies ahead was noted before a clock was set back.
-fn speaks(at: Timestamp, now: Timestamp) -> bool {
+fn is_recent_answer(at: Timestamp, now: Timestamp) -> bool {
     at <= now && now.since(at) <= SPEAKS_FOR
 }
 
@@ -79,15 +79,15 @@ mod tests {
         Timestamp::from_millis(secs * 1000)
     }
 
-    fn subscription(host: &str, name: &str) -> Target {
-        Target::parse(&format!("https://{host}:443 orders.{name}")).unwrap()
+    fn subscription(host: &str, name: &str) -> DeliveryTarget {
+        DeliveryTarget::parse(&format!("https://{host}:443 orders.{name}")).unwrap()
     }
 
     #[test]
     fn answer_speaks_for_its_link_for_a_minute() {
         let mut answered = AnsweredSubscriptions::default();
         let own = subscription("a.example", "billing");
-        answered.answered(&own, at(100));
+        answered.note_answer(&own, at(100));
         let is_any = |secs| answered.is_any(own.link(), at(secs));
         assert_eq!([99, 100, 160, 161].map(is_any), [false, true, true, false]);
         let other = subscription("b.example", "billing");
@@ -98,13 +98,13 @@ mod tests {
     fn subscription_whose_connection_was_closed_speaks_no_more() {
         let mut answered = AnsweredSubscriptions::default();
         let [billing, audit] = ["billing", "audit"].map(|name| subscription("a.example", name));
-        answered.answered(&billing, at(100));
-        answered.answered(&audit, at(100));
-        answered.closed(&billing);
+        answered.note_answer(&billing, at(100));
+        answered.note_answer(&audit, at(100));
+        answered.note_closed_connection(&billing);
         assert!(answered.is_any(billing.link(), at(100)));
-        answered.closed(&audit);
+        answered.note_closed_connection(&audit);
         assert!(!answered.is_any(billing.link(), at(100)));
-        answered.answered(&audit, at(101));
+        answered.note_answer(&audit, at(101));
         assert!(answered.is_any(billing.link(), at(101)));
     }
 
@@ -116,15 +116,15 @@ mod tests {
             .map(|index| subscription("a.example", &format!("s{index}")))
             .collect();
         for of in &all {
-            answered.answered(of, at(100));
+            answered.note_answer(of, at(100));
         }
         for of in &all {
-            answered.answered(of, at(130));
+            answered.note_answer(of, at(130));
         }
         assert_eq!(answered.0[all[0].link()].len(), OF_LINK_MAX);
-        answered.answered(&all[7], at(160));
+        answered.note_answer(&all[7], at(160));
         for of in &all[..7] {
-            answered.closed(of);
+            answered.note_closed_connection(of);
         }
         assert!(answered.is_any(all[0].link(), at(160)));
     }
@@ -133,10 +133,10 @@ mod tests {
     fn links_take_bounded_room_and_the_old_ones_make_way() {
         let mut answered = AnsweredSubscriptions::default();
         for index in 0..=LINKS_MAX {
-            answered.answered(&subscription(&format!("h{index}.example"), "s"), at(100));
+            answered.note_answer(&subscription(&format!("h{index}.example"), "s"), at(100));
         }
         assert_eq!(answered.0.len(), LINKS_MAX);
-        answered.answered(&subscription("late.example", "s"), at(161));
+        answered.note_answer(&subscription("late.example", "s"), at(161));
         assert_eq!(answered.0.len(), 1);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::attempt::{Outcome, OutcomeName};
+use crate::attempt::{AttemptOutcome, OutcomeName};
 use crate::model::Timestamp;
 use crate::word::display_the_word;
 
@@ -15,7 +15,7 @@ const LEASE_AHEAD_MAX: Duration = Duration::from_mins(20);
 /// The phase of a target that is not well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Phase {
+pub enum TargetPhase {
     /// The target failed just now. It gets no requests for a minute at a time.
     Glitch,
     /// The target has been failing for minutes. It gets no requests for long, and its deliveries
@@ -25,7 +25,7 @@ pub enum Phase {
     Recovering,
 }
 
-display_the_word!(Phase);
+display_the_word!(TargetPhase);
 
 /// The record of a target that is not well, and the time until which it gets no requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,9 +34,9 @@ display_the_word!(Phase);
     clippy::struct_excessive_bools,
     reason = "each is a stored member of its own"
 )]
-pub struct Condition {
+pub struct TargetCondition {
     /// The target's phase.
-    pub phase: Phase,
+    pub phase: TargetPhase,
     /// The time at which the phase began.
     pub since: Timestamp,
     /// The time of the first Glitch of this spell of failures.
@@ -49,7 +49,7 @@ pub struct Condition {
     /// each probe.
     pub failures: u32,
     /// The last of those failures.
-    pub last: Failure,
+    pub last: RequestFailure,
     /// The probe that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeLease>,
@@ -72,7 +72,7 @@ pub struct Condition {
 
 /// A failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct RequestFailure {
     /// The failure's name, as in a dead letter.
     pub outcome: OutcomeName,
     /// The status, where there was one.
@@ -89,9 +89,9 @@ pub struct ProbeLease {
     pub until: Timestamp,
 }
 
-impl Failure {
+impl RequestFailure {
     /// The failure of an outcome; `None` for a success.
-    pub fn of(outcome: Outcome) -> Option<Self> {
+    pub fn from_outcome(outcome: AttemptOutcome) -> Option<Self> {
         outcome.name().map(|name| Self {
             outcome: name,
             status: outcome.status(),
@@ -99,7 +99,7 @@ impl Failure {
     }
 }
 
-impl Condition {
+impl TargetCondition {
     /// Whether a probe is under way.
     pub fn is_probed(&self, now: Timestamp) -> bool {
         self.probe
@@ -114,7 +114,7 @@ impl Condition {
 
     /// Whether its hold is over and no probe has begun yet.
     pub fn is_due(&self, now: Timestamp) -> bool {
-        self.phase != Phase::Recovering && now >= self.until && !self.is_probed(now)
+        self.phase != TargetPhase::Recovering && now >= self.until && !self.is_probed(now)
     }
 
     /// Whether its hold lasts because its endpoint asked for that: a success of a request that was
@@ -125,7 +125,7 @@ impl Condition {
 
     /// Whether the only hold on it is a pause that its endpoint asked for.
     pub fn is_pause(&self) -> bool {
-        self.asked && self.phase == Phase::Glitch && self.hold == 0
+        self.asked && self.phase == TargetPhase::Glitch && self.hold == 0
     }
 
     /// The time at which the next probe may be made; `None` while it is recovering.
@@ -134,6 +134,6 @@ impl Condition {
             .probe
             .as_ref()
             .map_or(Timestamp::EPOCH, |probe| probe.until);
-        (self.phase != Phase::Recovering).then(|| self.until.max(lease))
+        (self.phase != TargetPhase::Recovering).then(|| self.until.max(lease))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::circuit::{Condition, HealthSettings, Phase};
+use crate::circuit::{HealthSettings, TargetCondition, TargetPhase};
 use crate::model::Timestamp;
 
 /// The time after which a delivery in the queue looks again while its target is probed: most
@@ -26,7 +26,7 @@ pub enum CircuitDecision {
         until: Timestamp,
     },
     /// The delivery may be sent as the probe, by the worker that gets the lease for it.
-    Probe(Probed),
+    Probe(ProbedTargets),
     /// The delivery waits in the queue.
     Delay {
         /// The time to look again.
@@ -38,7 +38,7 @@ pub enum CircuitDecision {
 
 /// The targets that a probe asks: the link, the subscription or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Probed {
+pub struct ProbedTargets {
     /// The link.
     pub link: bool,
     /// The subscription on it.
@@ -46,56 +46,62 @@ pub struct Probed {
 }
 
 /// Decides for a subscription on a link: the stricter of what the two ask for.
-pub fn decide(
-    link: Option<&Condition>,
-    subscription: Option<&Condition>,
+pub fn decide_for_subscription(
+    link: Option<&TargetCondition>,
+    subscription: Option<&TargetCondition>,
     now: Timestamp,
     settings: &HealthSettings,
 ) -> CircuitDecision {
-    let of_link = of(
+    let of_link = decide_for_condition(
         link,
         now,
         settings,
-        Probed {
+        ProbedTargets {
             link: true,
             subscription: false,
         },
     );
-    let of_subscription = of(
+    let of_subscription = decide_for_condition(
         subscription,
         now,
         settings,
-        Probed {
+        ProbedTargets {
             link: false,
             subscription: true,
         },
     );
-    stricter(of_link, of_subscription)
+    stricter_decision(of_link, of_subscription)
 }
 
-fn of(
-    condition: Option<&Condition>,
+fn decide_for_condition(
+    condition: Option<&TargetCondition>,
     now: Timestamp,
     settings: &HealthSettings,
-    probed: Probed,
+    probed: ProbedTargets,
 ) -> CircuitDecision {
     let Some(condition) = condition else {
         return CircuitDecision::Open;
     };
     match condition.phase {
-        Phase::Recovering => ramp(condition, now, settings),
-        Phase::Glitch | Phase::Retry if condition.is_due(now) => CircuitDecision::Probe(probed),
-        Phase::Glitch if now < condition.until => CircuitDecision::Delay {
+        TargetPhase::Recovering => ramp_decision(condition, now, settings),
+        TargetPhase::Glitch | TargetPhase::Retry if condition.is_due(now) => {
+            CircuitDecision::Probe(probed)
+        }
+        TargetPhase::Glitch if now < condition.until => CircuitDecision::Delay {
             until: condition.until,
         },
-        Phase::Glitch => CircuitDecision::Delay {
+        TargetPhase::Glitch => CircuitDecision::Delay {
             until: now + PROBE_LOOK_AGAIN,
         },
-        Phase::Retry => CircuitDecision::Hold,
+        TargetPhase::Retry => CircuitDecision::Hold,
     }
 }
 
-fn ramp(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> CircuitDecision {
+fn ramp_decision(
+    condition: &TargetCondition,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> CircuitDecision {
     let steps = now.since(condition.since).as_millis() / settings.ramp_step.as_millis().max(1);
     match u32::try_from(steps) {
         Ok(steps) if steps < RAMP_STEPS => CircuitDecision::Ramp {
@@ -107,10 +113,10 @@ fn ramp(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> Cir
 }
 
 /// The stricter of two answers, or what both ask for where they are of one kind.
-pub fn stricter(one: CircuitDecision, other: CircuitDecision) -> CircuitDecision {
+pub fn stricter_decision(one: CircuitDecision, other: CircuitDecision) -> CircuitDecision {
     match (one, other) {
         (CircuitDecision::Probe(one), CircuitDecision::Probe(other)) => {
-            CircuitDecision::Probe(Probed {
+            CircuitDecision::Probe(ProbedTargets {
                 link: one.link || other.link,
                 subscription: one.subscription || other.subscription,
             })

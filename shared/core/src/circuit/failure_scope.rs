@@ -1,7 +1,7 @@
 //! The reach of failures: what they say about the event, the subscription and the link.
 
-use crate::attempt::{Outcome, OutcomeName, SendFailure};
-use crate::circuit::{HealthSettings, Refusal, Successes, refusal};
+use crate::attempt::{AttemptOutcome, OutcomeName, SendFailure};
+use crate::circuit::{HealthSettings, RefusalSubject, SuccessSpan, refusal_subject};
 use crate::model::{Delivery, LastAttempt};
 
 /// The reach of a failure.
@@ -17,26 +17,26 @@ pub enum FailureScope {
 }
 
 /// The reach of an outcome; `None` for a success, and for a fault of our own.
-pub fn failure_scope(outcome: Outcome) -> Option<FailureScope> {
+pub fn failure_scope(outcome: AttemptOutcome) -> Option<FailureScope> {
     match outcome {
-        Outcome::Answered {
+        AttemptOutcome::Answered {
             status: 200..=204, ..
         }
-        | Outcome::Failed(SendFailure::Exhausted | SendFailure::Withdrawn) => None,
+        | AttemptOutcome::Failed(SendFailure::Exhausted | SendFailure::Withdrawn) => None,
         // All that 408 and 429 leave of the client errors.
-        Outcome::Answered {
+        AttemptOutcome::Answered {
             status: 400..=407 | 409..=428 | 430..=499,
             ..
         }
-        | Outcome::Unacknowledged { .. }
-        | Outcome::Failed(SendFailure::Resolution {
+        | AttemptOutcome::Unacknowledged { .. }
+        | AttemptOutcome::Failed(SendFailure::Resolution {
             does_not_exist: true,
         }) => Some(FailureScope::Event),
-        Outcome::Answered { .. }
-        | Outcome::Failed(
+        AttemptOutcome::Answered { .. }
+        | AttemptOutcome::Failed(
             SendFailure::TimedOut | SendFailure::KeptTimedOut | SendFailure::Closed,
         ) => Some(FailureScope::Subscription),
-        Outcome::Failed(
+        AttemptOutcome::Failed(
             SendFailure::ConnectTimedOut
             | SendFailure::Refused
             | SendFailure::Socket
@@ -59,7 +59,7 @@ pub enum HealthSignal {
     /// The target answers, but whether it does its work is not known. Enough for a probe.
     Answers,
     /// The target answers, and refuses the events. Enough for a probe, if that is new.
-    Refuses(Refusal),
+    Refuses(RefusalSubject),
     /// Nothing is known. Not enough for a probe.
     Unknown,
     /// The target may have failed: it has, if another subscription says so too.
@@ -78,7 +78,7 @@ pub struct HealthSignals {
 }
 
 /// Reads the evidence of an outcome; `None` if the fault was our own.
-pub fn health_signals(outcome: Outcome) -> Option<HealthSignals> {
+pub fn health_signals(outcome: AttemptOutcome) -> Option<HealthSignals> {
     let of = |link, subscription| Some(HealthSignals { link, subscription });
     match failure_scope(outcome) {
         None if outcome.is_success() => of(HealthSignal::Good, HealthSignal::Good),
@@ -88,21 +88,26 @@ pub fn health_signals(outcome: Outcome) -> Option<HealthSignals> {
             of(HealthSignal::Unknown, HealthSignal::Unknown)
         }
         Some(FailureScope::Event) => {
-            let answers = refusal(outcome).map_or(HealthSignal::Answers, HealthSignal::Refuses);
+            let answers =
+                refusal_subject(outcome).map_or(HealthSignal::Answers, HealthSignal::Refuses);
             of(HealthSignal::Good, answers)
         }
         // Silence on a connection that may not be there any more is that of a NAT or a balancer.
         Some(FailureScope::Subscription)
-            if outcome == Outcome::Failed(SendFailure::KeptTimedOut) =>
+            if outcome == AttemptOutcome::Failed(SendFailure::KeptTimedOut) =>
         {
             of(HealthSignal::Unknown, HealthSignal::Unknown)
         }
         // Silence on a connection that is there may still be that of a host that is not.
-        Some(FailureScope::Subscription) if outcome == Outcome::Failed(SendFailure::TimedOut) => {
+        Some(FailureScope::Subscription)
+            if outcome == AttemptOutcome::Failed(SendFailure::TimedOut) =>
+        {
             of(HealthSignal::Unknown, HealthSignal::Bad)
         }
         // A receiver that crashes closes its connection, and so does a host that is going down.
-        Some(FailureScope::Subscription) if outcome == Outcome::Failed(SendFailure::Closed) => {
+        Some(FailureScope::Subscription)
+            if outcome == AttemptOutcome::Failed(SendFailure::Closed) =>
+        {
             of(HealthSignal::Suspect, HealthSignal::Bad)
         }
         Some(FailureScope::Subscription) => of(HealthSignal::Good, HealthSignal::Bad),
@@ -116,24 +121,24 @@ pub fn health_signals(outcome: Outcome) -> Option<HealthSignals> {
 /// nothing about the endpoint.
 pub fn is_problem(
     delivery: &Delivery,
-    successes: Option<Successes>,
+    successes: Option<SuccessSpan>,
     settings: &HealthSettings,
 ) -> bool {
     let Some(last) = delivery.last else {
         return false;
     };
     let is_often = u32::from(delivery.attempts) >= settings.problem_failures;
-    let is_among = |successes: Successes| (successes.first..=successes.last).contains(&last.at);
+    let is_among = |successes: SuccessSpan| (successes.first..=successes.last).contains(&last.at);
     is_often && speaks_of_event(last) && successes.is_some_and(is_among)
 }
 
 /// Whether an attempt reached an endpoint that others reach too, so that its failure may be the
 /// event's own. What a connection did that may not have been there any more says nothing.
 fn speaks_of_event(last: LastAttempt) -> bool {
-    !last.was_kept && reach_of(last) == FailureScope::Subscription
+    !last.was_kept && scope_of(last) == FailureScope::Subscription
 }
 
-fn reach_of(last: LastAttempt) -> FailureScope {
+fn scope_of(last: LastAttempt) -> FailureScope {
     match last.outcome {
         OutcomeName::TimedOut if last.was_unconnected => FailureScope::Link,
         OutcomeName::SocketError if last.was_connected => FailureScope::Subscription,
@@ -163,14 +168,14 @@ fn reach_of(last: LastAttempt) -> FailureScope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Hops, Schema, SubscriptionName, Timestamp, TopicName};
+    use crate::model::{EventSchema, Hops, SubscriptionName, Timestamp, TopicName};
 
     const FAILED_AT: Timestamp = Timestamp::from_millis(1_000_000);
 
     /// `successes` are before and after the failure, in seconds.
     fn check(attempts: u16, status: u16, successes: Option<[i64; 2]>, expected: bool) {
         check_after(
-            Outcome::Answered {
+            AttemptOutcome::Answered {
                 status,
                 retry_after: None,
             },
@@ -180,15 +185,20 @@ mod tests {
         );
     }
 
-    fn check_after(outcome: Outcome, attempts: u16, successes: Option<[i64; 2]>, expected: bool) {
+    fn check_after(
+        outcome: AttemptOutcome,
+        attempts: u16,
+        successes: Option<[i64; 2]>,
+        expected: bool,
+    ) {
         let delivery = Delivery {
             topic: TopicName::parse("orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),
-            schema: Schema::CloudEvents,
+            schema: EventSchema::CloudEvents,
             published_at: Timestamp::EPOCH,
             not_before: Timestamp::EPOCH,
             attempts,
-            last: LastAttempt::of(outcome, FAILED_AT),
+            last: LastAttempt::from_outcome(outcome, FAILED_AT),
             timed_out: false,
             identity: None,
             hops: Hops::default(),
@@ -197,7 +207,7 @@ mod tests {
         let at = |secs: i64| {
             Timestamp::from_millis(FAILED_AT.as_millis().saturating_add_signed(secs * 1000))
         };
-        let seen = successes.map(|[first, last]| Successes {
+        let seen = successes.map(|[first, last]| SuccessSpan {
             first: at(first),
             last: at(last),
         });
@@ -218,8 +228,9 @@ mod tests {
 
     #[test]
     fn a_problem_event_had_a_connection() {
-        let check =
-            |failure, expected| check_after(Outcome::Failed(failure), 2, Some([-60, 1]), expected);
+        let check = |failure, expected| {
+            check_after(AttemptOutcome::Failed(failure), 2, Some([-60, 1]), expected)
+        };
         check(SendFailure::TimedOut, true);
         check(SendFailure::KeptTimedOut, false);
         check(SendFailure::ConnectTimedOut, false);
@@ -234,7 +245,7 @@ mod tests {
 
     #[test]
     fn silence_of_a_kept_connection_says_nothing() {
-        let signals = |failure| health_signals(Outcome::Failed(failure)).unwrap();
+        let signals = |failure| health_signals(AttemptOutcome::Failed(failure)).unwrap();
         let of = |link, subscription| HealthSignals { link, subscription };
         assert_eq!(
             signals(SendFailure::KeptTimedOut),
@@ -257,7 +268,7 @@ mod tests {
                 _ => Some(FailureScope::Subscription),
             };
             check(
-                Outcome::Answered {
+                AttemptOutcome::Answered {
                     status,
                     retry_after: None,
                 },
@@ -265,7 +276,7 @@ mod tests {
             );
         }
         check(
-            Outcome::Unacknowledged { status: 200 },
+            AttemptOutcome::Unacknowledged { status: 200 },
             Some(FailureScope::Event),
         );
         let failures = [
@@ -274,10 +285,13 @@ mod tests {
             SendFailure::Closed,
         ];
         for failure in failures {
-            check(Outcome::Failed(failure), Some(FailureScope::Subscription));
+            check(
+                AttemptOutcome::Failed(failure),
+                Some(FailureScope::Subscription),
+            );
         }
         let unresolved =
-            |does_not_exist| Outcome::Failed(SendFailure::Resolution { does_not_exist });
+            |does_not_exist| AttemptOutcome::Failed(SendFailure::Resolution { does_not_exist });
         check(unresolved(false), Some(FailureScope::Link));
         check(unresolved(true), Some(FailureScope::Event));
         let unreached = [
@@ -287,10 +301,10 @@ mod tests {
             SendFailure::AddressRefused,
         ];
         for failure in unreached {
-            check(Outcome::Failed(failure), Some(FailureScope::Link));
+            check(AttemptOutcome::Failed(failure), Some(FailureScope::Link));
         }
-        check(Outcome::Failed(SendFailure::Exhausted), None);
-        check(Outcome::Failed(SendFailure::Withdrawn), None);
+        check(AttemptOutcome::Failed(SendFailure::Exhausted), None);
+        check(AttemptOutcome::Failed(SendFailure::Withdrawn), None);
     }
 
     #[test]
@@ -302,7 +316,7 @@ mod tests {
                 "{outcome:?}"
             );
         };
-        let answered = |status| Outcome::Answered {
+        let answered = |status| AttemptOutcome::Answered {
             status,
             retry_after: None,
         };
@@ -310,45 +324,45 @@ mod tests {
         check(
             answered(400),
             HealthSignal::Good,
-            HealthSignal::Refuses(Refusal::OfEvent),
+            HealthSignal::Refuses(RefusalSubject::OfEvent),
         );
         check(
             answered(401),
             HealthSignal::Good,
-            HealthSignal::Refuses(Refusal::OfEndpoint),
+            HealthSignal::Refuses(RefusalSubject::OfEndpoint),
         );
         check(
-            Outcome::Unacknowledged { status: 200 },
+            AttemptOutcome::Unacknowledged { status: 200 },
             HealthSignal::Good,
             HealthSignal::Answers,
         );
         check(answered(503), HealthSignal::Good, HealthSignal::Bad);
         check(
-            Outcome::Failed(SendFailure::TimedOut),
+            AttemptOutcome::Failed(SendFailure::TimedOut),
             HealthSignal::Unknown,
             HealthSignal::Bad,
         );
         check(
-            Outcome::Failed(SendFailure::Closed),
+            AttemptOutcome::Failed(SendFailure::Closed),
             HealthSignal::Suspect,
             HealthSignal::Bad,
         );
         check(
-            Outcome::Failed(SendFailure::ConnectTimedOut),
+            AttemptOutcome::Failed(SendFailure::ConnectTimedOut),
             HealthSignal::Bad,
             HealthSignal::Unknown,
         );
         check(
-            Outcome::Failed(SendFailure::Socket),
+            AttemptOutcome::Failed(SendFailure::Socket),
             HealthSignal::Bad,
             HealthSignal::Unknown,
         );
-        let unknown_name = Outcome::Failed(SendFailure::Resolution {
+        let unknown_name = AttemptOutcome::Failed(SendFailure::Resolution {
             does_not_exist: true,
         });
         check(unknown_name, HealthSignal::Unknown, HealthSignal::Unknown);
         assert_eq!(
-            health_signals(Outcome::Failed(SendFailure::Exhausted)),
+            health_signals(AttemptOutcome::Failed(SendFailure::Exhausted)),
             None
         );
     }

@@ -3,27 +3,27 @@
 
 use std::collections::BTreeMap;
 
-use crate::circuit::{Blame, Failure, Observation, Target};
+use crate::circuit::{DeliveryTarget, FailureBlame, Observation, RequestFailure};
 use crate::model::Timestamp;
 
 /// The requests of one invocation, by target.
 #[derive(Debug, Default)]
-pub struct InvocationResults(BTreeMap<Target, Requests>);
+pub struct InvocationResults(BTreeMap<DeliveryTarget, TargetRequests>);
 
 #[derive(Debug, Default)]
-struct Requests {
+struct TargetRequests {
     failed: u32,
     succeeded: bool,
-    blame: Blame,
+    blame: FailureBlame,
     first_began: Option<Timestamp>,
-    last: Option<(Failure, Timestamp)>,
+    last: Option<(RequestFailure, Timestamp)>,
 }
 
 /// A target all of whose requests in an invocation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllFailed {
     /// The target.
-    pub target: Target,
+    pub target: DeliveryTarget,
     /// The observation to report.
     pub observation: Observation,
     /// The beginning of the first of the requests.
@@ -34,42 +34,53 @@ pub struct AllFailed {
 
 impl InvocationResults {
     /// Counts a failure of a request that was begun at that time.
-    pub fn failed(&mut self, target: &Target, last: Failure, began: Timestamp) {
-        self.count(target, last, began).add();
+    pub fn count_failure(
+        &mut self,
+        target: &DeliveryTarget,
+        last: RequestFailure,
+        began: Timestamp,
+    ) {
+        self.add_failure(target, last, began).blame_target();
     }
 
     /// Counts a failure of a subscription that may be the target's.
-    pub fn suspected(
+    pub fn count_suspected(
         &mut self,
-        target: &Target,
-        subscription: &Target,
-        last: Failure,
+        target: &DeliveryTarget,
+        subscription: &DeliveryTarget,
+        last: RequestFailure,
         began: Timestamp,
     ) {
-        self.count(target, last, began).add_suspected(subscription);
+        self.add_failure(target, last, began)
+            .add_suspected(subscription);
     }
 
     /// Forgets a target whose failures were reported.
-    pub fn end(&mut self, target: &Target) {
+    pub fn forget_target(&mut self, target: &DeliveryTarget) {
         self.0.remove(target);
     }
 
     /// Counts a success.
-    pub fn succeeded(&mut self, target: &Target) {
+    pub fn note_success(&mut self, target: &DeliveryTarget) {
         self.0.entry(target.clone()).or_default().succeeded = true;
     }
 
     /// The targets all of whose requests failed, `minimum` of them at least. Links come first, then
     /// subscriptions, each by name.
     pub fn all_failed(&self, minimum: u32) -> impl Iterator<Item = AllFailed> {
-        let is_streak = move |it: &Requests| !it.succeeded && it.failed >= minimum;
+        let is_streak = move |it: &TargetRequests| !it.succeeded && it.failed >= minimum;
         self.0
             .iter()
             .filter(move |(_, it)| is_streak(it))
-            .filter_map(|(target, requests)| requests.report(target))
+            .filter_map(|(target, requests)| requests.to_all_failed(target))
     }
 
-    fn count(&mut self, target: &Target, last: Failure, began: Timestamp) -> &mut Blame {
+    fn add_failure(
+        &mut self,
+        target: &DeliveryTarget,
+        last: RequestFailure,
+        began: Timestamp,
+    ) -> &mut FailureBlame {
         let requests = self.0.entry(target.clone()).or_default();
         requests.failed = requests.failed.saturating_add(1);
         let first = requests.first_began.unwrap_or(began);
@@ -79,8 +90,8 @@ impl InvocationResults {
     }
 }
 
-impl Requests {
-    fn report(&self, target: &Target) -> Option<AllFailed> {
+impl TargetRequests {
+    fn to_all_failed(&self, target: &DeliveryTarget) -> Option<AllFailed> {
         let (last, began) = self.last?;
         Some(AllFailed {
             target: target.clone(),
@@ -100,13 +111,13 @@ mod tests {
     use super::*;
     use crate::attempt::OutcomeName;
 
-    const BUSY: Failure = Failure {
+    const BUSY: RequestFailure = RequestFailure {
         outcome: OutcomeName::Busy,
         status: Some(503),
     };
 
-    fn target(host: &str) -> Target {
-        Target::parse(&format!("https://{host}:443")).unwrap()
+    fn target(host: &str) -> DeliveryTarget {
+        DeliveryTarget::parse(&format!("https://{host}:443")).unwrap()
     }
 
     const fn at(secs: u64) -> Timestamp {
@@ -117,9 +128,9 @@ mod tests {
     fn an_invocation_is_a_streak_where_enough_failed_and_none_succeeded() {
         let mut tally = InvocationResults::default();
         for (host, failures) in [("a", 3), ("b", 2), ("c", 5)] {
-            (0..failures).for_each(|second| tally.failed(&target(host), BUSY, at(second)));
+            (0..failures).for_each(|second| tally.count_failure(&target(host), BUSY, at(second)));
         }
-        tally.succeeded(&target("c"));
+        tally.note_success(&target("c"));
         let all_failed = AllFailed {
             target: target("a"),
             observation: Observation::Failing {
@@ -131,24 +142,25 @@ mod tests {
             is_blamed: true,
         };
         assert_eq!(tally.all_failed(3).collect::<Vec<_>>(), [all_failed]);
-        tally.end(&target("a"));
+        tally.forget_target(&target("a"));
         assert_eq!(tally.all_failed(3).count(), 0);
     }
 
     #[test]
     fn suspected_failures_of_one_subscription_blame_no_link() {
         let link = target("a.example");
-        let subscription =
-            |name: &str| Target::parse(&format!("https://a.example:443 orders.{name}")).unwrap();
+        let subscription = |name: &str| {
+            DeliveryTarget::parse(&format!("https://a.example:443 orders.{name}")).unwrap()
+        };
         let mut tally = InvocationResults::default();
-        let mut suspect = |name| tally.suspected(&link, &subscription(name), BUSY, at(1));
+        let mut suspect = |name| tally.count_suspected(&link, &subscription(name), BUSY, at(1));
         (0..3).for_each(|_| suspect("billing"));
         let is_blamed = |tally: &InvocationResults| {
             let all: Vec<_> = tally.all_failed(3).map(|it| it.is_blamed).collect();
             all
         };
         assert_eq!(is_blamed(&tally), [false]);
-        tally.suspected(&link, &subscription("audit"), BUSY, at(1));
+        tally.count_suspected(&link, &subscription("audit"), BUSY, at(1));
         assert_eq!(is_blamed(&tally), [true]);
     }
 }

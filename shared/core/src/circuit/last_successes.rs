@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::circuit::Target;
+use crate::circuit::DeliveryTarget;
 use crate::model::Timestamp;
 
 /// The time for which a success speaks for its target.
@@ -18,13 +18,13 @@ const TARGETS_MAX: usize = 16_384;
 /// The time of the last success, by target.
 #[derive(Debug, Default)]
 pub struct LastSuccesses {
-    at: HashMap<Target, Timestamp>,
+    at: HashMap<DeliveryTarget, Timestamp>,
     tidied_at: Option<Timestamp>,
 }
 
 impl LastSuccesses {
     /// Notes a success.
-    pub fn succeeded(&mut self, target: &Target, now: Timestamp) {
+    pub fn note_success(&mut self, target: &DeliveryTarget, now: Timestamp) {
         if let Some(at) = self.at.get_mut(target) {
             *at = now;
         } else if self.has_room(now) {
@@ -33,20 +33,25 @@ impl LastSuccesses {
     }
 
     /// Whether a target succeeded within the last minute.
-    pub fn is_recent(&self, target: &Target, now: Timestamp) -> bool {
-        self.last(target, now)
+    pub fn is_recent(&self, target: &DeliveryTarget, now: Timestamp) -> bool {
+        self.last_success(target, now)
             .is_some_and(|at| now.since(at) <= SPEAKS_FOR)
     }
 
     /// Whether a target succeeded within the last minute, or since the first of some failures
     /// began.
-    pub fn speak_for(&self, target: &Target, first_began: Timestamp, now: Timestamp) -> bool {
+    pub fn has_success_beside(
+        &self,
+        target: &DeliveryTarget,
+        first_began: Timestamp,
+        now: Timestamp,
+    ) -> bool {
         let is_since = |at| at >= first_began;
-        self.is_recent(target, now) || self.last(target, now).is_some_and(is_since)
+        self.is_recent(target, now) || self.last_success(target, now).is_some_and(is_since)
     }
 
     /// A success that lies ahead was noted before a clock was set back.
-    fn last(&self, target: &Target, now: Timestamp) -> Option<Timestamp> {
+    fn last_success(&self, target: &DeliveryTarget, now: Timestamp) -> Option<Timestamp> {
         self.at.get(target).copied().filter(|at| *at <= now)
     }
 
@@ -74,15 +79,15 @@ mod tests {
         Timestamp::from_millis(secs * 1000)
     }
 
-    fn target(host: &str) -> Target {
-        Target::parse(&format!("https://{host}:443")).unwrap()
+    fn target(host: &str) -> DeliveryTarget {
+        DeliveryTarget::parse(&format!("https://{host}:443")).unwrap()
     }
 
     #[test]
     fn success_speaks_for_its_own_target_for_a_minute() {
         let mut successes = LastSuccesses::default();
         let own = target("a.example");
-        successes.succeeded(&own, at(100));
+        successes.note_success(&own, at(100));
         let recent = |secs| successes.is_recent(&own, at(secs));
         assert_eq!([100, 160, 161].map(recent), [true, true, false]);
         assert!(!successes.is_recent(&target("b.example"), at(100)));
@@ -92,8 +97,8 @@ mod tests {
     fn success_since_the_first_failure_speaks_for_longer() {
         let mut successes = LastSuccesses::default();
         let own = target("a.example");
-        successes.succeeded(&own, at(100));
-        let speak = |began| successes.speak_for(&own, at(began), at(300));
+        successes.note_success(&own, at(100));
+        let speak = |began| successes.has_success_beside(&own, at(began), at(300));
         assert_eq!([99, 100, 101].map(speak), [true, true, false]);
     }
 
@@ -101,9 +106,9 @@ mod tests {
     fn success_ahead_of_a_clock_that_was_set_back_says_nothing() {
         let mut successes = LastSuccesses::default();
         let own = target("a.example");
-        successes.succeeded(&own, at(10_000));
-        assert!(!successes.speak_for(&own, at(0), at(100)));
-        successes.succeeded(&own, at(100));
+        successes.note_success(&own, at(10_000));
+        assert!(!successes.has_success_beside(&own, at(0), at(100)));
+        successes.note_success(&own, at(100));
         assert!(successes.is_recent(&own, at(101)));
     }
 
@@ -111,13 +116,13 @@ mod tests {
     fn successes_take_bounded_room_and_the_old_ones_make_way() {
         let mut successes = LastSuccesses::default();
         for index in 0..=TARGETS_MAX {
-            successes.succeeded(&target(&format!("h{index}.example")), at(100));
+            successes.note_success(&target(&format!("h{index}.example")), at(100));
         }
         assert_eq!(successes.at.len(), TARGETS_MAX);
         let late = target("late.example");
-        successes.succeeded(&late, at(160));
+        successes.note_success(&late, at(160));
         assert!(!successes.is_recent(&late, at(160)));
-        successes.succeeded(&late, at(161));
+        successes.note_success(&late, at(161));
         assert!(successes.is_recent(&late, at(161)));
         assert_eq!(successes.at.len(), 1);
     }

@@ -3,16 +3,16 @@
 //! An observation may come late, twice, or after another worker's. It is applied to the condition
 //! that stands by then, and changes nothing if it no longer fits.
 
-use crate::circuit::{Condition, Failure, HealthSettings, Phase};
+use crate::circuit::{HealthSettings, RequestFailure, TargetCondition, TargetPhase};
 use crate::model::Timestamp;
 
 /// A pause that an endpoint asked for, by `Retry-After`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestedPause {
     /// The end of the pause.
     pub until: Timestamp,
     /// The request that was answered so.
-    pub last: Failure,
+    pub last: RequestFailure,
     /// The beginning of that request.
     pub began: Timestamp,
     /// The lease of the probe that it was, if it was one.
@@ -27,7 +27,7 @@ pub enum Observation {
         /// The number of failures.
         failures: u32,
         /// The last of them.
-        last: Failure,
+        last: RequestFailure,
         /// The beginning of the last failed request. It says nothing about what the target has
         /// done since.
         began: Timestamp,
@@ -37,25 +37,25 @@ pub enum Observation {
         /// The number of refusals.
         refusals: u32,
         /// The last of them.
-        last: Failure,
+        last: RequestFailure,
         /// The beginning of the last refused request.
         began: Timestamp,
     },
     /// The endpoint asked for a pause.
-    Asked(Asked),
+    Asked(RequestedPause),
     /// The probe of this lease failed.
     ProbeFailed {
         /// The holder of the lease.
         by: String,
         /// How.
-        last: Failure,
+        last: RequestFailure,
     },
     /// The probe of this lease was refused: the endpoint answers, but it may refuse everything.
     ProbeRefused {
         /// The holder of the lease.
         by: String,
         /// How.
-        last: Failure,
+        last: RequestFailure,
     },
     /// The probe of this lease succeeded.
     ProbeSucceeded {
@@ -80,15 +80,15 @@ pub enum Observation {
 }
 
 /// The condition after an observation; `None` where nothing changes.
-pub fn observe(
-    before: Option<&Condition>,
+pub fn condition_after(
+    before: Option<&TargetCondition>,
     observation: &Observation,
     now: Timestamp,
     settings: &HealthSettings,
-) -> Option<Condition> {
+) -> Option<TargetCondition> {
     match (before, observation) {
         (None, Observation::Failing { failures, last, .. }) => {
-            Some(first(*failures, *last, now, settings))
+            Some(first_hold(*failures, *last, now, settings))
         }
         (
             Some(it),
@@ -98,15 +98,15 @@ pub fn observe(
                 began,
             },
         ) => match it.phase {
-            Phase::Recovering => {
-                let again = || again(it, first(*failures, *last, now, settings));
+            TargetPhase::Recovering => {
+                let again = || hold_after_recovery(it, first_hold(*failures, *last, now, settings));
                 (*began >= it.since).then(again)
             }
             // Requests that were under way fail for a while.
-            Phase::Glitch | Phase::Retry => is_as_good_as_a_probe(it, *began, now)
+            TargetPhase::Glitch | TargetPhase::Retry => is_as_good_as_a_probe(it, *began, now)
                 .then(|| next(it, *failures, *last, now, settings)),
         },
-        (_, Observation::Asked(asked)) => paused(before, asked, now, settings),
+        (_, Observation::Asked(asked)) => after_pause(before, asked, now, settings),
         (
             _,
             Observation::Refused {
@@ -114,25 +114,27 @@ pub fn observe(
                 last,
                 began,
             },
-        ) => refused(before, *refusals, *last, *began, now, settings),
+        ) => after_refusals(before, *refusals, *last, *began, now, settings),
         (Some(it), Observation::ProbeRefused { by, last }) if it.refused => it
             .is_probed_by(by)
             .then(|| next(it, 1, *last, now, settings)),
         (Some(it), Observation::ProbeFailed { by, last }) => it
             .is_probed_by(by)
             .then(|| next(it, 1, *last, now, settings)),
-        (Some(it), Observation::ProbeGivenUp { by }) => it.is_probed_by(by).then(|| Condition {
-            probe: None,
-            ..it.clone()
-        }),
+        (Some(it), Observation::ProbeGivenUp { by }) => {
+            it.is_probed_by(by).then(|| TargetCondition {
+                probe: None,
+                ..it.clone()
+            })
+        }
         (Some(it), Observation::ProbeFoundNoName { by }) => {
-            it.is_probed_by(by).then(|| released(it, now))
+            it.is_probed_by(by).then(|| forced_recovery(it, now))
         }
         // Meanwhile its endpoint asked for a pause.
         (Some(it), Observation::ProbeSucceeded { by } | Observation::ProbeRefused { by, .. })
             if it.is_asked(now) =>
         {
-            it.is_probed_by(by).then(|| Condition {
+            it.is_probed_by(by).then(|| TargetCondition {
                 probe: None,
                 ..it.clone()
             })
@@ -144,15 +146,15 @@ pub fn observe(
             | Observation::ProbeRefused { .. }
             | Observation::Succeeded,
         ) => match it.phase {
-            Phase::Recovering => it.forced.then(|| Condition {
+            TargetPhase::Recovering => it.forced.then(|| TargetCondition {
                 forced: false,
                 until: now,
                 ..it.clone()
             }),
-            Phase::Glitch | Phase::Retry => Some(recovering(it, now)),
+            TargetPhase::Glitch | TargetPhase::Retry => Some(recovering_condition(it, now)),
         },
         (Some(it), Observation::Forced) => {
-            (it.phase != Phase::Recovering).then(|| released(it, now))
+            (it.phase != TargetPhase::Recovering).then(|| forced_recovery(it, now))
         }
         (None, _) => None,
     }
@@ -160,21 +162,23 @@ pub fn observe(
 
 /// The condition of a target that refused different events in a row. To one that is held for
 /// another reason an answer is a good sign.
-fn refused(
-    before: Option<&Condition>,
+fn after_refusals(
+    before: Option<&TargetCondition>,
     refusals: u32,
-    last: Failure,
+    last: RequestFailure,
     began: Timestamp,
     now: Timestamp,
     settings: &HealthSettings,
-) -> Option<Condition> {
-    let hold = || Condition {
+) -> Option<TargetCondition> {
+    let hold = || TargetCondition {
         refused: true,
-        ..first(refusals, last, now, settings)
+        ..first_hold(refusals, last, now, settings)
     };
     match before {
         None => Some(hold()),
-        Some(it) if it.phase == Phase::Recovering => (began >= it.since).then(|| again(it, hold())),
+        Some(it) if it.phase == TargetPhase::Recovering => {
+            (began >= it.since).then(|| hold_after_recovery(it, hold()))
+        }
         Some(it) => (it.refused && is_as_good_as_a_probe(it, began, now))
             .then(|| next(it, refusals, last, now, settings)),
     }
@@ -182,35 +186,35 @@ fn refused(
 
 /// A request that was begun after the hold, by a worker that did not know of it, is as good as a
 /// probe.
-fn is_as_good_as_a_probe(condition: &Condition, began: Timestamp, now: Timestamp) -> bool {
+fn is_as_good_as_a_probe(condition: &TargetCondition, began: Timestamp, now: Timestamp) -> bool {
     condition.is_due(now) && began >= condition.until
 }
 
 /// The condition of a target whose endpoint asked for a pause. The latest end wins. Pauses one
 /// after the other become a Glitch only after `failures_in_a_row` requests have failed.
-fn paused(
-    before: Option<&Condition>,
-    asked: &Asked,
+fn after_pause(
+    before: Option<&TargetCondition>,
+    asked: &RequestedPause,
     now: Timestamp,
     settings: &HealthSettings,
-) -> Option<Condition> {
-    let Asked {
+) -> Option<TargetCondition> {
+    let RequestedPause {
         until, last, began, ..
     } = *asked;
-    let Some(it) = before.filter(|it| it.phase != Phase::Recovering) else {
+    let Some(it) = before.filter(|it| it.phase != TargetPhase::Recovering) else {
         let told_down = before.is_some_and(|it| it.told_down);
-        let pause = || Condition {
+        let pause = || TargetCondition {
             until,
             hold: 0,
             asked: true,
             told_down,
-            ..first(1, last, now, settings)
+            ..first_hold(1, last, now, settings)
         };
         return before.is_none_or(|it| began >= it.since).then(pause);
     };
     let is_probe = asked.probe.as_deref().is_some_and(|by| it.is_probed_by(by));
     if !is_probe && !is_as_good_as_a_probe(it, began, now) {
-        return (until > it.until).then(|| Condition {
+        return (until > it.until).then(|| TargetCondition {
             last,
             ..not_before(until, it.clone())
         });
@@ -219,7 +223,7 @@ fn paused(
     if it.is_pause() && failures < settings.failures_in_a_row {
         return Some(not_before(
             until,
-            Condition {
+            TargetCondition {
                 failures,
                 last,
                 probe: None,
@@ -231,9 +235,9 @@ fn paused(
 }
 
 /// The same hold, but no shorter than its endpoint asks for.
-fn not_before(asked: Timestamp, hold: Condition) -> Condition {
+fn not_before(asked: Timestamp, hold: TargetCondition) -> TargetCondition {
     if asked > hold.until {
-        Condition {
+        TargetCondition {
             until: asked,
             asked: true,
             ..hold
@@ -243,9 +247,14 @@ fn not_before(asked: Timestamp, hold: Condition) -> Condition {
     }
 }
 
-fn first(failures: u32, last: Failure, now: Timestamp, settings: &HealthSettings) -> Condition {
-    Condition {
-        phase: Phase::Glitch,
+fn first_hold(
+    failures: u32,
+    last: RequestFailure,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> TargetCondition {
+    TargetCondition {
+        phase: TargetPhase::Glitch,
         since: now,
         failing_since: now,
         hold: 1,
@@ -262,13 +271,13 @@ fn first(failures: u32, last: Failure, now: Timestamp, settings: &HealthSettings
 
 /// The first hold of a target that was recovering. Where nothing succeeded in between, because an
 /// operator ended the last hold, it is the same spell of failures.
-fn again(before: &Condition, hold: Condition) -> Condition {
+fn hold_after_recovery(before: &TargetCondition, hold: TargetCondition) -> TargetCondition {
     let failing_since = if before.forced {
         before.failing_since
     } else {
         hold.failing_since
     };
-    Condition {
+    TargetCondition {
         failing_since,
         told_down: before.told_down,
         ..hold
@@ -277,14 +286,14 @@ fn again(before: &Condition, hold: Condition) -> Condition {
 
 /// The next hold.
 fn next(
-    before: &Condition,
+    before: &TargetCondition,
     failures: u32,
-    last: Failure,
+    last: RequestFailure,
     now: Timestamp,
     settings: &HealthSettings,
-) -> Condition {
+) -> TargetCondition {
     let failures = before.failures.saturating_add(failures);
-    let same = Condition {
+    let same = TargetCondition {
         failures,
         last,
         probe: None,
@@ -292,23 +301,23 @@ fn next(
         ..before.clone()
     };
     let next = match before.phase {
-        Phase::Glitch if before.hold < settings.glitches => Condition {
+        TargetPhase::Glitch if before.hold < settings.glitches => TargetCondition {
             hold: before.hold + 1,
             until: now + settings.glitch_hold,
             ..same
         },
-        Phase::Glitch | Phase::Recovering => Condition {
-            phase: Phase::Retry,
+        TargetPhase::Glitch | TargetPhase::Recovering => TargetCondition {
+            phase: TargetPhase::Retry,
             since: now,
             hold: 1,
-            until: now + settings.hold(1),
+            until: now + settings.hold_length(1),
             ..same
         },
-        Phase::Retry => {
+        TargetPhase::Retry => {
             let hold = before.hold.saturating_add(1);
-            Condition {
+            TargetCondition {
                 hold,
-                until: now + settings.hold(hold),
+                until: now + settings.hold_length(hold),
                 ..same
             }
         }
@@ -321,16 +330,16 @@ fn next(
 }
 
 /// Let through without a success: nothing says that it is up again until a request succeeds.
-fn released(before: &Condition, now: Timestamp) -> Condition {
-    Condition {
+fn forced_recovery(before: &TargetCondition, now: Timestamp) -> TargetCondition {
+    TargetCondition {
         forced: true,
-        ..recovering(before, now)
+        ..recovering_condition(before, now)
     }
 }
 
-fn recovering(before: &Condition, now: Timestamp) -> Condition {
-    let phase = Phase::Recovering;
-    Condition {
+fn recovering_condition(before: &TargetCondition, now: Timestamp) -> TargetCondition {
+    let phase = TargetPhase::Recovering;
+    TargetCondition {
         phase,
         since: now,
         hold: 1,

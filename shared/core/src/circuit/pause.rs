@@ -1,13 +1,13 @@
 //! Pauses that an endpoint asks for: a 429 or a 503 with `Retry-After`.
 
-use crate::attempt::Outcome;
+use crate::attempt::AttemptOutcome;
 use crate::model::{PAUSE_MAX, PAUSE_SHARED_MIN, Timestamp};
 
 const SECOND_MS: u64 = 1000;
 
 /// A pause of one subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pause {
+pub struct SubscriptionPause {
     /// The end of the pause.
     pub until: Timestamp,
     /// Whether it is too short to tell other workers of it.
@@ -17,8 +17,8 @@ pub struct Pause {
 /// The pause that an answer asks for, if it asks for one. It ends with a second, so that the
 /// answers of one second are noted together, and never earlier than was asked but for
 /// [`PAUSE_MAX`].
-pub fn pause(outcome: Outcome, now: Timestamp) -> Option<Pause> {
-    let Outcome::Answered {
+pub fn requested_pause(outcome: AttemptOutcome, now: Timestamp) -> Option<SubscriptionPause> {
+    let AttemptOutcome::Answered {
         status: 429 | 503,
         retry_after: Some(asked),
     } = outcome
@@ -26,14 +26,14 @@ pub fn pause(outcome: Outcome, now: Timestamp) -> Option<Pause> {
         return None;
     };
     if asked < PAUSE_SHARED_MIN {
-        return (!asked.is_zero()).then_some(Pause {
+        return (!asked.is_zero()).then_some(SubscriptionPause {
             until: now + asked,
             is_brief: true,
         });
     }
     let longest = (now + PAUSE_MAX).as_secs() * SECOND_MS;
     let asked = (now + asked.min(PAUSE_MAX)).as_millis().div_ceil(SECOND_MS) * SECOND_MS;
-    Some(Pause {
+    Some(SubscriptionPause {
         until: Timestamp::from_millis(asked.min(longest)),
         is_brief: false,
     })
@@ -41,7 +41,7 @@ pub fn pause(outcome: Outcome, now: Timestamp) -> Option<Pause> {
 
 /// The end of the pause that a worker keeps to itself where it could not tell others of a longer
 /// one.
-pub fn brief(until: Timestamp, now: Timestamp) -> Timestamp {
+pub fn brief_pause_end(until: Timestamp, now: Timestamp) -> Timestamp {
     until.min(now + PAUSE_SHARED_MIN)
 }
 
@@ -54,11 +54,11 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_200);
 
     fn asked(status: u16, secs: u64) -> Option<(u64, bool)> {
-        let outcome = Outcome::Answered {
+        let outcome = AttemptOutcome::Answered {
             status,
             retry_after: Some(Duration::from_secs(secs)),
         };
-        let pause = pause(outcome, NOW)?;
+        let pause = requested_pause(outcome, NOW)?;
         Some((pause.until.as_millis() - NOW.as_millis(), pause.is_brief))
     }
 
@@ -73,8 +73,8 @@ mod tests {
             [None; 4]
         );
         assert_eq!(
-            pause(
-                Outcome::Answered {
+            requested_pause(
+                AttemptOutcome::Answered {
                     status: 503,
                     retry_after: None
                 },
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_could_not_be_told_is_kept_for_ten_seconds() {
         let kept = |secs| {
-            brief(NOW + Duration::from_secs(secs), NOW)
+            brief_pause_end(NOW + Duration::from_secs(secs), NOW)
                 .since(NOW)
                 .as_secs()
         };

@@ -196,7 +196,7 @@ impl HealthSettings {
     }
 
     /// The length of the `nth` hold in Retry; the first is 1.
-    pub fn hold(&self, nth: u32) -> Duration {
+    pub fn hold_length(&self, nth: u32) -> Duration {
         if nth <= self.first_holds {
             self.first_hold
         } else {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::circuit::{
-    CircuitDecision, Condition, HealthSettings, Observation, Phase, ProbeLease, Probed, Target,
-    decide, is_over, observe,
+    CircuitDecision, DeliveryTarget, HealthSettings, Observation, ProbeLease, ProbedTargets,
+    TargetCondition, TargetPhase, decide_for_subscription, is_over, observe,
 };
 use crate::model::{Link, PAUSE_MAX, Timestamp};
 
@@ -26,8 +26,8 @@ const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
 
 /// The targets of one part that are not well.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shard {
-    targets: BTreeMap<String, Condition>,
+pub struct LinkShard {
+    targets: BTreeMap<String, TargetCondition>,
 }
 
 /// The number of the part that a link is in: less than [`LINK_SHARDS`].
@@ -35,18 +35,18 @@ pub fn shard_index(link: &Link) -> usize {
     usize::from(Sha256::digest(link.to_string())[0]) % LINK_SHARDS
 }
 
-impl Shard {
+impl LinkShard {
     /// The condition of a target; `None` if it is well.
-    pub fn condition(&self, target: &Target) -> Option<&Condition> {
+    pub fn condition(&self, target: &DeliveryTarget) -> Option<&TargetCondition> {
         self.targets.get(&target.to_string())
     }
 
     /// All targets that are not well, links before their subscriptions. A text that is no target's
     /// is passed over.
-    pub fn conditions(&self) -> impl Iterator<Item = (Target, &Condition)> {
+    pub fn conditions(&self) -> impl Iterator<Item = (DeliveryTarget, &TargetCondition)> {
         self.targets
             .iter()
-            .filter_map(|(text, condition)| Some((Target::parse(text)?, condition)))
+            .filter_map(|(text, condition)| Some((DeliveryTarget::parse(text)?, condition)))
     }
 
     /// Whether nothing is known.
@@ -55,64 +55,64 @@ impl Shard {
     }
 
     /// Decides whether a delivery may go to a target.
-    pub fn decide(
+    pub fn decide_for_target(
         &self,
-        target: &Target,
+        target: &DeliveryTarget,
         now: Timestamp,
         settings: &HealthSettings,
     ) -> CircuitDecision {
         if self.targets.is_empty() {
             return CircuitDecision::Open;
         }
-        let usable = |target: &Target| {
+        let usable = |target: &DeliveryTarget| {
             self.condition(target)
                 .filter(|it| !is_of_a_wrong_clock(it, now, settings))
         };
-        let link = Target::Link(target.link().clone());
+        let link = DeliveryTarget::Link(target.link().clone());
         let of_itself = if *target == link {
             None
         } else {
             usable(target)
         };
-        decide(usable(&link), of_itself, now, settings)
+        decide_for_subscription(usable(&link), of_itself, now, settings)
     }
 
     /// Applies an observation; whether it changed anything.
-    pub fn observe(
+    pub fn apply_observation(
         &mut self,
-        target: &Target,
+        target: &DeliveryTarget,
         observation: &Observation,
         now: Timestamp,
         settings: &HealthSettings,
     ) -> bool {
         let key = target.to_string();
-        let is_usable = |it: &&Condition| {
+        let is_usable = |it: &&TargetCondition| {
             !is_of_a_wrong_clock(it, now, settings) && !is_over(it, now, settings)
         };
         let before = self.targets.get(&key).filter(is_usable);
-        let Some(after) = observe(before, observation, now, settings) else {
+        let Some(after) = condition_after(before, observation, now, settings) else {
             return false;
         };
-        self.put(key, after, now, settings)
+        self.put_condition(key, after, now, settings)
     }
 
     /// Takes the lease of a probe of a target and its link, as far as they are due. Answers which
     /// of them the probe asks; `None` if there is no probe to make.
-    pub fn claim(
+    pub fn claim_probe(
         &mut self,
-        target: &Target,
+        target: &DeliveryTarget,
         by: &str,
         now: Timestamp,
         settings: &HealthSettings,
-    ) -> Option<Probed> {
-        let CircuitDecision::Probe(probed) = self.decide(target, now, settings) else {
+    ) -> Option<ProbedTargets> {
+        let CircuitDecision::Probe(probed) = self.decide_for_target(target, now, settings) else {
             return None;
         };
         let lease = ProbeLease {
             by: by.to_owned(),
             until: now + settings.probe_lease,
         };
-        let link = Target::Link(target.link().clone());
+        let link = DeliveryTarget::Link(target.link().clone());
         for (is_probed, target) in [(probed.link, &link), (probed.subscription, target)] {
             if is_probed && let Some(condition) = self.targets.get_mut(&target.to_string()) {
                 condition.probe = Some(lease.clone());
@@ -123,10 +123,10 @@ impl Shard {
 
     /// Replaces what is known of a target, if anything still is and `change` wants it; whether
     /// anything changed.
-    pub fn change(
+    pub fn change_condition(
         &mut self,
-        target: &Target,
-        change: impl FnOnce(&Condition) -> Option<Condition>,
+        target: &DeliveryTarget,
+        change: impl FnOnce(&TargetCondition) -> Option<TargetCondition>,
     ) -> bool {
         let Some(condition) = self.targets.get_mut(&target.to_string()) else {
             return false;
@@ -140,7 +140,10 @@ impl Shard {
     }
 
     /// Forgets targets; whether anything was known of one.
-    pub fn forget<'a>(&mut self, targets: impl IntoIterator<Item = &'a Target>) -> bool {
+    pub fn forget_targets<'a>(
+        &mut self,
+        targets: impl IntoIterator<Item = &'a DeliveryTarget>,
+    ) -> bool {
         let before = self.targets.len();
         for target in targets {
             self.targets.remove(&target.to_string());
@@ -149,21 +152,21 @@ impl Shard {
     }
 
     /// Forgets what has not to be known any more; whether there was any.
-    pub fn tidy(&mut self, now: Timestamp, settings: &HealthSettings) -> bool {
+    pub fn forget_outdated(&mut self, now: Timestamp, settings: &HealthSettings) -> bool {
         let before = self.targets.len();
         self.targets
             .retain(|_, it| !is_over(it, now, settings) && !is_of_a_wrong_clock(it, now, settings));
         self.targets.len() < before
     }
 
-    fn put(
+    fn put_condition(
         &mut self,
         key: String,
-        condition: Condition,
+        condition: TargetCondition,
         now: Timestamp,
         settings: &HealthSettings,
     ) -> bool {
-        self.tidy(now, settings);
+        self.forget_outdated(now, settings);
         if self.targets.len() >= TARGETS_PER_SHARD_MAX && !self.targets.contains_key(&key) {
             return false;
         }
@@ -174,11 +177,15 @@ impl Shard {
 
 /// Whether a condition's times are impossible. Such a condition is ignored, so that it holds no
 /// delivery for as long as a clock jumped.
-fn is_of_a_wrong_clock(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> bool {
+fn is_of_a_wrong_clock(
+    condition: &TargetCondition,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> bool {
     let hold_max = match condition.phase {
-        Phase::Glitch => settings.glitch_hold.max(PAUSE_MAX),
-        Phase::Retry => settings.first_hold.max(settings.later_hold).max(PAUSE_MAX),
-        Phase::Recovering => Duration::ZERO,
+        TargetPhase::Glitch => settings.glitch_hold.max(PAUSE_MAX),
+        TargetPhase::Retry => settings.first_hold.max(settings.later_hold).max(PAUSE_MAX),
+        TargetPhase::Recovering => Duration::ZERO,
     };
     condition.since > now + CLOCKS_APART_MAX || condition.until > now + hold_max + CLOCKS_APART_MAX
 }

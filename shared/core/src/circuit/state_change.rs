@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::decision::RAMP_STEPS;
-use crate::circuit::{Condition, HealthSettings, Phase};
+use crate::circuit::{HealthSettings, TargetCondition, TargetPhase};
 use crate::model::Timestamp;
 
 /// The time for which a target is still known after it recovered: what is held for it is released
@@ -28,39 +28,41 @@ pub enum StateChange {
 
 /// The notice that is due about a target now, if there is one.
 pub fn state_change(
-    condition: &Condition,
+    condition: &TargetCondition,
     now: Timestamp,
     settings: &HealthSettings,
 ) -> Option<StateChange> {
     let is_due =
         |since| !settings.suppress_state_changes && now >= since + settings.state_change_delay;
     match condition.phase {
-        Phase::Retry => {
+        TargetPhase::Retry => {
             (!condition.told_down && is_due(condition.since)).then_some(StateChange::Down)
         }
-        Phase::Recovering => (condition.told_down && !condition.forced && is_due(condition.until))
-            .then_some(StateChange::Up),
-        Phase::Glitch => None,
+        TargetPhase::Recovering => {
+            (condition.told_down && !condition.forced && is_due(condition.until))
+                .then_some(StateChange::Up)
+        }
+        TargetPhase::Glitch => None,
     }
 }
 
 /// The condition once the notice was sent.
-pub fn notified(condition: &Condition, news: StateChange) -> Condition {
-    Condition {
+pub fn with_notice_sent(condition: &TargetCondition, news: StateChange) -> TargetCondition {
+    TargetCondition {
         told_down: news == StateChange::Down,
         ..condition.clone()
     }
 }
 
 /// Whether nothing has to be known of a target any more.
-pub fn is_over(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> bool {
+pub fn is_over(condition: &TargetCondition, now: Timestamp, settings: &HealthSettings) -> bool {
     match condition.phase {
-        Phase::Recovering => {
+        TargetPhase::Recovering => {
             let known_for = RECOVERED_KNOWN_FOR.max(settings.ramp_step * RAMP_STEPS);
             let is_told = !condition.told_down || settings.suppress_state_changes;
             now >= condition.since + if is_told { known_for } else { FORGOTTEN_AFTER }
         }
-        Phase::Glitch if condition.is_pause() => now >= condition.until + PAUSE_KNOWN_FOR,
-        Phase::Glitch | Phase::Retry => now >= condition.until + FORGOTTEN_AFTER,
+        TargetPhase::Glitch if condition.is_pause() => now >= condition.until + PAUSE_KNOWN_FOR,
+        TargetPhase::Glitch | TargetPhase::Retry => now >= condition.until + FORGOTTEN_AFTER,
     }
 }

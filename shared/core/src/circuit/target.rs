@@ -6,7 +6,7 @@ use crate::model::{EndpointUrl, Link, Subscription, SubscriptionName, TopicName}
 
 /// A link, or a subscription on it. Its text is the link's, and the subscription's after a blank.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Target {
+pub enum DeliveryTarget {
     /// Every subscription on this host and port.
     Link(Link),
     /// One subscription on a link. If it moves to another link, it is another target.
@@ -20,14 +20,14 @@ pub enum Target {
     },
 }
 
-impl Target {
+impl DeliveryTarget {
     /// A subscription where its endpoint is.
-    pub fn of(subscription: &Subscription) -> Self {
-        Self::on(subscription.endpoint.link(), subscription)
+    pub fn for_subscription(subscription: &Subscription) -> Self {
+        Self::on_link(subscription.endpoint.link(), subscription)
     }
 
     /// A subscription on a link: its endpoint's, or its fallback's.
-    pub fn on(link: Link, subscription: &Subscription) -> Self {
+    pub fn on_link(link: Link, subscription: &Subscription) -> Self {
         let topic = subscription.topic.clone();
         let name = subscription.name.clone();
         Self::Subscription { link, topic, name }
@@ -71,7 +71,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for DeliveryTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Link(link) => write!(f, "{link}"),
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_target_is_read_from_its_own_text() {
-        let check = |text: &str| assert_eq!(Target::parse(text).unwrap().to_string(), text);
+        let check = |text: &str| assert_eq!(DeliveryTarget::parse(text).unwrap().to_string(), text);
         check("https://a.example:443");
         check("http://[2001:db8::1]:8080");
         check("https://a.example:443 orders.billing");
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn only_a_subscription_has_its_names() {
         let names = |text: &str| {
-            let target = Target::parse(text).unwrap();
+            let target = DeliveryTarget::parse(text).unwrap();
             (
                 target.topic().map(ToString::to_string),
                 target.subscription().map(ToString::to_string),
@@ -119,7 +119,7 @@ mod tests {
             "https://a.example:443 orders",
             "https://a.example:443 or ders.billing",
         ] {
-            assert_eq!(Target::parse(bad), None, "{bad}");
+            assert_eq!(DeliveryTarget::parse(bad), None, "{bad}");
         }
     }
 }

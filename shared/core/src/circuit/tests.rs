@@ -12,12 +12,12 @@ use crate::attempt::OutcomeName;
 use crate::model::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
-const BUSY: Failure = Failure {
+const BUSY: RequestFailure = RequestFailure {
     outcome: OutcomeName::Busy,
     status: Some(503),
 };
 
-const UNAUTHORIZED: Failure = Failure {
+const UNAUTHORIZED: RequestFailure = RequestFailure {
     outcome: OutcomeName::Unauthorized,
     status: Some(401),
 };
@@ -59,7 +59,7 @@ fn probe_failed(by: &str) -> Observation {
 
 /// A request that was begun now was answered with this number of seconds of `Retry-After`.
 fn asked(pause: u64, probe: Option<&str>) -> Observation {
-    Observation::Asked(Asked {
+    Observation::Asked(RequestedPause {
         until: NOW + secs(pause),
         last: BUSY,
         began: NOW,
@@ -68,23 +68,23 @@ fn asked(pause: u64, probe: Option<&str>) -> Observation {
 }
 
 /// The last of so many pauses in a row.
-fn pause(failures: u32, until: Timestamp) -> Condition {
-    Condition {
+fn pause(failures: u32, until: Timestamp) -> TargetCondition {
+    TargetCondition {
         failures,
-        ..as_asked(condition(Phase::Glitch, 0, until))
+        ..as_asked(condition(TargetPhase::Glitch, 0, until))
     }
 }
 
 /// The same hold, but its endpoint asked for its end.
-fn as_asked(condition: Condition) -> Condition {
-    Condition {
+fn as_asked(condition: TargetCondition) -> TargetCondition {
+    TargetCondition {
         asked: true,
         ..condition
     }
 }
 
-fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
-    Condition {
+fn condition(phase: TargetPhase, hold: u32, until: Timestamp) -> TargetCondition {
+    TargetCondition {
         phase,
         since: NOW,
         failing_since: NOW,
@@ -101,16 +101,16 @@ fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
 }
 
 /// The same hold, because its endpoint refused different events.
-fn as_refused(condition: Condition) -> Condition {
-    Condition {
+fn as_refused(condition: TargetCondition) -> TargetCondition {
+    TargetCondition {
         refused: true,
         ..condition
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "made anew at every call")]
-fn probed(condition: Condition, by: &str, until: Timestamp) -> Condition {
-    Condition {
+fn probed(condition: TargetCondition, by: &str, until: Timestamp) -> TargetCondition {
+    TargetCondition {
         probe: Some(ProbeLease {
             by: by.to_owned(),
             until,

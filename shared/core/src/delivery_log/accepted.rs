@@ -1,7 +1,7 @@
 //! The record of an event's acceptance: which subscriptions it is meant for, where no message says
 //! so, or none is worked on soon.
 
-use super::{Kind, LogResult, Origin, Record, RecordText, Wait, log_text, record_id};
+use super::{Kind, LogRecord, LogResult, Origin, RecordText, Wait, log_text, record_id};
 use crate::attempt::DeadLetterReason;
 use crate::events::Event;
 use crate::model::{Subscription, Timestamp, TopicName};
@@ -26,16 +26,16 @@ impl AcceptedEvent<'_> {
     /// ([`matched_names`](crate::model::matched_names)), ready for its message. It is of no
     /// subscription. Where the same request is published again, it has the same keys, and so does
     /// each time the record of an event.
-    pub fn record(&self, matched: &str) -> Result<RecordText, serde_json::Error> {
+    pub fn render_record(&self, matched: &str) -> Result<RecordText, serde_json::Error> {
         let result = if matched.is_empty() {
             LogResult::Unmatched
         } else {
             LogResult::Pending
         };
-        let record = Record {
+        let record = LogRecord {
             result,
             matched: (!matched.is_empty()).then(|| matched.to_owned()),
-            ..self.change("", Kind::Accepted)
+            ..self.subscription_record("", Kind::Accepted)
         };
         RecordText::new(&record, None)
     }
@@ -43,16 +43,16 @@ impl AcceptedEvent<'_> {
     /// The record that a disabled subscription skips it.
     pub fn skipped_by(&self, subscription: &Subscription) -> Result<RecordText, serde_json::Error> {
         let identity = subscription.created.identity();
-        let record = Record {
+        let record = LogRecord {
             result: LogResult::Dropped,
             identity: identity.map(|identity| identity.to_string()),
             reason: Some(DeadLetterReason::SubscriptionDisabled.as_str().to_owned()),
-            ..self.change(&subscription.name.folded_text(), Kind::Dropped)
+            ..self.subscription_record(&subscription.name.folded_text(), Kind::Dropped)
         };
         RecordText::new(&record, None)
     }
 
-    fn change(&self, subscription: &str, kind: Kind) -> Record {
+    fn subscription_record(&self, subscription: &str, kind: Kind) -> LogRecord {
         let Self {
             topic,
             event,
@@ -60,7 +60,7 @@ impl AcceptedEvent<'_> {
             at,
             not_before,
         } = *self;
-        Record {
+        LogRecord {
             record_id: record_id(subscription, 0, key, 0, kind, at),
             time: at,
             kind,
@@ -77,7 +77,7 @@ impl AcceptedEvent<'_> {
             next_attempt_at: not_before.map(Timestamp::rounded_up_to_minute),
             accepted_at: at,
             traceparent: event.traceparent().map(str::to_owned),
-            ..Record::default()
+            ..LogRecord::default()
         }
     }
 }
@@ -88,14 +88,18 @@ mod tests {
 
     use super::*;
     use crate::delivery_log::{join_records, parse_records};
-    use crate::model::Schema;
+    use crate::model::EventSchema;
 
     const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-    fn record(matched: &str) -> Record {
+    fn record(matched: &str) -> LogRecord {
         let json =
             r#"{"specversion":"1.0","id":"o-1","source":"/shop","type":"paid","subject":"s"}"#;
-        let event = Event::parse(Schema::CloudEvents, Bytes::from_static(json.as_bytes())).unwrap();
+        let event = Event::parse(
+            EventSchema::CloudEvents,
+            Bytes::from_static(json.as_bytes()),
+        )
+        .unwrap();
         let accepted = AcceptedEvent {
             topic: &TopicName::parse("Orders").unwrap(),
             event: &event,
@@ -103,7 +107,7 @@ mod tests {
             at: AT,
             not_before: None,
         };
-        let text = accepted.record(matched).unwrap();
+        let text = accepted.render_record(matched).unwrap();
         let bodies = join_records([text].iter());
         parse_records(&bodies[0]).unwrap().remove(0)
     }

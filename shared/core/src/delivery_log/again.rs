@@ -2,11 +2,11 @@
 
 use super::{DeliveryHistory, DeliveryState, Origin};
 use crate::attempt::webhook_id_of;
-use crate::model::{Created, Identity};
+use crate::model::{Identity, SubscriptionCreation};
 
 /// The delivery that is sent again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToSendAgain<'a> {
+pub struct ResendChoice<'a> {
     /// The delivery.
     pub history: &'a DeliveryHistory,
     /// Deliveries with the event's payload, the chosen one first: itself, and copies of it that
@@ -18,7 +18,7 @@ pub struct ToSendAgain<'a> {
 
 /// Why none can be sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoneToSendAgain {
+pub enum ResendRefusal {
     /// There is no such delivery.
     Unknown,
     /// There are some, but all were accepted for an earlier subscription of the same name.
@@ -31,20 +31,20 @@ pub enum NoneToSendAgain {
 /// Chooses the delivery of an event that is sent again: the one with this key or, without a key,
 /// the only one that a producer made. Copies of it by replays and resends are no choice while that
 /// one is known. `histories` are those of an id towards one subscription, the newest first.
-pub fn choose<'a>(
+pub fn choose_delivery<'a>(
     histories: &'a [DeliveryHistory],
-    created: &Created,
+    created: &SubscriptionCreation,
     key: Option<&str>,
-) -> Result<ToSendAgain<'a>, NoneToSendAgain> {
+) -> Result<ResendChoice<'a>, ResendRefusal> {
     let own: Vec<_> = histories
         .iter()
         .filter(|history| is_for(history, created))
         .collect();
     let [newest, ..] = own[..] else {
         return Err(if histories.is_empty() {
-            NoneToSendAgain::Unknown
+            ResendRefusal::Unknown
         } else {
-            NoneToSendAgain::Former
+            ResendRefusal::Former
         });
     };
     let published: Vec<_> = own
@@ -56,10 +56,10 @@ pub fn choose<'a>(
         (Some(key), _) => own
             .iter()
             .find(|history| history.key == key)
-            .ok_or(NoneToSendAgain::Unknown)?,
+            .ok_or(ResendRefusal::Unknown)?,
         (None, [only]) => only,
         (None, []) => newest,
-        (None, several) => return Err(NoneToSendAgain::Several(keys(several))),
+        (None, several) => return Err(ResendRefusal::Several(history_keys(several))),
     };
     // Whose copy is whose cannot be told where the id repeats.
     let same = if published.len() > 1 {
@@ -72,7 +72,7 @@ pub fn choose<'a>(
         .into_iter()
         .filter(|history| has_payload(history))
         .collect();
-    Ok(ToSendAgain {
+    Ok(ResendChoice {
         history,
         with_payload,
         is_waiting,
@@ -110,16 +110,16 @@ fn with_first<'a>(
     std::iter::once(first).chain(others).collect()
 }
 
-fn keys(histories: &[&DeliveryHistory]) -> Vec<String> {
+fn history_keys(histories: &[&DeliveryHistory]) -> Vec<String> {
     histories
         .iter()
         .map(|history| history.key.clone())
         .collect()
 }
 
-fn is_for(history: &DeliveryHistory, created: &Created) -> bool {
+fn is_for(history: &DeliveryHistory, created: &SubscriptionCreation) -> bool {
     let first = history.first();
-    created.accepted(
+    created.has_accepted(
         first.identity.as_deref().and_then(Identity::parse),
         first.accepted_at,
     )
@@ -145,33 +145,33 @@ fn has_payload(history: &DeliveryHistory) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery_log::{Kind, LogResult, Payload, Record, histories};
-    use crate::model::{Creation, CreationId, Timestamp};
+    use crate::delivery_log::{Kind, LogRecord, LogResult, RecordPayload, gather_by_delivery};
+    use crate::model::{CreationId, CreationRecord, Timestamp};
 
     /// A record of a delivery; it was accepted at the time of its attempt.
-    fn record(key: &str, origin: Origin, result: LogResult) -> Record {
+    fn record(key: &str, origin: Origin, result: LogResult) -> LogRecord {
         let ms = key.bytes().map(u64::from).sum();
-        Record {
+        LogRecord {
             record_id: format!("{key}-{}", result.as_str()),
             time: Timestamp::from_millis(ms),
             accepted_at: Timestamp::from_millis(ms),
             kind: Kind::Attempt,
             delivery_key: key.to_owned(),
             webhook_id: Some(format!("msg_of-{key}")),
-            payload: Payload::parse("{}"),
+            payload: RecordPayload::parse("{}"),
             origin,
             result,
-            ..Record::default()
+            ..LogRecord::default()
         }
     }
 
     fn check(
-        records: Vec<Record>,
+        records: Vec<LogRecord>,
         key: Option<&str>,
-        expected: Result<(&str, bool), NoneToSendAgain>,
+        expected: Result<(&str, bool), ResendRefusal>,
     ) {
-        let histories = histories(records);
-        let chosen = choose(&histories, &Created::UNKNOWN, key);
+        let histories = gather_by_delivery(records);
+        let chosen = choose_delivery(&histories, &SubscriptionCreation::UNKNOWN, key);
         let shown = chosen.map(|chosen| (chosen.history.key.clone(), chosen.is_waiting));
         assert_eq!(
             shown,
@@ -183,22 +183,19 @@ mod tests {
     fn the_only_delivery_is_sent_again_and_one_of_several_is_named() {
         use LogResult::{Delivered, Retry};
         use Origin::{First, Replay, Resend};
-        check(vec![], None, Err(NoneToSendAgain::Unknown));
+        check(vec![], None, Err(ResendRefusal::Unknown));
         check(vec![record("a", First, Delivered)], None, Ok(("a", false)));
         check(vec![record("a", First, Retry)], None, Ok(("a", true)));
         check(
             vec![record("a", First, Retry)],
             Some("b"),
-            Err(NoneToSendAgain::Unknown),
+            Err(ResendRefusal::Unknown),
         );
         let several = || vec![record("a", First, Delivered), record("b", First, Retry)];
         check(
             several(),
             None,
-            Err(NoneToSendAgain::Several(vec![
-                "b".to_owned(),
-                "a".to_owned(),
-            ])),
+            Err(ResendRefusal::Several(vec!["b".to_owned(), "a".to_owned()])),
         );
         check(several(), Some("a"), Ok(("a", false)));
         let copied = || {
@@ -215,15 +212,16 @@ mod tests {
 
     #[test]
     fn the_payload_may_be_that_of_a_copy() {
-        let bare = Record {
+        let bare = LogRecord {
             payload: None,
             ..record("a", Origin::First, LogResult::Delivered)
         };
         let copy = record("b", Origin::Replay, LogResult::Delivered);
-        let keys = |records: Vec<Record>| {
-            let histories = histories(records);
-            let chosen = choose(&histories, &Created::UNKNOWN, Some("a")).unwrap();
-            keys(&chosen.with_payload)
+        let keys = |records: Vec<LogRecord>| {
+            let histories = gather_by_delivery(records);
+            let chosen =
+                choose_delivery(&histories, &SubscriptionCreation::UNKNOWN, Some("a")).unwrap();
+            history_keys(&chosen.with_payload)
         };
         assert_eq!(keys(vec![bare.clone()]), Vec::<String>::new());
         assert_eq!(keys(vec![bare.clone(), copy.clone()]), ["b"]);
@@ -236,32 +234,32 @@ mod tests {
     #[test]
     fn a_delivery_for_an_earlier_subscription_of_the_name_is_no_choice() {
         let creation = |byte| {
-            Some(Creation {
+            Some(CreationRecord {
                 id: CreationId::new([byte; 6]),
                 at: Some(Timestamp::EPOCH),
             })
         };
-        let created = Created {
+        let created = SubscriptionCreation {
             topic: creation(1),
             subscription: creation(2),
             topic_at: Timestamp::EPOCH,
         };
-        let of = |identity: &str| Record {
+        let of = |identity: &str| LogRecord {
             identity: Some(identity.to_owned()),
             ..record("a", Origin::First, LogResult::Delivered)
         };
-        let former = histories(vec![of("010101010101030303030303")]);
+        let former = gather_by_delivery(vec![of("010101010101030303030303")]);
         assert_eq!(
-            choose(&former, &created, None),
-            Err(NoneToSendAgain::Former)
+            choose_delivery(&former, &created, None),
+            Err(ResendRefusal::Former)
         );
-        let own = histories(vec![of("010101010101020202020202")]);
-        assert!(choose(&own, &created, None).is_ok());
+        let own = gather_by_delivery(vec![of("010101010101020202020202")]);
+        assert!(choose_delivery(&own, &created, None).is_ok());
     }
 
     #[test]
     fn the_webhook_id_is_that_of_the_event_alone_and_a_resend_hands_it_on() {
-        let webhook_id = |record: Record| histories(vec![record])[0].webhook_id();
+        let webhook_id = |record: LogRecord| gather_by_delivery(vec![record])[0].webhook_id();
         let of = |origin| record("a", origin, LogResult::Delivered);
         assert_eq!(webhook_id(of(Origin::First)), "msg_a");
         // Those of release 0.1 say the id of the request alone.

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use http::HeaderMap;
 
-use crate::attempt::echo::{Extent, places};
-use crate::attempt::readable::readable;
+use crate::attempt::echo::{TextExtent, secret_ranges};
+use crate::attempt::readable::readable_text;
 use crate::model::LOG_ANSWER_BYTES_MAX;
 
 const REDACTED: &str = "[redacted]";
@@ -22,33 +22,33 @@ const SCANNED_BYTES_MAX: usize = 2 * LOG_ANSWER_BYTES_MAX;
 /// that where the answer is, so that a secret at the cut is found. Control characters are blanks.
 pub fn answer_text(bytes: &[u8], secrets: &[&str]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SCANNED_BYTES_MAX)]);
-    kept(&text, secrets)
+    redact_and_cut(&text, secrets)
 }
 
 /// The same of a body, in the character set that its headers name ([`readable`]).
 pub fn answer_body_text(headers: &HeaderMap, body: &[u8], secrets: &[&str]) -> String {
-    kept(&readable(headers, body, SCANNED_BYTES_MAX), secrets)
+    redact_and_cut(&readable_text(headers, body, SCANNED_BYTES_MAX), secrets)
 }
 
-fn kept(text: &str, secrets: &[&str]) -> String {
-    let mut clean = without(text, &places(text, secrets, Extent::Cut));
+fn redact_and_cut(text: &str, secrets: &[&str]) -> String {
+    let mut clean = redact_ranges(text, &secret_ranges(text, secrets, TextExtent::Cut));
     clean.truncate(clean.floor_char_boundary(LOG_ANSWER_BYTES_MAX));
     clean
 }
 
-fn without(text: &str, ranges: &[Range<usize>]) -> String {
+fn redact_ranges(text: &str, ranges: &[Range<usize>]) -> String {
     let mut clean = String::new();
     let mut from = 0;
     for range in ranges {
-        clean.extend(text[from..range.start].chars().map(printable));
+        clean.extend(text[from..range.start].chars().map(printable_char));
         clean.push_str(REDACTED);
         from = range.end;
     }
-    clean.extend(text[from..].chars().map(printable));
+    clean.extend(text[from..].chars().map(printable_char));
     clean
 }
 
-fn printable(c: char) -> char {
+fn printable_char(c: char) -> char {
     if c.is_control() && !matches!(c, '\n' | '\r' | '\t') {
         ' '
     } else {

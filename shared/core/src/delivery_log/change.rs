@@ -13,7 +13,7 @@ pub const CANCELLED: &str = "Cancelled";
 
 /// The part of a record that a verdict says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct EventChange {
     /// An attempt, or which change.
     pub kind: Kind,
     /// Where the event is after it.
@@ -27,18 +27,21 @@ pub struct Change {
 /// The change that a verdict over an event is. `None` for an event that goes back as it came,
 /// because no attempt was made: nothing became of it. `policy` is its subscription's, and `None` if
 /// that is gone.
-pub fn change(verdict: EntryVerdict, policy: Option<&DeadLetterPolicy>) -> Option<Change> {
+pub fn change_for_verdict(
+    verdict: EntryVerdict,
+    policy: Option<&DeadLetterPolicy>,
+) -> Option<EventChange> {
     match verdict {
-        EntryVerdict::Delivered => Some(Change::new(Kind::Attempt, LogResult::Delivered)),
-        EntryVerdict::Retry { not_before, last } => Some(Change::retry(not_before, last)),
-        EntryVerdict::GiveUp { reason, last } => Some(Change::give_up(reason, last, policy)),
-        EntryVerdict::Cancelled => Some(Change::dropped(CANCELLED)),
-        EntryVerdict::Held => Some(Change::new(Kind::Held, LogResult::Held)),
+        EntryVerdict::Delivered => Some(EventChange::new(Kind::Attempt, LogResult::Delivered)),
+        EntryVerdict::Retry { not_before, last } => Some(EventChange::retry(not_before, last)),
+        EntryVerdict::GiveUp { reason, last } => Some(EventChange::give_up(reason, last, policy)),
+        EntryVerdict::Cancelled => Some(EventChange::dropped(CANCELLED)),
+        EntryVerdict::Held => Some(EventChange::new(Kind::Held, LogResult::Held)),
         EntryVerdict::NotStarted | EntryVerdict::Postponed { .. } => None,
     }
 }
 
-impl Change {
+impl EventChange {
     /// The change of an event that arrived by a late answer to an earlier attempt.
     pub fn answered_late() -> Self {
         Self::new(Kind::AnsweredLate, LogResult::Delivered)
@@ -46,7 +49,7 @@ impl Change {
 
     /// The change of an event that goes back without its first attempt, which `not_before` is the
     /// time of.
-    pub fn waiting(not_before: Timestamp) -> Self {
+    pub fn waiting_until(not_before: Timestamp) -> Self {
         Self {
             next_attempt_at: Some(not_before),
             ..Self::new(Kind::Waiting, LogResult::Retry)
@@ -56,7 +59,7 @@ impl Change {
     /// The change of an event that was written into a dead-letter object.
     pub fn dead_lettered(reason: DeadLetterReason) -> Self {
         Self {
-            reason: word(&reason),
+            reason: closed_list_name(&reason),
             ..Self::new(Kind::DeadLettered, LogResult::DeadLettered)
         }
     }
@@ -80,7 +83,7 @@ impl Change {
 
     fn retry(not_before: Timestamp, last: LastAttempt) -> Self {
         Self {
-            reason: word(&last.outcome),
+            reason: closed_list_name(&last.outcome),
             next_attempt_at: Some(not_before),
             ..Self::new(Kind::Attempt, LogResult::Retry)
         }
@@ -103,14 +106,14 @@ impl Change {
             LogResult::DeadLettered
         };
         Self {
-            reason: word(&reason),
+            reason: closed_list_name(&reason),
             ..Self::new(kind, result)
         }
     }
 }
 
 /// The name in a closed list, as dead letters have it.
-fn word(name: &impl Serialize) -> Option<String> {
+fn closed_list_name(name: &impl Serialize) -> Option<String> {
     serde_json::to_value(name).ok()?.as_str().map(str::to_owned)
 }
 
@@ -142,8 +145,8 @@ mod tests {
         policy: Option<&DeadLetterPolicy>,
         expected: Option<[&str; 3]>,
     ) {
-        let change = change(verdict, policy);
-        let words = |change: &Change| {
+        let change = change_for_verdict(verdict, policy);
+        let words = |change: &EventChange| {
             [
                 change.kind.as_str(),
                 change.result.as_str(),
@@ -214,7 +217,8 @@ mod tests {
 
     #[test]
     fn only_a_retry_has_a_next_attempt() {
-        let next = |verdict| change(verdict, None).and_then(|change| change.next_attempt_at);
+        let next =
+            |verdict| change_for_verdict(verdict, None).and_then(|change| change.next_attempt_at);
         assert_eq!(
             next(EntryVerdict::Retry {
                 not_before: AT,

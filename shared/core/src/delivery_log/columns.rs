@@ -7,8 +7,8 @@
 //! The order is that of the bytes in a file. The columns that lists are filtered by come first, so
 //! that they are read in one piece; what is large comes last.
 
-use super::field::Field;
-use super::{ColumnType, Kind, LogResult, Origin, Payload, Record, Value};
+use super::field::RecordField;
+use super::{ColumnType, ColumnValue, Kind, LogRecord, LogResult, Origin, RecordPayload};
 use crate::model::Timestamp;
 
 /// The version of the table: it counts the times that columns were added.
@@ -16,7 +16,7 @@ pub const SCHEMA_VERSION: u32 = 3;
 
 /// The way a column is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
+pub enum ColumnEncoding {
     /// Few values repeat: with a dictionary, and with statistics that skip row groups.
     Words,
     /// The same, but no list is filtered by them: without statistics, which would only make footers
@@ -33,7 +33,7 @@ pub enum Encoding {
 
 /// A column.
 #[derive(Debug, Clone, Copy)]
-pub struct Column {
+pub struct LogColumn {
     /// The name: plain words with underscores.
     pub name: &'static str,
     /// The type of its values.
@@ -41,14 +41,14 @@ pub struct Column {
     /// Whether every record has a value.
     pub required: bool,
     /// The way it is stored.
-    pub encoding: Encoding,
+    pub encoding: ColumnEncoding,
     /// The value of a record.
-    pub get: for<'a> fn(&'a Record) -> Option<Value<'a>>,
+    pub get: for<'a> fn(&'a LogRecord) -> Option<ColumnValue<'a>>,
     /// Sets the member of a record; `false` if the value cannot be one.
-    pub set: fn(&mut Record, Value<'_>) -> bool,
+    pub set: fn(&mut LogRecord, ColumnValue<'_>) -> bool,
 }
 
-impl Encoding {
+impl ColumnEncoding {
     /// Whether values are stored once and numbered.
     pub const fn has_dictionary(self) -> bool {
         matches!(self, Self::Words | Self::Repeated)
@@ -79,7 +79,7 @@ macro_rules! columns {
 }
 
 /// All columns, in the order of the file.
-pub const COLUMNS: &[Column] = columns! {
+pub const COLUMNS: &[LogColumn] = columns! {
     topic: String => Words,
     subscription: String => Words,
     time: Timestamp => Ordered,
@@ -112,11 +112,11 @@ pub const COLUMNS: &[Column] = columns! {
     traceparent: Option<String> => Distinct,
     payload_reference: Option<String> => Distinct,
     answer: Option<String> => Distinct,
-    payload: Option<Payload> => Distinct,
+    payload: Option<RecordPayload> => Distinct,
 };
 
 /// The column of this name.
-pub fn column(name: &str) -> Option<&'static Column> {
+pub fn find_column(name: &str) -> Option<&'static LogColumn> {
     COLUMNS.iter().find(|column| column.name == name)
 }
 
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_back_from_its_columns() {
-        let mut read = Record::default();
+        let mut read = LogRecord::default();
         for column in COLUMNS {
             let record = full();
             let value = (column.get)(&record).unwrap();
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_has_no_value() {
-        let record = Record::default();
+        let record = LogRecord::default();
         for column in COLUMNS {
             assert_eq!(
                 (column.get)(&record).is_some(),
@@ -182,25 +182,25 @@ mod tests {
     fn a_value_of_another_type_or_out_of_range_is_refused() {
         let check = |name: &str, value| {
             assert!(
-                !(column(name).unwrap().set)(&mut Record::default(), value),
+                !(find_column(name).unwrap().set)(&mut LogRecord::default(), value),
                 "{name} {value:?}"
             );
         };
-        check("topic", Value::Int(1));
-        check("result", Value::Time(1));
-        check("time", Value::Text("now"));
-        check("time", Value::Time(-1));
-        check("attempt", Value::Int(-1));
-        check("status", Value::Int(65_536));
-        check("payload", Value::Text("{"));
-        assert!(column("colour").is_none());
+        check("topic", ColumnValue::Int(1));
+        check("result", ColumnValue::Time(1));
+        check("time", ColumnValue::Text("now"));
+        check("time", ColumnValue::Time(-1));
+        check("attempt", ColumnValue::Int(-1));
+        check("status", ColumnValue::Int(65_536));
+        check("payload", ColumnValue::Text("{"));
+        assert!(find_column("colour").is_none());
     }
 
     /// The table as other programs rely on it. A line is only ever added.
     #[test]
     fn the_table_is_stable() {
-        let line = |column: &Column| {
-            let Column {
+        let line = |column: &LogColumn| {
+            let LogColumn {
                 name,
                 column_type,
                 required,

@@ -7,10 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::record::cut;
-use super::{Change, Kind, LogResult, Origin, RecordText, Wait, record_id};
+use super::record::cut_text;
+use super::{EventChange, Kind, LogResult, Origin, RecordText, Wait, record_id};
 use crate::events::EventNames;
-use crate::model::{Delivery, Entry, Identity, LOG_PAYLOAD_BYTES_MAX, Payload, Schema, Timestamp};
+use crate::model::{
+    Delivery, DeliveryEntry, EventPayload, EventSchema, Identity, LOG_PAYLOAD_BYTES_MAX, Timestamp,
+};
 
 /// An event of a message that was received.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +24,7 @@ pub struct RecordedEvent<'a> {
     /// The delivery that the message is.
     pub delivery: &'a Delivery,
     /// The event.
-    pub entry: &'a Entry,
+    pub entry: &'a DeliveryEntry,
     /// The event's text; `None` where it is stored and was not read.
     pub text: Option<&'a Bytes>,
     /// Whether the log keeps payloads.
@@ -56,7 +58,7 @@ pub struct RecordDetails<'a> {
 
 impl<'a> RecordDetails<'a> {
     /// What the status does not say, in words.
-    fn error(&self) -> Option<Cow<'a, str>> {
+    fn error_text(&self) -> Option<Cow<'a, str>> {
         let failure = self.failure.map(Cow::Borrowed);
         failure.or_else(|| {
             let place = self.redirect?;
@@ -68,7 +70,7 @@ impl<'a> RecordDetails<'a> {
 /// The members of a [`Record`](super::Record) but its payload, borrowed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Draft<'a> {
+struct RecordDraft<'a> {
     record_id: String,
     time: Timestamp,
     kind: Kind,
@@ -85,7 +87,7 @@ struct Draft<'a> {
     event_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     event_subject: Option<&'a str>,
-    schema: Schema,
+    schema: EventSchema,
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,24 +130,24 @@ struct Draft<'a> {
 
 impl<'a> RecordedEvent<'a> {
     /// The record of a change at `time`, ready for its message.
-    pub fn record(
+    pub fn render_record(
         &self,
-        change: &Change,
+        change: &EventChange,
         details: RecordDetails<'_>,
         time: Timestamp,
     ) -> Result<RecordText, serde_json::Error> {
         let Self {
             delivery, entry, ..
         } = *self;
-        let attempt = self.attempt(change.kind);
-        let (payload, payload_reference) = self.payload();
+        let attempt = self.attempt_number(change.kind);
+        let (payload, payload_reference) = self.kept_payload();
         let names = if payload.is_some() && entry.envelope.is_none() {
             // A payload that is the event itself has them.
             EventNames::default()
         } else {
-            self.names()
+            self.event_names()
         };
-        let draft = Draft {
+        let draft = RecordDraft {
             record_id: record_id(
                 self.message_id,
                 self.receive_count,
@@ -160,26 +162,26 @@ impl<'a> RecordedEvent<'a> {
             subscription: delivery.subscription.folded_text(),
             identity: delivery.identity,
             delivery_key: &entry.key,
-            event_id: names.id.as_deref().map(cut),
-            event_source: names.source.as_deref().map(cut),
-            event_type: names.event_type.as_deref().map(cut),
-            event_subject: names.subject.as_deref().map(cut),
+            event_id: names.id.as_deref().map(cut_text),
+            event_source: names.source.as_deref().map(cut_text),
+            event_type: names.event_type.as_deref().map(cut_text),
+            event_subject: names.subject.as_deref().map(cut_text),
             schema: delivery.schema,
             webhook_id: details.webhook_id,
             own_webhook_id: entry.marks.replayed.then(|| entry.webhook_id()),
             attempt,
-            origin: Origin::of(delivery.attempts, &entry.marks),
+            origin: Origin::from_marks(delivery.attempts, &entry.marks),
             run_id: entry.marks.run.as_deref(),
             result: change.result,
-            wait: self.wait(change.result),
+            wait: self.wait_change(change.result),
             reason: change.reason.as_deref(),
             status: details.status,
-            error: details.error(),
+            error: details.error_text(),
             duration_ms: details
                 .took
                 .map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),
             answer: details.answer,
-            answer_type: details.answer_type.map(cut),
+            answer_type: details.answer_type.map(cut_text),
             next_attempt_at: change.next_attempt_at,
             dead_letter_object: details.dead_letter_object,
             endpoint: details.endpoint,
@@ -193,29 +195,29 @@ impl<'a> RecordedEvent<'a> {
         RecordText::new(&draft, payload)
     }
 
-    fn names(&self) -> EventNames<'_> {
+    fn event_names(&self) -> EventNames<'_> {
         let Self {
             delivery, entry, ..
         } = self;
         match (self.text, &entry.payload) {
             (
                 None,
-                Payload::Stored {
+                EventPayload::Stored {
                     names: Some(names), ..
                 },
             ) => (**names).clone(),
-            _ => EventNames::of(delivery.schema, self.text, entry.envelope.as_deref()),
+            _ => EventNames::from_event(delivery.schema, self.text, entry.envelope.as_deref()),
         }
     }
 
     /// Whether it waited before this record, and waits after it.
-    fn wait(&self, result: LogResult) -> Wait {
+    fn wait_change(&self, result: LogResult) -> Wait {
         let is_counted = self.entry.marks.is_counted(self.delivery.attempts);
-        Wait::of(is_counted && !self.is_given_up, result.is_waiting())
+        Wait::between(is_counted && !self.is_given_up, result.is_waiting())
     }
 
     /// The number of the attempt, or for a change the number of attempts before it.
-    fn attempt(&self, kind: Kind) -> u16 {
+    fn attempt_number(&self, kind: Kind) -> u16 {
         let before = self.delivery.attempts;
         if kind == Kind::Attempt {
             before.saturating_add(1)
@@ -227,7 +229,7 @@ impl<'a> RecordedEvent<'a> {
     /// The payload, or the key of a stored one that is too large or was not read. An envelope does
     /// not count. Only records before the first retry have it. One that goes back untried has
     /// it again.
-    fn payload(&self) -> (Option<Bytes>, Option<&'a str>) {
+    fn kept_payload(&self) -> (Option<Bytes>, Option<&'a str>) {
         if !self.keeps_payload || self.delivery.attempts > 0 {
             return (None, None);
         }
@@ -236,13 +238,13 @@ impl<'a> RecordedEvent<'a> {
             self.text
                 .filter(|text| within_limit(text))
                 .map(|text| match &self.entry.envelope {
-                    Some(envelope) => envelope.around(text, &[]),
+                    Some(envelope) => envelope.wrap_event(text, &[]),
                     None => text.clone(),
                 });
         match (payload, &self.entry.payload) {
             (Some(payload), _) => (Some(payload), None),
-            (None, Payload::Stored { key, .. }) => (None, Some(key)),
-            (None, Payload::Inline(_)) => (None, None),
+            (None, EventPayload::Stored { key, .. }) => (None, Some(key)),
+            (None, EventPayload::Inline(_)) => (None, None),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use std::time::Duration;
 
-use super::{DeliveryHistory, DeliveryState, Kind, LogResult, Origin, Record, histories};
+use super::{
+    DeliveryHistory, DeliveryState, Kind, LogRecord, LogResult, Origin, gather_by_delivery,
+};
 use crate::model::{EVENT_TIME_TO_LIVE_MINUTES_MAX, Timestamp};
 
 /// Longest time for which a delivery without a record of its own counts as pending: an event's
@@ -24,8 +26,8 @@ pub struct EventHistory {
 
 /// Deliveries of an event that was published: the names of their subscriptions, and a record that
 /// says what the event is.
-struct Meant<'a> {
-    event: &'a Record,
+struct MatchedSubscriptions<'a> {
+    event: &'a LogRecord,
     names: BTreeSet<&'a str>,
 }
 
@@ -34,33 +36,41 @@ impl EventHistory {
     /// record is `pending`, and `unknown` after [`PENDING_MAX`]. Of an event from before
     /// `complete_from`, records may be missing, so that nothing is said of subscriptions without
     /// one.
-    pub fn of(records: Vec<Record>, complete_from: Option<Timestamp>, now: Timestamp) -> Self {
-        let pending = pending(&records, complete_from, now);
+    pub fn from_records(
+        records: Vec<LogRecord>,
+        complete_from: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Self {
+        let pending = pending_records(&records, complete_from, now);
         let is_unmatched = records
             .iter()
             .any(|record| record.result == LogResult::Unmatched);
         let of_subscriptions = records
             .into_iter()
             .filter(|record| !record.subscription.is_empty());
-        let deliveries = histories(of_subscriptions.chain(pending).collect());
+        let deliveries = gather_by_delivery(of_subscriptions.chain(pending).collect());
         let unmatched = is_unmatched.then_some(DeliveryState::Unmatched);
-        let state = state(&deliveries).or(unmatched);
+        let state = event_state(&deliveries).or(unmatched);
         Self { deliveries, state }
     }
 }
 
 /// A record for each subscription that has none of its own.
-fn pending(records: &[Record], complete_from: Option<Timestamp>, now: Timestamp) -> Vec<Record> {
-    let mut meant: BTreeMap<[&str; 2], Meant<'_>> = BTreeMap::new();
+fn pending_records(
+    records: &[LogRecord],
+    complete_from: Option<Timestamp>,
+    now: Timestamp,
+) -> Vec<LogRecord> {
+    let mut meant: BTreeMap<[&str; 2], MatchedSubscriptions<'_>> = BTreeMap::new();
     let is_complete =
-        |record: &&Record| complete_from.is_none_or(|from| record.accepted_at >= from);
+        |record: &&LogRecord| complete_from.is_none_or(|from| record.accepted_at >= from);
     for record in records.iter().filter(is_complete) {
         let Some(names) = &record.matched else {
             continue;
         };
         let of_event = meant
             .entry([&record.topic, &record.delivery_key])
-            .or_insert_with(|| Meant {
+            .or_insert_with(|| MatchedSubscriptions {
                 event: record,
                 names: BTreeSet::new(),
             });
@@ -71,7 +81,7 @@ fn pending(records: &[Record], complete_from: Option<Timestamp>, now: Timestamp)
         .map(|record| [&*record.topic, &record.delivery_key, &record.subscription])
         .collect();
     let mut pending = Vec::new();
-    for ([topic, key], Meant { event, names }) in meant {
+    for ([topic, key], MatchedSubscriptions { event, names }) in meant {
         let without_record = names
             .into_iter()
             .filter(|name| !name.is_empty() && !own.contains(&[topic, key, name]));
@@ -88,15 +98,15 @@ fn pending(records: &[Record], complete_from: Option<Timestamp>, now: Timestamp)
 
 /// The time at which an event goes out that was published for later, by the record of its
 /// acceptance.
-fn scheduled_for(event: &Record) -> Option<Timestamp> {
+fn scheduled_for(event: &LogRecord) -> Option<Timestamp> {
     event
         .next_attempt_at
         .filter(|_| event.kind == Kind::Accepted)
 }
 
 /// What is known of a delivery without a record: the event, when it was accepted, and for when.
-fn pending_record(event: &Record, subscription: &str, result: LogResult) -> Record {
-    Record {
+fn pending_record(event: &LogRecord, subscription: &str, result: LogResult) -> LogRecord {
+    LogRecord {
         record_id: format!("{}/{subscription}", event.delivery_key),
         time: event.accepted_at,
         kind: Kind::Accepted,
@@ -111,13 +121,13 @@ fn pending_record(event: &Record, subscription: &str, result: LogResult) -> Reco
         result,
         next_attempt_at: scheduled_for(event),
         accepted_at: event.accepted_at,
-        ..Record::default()
+        ..LogRecord::default()
     }
 }
 
 /// The state of an event: the least of its deliveries'. One that failed does not count once a later
 /// delivery to the same subscription, by a replay or a resend, says more.
-fn state(deliveries: &[DeliveryHistory]) -> Option<DeliveryState> {
+fn event_state(deliveries: &[DeliveryHistory]) -> Option<DeliveryState> {
     let is_again =
         |of: &DeliveryHistory| matches!(of.first().origin, Origin::Replay | Origin::Resend);
     let is_replaced = |of: &DeliveryHistory| {
@@ -126,14 +136,14 @@ fn state(deliveries: &[DeliveryHistory]) -> Option<DeliveryState> {
                 is_again(other)
                     && other.subscription == of.subscription
                     && other.topic == of.topic
-                    && other.first().time >= of.ended().time
+                    && other.first().time >= of.ending_record().time
                     && other.key != of.key
             })
     };
     let counted = deliveries.iter().filter(|of| !is_replaced(of));
     counted
         .map(|of| of.state)
-        .min_by_key(|state| progress(*state))
+        .min_by_key(|state| state_progress(*state))
 }
 
 const fn has_failed(state: DeliveryState) -> bool {
@@ -142,7 +152,7 @@ const fn has_failed(state: DeliveryState) -> bool {
 
 /// How far an event is in a state. One that waits is not at its end, and one that was given up has
 /// not arrived.
-const fn progress(state: DeliveryState) -> u8 {
+const fn state_progress(state: DeliveryState) -> u8 {
     match state {
         DeliveryState::Unknown => 0,
         DeliveryState::Pending => 1,
@@ -163,8 +173,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(60_000);
 
-    fn record(subscription: &str, kind: Kind, result: LogResult) -> Record {
-        Record {
+    fn record(subscription: &str, kind: Kind, result: LogResult) -> LogRecord {
+        LogRecord {
             record_id: format!("{subscription} {} {}", kind.as_str(), result.as_str()),
             time: Timestamp::from_millis(2_000),
             kind,
@@ -174,27 +184,27 @@ mod tests {
             event_type: Some("paid".to_owned()),
             result,
             accepted_at: ACCEPTED,
-            ..Record::default()
+            ..LogRecord::default()
         }
     }
 
-    fn matched(names: &str, record: Record) -> Record {
-        Record {
+    fn matched(names: &str, record: LogRecord) -> LogRecord {
+        LogRecord {
             matched: Some(names.to_owned()),
             ..record
         }
     }
 
-    fn attempt(subscription: &str, result: LogResult) -> Record {
+    fn attempt(subscription: &str, result: LogResult) -> LogRecord {
         record(subscription, Kind::Attempt, result)
     }
 
-    fn accepted(names: &str) -> Record {
+    fn accepted(names: &str) -> LogRecord {
         matched(names, record("", Kind::Accepted, LogResult::Pending))
     }
 
-    fn again(key: &str, origin: Origin, result: LogResult) -> Record {
-        Record {
+    fn again(key: &str, origin: Origin, result: LogResult) -> LogRecord {
+        LogRecord {
             record_id: key.to_owned(),
             time: Timestamp::from_millis(9_000),
             delivery_key: key.to_owned(),
@@ -204,8 +214,8 @@ mod tests {
     }
 
     /// The state of the event, and those of its subscriptions.
-    fn shown(records: Vec<Record>) -> String {
-        let history = EventHistory::of(records, None, NOW);
+    fn shown(records: Vec<LogRecord>) -> String {
+        let history = EventHistory::from_records(records, None, NOW);
         let state = history.state.map_or("none", DeliveryState::as_str);
         let of = |one: &DeliveryHistory| format!(" {}={}", one.subscription, one.state.as_str());
         let deliveries: String = history.deliveries.iter().map(of).collect();
@@ -214,7 +224,7 @@ mod tests {
 
     #[test]
     fn subscriptions_without_a_record_are_pending() {
-        let check = |records: Vec<Record>, expected| assert_eq!(shown(records), expected);
+        let check = |records: Vec<LogRecord>, expected| assert_eq!(shown(records), expected);
         check(vec![], "none:");
         check(
             vec![attempt("a", LogResult::Delivered)],
@@ -254,7 +264,7 @@ mod tests {
             let names = ["a", "b", "c"];
             let records = names.iter().zip(results);
             let records = records.map(|(name, result)| attempt(name, *result));
-            EventHistory::of(records.collect(), None, NOW)
+            EventHistory::from_records(records.collect(), None, NOW)
                 .state
                 .unwrap()
         };
@@ -273,7 +283,7 @@ mod tests {
 
     #[test]
     fn pending_delivery_says_what_the_event_is() {
-        let history = EventHistory::of(vec![accepted("a")], None, NOW);
+        let history = EventHistory::from_records(vec![accepted("a")], None, NOW);
         let first = history.deliveries[0].first();
         assert_eq!(first.event_type.as_deref(), Some("paid"));
         assert_eq!((first.accepted_at, first.time), (ACCEPTED, ACCEPTED));
@@ -285,7 +295,7 @@ mod tests {
     fn nothing_is_pending_where_records_may_be_missing() {
         let records = vec![matched("a,b", attempt("a", LogResult::Delivered))];
         let count = |from| {
-            EventHistory::of(records.clone(), from, NOW)
+            EventHistory::from_records(records.clone(), from, NOW)
                 .deliveries
                 .len()
         };
@@ -298,7 +308,7 @@ mod tests {
     fn what_is_pending_beyond_the_life_of_an_event_is_unknown() {
         let state = |now| {
             let delivered = matched("a,b", attempt("a", LogResult::Delivered));
-            let history = EventHistory::of(vec![delivered], None, now);
+            let history = EventHistory::from_records(vec![delivered], None, now);
             let b = history.deliveries.iter().find(|of| of.subscription == "b");
             (history.state.unwrap(), b.unwrap().state)
         };
@@ -311,7 +321,7 @@ mod tests {
 
     #[test]
     fn events_of_one_id_have_subscriptions_of_their_own() {
-        let other = Record {
+        let other = LogRecord {
             record_id: "other".to_owned(),
             delivery_key: "l".to_owned(),
             accepted_at: Timestamp::from_millis(500),
@@ -339,7 +349,8 @@ mod tests {
     #[test]
     fn what_failed_is_replaced_by_what_is_sent_again() {
         let failed = attempt("a", LogResult::DeadLettered);
-        let state = |record| EventHistory::of(vec![failed.clone(), record], None, NOW).state;
+        let state =
+            |record| EventHistory::from_records(vec![failed.clone(), record], None, NOW).state;
         let replayed = |result| state(again("r", Origin::Replay, result));
         assert_eq!(
             replayed(LogResult::Delivered),

@@ -1,6 +1,6 @@
 //! Values of columns, and how the members of a record become values and are read back.
 
-use super::{Kind, LogResult, Origin, Payload};
+use super::{Kind, LogResult, Origin, RecordPayload};
 use crate::model::Timestamp;
 
 /// The type of a column's values.
@@ -16,7 +16,7 @@ pub enum ColumnType {
 
 /// A value of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum ColumnValue<'a> {
     /// UTF-8 text.
     Text(&'a str),
     /// A whole number.
@@ -26,26 +26,26 @@ pub enum Value<'a> {
 }
 
 /// A member of a record that is a column.
-pub(super) trait Field {
+pub(super) trait RecordField {
     /// The type of its values.
     const TYPE: ColumnType;
     /// Whether every record has one.
     const REQUIRED: bool = true;
     /// The value.
-    fn value(&self) -> Option<Value<'_>>;
+    fn to_value(&self) -> Option<ColumnValue<'_>>;
     /// Takes a value over. `false` if it cannot be such a member's.
-    fn put(&mut self, value: Value<'_>) -> bool;
+    fn set_value(&mut self, value: ColumnValue<'_>) -> bool;
 }
 
-impl Field for String {
+impl RecordField for String {
     const TYPE: ColumnType = ColumnType::Text;
 
-    fn value(&self) -> Option<Value<'_>> {
-        Some(Value::Text(self))
+    fn to_value(&self) -> Option<ColumnValue<'_>> {
+        Some(ColumnValue::Text(self))
     }
 
-    fn put(&mut self, value: Value<'_>) -> bool {
-        let Value::Text(text) = value else {
+    fn set_value(&mut self, value: ColumnValue<'_>) -> bool {
+        let ColumnValue::Text(text) = value else {
             return false;
         };
         text.clone_into(self);
@@ -53,17 +53,19 @@ impl Field for String {
     }
 }
 
-impl Field for Timestamp {
+impl RecordField for Timestamp {
     const TYPE: ColumnType = ColumnType::Time;
 
-    fn value(&self) -> Option<Value<'_>> {
-        Some(Value::Time(
+    fn to_value(&self) -> Option<ColumnValue<'_>> {
+        Some(ColumnValue::Time(
             i64::try_from(self.as_millis()).unwrap_or(i64::MAX),
         ))
     }
 
-    fn put(&mut self, value: Value<'_>) -> bool {
-        let Value::Time(ms) = value else { return false };
+    fn set_value(&mut self, value: ColumnValue<'_>) -> bool {
+        let ColumnValue::Time(ms) = value else {
+            return false;
+        };
         u64::try_from(ms)
             .map(|ms| *self = Self::from_millis(ms))
             .is_ok()
@@ -109,19 +111,20 @@ int_fields!(u16, u32);
 word_fields!(Kind, LogResult, Origin);
 
 /// A payload that is not there, or that is no JSON, which only a damaged file has, reads as none.
-impl Field for Option<Payload> {
+impl RecordField for Option<RecordPayload> {
     const TYPE: ColumnType = ColumnType::Text;
     const REQUIRED: bool = false;
 
-    fn value(&self) -> Option<Value<'_>> {
-        self.as_ref().map(|payload| Value::Text(payload.as_str()))
+    fn to_value(&self) -> Option<ColumnValue<'_>> {
+        self.as_ref()
+            .map(|payload| ColumnValue::Text(payload.as_str()))
     }
 
-    fn put(&mut self, value: Value<'_>) -> bool {
-        let Value::Text(text) = value else {
+    fn set_value(&mut self, value: ColumnValue<'_>) -> bool {
+        let ColumnValue::Text(text) = value else {
             return false;
         };
-        *self = Payload::parse(text);
+        *self = RecordPayload::parse(text);
         self.is_some()
     }
 }

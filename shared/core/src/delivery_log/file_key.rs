@@ -43,7 +43,7 @@ pub enum FileName {
 
 impl LogHour {
     /// The hour that a time lies in.
-    pub const fn of(time: Timestamp) -> Self {
+    pub const fn containing(time: Timestamp) -> Self {
         Self(time.as_millis() / HOUR_MS)
     }
 
@@ -68,7 +68,7 @@ impl LogHour {
     }
 
     /// The hour before it.
-    pub const fn before(self) -> Self {
+    pub const fn previous(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 
@@ -78,22 +78,22 @@ impl LogHour {
     }
 
     /// The prefix of the hour's files.
-    pub fn prefix(self) -> String {
+    pub fn key_prefix(self) -> String {
         self.start().strftime("date=%Y-%m-%d/hour=%H/")
     }
 
     /// Reads `date=YYYY-MM-DD/hour=HH`.
     fn parse(folder: &str) -> Option<Self> {
         let (date, hour) = folder.strip_prefix("date=")?.split_once("/hour=")?;
-        let parsed = Self::of(Timestamp::parse(&format!("{date}T{hour}:00:00Z")).ok()?);
-        (parsed.prefix().strip_suffix('/') == Some(folder)).then_some(parsed)
+        let parsed = Self::containing(Timestamp::parse(&format!("{date}T{hour}:00:00Z")).ok()?);
+        (parsed.key_prefix().strip_suffix('/') == Some(folder)).then_some(parsed)
     }
 }
 
 impl FileKey {
     /// The key.
     pub fn render(&self) -> String {
-        self.hour.prefix() + &self.file_name()
+        self.hour.key_prefix() + &self.file_name()
     }
 
     /// The name in the folder of its hour.
@@ -126,19 +126,19 @@ impl FileName {
         if first == "merged" {
             let (id, part) = rest.rsplit_once('-')?;
             return Some(Self::Merged {
-                id: id_of(id)?,
+                id: valid_file_id(id)?,
                 part: part.parse().ok()?,
             });
         }
         let minute = first.parse().ok().filter(|minute| *minute < 60)?;
         Some(Self::Fresh {
             minute,
-            id: id_of(rest)?,
+            id: valid_file_id(rest)?,
         })
     }
 }
 
-fn id_of(id: &str) -> Option<String> {
+fn valid_file_id(id: &str) -> Option<String> {
     let is_of_ids = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     (!id.is_empty() && id.bytes().all(is_of_ids)).then(|| id.to_owned())
 }
@@ -151,7 +151,7 @@ mod tests {
     const UUID: &str = "1b4e28ba-2fa1-41d2-883f-0016d3cca427";
 
     fn hour() -> LogHour {
-        LogHour::of(Timestamp::parse("2026-03-07T03:59:59.999Z").unwrap())
+        LogHour::containing(Timestamp::parse("2026-03-07T03:59:59.999Z").unwrap())
     }
 
     #[test]
@@ -184,8 +184,8 @@ mod tests {
             [text(hour().start()), text(hour().end())],
             ["03:00:00", "04:00:00"]
         );
-        assert_eq!(LogHour::of(hour().end()).before(), hour());
-        assert_eq!(hour().prefix(), "date=2026-03-07/hour=03/");
+        assert_eq!(LogHour::containing(hour().end()).previous(), hour());
+        assert_eq!(hour().key_prefix(), "date=2026-03-07/hour=03/");
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
         fn any_key_is_read_back(ms in 0_u64..4_000_000_000_000, minute in 0_u8..60, part: u16, merged: bool) {
             let id = UUID.to_owned();
             let name = if merged { FileName::Merged { id, part } } else { FileName::Fresh { minute, id } };
-            let key = FileKey { hour: LogHour::of(Timestamp::from_millis(ms)), name };
+            let key = FileKey { hour: LogHour::containing(Timestamp::from_millis(ms)), name };
             prop_assert_eq!(FileKey::parse(&key.render()), Some(key));
         }
 

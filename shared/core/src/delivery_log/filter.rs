@@ -5,12 +5,12 @@ use std::fmt;
 use std::time::Duration;
 
 use super::id_time::earliest_of_id;
-use super::{Kind, LogHour, LogResult, Record, StatusRange};
+use super::{Kind, LogHour, LogRecord, LogResult, StatusRange};
 use crate::model::{Timestamp, hex};
 
 /// A look-up of everything that has an id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LookUp {
+pub struct RecordLookup {
     /// The topic, in lower case; `None` for every one.
     pub topic: Option<String>,
     /// The subscription, in lower case; `None` for every one.
@@ -52,14 +52,14 @@ pub struct RecordFilter {
     /// Only records before this time.
     pub to: Option<Timestamp>,
     /// Only records behind this place.
-    pub after: Option<Cursor>,
+    pub after: Option<RecordCursor>,
     /// Whether records are answered without their payloads, which are then not read.
     pub without_payload: bool,
 }
 
 /// A place in a list of records, the newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cursor {
+pub struct RecordCursor {
     /// The time of the last record before it.
     pub time: Timestamp,
     /// The id of that record.
@@ -69,43 +69,43 @@ pub struct Cursor {
 /// The record id after which there is none of the same time.
 const RECORD_ID_LAST: &str = "ffffffffffffffffffffffffffffffff";
 
-impl LookUp {
+impl RecordLookup {
     /// Whether a record is one that is looked for.
-    pub fn matches(&self, record: &Record) -> bool {
-        is_asked(self.topic.as_ref(), Some(&record.topic))
-            && is_asked(self.subscription.as_ref(), Some(&record.subscription))
-            && is_asked(self.event_id.as_ref(), record.event_id.as_ref())
-            && is_asked(self.webhook_id.as_ref(), record.webhook_id.as_ref())
+    pub fn matches(&self, record: &LogRecord) -> bool {
+        matches_filter(self.topic.as_ref(), Some(&record.topic))
+            && matches_filter(self.subscription.as_ref(), Some(&record.subscription))
+            && matches_filter(self.event_id.as_ref(), record.event_id.as_ref())
+            && matches_filter(self.webhook_id.as_ref(), record.webhook_id.as_ref())
             && self.from.is_none_or(|from| record.time >= from)
             && self.to.is_none_or(|to| record.time < to)
     }
 
     /// The time before which no record can be: the one that is asked for, or that in the event's
     /// id.
-    pub fn earliest(&self) -> Option<Timestamp> {
+    pub fn earliest_time(&self) -> Option<Timestamp> {
         let id = self.event_id.as_deref().filter(|_| !self.whole);
         self.from.max(id.and_then(earliest_of_id))
     }
 
     /// Whether the files of an hour may have such a record.
     pub fn may_be_in(&self, hour: LogHour) -> bool {
-        hour.overlaps(self.earliest(), self.to)
+        hour.overlaps(self.earliest_time(), self.to)
     }
 }
 
 impl RecordFilter {
     /// Whether a record is selected.
-    pub fn matches(&self, record: &Record) -> bool {
-        is_asked(self.topic.as_ref(), Some(&record.topic))
-            && is_asked(self.subscription.as_ref(), Some(&record.subscription))
-            && is_asked(self.kind.as_ref(), Some(&record.kind))
-            && is_asked(self.result.as_ref(), Some(&record.result))
-            && is_asked(self.event_type.as_ref(), record.event_type.as_ref())
+    pub fn matches(&self, record: &LogRecord) -> bool {
+        matches_filter(self.topic.as_ref(), Some(&record.topic))
+            && matches_filter(self.subscription.as_ref(), Some(&record.subscription))
+            && matches_filter(self.kind.as_ref(), Some(&record.kind))
+            && matches_filter(self.result.as_ref(), Some(&record.result))
+            && matches_filter(self.event_type.as_ref(), record.event_type.as_ref())
             && self
                 .status
                 .is_none_or(|asked| record.status.is_some_and(|status| asked.contains(status)))
-            && is_asked(self.webhook_id.as_ref(), record.webhook_id.as_ref())
-            && is_asked(self.run_id.as_ref(), record.run_id.as_ref())
+            && matches_filter(self.webhook_id.as_ref(), record.webhook_id.as_ref())
+            && matches_filter(self.run_id.as_ref(), record.run_id.as_ref())
             && self.from.is_none_or(|from| record.time >= from)
             && self.to.is_none_or(|to| record.time < to)
             && self
@@ -116,21 +116,21 @@ impl RecordFilter {
 
     /// Whether the files of an hour may have such a record.
     pub fn may_be_in(&self, hour: LogHour) -> bool {
-        hour.overlaps(self.from, self.latest())
+        hour.overlaps(self.from, self.end_time())
     }
 
     /// The time at which, and after which, no record can be.
-    pub fn latest(&self) -> Option<Timestamp> {
+    pub fn end_time(&self) -> Option<Timestamp> {
         self.to
             .into_iter()
-            .chain(self.after.as_ref().map(Cursor::end))
+            .chain(self.after.as_ref().map(RecordCursor::end_time))
             .min()
     }
 }
 
-impl Cursor {
+impl RecordCursor {
     /// The place behind a record.
-    pub fn behind(record: &Record) -> Self {
+    pub fn after_record(record: &LogRecord) -> Self {
         Self {
             time: record.time,
             record_id: record.record_id.clone(),
@@ -162,32 +162,32 @@ impl Cursor {
     }
 
     /// The time at which, and after which, no record comes behind this place.
-    fn end(&self) -> Timestamp {
+    fn end_time(&self) -> Timestamp {
         let is_last_of_time = self.record_id == RECORD_ID_LAST;
         self.time + Duration::from_millis(u64::from(!is_last_of_time))
     }
 
     /// Whether a record comes behind this place.
-    pub fn is_before(&self, record: &Record) -> bool {
+    pub fn is_before(&self, record: &LogRecord) -> bool {
         record.time < self.time || record.time == self.time && record.record_id > self.record_id
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for RecordCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.time.as_millis(), self.record_id)
     }
 }
 
 /// The order of lists: the newest first.
-pub fn newest_first(one: &Record, other: &Record) -> Ordering {
+pub fn newest_first(one: &LogRecord, other: &LogRecord) -> Ordering {
     other
         .time
         .cmp(&one.time)
         .then_with(|| one.record_id.cmp(&other.record_id))
 }
 
-fn is_asked<T: PartialEq>(asked: Option<&T>, value: Option<&T>) -> bool {
+fn matches_filter<T: PartialEq>(asked: Option<&T>, value: Option<&T>) -> bool {
     asked.is_none() || asked == value
 }
 
@@ -247,42 +247,43 @@ mod tests {
 
     #[test]
     fn a_look_up_asks_for_what_it_names() {
-        let check = |look_up: LookUp, expected| assert_eq!(look_up.matches(&full()), expected);
-        let by_event = LookUp {
+        let check =
+            |look_up: RecordLookup, expected| assert_eq!(look_up.matches(&full()), expected);
+        let by_event = RecordLookup {
             event_id: Some("order-1".into()),
-            ..LookUp::default()
+            ..RecordLookup::default()
         };
         check(by_event.clone(), true);
         check(
-            LookUp {
+            RecordLookup {
                 topic: Some("other".into()),
                 ..by_event.clone()
             },
             false,
         );
         check(
-            LookUp {
+            RecordLookup {
                 subscription: Some("billing".into()),
                 ..by_event.clone()
             },
             true,
         );
         check(
-            LookUp {
+            RecordLookup {
                 subscription: Some("audit".into()),
                 ..by_event.clone()
             },
             false,
         );
         check(
-            LookUp {
+            RecordLookup {
                 webhook_id: Some("msg_0b0e-0".into()),
                 ..by_event.clone()
             },
             true,
         );
         check(
-            LookUp {
+            RecordLookup {
                 event_id: Some("order-2".into()),
                 ..by_event
             },
@@ -292,12 +293,12 @@ mod tests {
 
     #[test]
     fn a_cursor_is_written_and_read_back() {
-        let cursor = Cursor::behind(&full());
+        let cursor = RecordCursor::after_record(&full());
         assert_eq!(
             cursor.to_string(),
             "1700000000500-5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b"
         );
-        assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor));
+        assert_eq!(RecordCursor::parse(&cursor.to_string()), Some(cursor));
         for bad in [
             "",
             "-",
@@ -306,16 +307,16 @@ mod tests {
             "x-5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b",
             "1-5B1F6F6A0C2D4E8F9A7B3C1D2E4F6A8B",
         ] {
-            assert_eq!(Cursor::parse(bad), None, "{bad}");
+            assert_eq!(RecordCursor::parse(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn pages_by_a_cursor_miss_and_repeat_nothing() {
-        let record = |ms, id: &str| Record {
+        let record = |ms, id: &str| LogRecord {
             time: Timestamp::from_millis(ms),
             record_id: id.to_owned(),
-            ..Record::default()
+            ..LogRecord::default()
         };
         let mut records = [
             record(5, "b"),
@@ -327,7 +328,7 @@ mod tests {
         records.sort_by(newest_first);
         for (index, last) in records.iter().enumerate() {
             let filter = RecordFilter {
-                after: Some(Cursor::behind(last)),
+                after: Some(RecordCursor::after_record(last)),
                 ..RecordFilter::default()
             };
             let rest: Vec<_> = records
@@ -340,7 +341,7 @@ mod tests {
 
     #[test]
     fn hours_outside_of_the_time_are_not_read() {
-        let hour = LogHour::of(Timestamp::parse("2026-03-07T03:00:00Z").unwrap());
+        let hour = LogHour::containing(Timestamp::parse("2026-03-07T03:00:00Z").unwrap());
         let at = |time: &str| Some(Timestamp::parse(&format!("2026-03-07T{time}Z")).unwrap());
         let check = |from, to, expected| {
             let filter = RecordFilter {
@@ -356,7 +357,7 @@ mod tests {
         check(None, at("03:00:00"), false);
         check(None, at("03:00:00.001"), true);
         let time = at("02:59:59.999").unwrap();
-        let after = Some(Cursor {
+        let after = Some(RecordCursor {
             time,
             record_id: String::new(),
         });
@@ -383,28 +384,28 @@ mod tests {
         ] {
             assert_eq!(time_in_id(other), None, "{other}");
         }
-        let look_up = LookUp {
+        let look_up = RecordLookup {
             event_id: Some(id.into()),
-            ..LookUp::default()
+            ..RecordLookup::default()
         };
-        let hour = LogHour::of(time);
-        assert!(look_up.may_be_in(hour) && look_up.may_be_in(hour.before()));
-        assert!(!look_up.may_be_in(hour.before().before()));
+        let hour = LogHour::containing(time);
+        assert!(look_up.may_be_in(hour) && look_up.may_be_in(hour.previous()));
+        assert!(!look_up.may_be_in(hour.previous().previous()));
         assert!(
-            LookUp {
+            RecordLookup {
                 whole: true,
                 ..look_up
             }
-            .may_be_in(hour.before().before())
+            .may_be_in(hour.previous().previous())
         );
     }
 
     #[test]
     fn a_list_goes_on_before_an_hour() {
-        let hour = LogHour::of(full().time);
-        let at = |time: Timestamp| Record { time, ..full() };
-        let place = Cursor::behind_hour(hour);
-        assert_eq!(Cursor::parse(&place.to_string()), Some(place.clone()));
+        let hour = LogHour::containing(full().time);
+        let at = |time: Timestamp| LogRecord { time, ..full() };
+        let place = RecordCursor::behind_hour(hour);
+        assert_eq!(RecordCursor::parse(&place.to_string()), Some(place.clone()));
         assert!(!place.is_before(&at(hour.start())) && !place.is_before(&full()));
         let before = Timestamp::from_millis(hour.start().as_millis() - 1);
         assert!(place.is_before(&at(before)));
@@ -412,8 +413,8 @@ mod tests {
             after: Some(place),
             ..RecordFilter::default()
         };
-        assert!(filter.may_be_in(hour.before()) && !filter.may_be_in(hour));
-        let inside = Some(Cursor {
+        assert!(filter.may_be_in(hour.previous()) && !filter.may_be_in(hour));
+        let inside = Some(RecordCursor {
             time: hour.start(),
             record_id: "0".repeat(32),
         });
@@ -429,7 +430,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text: String) {
-            let _ = Cursor::parse(&text);
+            let _ = RecordCursor::parse(&text);
         }
     }
 }

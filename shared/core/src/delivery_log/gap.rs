@@ -75,7 +75,7 @@ pub struct StartLook {
 
 impl LogGap {
     /// The gaps that a start finds.
-    pub fn found(former: FormerRun, look: StartLook) -> Vec<Self> {
+    pub fn found_at_start(former: FormerRun, look: StartLook) -> Vec<Self> {
         let StartLook { now, log_end, .. } = look;
         let ended_at = former.ended.map(|(at, _)| at);
         let last_seen = ended_at.unwrap_or(former.seen_at).min(now);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn check(former: FormerRun, look: StartLook, expected: &[(u64, u64, GapCause, Option<u64>)]) {
-        let found = LogGap::found(former, look);
+        let found = LogGap::found_at_start(former, look);
         let expected = expected
             .iter()
             .map(|(from, to, cause, attempts_max)| LogGap {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{DeliveryState, Kind, Payload, Record};
+use super::{DeliveryState, Kind, LogRecord, RecordPayload};
 use crate::model::Timestamp;
 
 /// An event towards one subscription.
@@ -21,19 +21,19 @@ pub struct DeliveryHistory {
     /// The dead-letter object that it lies in.
     pub dead_letter_object: Option<String>,
     /// The event itself, where the log has it.
-    pub payload: Option<Payload>,
+    pub payload: Option<RecordPayload>,
     /// The key of the stored payload, where the event is too large for the log.
     pub payload_reference: Option<String>,
     /// The records, the oldest first; at least one.
-    records: Vec<Record>,
+    records: Vec<LogRecord>,
 }
 
 /// Gathers records by delivery, each record once. Deliveries are in the order in which they were
 /// accepted, the newest first.
-pub fn histories(records: Vec<Record>) -> Vec<DeliveryHistory> {
-    let mut deliveries: BTreeMap<[String; 3], Vec<Record>> = BTreeMap::new();
+pub fn gather_by_delivery(records: Vec<LogRecord>) -> Vec<DeliveryHistory> {
+    let mut deliveries: BTreeMap<[String; 3], Vec<LogRecord>> = BTreeMap::new();
     for record in without_duplicates(records) {
-        let Record {
+        let LogRecord {
             topic,
             subscription,
             delivery_key,
@@ -51,7 +51,7 @@ pub fn histories(records: Vec<Record>) -> Vec<DeliveryHistory> {
 }
 
 /// The records without copies: a record may lie in two files after a redelivery or during a merge.
-pub fn without_duplicates(mut records: Vec<Record>) -> Vec<Record> {
+pub fn without_duplicates(mut records: Vec<LogRecord>) -> Vec<LogRecord> {
     let mut seen = HashSet::with_capacity(records.len());
     let is_first: Vec<bool> = records
         .iter()
@@ -63,15 +63,16 @@ pub fn without_duplicates(mut records: Vec<Record>) -> Vec<Record> {
 }
 
 impl DeliveryHistory {
-    fn new([topic, subscription, key]: [String; 3], mut records: Vec<Record>) -> Self {
-        records.sort_by(|a, b| order(a).cmp(&order(b)));
-        let last = decisive(&records);
-        let state = last.result.state();
+    fn new([topic, subscription, key]: [String; 3], mut records: Vec<LogRecord>) -> Self {
+        records.sort_by(|a, b| record_order(a).cmp(&record_order(b)));
+        let last = find_decisive(&records);
+        let state = last.result.delivery_state();
         let next_attempt_at = last
             .next_attempt_at
             .filter(|_| matches!(state, DeliveryState::Waiting | DeliveryState::Pending));
-        let newest =
-            |member: fn(&Record) -> Option<&String>| records.iter().rev().find_map(member).cloned();
+        let newest = |member: fn(&LogRecord) -> Option<&String>| {
+            records.iter().rev().find_map(member).cloned()
+        };
         let is_dead = state == DeliveryState::DeadLettered;
         let object = newest(|record| record.dead_letter_object.as_ref()).filter(|_| is_dead);
         Self {
@@ -88,49 +89,49 @@ impl DeliveryHistory {
     }
 
     /// All records, the oldest first.
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &[LogRecord] {
         &self.records
     }
 
     /// The attempts, the oldest first.
-    pub fn attempts(&self) -> impl Iterator<Item = &Record> {
+    pub fn attempts(&self) -> impl Iterator<Item = &LogRecord> {
         self.records
             .iter()
             .filter(|record| record.kind == Kind::Attempt)
     }
 
     /// The record that says the state.
-    pub fn decisive(&self) -> &Record {
-        decisive(&self.records)
+    pub fn decisive_record(&self) -> &LogRecord {
+        find_decisive(&self.records)
     }
 
     /// The first record with which it is at the end that it has. Later ones say where its dead
     /// letter lies, or come of a second copy of the message. So an end has one time, whenever
     /// the log is read.
-    pub fn ended(&self) -> &Record {
-        let end = rank(self.decisive());
+    pub fn ending_record(&self) -> &LogRecord {
+        let end = finality_rank(self.decisive_record());
         self.records
             .iter()
-            .find(|record| rank(record) == end)
+            .find(|record| finality_rank(record) == end)
             .unwrap_or(&self.records[0])
     }
 
     /// The first record. It says what the event is: its source, type, subject and times.
-    pub fn first(&self) -> &Record {
+    pub fn first(&self) -> &LogRecord {
         &self.records[0]
     }
 }
 
 /// Clocks of workers differ by little, attempts by seconds. So time orders records. Those of one
 /// moment are in the order of attempts, and those of one attempt in the order in which they happen.
-fn order(record: &Record) -> impl Ord + '_ {
-    let place = (rank(record), place(record.kind));
+fn record_order(record: &LogRecord) -> impl Ord + '_ {
+    let place = (finality_rank(record), kind_order(record.kind));
     (record.time, record.attempt, place, &record.record_id)
 }
 
 /// The place of a record among those of the same attempt: an event is handed back before its first
 /// attempt, and held after the attempts that its record counts.
-fn place(kind: Kind) -> u8 {
+fn kind_order(kind: Kind) -> u8 {
     match kind {
         Kind::Accepted => 0,
         Kind::Waiting => 1,
@@ -142,20 +143,20 @@ fn place(kind: Kind) -> u8 {
 /// The record that says the state. An endpoint that took an event has it, whatever a second copy of
 /// the message met afterwards; and an event that was given up is not waiting because such a copy
 /// still is.
-fn decisive(records: &[Record]) -> &Record {
+fn find_decisive(records: &[LogRecord]) -> &LogRecord {
     let mut decisive = &records[0];
     let mut finality = 0;
     for record in records {
-        if rank(record) >= finality {
+        if finality_rank(record) >= finality {
             decisive = record;
-            finality = rank(record);
+            finality = finality_rank(record);
         }
     }
     decisive
 }
 
-fn rank(record: &Record) -> u8 {
-    match record.result.state() {
+fn finality_rank(record: &LogRecord) -> u8 {
+    match record.result.delivery_state() {
         DeliveryState::Delivered => 3,
         DeliveryState::DeadLettered | DeliveryState::Dropped => 2,
         DeliveryState::Waiting | DeliveryState::Held => 1,
@@ -173,8 +174,8 @@ mod tests {
         Timestamp::from_millis(ms)
     }
 
-    fn record(ms: u64, kind: Kind, result: LogResult) -> Record {
-        Record {
+    fn record(ms: u64, kind: Kind, result: LogResult) -> LogRecord {
+        LogRecord {
             record_id: format!("{ms}-{}-{}", kind.as_str(), result.as_str()),
             time: at(ms),
             kind,
@@ -183,12 +184,12 @@ mod tests {
             subscription: "billing".to_owned(),
             delivery_key: "k".to_owned(),
             next_attempt_at: (result == LogResult::Retry).then(|| at(ms + 10)),
-            ..Record::default()
+            ..LogRecord::default()
         }
     }
 
-    fn only(records: Vec<Record>) -> DeliveryHistory {
-        let histories = histories(records);
+    fn only(records: Vec<LogRecord>) -> DeliveryHistory {
+        let histories = gather_by_delivery(records);
         assert_eq!(histories.len(), 1);
         histories.into_iter().next().unwrap()
     }
@@ -254,11 +255,11 @@ mod tests {
         for kind in [Kind::Waiting, Kind::Attempt] {
             for ids in [["a", "b"], ["b", "a"]] {
                 let [one, other] = ids.map(str::to_owned);
-                let before = Record {
+                let before = LogRecord {
                     record_id: one,
                     ..record(1, kind, LogResult::Retry)
                 };
-                let held = Record {
+                let held = LogRecord {
                     record_id: other,
                     ..held.clone()
                 };
@@ -291,7 +292,7 @@ mod tests {
         let given_up = record(1, Kind::Attempt, LogResult::DeadLettered);
         assert_eq!(only(vec![given_up.clone()]).dead_letter_object, None);
         let object = Some("ORDERS/x.json".to_owned());
-        let written = Record {
+        let written = LogRecord {
             dead_letter_object: object.clone(),
             ..record(2, Kind::DeadLettered, LogResult::DeadLettered)
         };
@@ -307,14 +308,14 @@ mod tests {
 
     #[test]
     fn deliveries_are_told_apart_by_subscription_and_key_the_newest_first() {
-        let of = |subscription: &str, key: &str, accepted_at| Record {
+        let of = |subscription: &str, key: &str, accepted_at| LogRecord {
             record_id: format!("{subscription}{key}"),
             subscription: subscription.to_owned(),
             delivery_key: key.to_owned(),
             accepted_at: at(accepted_at),
-            ..Record::default()
+            ..LogRecord::default()
         };
-        let histories = histories(vec![
+        let histories = gather_by_delivery(vec![
             of("a", "1", 5),
             of("b", "1", 5),
             of("a", "2", 9),
@@ -329,8 +330,8 @@ mod tests {
 
     #[test]
     fn the_payload_is_that_of_the_record_that_has_it() {
-        let payload = Payload::parse("{}");
-        let first = Record {
+        let payload = RecordPayload::parse("{}");
+        let first = LogRecord {
             payload: payload.clone(),
             ..record(1, Kind::Attempt, LogResult::Retry)
         };
@@ -341,7 +342,7 @@ mod tests {
         );
     }
 
-    fn any_records() -> impl Strategy<Value = Vec<Record>> {
+    fn any_records() -> impl Strategy<Value = Vec<LogRecord>> {
         let kind = proptest::sample::select(Kind::ALL);
         let result = proptest::sample::select(LogResult::ALL);
         let one = (0_u64..20, kind, result).prop_map(|(ms, kind, result)| record(ms, kind, result));

@@ -27,7 +27,7 @@ pub fn time_in_id(id: &str) -> Option<Timestamp> {
 
 /// The time before which no record of an event can be, by its id.
 pub(super) fn earliest_of_id(id: &str) -> Option<Timestamp> {
-    time_in_id(id).map(|time| before(time, ID_CLOCK_AHEAD_MAX))
+    time_in_id(id).map(|time| time_before(time, ID_CLOCK_AHEAD_MAX))
 }
 
 /// The time at which the event of a `webhook-id` was accepted, if the id tells it. Those of version
@@ -42,7 +42,7 @@ pub fn time_in_webhook_id(id: &str) -> Option<Timestamp> {
 /// itself tells the hour, so that its filter is half as large.
 pub fn is_webhook_id_summarized(id: &str, hour: LogHour) -> bool {
     time_in_webhook_id(id).is_none_or(|accepted| {
-        let from = before(accepted, WEBHOOK_ID_CLOCKS_DIFFER_MAX);
+        let from = time_before(accepted, WEBHOOK_ID_CLOCKS_DIFFER_MAX);
         !hour.overlaps(Some(from), Some(accepted + WEBHOOK_ID_TOLD_FOR))
     })
 }
@@ -57,7 +57,7 @@ fn time_in_digits(digits: &str) -> Option<Timestamp> {
     is_version_7.then_some(Timestamp::from_millis(ms))
 }
 
-fn before(time: Timestamp, by: Duration) -> Timestamp {
+fn time_before(time: Timestamp, by: Duration) -> Timestamp {
     let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
     Timestamp::from_millis(time.as_millis().saturating_sub(by))
 }
@@ -98,18 +98,18 @@ mod tests {
 
     #[test]
     fn webhook_id_is_summarized_but_where_it_tells_the_hour() {
-        let hour = LogHour::of(TIME);
-        let next = LogHour::of(hour.end());
+        let hour = LogHour::containing(TIME);
+        let next = LogHour::containing(hour.end());
         let is_summarized =
             |hour| is_webhook_id_summarized("msg_018bcfe568007abc8def0123456789ab-0", hour);
         assert!(!is_summarized(hour) && !is_summarized(next));
-        assert!(is_summarized(hour.before()) && is_summarized(LogHour::of(next.end())));
+        assert!(is_summarized(hour.previous()) && is_summarized(LogHour::containing(next.end())));
         assert!(is_webhook_id_summarized("msg_0b0e-0", hour));
     }
 
     #[test]
     fn webhook_id_just_after_the_hour_tells_the_hour_before_too() {
-        let hour = LogHour::of(TIME);
+        let hour = LogHour::containing(TIME);
         let just_after = format!("{:012x}", hour.end().as_millis() + 59_000);
         let id = format!("msg_{just_after}7abc8def0123456789ab-0");
         assert!(!is_webhook_id_summarized(&id, hour));
@@ -121,7 +121,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_id_makes_it_panic(text: String, ms: u64) {
-            let hour = LogHour::of(Timestamp::from_millis(ms));
+            let hour = LogHour::containing(Timestamp::from_millis(ms));
             let _ = (time_in_id(&text), time_in_webhook_id(&text), is_webhook_id_summarized(&text, hour));
             let _ = time_in_webhook_id(&format!("msg_{text}-0"));
         }

@@ -45,7 +45,7 @@ impl MergeLook {
     }
 
     /// A look at one hour, which says nothing about the others.
-    pub fn of_one_hour(now: Timestamp) -> Self {
+    pub fn for_one_hour(now: Timestamp) -> Self {
         Self {
             began: now,
             is_whole: false,
@@ -53,10 +53,10 @@ impl MergeLook {
     }
 
     /// The key after which the listing begins.
-    pub fn after(self) -> Option<String> {
+    pub fn start_after_key(self) -> Option<String> {
         let back = u64::try_from(LOOK_BACK.as_millis()).unwrap_or(u64::MAX);
         let from = Timestamp::from_millis(self.began.as_millis().saturating_sub(back));
-        (!self.is_whole).then(|| LogHour::of(from).prefix())
+        (!self.is_whole).then(|| LogHour::containing(from).key_prefix())
     }
 
     /// Whether no more records of the hour are expected.
@@ -65,7 +65,7 @@ impl MergeLook {
     }
 
     /// The checkpoint after it.
-    pub fn checkpoint(self, last: &MergeCheckpoint, is_all_merged: bool) -> MergeCheckpoint {
+    pub fn next_checkpoint(self, last: &MergeCheckpoint, is_all_merged: bool) -> MergeCheckpoint {
         let all_merged_at = if self.is_whole && is_all_merged {
             Some(self.began)
         } else {
@@ -76,7 +76,7 @@ impl MergeLook {
 
     /// Whether something is to be done with the files of an hour. A look at all hours also takes
     /// those in which a merge that was cut short may have left a few files behind.
-    fn wants(self, hour: LogHour, files: &[SizedFile]) -> bool {
+    fn needs_merge(self, hour: LogHour, files: &[SizedFile]) -> bool {
         let may_have_leftovers = files.len() > 1 && files.iter().any(|file| !file.key.is_fresh());
         (self.is_whole && may_have_leftovers) || !merge_step(files, self.is_closed(hour)).is_empty()
     }
@@ -114,7 +114,7 @@ impl HoursToMerge {
         let files = std::mem::take(&mut self.files);
         let hour = files.first().map(|file| file.key.hour);
         self.found
-            .extend(hour.filter(|hour| self.look.wants(*hour, &files)));
+            .extend(hour.filter(|hour| self.look.needs_merge(*hour, &files)));
     }
 }
 
@@ -139,11 +139,14 @@ mod tests {
     #[test]
     fn all_hours_are_looked_at_once_a_day() {
         assert_eq!(
-            look(Some(now())).after().unwrap(),
+            look(Some(now())).start_after_key().unwrap(),
             "date=2026-03-06/hour=04/"
         );
-        assert_eq!(look(None).after(), None);
-        assert_eq!(look(Some(at("2026-03-06T04:05:00Z"))).after(), None);
+        assert_eq!(look(None).start_after_key(), None);
+        assert_eq!(
+            look(Some(at("2026-03-06T04:05:00Z"))).start_after_key(),
+            None
+        );
         assert!(!look(Some(at("2026-03-06T04:05:00.001Z"))).is_whole);
         assert!(
             look(Some(now() + DAY)).is_whole,
@@ -157,13 +160,16 @@ mod tests {
             all_merged_at: Some(at("2026-03-01T00:00:00Z")),
         };
         let whole = MergeLook::begin(&last, now());
-        assert_eq!(whole.checkpoint(&last, true).all_merged_at, Some(now()));
-        assert_eq!(whole.checkpoint(&last, false), last);
+        assert_eq!(
+            whole.next_checkpoint(&last, true).all_merged_at,
+            Some(now())
+        );
+        assert_eq!(whole.next_checkpoint(&last, false), last);
         let recent = MergeCheckpoint {
             all_merged_at: Some(at("2026-03-07T00:00:00Z")),
         };
         assert_eq!(
-            MergeLook::begin(&recent, now()).checkpoint(&recent, true),
+            MergeLook::begin(&recent, now()).next_checkpoint(&recent, true),
             recent
         );
     }
@@ -176,7 +182,11 @@ mod tests {
         keys.iter()
             .filter_map(|key| SizedFile::new(key, 1))
             .for_each(|file| hours.push(file));
-        hours.finish().into_iter().map(LogHour::prefix).collect()
+        hours
+            .finish()
+            .into_iter()
+            .map(LogHour::key_prefix)
+            .collect()
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl SizedFile {
 
 /// Files that are merged together or not at all: a fresh file, or all parts of one merge.
 #[derive(Debug, Default)]
-struct Unit<'a> {
+struct MergeUnit<'a> {
     bytes: u64,
     files: Vec<&'a FileKey>,
 }
@@ -32,7 +32,7 @@ struct Unit<'a> {
 /// The first hour that is not closed yet: records of it still come.
 pub fn first_open_hour(now: Timestamp) -> LogHour {
     let closed_after = u64::try_from(LOG_HOUR_CLOSED_AFTER.as_millis()).unwrap_or(u64::MAX);
-    LogHour::of(Timestamp::from_millis(
+    LogHour::containing(Timestamp::from_millis(
         now.as_millis().saturating_sub(closed_after),
     ))
 }
@@ -49,14 +49,14 @@ pub fn merge_step(files: &[SizedFile], is_closed: bool) -> Vec<FileKey> {
         .collect();
     let (merged, fresh): (Vec<_>, Vec<_>) = files.iter().partition(|file| !file.key.is_fresh());
     let has_only_late = !merged.is_empty() && fresh.len() <= LATE_FILES_MAX;
-    if has_only_late && that_fit(&merged).is_empty() {
+    if has_only_late && smallest_that_fit(&merged).is_empty() {
         return Vec::new();
     }
-    that_fit(&files)
+    smallest_that_fit(&files)
 }
 
 /// The smallest files, as many as fit into one merge. Empty if not even two do.
-fn that_fit(files: &[&SizedFile]) -> Vec<FileKey> {
+fn smallest_that_fit(files: &[&SizedFile]) -> Vec<FileKey> {
     let mut taken = Vec::new();
     let mut bytes = 0_u64;
     let mut units = 0;
@@ -71,15 +71,15 @@ fn that_fit(files: &[&SizedFile]) -> Vec<FileKey> {
     if units < 2 { Vec::new() } else { taken }
 }
 
-fn units_by_size<'a>(files: &[&'a SizedFile]) -> Vec<Unit<'a>> {
-    let mut units: BTreeMap<String, Unit<'a>> = BTreeMap::new();
+fn units_by_size<'a>(files: &[&'a SizedFile]) -> Vec<MergeUnit<'a>> {
+    let mut units: BTreeMap<String, MergeUnit<'a>> = BTreeMap::new();
     for file in files {
         let id = merge_id(&file.key).map_or_else(|| file.key.file_name(), str::to_owned);
         let unit = units.entry(id).or_default();
         unit.bytes = unit.bytes.saturating_add(file.bytes);
         unit.files.push(&file.key);
     }
-    let mut units: Vec<Unit<'a>> = units.into_values().collect();
+    let mut units: Vec<MergeUnit<'a>> = units.into_values().collect();
     // Stable, so that of equal ones the order of the keys decides.
     units.sort_by_key(|unit| unit.bytes);
     units
@@ -99,7 +99,7 @@ mod tests {
         };
         SizedFile {
             key: FileKey {
-                hour: LogHour::of(Timestamp::EPOCH),
+                hour: LogHour::containing(Timestamp::EPOCH),
                 name,
             },
             bytes,
@@ -113,7 +113,7 @@ mod tests {
         };
         SizedFile {
             key: FileKey {
-                hour: LogHour::of(Timestamp::EPOCH),
+                hour: LogHour::containing(Timestamp::EPOCH),
                 name,
             },
             bytes,
@@ -132,12 +132,12 @@ mod tests {
     #[test]
     fn an_hour_is_open_until_five_minutes_after_its_end() {
         let at = |text| Timestamp::parse(text).unwrap();
-        let hour = LogHour::of(at("2026-03-07T03:00:00Z"));
+        let hour = LogHour::containing(at("2026-03-07T03:00:00Z"));
         assert_eq!(first_open_hour(at("2026-03-07T04:04:59.999Z")), hour);
-        assert_eq!(first_open_hour(at("2026-03-07T04:05:00Z")).before(), hour);
+        assert_eq!(first_open_hour(at("2026-03-07T04:05:00Z")).previous(), hour);
         assert_eq!(
             first_open_hour(Timestamp::EPOCH),
-            LogHour::of(Timestamp::EPOCH)
+            LogHour::containing(Timestamp::EPOCH)
         );
     }
 

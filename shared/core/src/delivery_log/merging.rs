@@ -47,8 +47,8 @@ pub fn files_to_merge(files: &[FileKey], is_closed: bool) -> Vec<FileKey> {
 
 /// The files of an hour to delete, because a merge ended or was cut short. Each merged file has its
 /// note.
-pub fn leftovers(files: &[(FileKey, Option<MergeNote>)]) -> Vec<FileKey> {
-    let merges = merges(files);
+pub fn leftover_files(files: &[(FileKey, Option<MergeNote>)]) -> Vec<FileKey> {
+    let merges = merges_by_id(files);
     let whole = merges.values().filter(|merge| merge.is_whole());
     let sources: BTreeSet<&str> = whole
         .flat_map(|merge| merge.sources)
@@ -67,21 +67,21 @@ pub fn leftovers(files: &[(FileKey, Option<MergeNote>)]) -> Vec<FileKey> {
 
 /// The parts of one merge that are there.
 #[derive(Default)]
-struct Merge<'a> {
+struct MergeParts<'a> {
     parts: BTreeSet<u16>,
     last: Option<u16>,
     sources: &'a [String],
 }
 
-impl Merge<'_> {
+impl MergeParts<'_> {
     fn is_whole(&self) -> bool {
         self.last
             .is_some_and(|last| (0..=last).all(|part| self.parts.contains(&part)))
     }
 }
 
-fn merges(files: &[(FileKey, Option<MergeNote>)]) -> BTreeMap<&str, Merge<'_>> {
-    let mut merges: BTreeMap<&str, Merge<'_>> = BTreeMap::new();
+fn merges_by_id(files: &[(FileKey, Option<MergeNote>)]) -> BTreeMap<&str, MergeParts<'_>> {
+    let mut merges: BTreeMap<&str, MergeParts<'_>> = BTreeMap::new();
     for (file, note) in files {
         let Some(id) = merge_id(file) else { continue };
         let merge = merges.entry(id).or_default();
@@ -110,7 +110,7 @@ mod tests {
 
     fn key(name: FileName) -> FileKey {
         FileKey {
-            hour: LogHour::of(Timestamp::EPOCH),
+            hour: LogHour::containing(Timestamp::EPOCH),
             name,
         }
     }
@@ -181,21 +181,21 @@ mod tests {
         let sources = [one.clone(), other.clone()];
         let plain = |file: &FileKey| (file.clone(), None);
         let files = [plain(&one), plain(&other), plain(&late)];
-        assert_eq!(leftovers(&files), []);
+        assert_eq!(leftover_files(&files), []);
         let first = noted("a", 0, None);
         let cut_short = [&files[..], std::slice::from_ref(&first)].concat();
-        assert_eq!(leftovers(&cut_short), [merged("a", 0)]);
+        assert_eq!(leftover_files(&cut_short), [merged("a", 0)]);
         let whole = [&cut_short[..], &[noted("a", 1, Some(&sources))]].concat();
-        assert_eq!(leftovers(&whole), sources);
+        assert_eq!(leftover_files(&whole), sources);
         let deleted = [plain(&late), first, noted("a", 1, Some(&sources))];
-        assert_eq!(leftovers(&deleted), []);
+        assert_eq!(leftover_files(&deleted), []);
     }
 
     #[test]
     fn a_merge_without_its_first_part_deletes_nothing_but_itself() {
         let one = fresh(1);
         let files = [(one.clone(), None), noted("a", 1, Some(&[one]))];
-        assert_eq!(leftovers(&files), [merged("a", 1)]);
+        assert_eq!(leftover_files(&files), [merged("a", 1)]);
     }
 
     #[test]
@@ -205,6 +205,6 @@ mod tests {
             noted("a", 0, Some(&[fresh(1)])),
             noted("b", 0, Some(&[step.clone(), fresh(2)])),
         ];
-        assert_eq!(leftovers(&files), [step]);
+        assert_eq!(leftover_files(&files), [step]);
     }
 }

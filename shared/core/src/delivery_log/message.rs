@@ -19,15 +19,15 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use self::body::{Body, SamePayload};
-use super::Record;
+use self::body::{MessageBody, SamePayload};
+use super::LogRecord;
 use crate::events::{escape_refused, fits_into_a_message};
-use crate::stored::{Format, FormatError};
+use crate::stored::{FormatError, StoredFormat};
 
 /// The newest version that this program reads.
 pub const RECORDS_VERSION: u32 = 2;
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a message of records",
     newest: RECORDS_VERSION,
 };
@@ -39,7 +39,7 @@ const MEMBERS_BYTES_USUAL: usize = 1024;
 #[serde(rename_all = "camelCase")]
 struct RecordsWire {
     v: u32,
-    records: Vec<Record>,
+    records: Vec<LogRecord>,
     #[serde(default)]
     same_payloads: Vec<SamePayload>,
 }
@@ -68,18 +68,18 @@ impl RecordText {
         serde_json::to_writer(&mut json, members)?;
         json.pop();
         Ok(Self {
-            members: fit(json),
-            payload: payload.map(fit),
+            members: escape_for_sqs(json),
+            payload: payload.map(escape_for_sqs),
         })
     }
 
     /// The bytes that it takes in a message with its payload.
-    pub fn bytes(&self) -> usize {
-        let (members, payload) = self.parts();
+    pub fn byte_len(&self) -> usize {
+        let (members, payload) = self.members_and_payload();
         body::record_bytes(members, payload)
     }
 
-    fn parts(&self) -> (&[u8], Option<&[u8]>) {
+    fn members_and_payload(&self) -> (&[u8], Option<&[u8]>) {
         (&self.members, self.payload.as_deref())
     }
 }
@@ -87,7 +87,7 @@ impl RecordText {
 /// Renders records as the bodies of as few messages as fit, in order, each at most
 /// [`RECORDS_MESSAGE_BYTES_MAX`](crate::model::RECORDS_MESSAGE_BYTES_MAX) long. A record that is
 /// larger alone, which none of ours is, makes a message of its own.
-pub fn render_records(records: &[Record]) -> Vec<Bytes> {
+pub fn render_records(records: &[LogRecord]) -> Vec<Bytes> {
     let texts: Vec<_> = records
         .iter()
         .filter_map(|record| RecordText::new(record, None).ok())
@@ -99,11 +99,11 @@ pub fn render_records(records: &[Record]) -> Vec<Bytes> {
 /// message once.
 pub fn join_records<'a>(records: impl Iterator<Item = &'a RecordText>) -> Vec<Bytes> {
     let mut bodies = Vec::new();
-    let mut body = Body::default();
-    for (members, payload) in records.map(RecordText::parts) {
-        if !body.add(members, payload) {
+    let mut body = MessageBody::default();
+    for (members, payload) in records.map(RecordText::members_and_payload) {
+        if !body.add_record(members, payload) {
             bodies.push(take(&mut body).render());
-            body.add(members, payload);
+            body.add_record(members, payload);
         }
     }
     if !body.is_empty() {
@@ -113,27 +113,26 @@ pub fn join_records<'a>(records: impl Iterator<Item = &'a RecordText>) -> Vec<By
 }
 
 /// Reads the records of a message.
-pub fn parse_records(body: &[u8]) -> Result<Vec<Record>, FormatError> {
+pub fn parse_records(body: &[u8]) -> Result<Vec<LogRecord>, FormatError> {
     let RecordsWire {
         mut records,
         same_payloads,
         ..
     } = FORMAT.parse(body, |wire: &RecordsWire| wire.v)?;
-    records.iter_mut().for_each(Record::read_names);
+    records.iter_mut().for_each(LogRecord::read_names);
     for SamePayload(position, earlier) in same_payloads {
         match records.get_disjoint_mut([position, earlier]) {
             Ok([record, other]) if earlier < position && other.payload.is_some() => {
                 record.take_payload_of(other);
             }
             _ => {
-                return Err(
-                    FORMAT.malformed("expected in samePayloads a record, and one with a payload")
-                );
+                return Err(FORMAT
+                    .malformed_error("expected in samePayloads a record, and one with a payload"));
             }
         }
     }
     if records.iter().any(|record| record.record_id.is_empty()) {
-        return Err(FORMAT.malformed("expected a record id in every record"));
+        return Err(FORMAT.malformed_error("expected a record id in every record"));
     }
     Ok(records)
 }
@@ -145,7 +144,7 @@ pub fn count_records(body: &[u8]) -> usize {
 }
 
 /// JSON without any character that SQS refuses.
-fn fit<T: AsRef<[u8]> + From<String>>(json: T) -> T {
+fn escape_for_sqs<T: AsRef<[u8]> + From<String>>(json: T) -> T {
     if fits_into_a_message(json.as_ref()) {
         return json;
     }

@@ -1,12 +1,12 @@
 //! The origin of an attempt, from its delivery.
 
 use super::Origin;
-use crate::model::Marks;
+use crate::model::EventMarks;
 
 impl Origin {
     /// The origin of the next attempt of an event with these marks, after this number of attempts.
     /// All attempts of a replay are the replay's, and all of a resend are the resend's.
-    pub const fn of(attempts: u16, marks: &Marks) -> Self {
+    pub const fn from_marks(attempts: u16, marks: &EventMarks) -> Self {
         match (marks.resent, marks.replayed, attempts) {
             (true, ..) => Self::Resend,
             (false, true, _) => Self::Replay,
@@ -23,12 +23,12 @@ mod tests {
     #[test]
     fn marks_count_before_the_number_of_attempts() {
         let check = |attempts, replayed, resent, expected| {
-            let marks = Marks {
+            let marks = EventMarks {
                 replayed,
                 resent,
-                ..Marks::default()
+                ..EventMarks::default()
             };
-            assert_eq!(Origin::of(attempts, &marks), expected);
+            assert_eq!(Origin::from_marks(attempts, &marks), expected);
         };
         check(0, false, false, Origin::First);
         check(1, false, false, Origin::Retry);

@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 
 use super::{Kind, LogResult, Origin, Wait};
 use crate::events::EventNames;
-use crate::model::{LOG_TEXT_CHARS_MAX, Schema, Timestamp};
+use crate::model::{EventSchema, LOG_TEXT_CHARS_MAX, Timestamp};
 
 /// A record. Its JSON is an item of a message in the queue of records; its columns are
 /// [`COLUMNS`](super::COLUMNS), but for `wait` and `released_at`, which the log does not keep. A
 /// member that is missing has its default, and one that this program does not know is passed over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Record {
+pub struct LogRecord {
     /// [`record_id`](super::record_id) of it: what two copies of a record have in common.
     pub record_id: String,
     /// The end of the attempt, or the time of the change.
@@ -118,14 +118,14 @@ pub struct Record {
     /// The event itself, with the first record of its delivery. A custom event lies in its
     /// envelope.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub payload: Option<Payload>,
+    pub payload: Option<RecordPayload>,
 }
 
 /// An event's JSON text, as its producer wrote it. Records of several deliveries may share it.
 #[derive(Debug, Clone)]
-pub struct Payload(Arc<RawValue>);
+pub struct RecordPayload(Arc<RawValue>);
 
-impl Payload {
+impl RecordPayload {
     /// Takes a text over. `None` if it is not JSON.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
@@ -137,27 +137,27 @@ impl Payload {
     }
 }
 
-impl Serialize for Payload {
+impl Serialize for RecordPayload {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Payload {
+impl<'de> Deserialize<'de> for RecordPayload {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Box::<RawValue>::deserialize(deserializer).map(|text| Self(text.into()))
     }
 }
 
-impl PartialEq for Payload {
+impl PartialEq for RecordPayload {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
     }
 }
 
-impl Record {
+impl LogRecord {
     /// The place of a record in a file: records of a subscription lie together, the newest first.
-    pub fn place(&self) -> impl Ord + '_ {
+    pub fn sort_key(&self) -> impl Ord + '_ {
         (&self.topic, &self.subscription, self.place_within())
     }
 
@@ -166,7 +166,7 @@ impl Record {
         let (Some(payload), true) = (&self.payload, self.is_nameless()) else {
             return;
         };
-        let Some(schema) = self.schema.as_deref().and_then(Schema::parse) else {
+        let Some(schema) = self.schema.as_deref().and_then(EventSchema::parse) else {
             return;
         };
         let EventNames {
@@ -174,7 +174,7 @@ impl Record {
             source,
             event_type,
             subject,
-        } = EventNames::of_text(schema, payload.as_str());
+        } = EventNames::from_text(schema, payload.as_str());
         let names = [id, source, event_type, subject].map(|name| name.as_deref().map(log_text));
         [
             self.event_id,
@@ -216,13 +216,13 @@ impl Record {
 /// A producer's text as the log keeps it: at most [`LOG_TEXT_CHARS_MAX`] characters. A search
 /// shortens the text that it looks for in the same way.
 pub fn log_text(text: &str) -> String {
-    cut(text).to_owned()
+    cut_text(text).to_owned()
 }
 
 /// The names of an event as its records have them, for one that is stored beside its message.
 /// `None` for a custom event: its envelope has them.
-pub fn names_to_keep(schema: Schema, text: &Bytes) -> Option<Box<EventNames<'static>>> {
-    if schema == Schema::Custom {
+pub fn names_to_keep(schema: EventSchema, text: &Bytes) -> Option<Box<EventNames<'static>>> {
+    if schema == EventSchema::Custom {
         return None;
     }
     let EventNames {
@@ -230,7 +230,7 @@ pub fn names_to_keep(schema: Schema, text: &Bytes) -> Option<Box<EventNames<'sta
         source,
         event_type,
         subject,
-    } = EventNames::of(schema, Some(text), None);
+    } = EventNames::from_event(schema, Some(text), None);
     let [id, source, event_type, subject] =
         [id, source, event_type, subject].map(|name| name.map(|name| Cow::Owned(log_text(&name))));
     Some(Box::new(EventNames {
@@ -243,11 +243,11 @@ pub fn names_to_keep(schema: Schema, text: &Bytes) -> Option<Box<EventNames<'sta
 
 /// Whether the log keeps two texts as the same.
 pub fn is_same_log_text(one: &str, other: &str) -> bool {
-    cut(one) == cut(other)
+    cut_text(one) == cut_text(other)
 }
 
 /// The text as the log keeps it, as a slice.
-pub(crate) fn cut(text: &str) -> &str {
+pub(crate) fn cut_text(text: &str) -> &str {
     if text.len() <= LOG_TEXT_CHARS_MAX {
         return text;
     }
@@ -261,10 +261,10 @@ pub(super) mod tests {
     use super::*;
 
     /// A record with a value in every member.
-    pub(in crate::delivery_log) fn full() -> Record {
+    pub(in crate::delivery_log) fn full() -> LogRecord {
         let text = |text: &str| Some(text.to_owned());
         let at = |ms: u64| Timestamp::from_millis(1_700_000_000_000 + ms);
-        Record {
+        LogRecord {
             record_id: "5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b".to_owned(),
             time: at(500),
             kind: Kind::Attempt,
@@ -298,7 +298,7 @@ pub(super) mod tests {
             expires_at: at(86_400_000),
             traceparent: text("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
             matched: text("billing,shipping"),
-            payload: Payload::parse("{ \"id\":\"order-1\", \"n\": 1.00 }"),
+            payload: RecordPayload::parse("{ \"id\":\"order-1\", \"n\": 1.00 }"),
             payload_reference: text("payloads/20231114/x"),
         }
     }
@@ -312,19 +312,19 @@ pub(super) mod tests {
     #[test]
     fn a_payload_is_json_and_stays_as_it_is() {
         assert_eq!(
-            Payload::parse(" { \"a\": 1.0 } ").unwrap().as_str(),
+            RecordPayload::parse(" { \"a\": 1.0 } ").unwrap().as_str(),
             "{ \"a\": 1.0 }"
         );
-        assert!(Payload::parse("{").is_none() && Payload::parse("").is_none());
+        assert!(RecordPayload::parse("{").is_none() && RecordPayload::parse("").is_none());
     }
 
     #[test]
     fn records_of_a_subscription_lie_together_the_newest_first() {
-        let at = |topic: &str, subscription: &str, ms| Record {
+        let at = |topic: &str, subscription: &str, ms| LogRecord {
             topic: topic.to_owned(),
             subscription: subscription.to_owned(),
             time: Timestamp::from_millis(ms),
-            ..Record::default()
+            ..LogRecord::default()
         };
         let sorted = [
             at("a", "x", 2),
@@ -338,7 +338,7 @@ pub(super) mod tests {
             sorted[2].clone(),
             sorted[0].clone(),
         ];
-        shuffled.sort_by(|a, b| a.place().cmp(&b.place()));
+        shuffled.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         assert_eq!(shuffled, sorted);
     }
 }

@@ -40,7 +40,7 @@ pub fn record_id(
         digest.update(part.as_bytes());
         digest.update(b"\n");
     }
-    hex::text(&digest.finalize()[..ID_BYTES])
+    hex::encode(&digest.finalize()[..ID_BYTES])
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use crate::model::{
     LOG_BYTES_KEPT, LOG_DISK_FREE_MIN, LOG_MERGE_BYTES_MAX, LOG_OBJECT_BYTES_MAX,
     RECORDS_WAITING_BYTES_MAX, Timestamp,
 };
-use crate::pressure::Usage;
+use crate::pressure::ByteUsage;
 
 /// The disk that the log lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogDisk {
     /// The size of the disk, and how much of it is used, the log included.
-    pub usage: Usage,
+    pub usage: ByteUsage,
     /// The share of the disk, in per cent, from which on the log makes room, so that the disk's
     /// level of back pressure does not rise. `None` if no level follows from the disk.
     pub calm_percent: Option<u64>,
@@ -61,7 +61,7 @@ impl ListedFile {
 
     /// The part of the key that all files have that go together: the parts of a merge, or the file
     /// alone.
-    fn unit(&self) -> &str {
+    fn merge_unit_key(&self) -> &str {
         let is_merged = |key: FileKey| !key.is_fresh();
         let is_part = !self.is_aside && FileKey::parse(&self.key).is_some_and(is_merged);
         let unit = self.key.rsplit_once('-').filter(|_| is_part);
@@ -79,36 +79,38 @@ pub fn log_bytes_max(size: DiskShare, disk: Option<LogDisk>, log_bytes: u64) -> 
             DiskShare::Bytes(bytes) => Some(bytes),
         };
     };
-    let set = size.bytes(disk.usage.total);
+    let set = size.bytes_of_disk(disk.usage.total);
     let Some(calm_percent) = disk.calm_percent else {
         return Some(set);
     };
     let others = disk.usage.used.saturating_sub(log_bytes);
-    let left = share(disk.usage.total, calm_percent).saturating_sub(others);
+    let left = percent_of(disk.usage.total, calm_percent).saturating_sub(others);
     Some(set.min(left.max(LOG_BYTES_KEPT)))
 }
 
 /// Most bytes of records that may wait for a log of this size. `total` is the size of its disk, if
 /// known.
 pub fn records_waiting_bytes_max(size: Option<DiskShare>, total: Option<u64>) -> u64 {
-    let set = size.map_or(u64::MAX, |size| size.bytes(total.unwrap_or(u64::MAX)));
+    let set = size.map_or(u64::MAX, |size| {
+        size.bytes_of_disk(total.unwrap_or(u64::MAX))
+    });
     set.min(RECORDS_WAITING_BYTES_MAX)
 }
 
 /// Whether a disk has room for a merge of a log of this size: for copies of its sources, for the
 /// files that it writes, and for what the log leaves free.
-pub fn has_room_to_merge(size: Option<DiskShare>, disk: Usage) -> bool {
-    let set = size.map_or(u64::MAX, |size| size.bytes(disk.total));
+pub fn has_room_to_merge(size: Option<DiskShare>, disk: ByteUsage) -> bool {
+    let set = size.map_or(u64::MAX, |size| size.bytes_of_disk(disk.total));
     let merged = set
         .saturating_mul(3)
         .min(2 * LOG_MERGE_BYTES_MAX + LOG_OBJECT_BYTES_MAX);
-    disk.free() >= merged.saturating_add(LOG_DISK_FREE_MIN)
+    disk.free_bytes() >= merged.saturating_add(LOG_DISK_FREE_MIN)
 }
 
 /// The first hour of which records are kept, if they are kept so long.
 pub fn first_kept_hour(now: Timestamp, retention: Duration) -> LogHour {
     let retention = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
-    LogHour::of(Timestamp::from_millis(
+    LogHour::containing(Timestamp::from_millis(
         now.as_millis().saturating_sub(retention),
     ))
 }
@@ -116,16 +118,24 @@ pub fn first_kept_hour(now: Timestamp, retention: Duration) -> LogHour {
 /// The files that go so that the others take these bytes at most, the oldest hour first. Only of
 /// the newest hour single files go, the oldest first. The parts of a merge go together: without
 /// one, the others would look like those of a merge that was cut short.
-pub fn files_over(files: &[ListedFile], bytes_max: u64) -> Vec<&ListedFile> {
+pub fn files_to_delete(files: &[ListedFile], bytes_max: u64) -> Vec<&ListedFile> {
     let written = first_written(files);
     let mut files: Vec<&ListedFile> = files.iter().collect();
-    files.sort_by_key(|file| (file.hour, written[file.unit()], file.unit(), &file.key));
+    files.sort_by_key(|file| {
+        (
+            file.hour,
+            written[file.merge_unit_key()],
+            file.merge_unit_key(),
+            &file.key,
+        )
+    });
     let newest = files.last().map(|file| file.hour);
     let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();
     let mut over = Vec::new();
     for file in files {
         let is_rest = over.last().is_some_and(|last: &&ListedFile| {
-            last.unit() == file.unit() || (last.hour == file.hour && newest != Some(file.hour))
+            last.merge_unit_key() == file.merge_unit_key()
+                || (last.hour == file.hour && newest != Some(file.hour))
         });
         if bytes > bytes_max || is_rest {
             bytes = bytes.saturating_sub(file.bytes);
@@ -139,13 +149,15 @@ pub fn files_over(files: &[ListedFile], bytes_max: u64) -> Vec<&ListedFile> {
 fn first_written(files: &[ListedFile]) -> BTreeMap<&str, Timestamp> {
     let mut written = BTreeMap::new();
     for file in files {
-        let first = written.entry(file.unit()).or_insert(file.modified_at);
+        let first = written
+            .entry(file.merge_unit_key())
+            .or_insert(file.modified_at);
         *first = file.modified_at.min(*first);
     }
     written
 }
 
-fn share(total: u64, percent: u64) -> u64 {
+fn percent_of(total: u64, percent: u64) -> u64 {
     let share = u128::from(total) * u128::from(percent) / 100;
     u64::try_from(share).unwrap_or(u64::MAX)
 }
@@ -161,7 +173,7 @@ mod tests {
     }
 
     fn room(size: DiskShare, used: u64, log_bytes: u64) -> u64 {
-        let usage = Usage {
+        let usage = ByteUsage {
             used,
             total: 100 * GIB,
         };
@@ -191,7 +203,7 @@ mod tests {
         assert_eq!(room(DiskShare::Percent(5), 94 * GIB, 5 * GIB), 5 * GIB);
         assert_eq!(room(DiskShare::Bytes(GIB), 50 * GIB, GIB), GIB);
         let no_levels = LogDisk {
-            usage: Usage {
+            usage: ByteUsage {
                 used: GIB,
                 total: GIB,
             },
@@ -234,7 +246,7 @@ mod tests {
     fn a_merge_needs_room_for_what_it_copies_and_writes() {
         const MIB: u64 = 1 << 20;
         let check = |size, total, free, expected| {
-            let disk = Usage {
+            let disk = ByteUsage {
                 used: total - free,
                 total,
             };
@@ -252,10 +264,10 @@ mod tests {
     fn an_hour_is_kept_while_a_record_of_it_may_be() {
         let week = Duration::from_hours(7 * 24);
         let first = first_kept_hour(at("2026-03-08T03:59:59Z"), week);
-        assert_eq!(first, LogHour::of(at("2026-03-01T03:00:00Z")));
+        assert_eq!(first, LogHour::containing(at("2026-03-01T03:00:00Z")));
         assert_eq!(
             first_kept_hour(Timestamp::EPOCH, week),
-            LogHour::of(Timestamp::EPOCH)
+            LogHour::containing(Timestamp::EPOCH)
         );
     }
 
@@ -263,7 +275,7 @@ mod tests {
     fn only_files_of_the_log_are_listed() {
         let listed = |key: &str| ListedFile::new(key.to_owned(), 1, Timestamp::EPOCH);
         let plain = listed("date=2026-03-07/hour=03/07-a.parquet").unwrap();
-        assert_eq!(plain.hour, LogHour::of(at("2026-03-07T03:00:00Z")));
+        assert_eq!(plain.hour, LogHour::containing(at("2026-03-07T03:00:00Z")));
         for other in [
             "notes.txt",
             "_damaged/date=2026-03-07/hour=03/07-a.parquet",
@@ -274,8 +286,8 @@ mod tests {
     }
 
     fn file(hour: u64, written: u64, bytes: u64) -> ListedFile {
-        let hour = LogHour::of(Timestamp::from_millis(hour * 3_600_000));
-        let key = format!("{}{written:02}-a.parquet", hour.prefix());
+        let hour = LogHour::containing(Timestamp::from_millis(hour * 3_600_000));
+        let key = format!("{}{written:02}-a.parquet", hour.key_prefix());
         ListedFile {
             key,
             is_aside: false,
@@ -287,7 +299,7 @@ mod tests {
 
     fn check(files: &[ListedFile], bytes_max: u64, expected: &[usize]) {
         let expected: Vec<_> = expected.iter().map(|index| &files[*index]).collect();
-        assert_eq!(files_over(files, bytes_max), expected, "{bytes_max}");
+        assert_eq!(files_to_delete(files, bytes_max), expected, "{bytes_max}");
     }
 
     #[test]
@@ -312,7 +324,7 @@ mod tests {
         let part = |id: &str, part: u16, written| {
             let file = file(1, written, 10);
             ListedFile {
-                key: format!("{}merged-{id}-{part:03}.parquet", file.hour.prefix()),
+                key: format!("{}merged-{id}-{part:03}.parquet", file.hour.key_prefix()),
                 ..file
             }
         };

@@ -17,7 +17,7 @@ pub struct LogDay(u64);
 
 impl LogDay {
     /// The day of an hour.
-    pub const fn of(hour: LogHour) -> Self {
+    pub const fn containing(hour: LogHour) -> Self {
         Self(hour.since_epoch() / HOURS)
     }
 
@@ -27,20 +27,20 @@ impl LogDay {
     }
 
     /// The place of one of its hours, from 0.
-    pub fn place_of(hour: LogHour) -> usize {
+    pub fn hour_index(hour: LogHour) -> usize {
         usize::try_from(hour.since_epoch() % HOURS).unwrap_or_default()
     }
 
     /// The key of its summary, such as `2026-03-07`.
-    pub fn key(self) -> String {
+    pub fn summary_key(self) -> String {
         self.start().strftime("%Y-%m-%d")
     }
 
     /// Reads the key of a summary. `None` if it is none of ours.
     pub fn parse(key: &str) -> Option<Self> {
         let start = Timestamp::parse(&format!("{key}T00:00:00Z")).ok()?;
-        let parsed = Self::of(LogHour::of(start));
-        (parsed.key() == key).then_some(parsed)
+        let parsed = Self::containing(LogHour::containing(start));
+        (parsed.summary_key() == key).then_some(parsed)
     }
 
     fn start(self) -> Timestamp {
@@ -55,10 +55,10 @@ mod tests {
 
     #[test]
     fn summary_key_is_its_date() {
-        let hour = LogHour::of(Timestamp::parse("2026-03-07T23:59:59.999Z").unwrap());
-        let day = LogDay::of(hour);
+        let hour = LogHour::containing(Timestamp::parse("2026-03-07T23:59:59.999Z").unwrap());
+        let day = LogDay::containing(hour);
         assert_eq!(
-            (day.key().as_str(), LogDay::place_of(hour)),
+            (day.summary_key().as_str(), LogDay::hour_index(hour)),
             ("2026-03-07", 23)
         );
         assert_eq!(LogDay::parse("2026-03-07"), Some(day));
@@ -70,9 +70,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_summary_key_is_read_back(ms in 0_u64..4_000_000_000_000) {
-            let hour = LogHour::of(Timestamp::from_millis(ms));
-            prop_assert_eq!(LogDay::parse(&LogDay::of(hour).key()), Some(LogDay::of(hour)));
-            prop_assert!(LogDay::place_of(hour) < 24);
+            let hour = LogHour::containing(Timestamp::from_millis(ms));
+            prop_assert_eq!(LogDay::parse(&LogDay::containing(hour).summary_key()), Some(LogDay::containing(hour)));
+            prop_assert!(LogDay::hour_index(hour) < 24);
         }
     }
 }

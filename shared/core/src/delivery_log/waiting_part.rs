@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::Record;
+use super::LogRecord;
 use crate::model::{SubscriptionName, Timestamp, TopicName, hex};
 
 /// Parts: one for each hexadecimal digit.
@@ -111,10 +111,10 @@ pub struct WaitChanges {
 
 /// The key of a subscription in its part: `topic.subscription`, in lower case.
 pub fn waiting_key(topic: &TopicName, name: &SubscriptionName) -> String {
-    key(&topic.folded_text(), &name.folded_text())
+    subscription_key(&topic.folded_text(), &name.folded_text())
 }
 
-fn key(topic: &str, subscription: &str) -> String {
+fn subscription_key(topic: &str, subscription: &str) -> String {
     [topic, ".", subscription].concat()
 }
 
@@ -136,18 +136,21 @@ pub fn rest_digest<'a>(
     for part in parts {
         digest.update(part.render());
     }
-    hex::text(&digest.finalize())
+    hex::encode(&digest.finalize())
 }
 
 impl WaitChanges {
     /// The changes of the records in a message with this body. Records of an acceptance are of no
     /// subscription.
-    pub fn of<'a>(body: impl AsRef<[u8]>, records: impl Iterator<Item = &'a Record>) -> Self {
+    pub fn from_records<'a>(
+        body: impl AsRef<[u8]>,
+        records: impl Iterator<Item = &'a LogRecord>,
+    ) -> Self {
         let mut by_subscription = BTreeMap::<_, (i64, bool)>::new();
         for record in records.filter(|record| !record.subscription.is_empty()) {
             let names = (record.topic.as_str(), record.subscription.as_str());
             let (events, is_doubtful) = by_subscription.entry(names).or_default();
-            *events += record.wait.change();
+            *events += record.wait.count_change();
             *is_doubtful |= record.wait.is_unknown();
         }
         let mut changes = Self::default();
@@ -155,7 +158,7 @@ impl WaitChanges {
             if events == 0 && !is_doubtful {
                 continue;
             }
-            let key = key(topic, subscription);
+            let key = subscription_key(topic, subscription);
             let part = changes.parts.entry(waiting_part(&key)).or_default();
             part.is_doubtful |= is_doubtful;
             if events != 0 {
@@ -163,7 +166,7 @@ impl WaitChanges {
             }
         }
         if !changes.parts.is_empty() {
-            changes.message = hex::text(&Sha256::digest(body)[..MESSAGE_BYTES]);
+            changes.message = hex::encode(&Sha256::digest(body)[..MESSAGE_BYTES]);
         }
         changes
     }
@@ -184,7 +187,7 @@ impl WaitChanges {
 impl PartChanges {
     /// The sum of the changes of messages, under the digest of the last. It no longer tells them
     /// apart, so that one that comes again counts twice: the sum is doubtful.
-    pub fn folded(messages: &[(String, Self)]) -> (String, Self) {
+    pub fn fold_messages(messages: &[(String, Self)]) -> (String, Self) {
         let mut events = BTreeMap::<String, i64>::new();
         for (key, more) in messages.iter().flat_map(|(_, changes)| &changes.events) {
             if let Some(sum) = events.get_mut(key) {
@@ -205,7 +208,7 @@ impl PartChanges {
 
 impl WaitingPart {
     /// An empty part in the place of one that cannot be read.
-    pub fn doubtful() -> Self {
+    pub fn new_doubtful() -> Self {
         Self {
             doubtful: true,
             ..Self::default()
@@ -214,12 +217,12 @@ impl WaitingPart {
 
     /// Adds the changes of messages, each under its digest. One that was added before changes
     /// nothing.
-    pub fn add<'a>(
+    pub fn add_messages<'a>(
         &mut self,
         messages: impl IntoIterator<Item = &'a (String, PartChanges)>,
         now: Timestamp,
     ) {
-        let mut counted: HashSet<_> = self.digests().map(<[u8]>::to_vec).collect();
+        let mut counted: HashSet<_> = self.message_digests().map(<[u8]>::to_vec).collect();
         for (message, changes) in messages {
             self.doubtful |= changes.is_doubtful;
             if changes.events.is_empty() || !counted.insert(message.clone().into_bytes()) {
@@ -235,13 +238,13 @@ impl WaitingPart {
     }
 
     /// The events of a subscription that wait; `None` where the part has nothing of it.
-    pub fn waiting(&self, key: &str) -> Option<u64> {
+    pub fn waiting_events(&self, key: &str) -> Option<u64> {
         let events = self.waiting.get(key)?;
         Some(u64::try_from(*events).unwrap_or_default())
     }
 
     /// All subscriptions whose events wait.
-    pub fn all(&self) -> impl Iterator<Item = (&str, u64)> {
+    pub fn waiting_subscriptions(&self) -> impl Iterator<Item = (&str, u64)> {
         let waiting = self.waiting.iter();
         waiting.filter_map(|(key, events)| Some((key.as_str(), u64::try_from(*events).ok()?)))
     }
@@ -260,7 +263,7 @@ impl WaitingPart {
     /// The part with the numbers that were counted while everything was at rest. It stays doubtful
     /// where it has no room for all of them.
     #[must_use]
-    pub fn corrected(&self, exact: &BTreeMap<String, u64>) -> Self {
+    pub fn with_exact_counts(&self, exact: &BTreeMap<String, u64>) -> Self {
         let waiting = exact.iter().filter(|(_, events)| **events > 0);
         let doubtful = waiting.clone().count() > WAITING_SUBSCRIPTIONS_MAX;
         let waiting = waiting
@@ -287,7 +290,7 @@ impl WaitingPart {
         }
     }
 
-    fn digests(&self) -> impl Iterator<Item = &[u8]> {
+    fn message_digests(&self) -> impl Iterator<Item = &[u8]> {
         self.counted.as_bytes().chunks_exact(2 * MESSAGE_BYTES)
     }
 

@@ -160,7 +160,7 @@ words! {
 impl Wait {
     /// The wait of a delivery that did or did not wait `before` a record and does or does not
     /// `after` it.
-    pub const fn of(before: bool, after: bool) -> Self {
+    pub const fn between(before: bool, after: bool) -> Self {
         match (before, after) {
             (false, false) => Self::None,
             (false, true) => Self::Begins,
@@ -170,7 +170,7 @@ impl Wait {
     }
 
     /// The change of the number of events that wait.
-    pub const fn change(self) -> i64 {
+    pub const fn count_change(self) -> i64 {
         match self {
             Self::Begins => 1,
             Self::Ends => -1,
@@ -192,7 +192,7 @@ impl LogResult {
 
     /// The state of an event whose last record has this result. A result of a newer program says
     /// nothing else than that the event is not at its end as far as this program knows.
-    pub const fn state(self) -> DeliveryState {
+    pub const fn delivery_state(self) -> DeliveryState {
         match self {
             Self::Delivered => DeliveryState::Delivered,
             Self::Pending => DeliveryState::Pending,
@@ -251,13 +251,13 @@ mod tests {
     #[test]
     fn every_pair_of_before_and_after_is_a_change() {
         let pairs = [(false, false), (false, true), (true, true), (true, false)];
-        let changes = pairs.map(|(before, after)| Wait::of(before, after).change());
+        let changes = pairs.map(|(before, after)| Wait::between(before, after).count_change());
         assert_eq!(changes, [0, 1, 0, -1]);
         for (before, after) in pairs {
             let change = i64::from(after) - i64::from(before);
-            assert_eq!(Wait::of(before, after).change(), change);
+            assert_eq!(Wait::between(before, after).count_change(), change);
         }
-        assert_eq!(Wait::parse("naps").change(), 0);
+        assert_eq!(Wait::parse("naps").count_change(), 0);
         assert!(Wait::default().is_unknown());
     }
 
@@ -272,7 +272,7 @@ mod tests {
     fn every_result_is_a_state() {
         let states: Vec<_> = LogResult::ALL
             .iter()
-            .map(|result| result.state().as_str())
+            .map(|result| result.delivery_state().as_str())
             .collect();
         assert_eq!(
             states,

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use serde_json::value::RawValue;
 
 use super::media_type::MediaType;
-use super::{EventError, Expected, is_attribute_name};
+use super::{EventError, EventExpectation, is_attribute_name};
 
 /// The beginning of the name of every attribute's header.
 const PREFIX: &str = "ce-";
@@ -20,7 +20,7 @@ pub(super) fn is_binary(headers: &HeaderMap) -> bool {
 
 /// The event as JSON. Names are checked here, because they become members; the reader of the JSON
 /// checks the values.
-pub(super) fn render(
+pub(super) fn render_json(
     headers: &HeaderMap,
     content_type: Option<&str>,
     body: &[u8],
@@ -29,32 +29,32 @@ pub(super) fn render(
     for name in headers.keys() {
         if let Some(attribute) = name.as_str().strip_prefix(PREFIX) {
             let text = attribute_text(headers, attribute, name)
-                .map_err(|expected| EventError::member(attribute, expected))?;
-            member(&mut json, attribute, &quoted(text));
+                .map_err(|expected| EventError::for_member(attribute, expected))?;
+            push_member(&mut json, attribute, &quote_json(text));
         }
     }
     if let Some(content_type) = content_type {
-        member(
+        push_member(
             &mut json,
             "datacontenttype",
-            &quoted(content_type.to_owned()),
+            &quote_json(content_type.to_owned()),
         );
     }
     if !body.is_empty() {
-        let (name, value) =
-            data(content_type, body).map_err(|expected| EventError::member("data", expected))?;
-        member(&mut json, name, &value);
+        let (name, value) = data_member(content_type, body)
+            .map_err(|expected| EventError::for_member("data", expected))?;
+        push_member(&mut json, name, &value);
     }
     json.push('}');
     Ok(json)
 }
 
-fn member(json: &mut String, name: &str, value: &str) {
+fn push_member(json: &mut String, name: &str, value: &str) {
     let before = if json.is_empty() { "{\"" } else { ",\"" };
     json.extend([before, name, "\":", value]);
 }
 
-fn quoted(text: String) -> String {
+fn quote_json(text: String) -> String {
     serde_json::Value::String(text).to_string()
 }
 
@@ -62,56 +62,61 @@ fn attribute_text(
     headers: &HeaderMap,
     attribute: &str,
     name: &http::HeaderName,
-) -> Result<String, Expected> {
+) -> Result<String, EventExpectation> {
     if matches!(attribute, "data" | "datacontenttype") {
-        return Err(Expected::NotInHeader);
+        return Err(EventExpectation::NotInHeader);
     }
     if !is_attribute_name(attribute) {
-        return Err(Expected::AttributeName);
+        return Err(EventExpectation::AttributeName);
     }
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
-        (Some(value), None) => decode(value.as_bytes()).ok_or(Expected::HeaderEncoding),
-        _ => Err(Expected::Once),
+        (Some(value), None) => {
+            decode_header(value.as_bytes()).ok_or(EventExpectation::HeaderEncoding)
+        }
+        _ => Err(EventExpectation::Once),
     }
 }
 
 /// The body as the JSON format has it: JSON as it is, text as a string, all else as base64. Data
 /// without a content type counts as JSON where it is JSON, because that is what CloudEvents says of
 /// it and what its Python client sends.
-fn data(content_type: Option<&str>, body: &[u8]) -> Result<(&'static str, String), Expected> {
-    let media_type = MediaType::read(content_type.unwrap_or_default());
+fn data_member(
+    content_type: Option<&str>,
+    body: &[u8],
+) -> Result<(&'static str, String), EventExpectation> {
+    let media_type = MediaType::parse(content_type.unwrap_or_default());
     if media_type.is_json() || content_type.is_none() {
-        match json(body) {
+        match checked_json(body) {
             Err(_) if content_type.is_none() => {}
             json => return json.map(|json| ("data", json)),
         }
     }
     match std::str::from_utf8(body) {
         Ok(text) if media_type.is_text() && media_type.is_utf8() => {
-            Ok(("data", quoted(text.to_owned())))
+            Ok(("data", quote_json(text.to_owned())))
         }
-        _ => Ok(("data_base64", quoted(STANDARD.encode(body)))),
+        _ => Ok(("data_base64", quote_json(STANDARD.encode(body)))),
     }
 }
 
-fn json(body: &[u8]) -> Result<String, Expected> {
-    let text = std::str::from_utf8(body).map_err(|_| Expected::Utf8)?;
-    let json: &RawValue = serde_json::from_str(text).map_err(Expected::Json)?;
+fn checked_json(body: &[u8]) -> Result<String, EventExpectation> {
+    let text = std::str::from_utf8(body).map_err(|_| EventExpectation::Utf8)?;
+    let json: &RawValue = serde_json::from_str(text).map_err(EventExpectation::Json)?;
     Ok(json.get().to_owned())
 }
 
 /// Decodes a header value: quotes first, then one round of percent-decoding (HTTP binding,
 /// 3.1.3.2).
-fn decode(value: &[u8]) -> Option<String> {
-    let unquoted = unquote(value.trim_ascii())?;
+fn decode_header(value: &[u8]) -> Option<String> {
+    let unquoted = unquote_header(value.trim_ascii())?;
     let mut text = Vec::with_capacity(unquoted.len());
     let mut rest = unquoted.as_slice();
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         if byte == b'%' {
             let ([high, low], after) = after.split_first_chunk()?;
-            text.push(hex(*high)? << 4 | hex(*low)?);
+            text.push(hex_value(*high)? << 4 | hex_value(*low)?);
             rest = after;
         } else {
             text.push(byte);
@@ -122,7 +127,7 @@ fn decode(value: &[u8]) -> Option<String> {
 
 /// Undoes a quoted string (RFC 9110, 5.6.4), which older producers send. Quotes elsewhere are
 /// ordinary characters.
-fn unquote(value: &[u8]) -> Option<Vec<u8>> {
+fn unquote_header(value: &[u8]) -> Option<Vec<u8>> {
     let Some(quoted) = value.strip_prefix(b"\"") else {
         return Some(value.to_vec());
     };
@@ -138,7 +143,7 @@ fn unquote(value: &[u8]) -> Option<Vec<u8>> {
     bytes.next().is_none().then_some(text)
 }
 
-fn hex(digit: u8) -> Option<u8> {
+fn hex_value(digit: u8) -> Option<u8> {
     char::from(digit)
         .to_digit(16)
         .and_then(|value| u8::try_from(value).ok())
@@ -160,13 +165,17 @@ mod tests {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        render(&map, content_type, body).map_err(|e| e.to_string())
+        render_json(&map, content_type, body).map_err(|e| e.to_string())
     }
 
     #[test]
     fn header_values_are_decoded_as_the_binding_says() {
         let check = |value: &str, expected: Option<&str>| {
-            assert_eq!(decode(value.as_bytes()).as_deref(), expected, "{value}");
+            assert_eq!(
+                decode_header(value.as_bytes()).as_deref(),
+                expected,
+                "{value}"
+            );
         };
         check("Euro%20%E2%82%AC%20%F0%9F%98%80", Some("Euro € 😀"));
         check("Euro%20%e2%82%ac", Some("Euro €"));
@@ -305,7 +314,7 @@ mod tests {
 
         #[test]
         fn no_bytes_panic(value in proptest::collection::vec(any::<u8>(), 0..20)) {
-            let _ = decode(&value);
+            let _ = decode_header(&value);
         }
     }
 }

@@ -7,20 +7,20 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use super::date_time::{self, Offset};
-use super::members::{Attributes, Members, Value};
-use super::{EventError, Expected};
+use super::date_time::{self, OffsetForm};
+use super::members::{EventAttributes, EventMembers, MemberValue};
+use super::{EventError, EventExpectation};
 use crate::model::Timestamp;
 use crate::trace::TraceContext;
 
 /// Reads and checks the attributes. `data` is not looked at.
-pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
-    let members = Members::read(json)?;
-    let mut draft = Draft::default();
+pub(super) fn read_attributes(json: &str) -> Result<EventAttributes, EventError> {
+    let members = EventMembers::parse(json)?;
+    let mut draft = CloudEventDraft::default();
     for (name, value) in members.iter() {
         draft
-            .take(name, value)
-            .map_err(|expected| value.refused(name, expected))?;
+            .take_member(name, value)
+            .map_err(|expected| value.to_error(name, expected))?;
     }
     draft.finish()
 }
@@ -34,64 +34,70 @@ pub(crate) fn is_attribute_name(name: &str) -> bool {
 }
 
 /// Whether an event may have this member.
-pub(super) fn takes(name: &str, value: Value<'_>) -> bool {
-    Draft::default().take(name, value).is_ok()
+pub(super) fn allows_member(name: &str, value: MemberValue<'_>) -> bool {
+    CloudEventDraft::default().take_member(name, value).is_ok()
 }
 
 /// The members met so far.
 #[derive(Default)]
-struct Draft {
+struct CloudEventDraft {
     has_specversion: bool,
     id: Option<Box<str>>,
     source: Option<Box<str>>,
     event_type: Option<Box<str>>,
-    rest: Attributes,
+    rest: EventAttributes,
     has_data: bool,
     has_data_base64: bool,
 }
 
-impl Draft {
+impl CloudEventDraft {
     /// Takes one member. A member that is null counts as absent, as the JSON format says.
-    fn take(&mut self, name: &str, value: Value<'_>) -> Result<(), Expected> {
+    fn take_member(&mut self, name: &str, value: MemberValue<'_>) -> Result<(), EventExpectation> {
         match name {
             _ if value.is_null() => {}
             "data" => self.has_data = true,
-            "data_base64" => self.has_data_base64 = base64(value)?,
-            "specversion" => self.has_specversion = specversion(value)?,
+            "data_base64" => self.has_data_base64 = check_base64(value)?,
+            "specversion" => self.has_specversion = check_specversion(value)?,
             "id" => self.id = Some(non_empty(value)?.into()),
             "type" => self.event_type = Some(non_empty(value)?.into()),
             "source" => self.source = Some(uri_reference(value)?.into()),
             "subject" => self.rest.subject = Some(non_empty(value)?.into()),
             "datacontenttype" => drop(non_empty(value)?),
             "dataschema" => absolute_uri(value)?,
-            "time" => self.rest.time = Some(time(value)?),
-            "expirytime" => self.rest.expirytime = Some(time(value)?),
-            "traceparent" => self.rest.traceparent = traceparent(value)?,
-            _ if !is_attribute_name(name) => return Err(Expected::AttributeName),
-            _ => extension(value)?,
+            "time" => self.rest.time = Some(parse_time(value)?),
+            "expirytime" => self.rest.expirytime = Some(parse_time(value)?),
+            "traceparent" => self.rest.traceparent = parse_traceparent(value)?,
+            _ if !is_attribute_name(name) => return Err(EventExpectation::AttributeName),
+            _ => check_extension(value)?,
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Attributes, EventError> {
-        let missing = |name: &'static str, expected| move || EventError::member(name, expected);
+    fn finish(self) -> Result<EventAttributes, EventError> {
+        let missing = |name: &'static str, expected| move || EventError::for_member(name, expected);
         if !self.has_specversion {
-            return Err(EventError::member("specversion", Expected::SpecVersion));
+            return Err(EventError::for_member(
+                "specversion",
+                EventExpectation::SpecVersion,
+            ));
         }
         if self.has_data && self.has_data_base64 {
-            return Err(EventError::member("data_base64", Expected::OneData));
+            return Err(EventError::for_member(
+                "data_base64",
+                EventExpectation::OneData,
+            ));
         }
-        Ok(Attributes {
+        Ok(EventAttributes {
             id: self
                 .id
-                .ok_or_else(missing("id", Expected::NonEmptyString))?,
+                .ok_or_else(missing("id", EventExpectation::NonEmptyString))?,
             source: Some(
                 self.source
-                    .ok_or_else(missing("source", Expected::UriReference))?,
+                    .ok_or_else(missing("source", EventExpectation::UriReference))?,
             ),
             event_type: self
                 .event_type
-                .ok_or_else(missing("type", Expected::NonEmptyString))?,
+                .ok_or_else(missing("type", EventExpectation::NonEmptyString))?,
             ..self.rest
         })
     }
@@ -100,11 +106,11 @@ impl Draft {
 /// The time in an attribute of a CloudEvent with this text, such as the one before which it is not sent. `None`
 /// where it has no such attribute, or is none.
 pub fn attribute_time(json: &Bytes, name: &str) -> Result<Option<Timestamp>, EventError> {
-    let members = Members::of(json).map(|(_, members)| members);
-    let value = members.and_then(|members| members.value(name));
+    let members = EventMembers::from_event_text(json).map(|(_, members)| members);
+    let value = members.and_then(|members| members.find_value(name));
     let value = value.filter(|value| !value.is_null());
-    let time =
-        value.map(|value| time(value).map_err(|expected| EventError::member(name, expected)));
+    let time = value
+        .map(|value| parse_time(value).map_err(|expected| EventError::for_member(name, expected)));
     time.transpose()
 }
 
@@ -127,47 +133,50 @@ pub(crate) fn is_extension_name(name: &str) -> bool {
 }
 
 /// Text as an attribute may have it, or `expected`.
-fn text(value: Value<'_>, expected: Expected) -> Result<Cow<'_, str>, Expected> {
+fn attribute_text(
+    value: MemberValue<'_>,
+    expected: EventExpectation,
+) -> Result<Cow<'_, str>, EventExpectation> {
     if !value.is_string() {
         return Err(expected);
     }
-    let text = value.string()?;
+    let text = value.decode_string()?;
     if text.chars().any(char::is_control) {
-        return Err(Expected::NoControlCharacters);
+        return Err(EventExpectation::NoControlCharacters);
     }
     Ok(text)
 }
 
-fn non_empty(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
-    let text = text(value, Expected::NonEmptyString)?;
+fn non_empty(value: MemberValue<'_>) -> Result<Cow<'_, str>, EventExpectation> {
+    let text = attribute_text(value, EventExpectation::NonEmptyString)?;
     if text.is_empty() {
-        Err(Expected::NonEmptyString)
+        Err(EventExpectation::NonEmptyString)
     } else {
         Ok(text)
     }
 }
 
-fn specversion(value: Value<'_>) -> Result<bool, Expected> {
-    if text(value, Expected::SpecVersion)? == "1.0" {
+fn check_specversion(value: MemberValue<'_>) -> Result<bool, EventExpectation> {
+    if attribute_text(value, EventExpectation::SpecVersion)? == "1.0" {
         Ok(true)
     } else {
-        Err(Expected::SpecVersion)
+        Err(EventExpectation::SpecVersion)
     }
 }
 
 /// Loose on purpose: what is a URI reference differs between producers' libraries, and nothing here
 /// resolves one.
-fn uri_reference(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
-    let text = text(value, Expected::UriReference)?;
+fn uri_reference(value: MemberValue<'_>) -> Result<Cow<'_, str>, EventExpectation> {
+    let text = attribute_text(value, EventExpectation::UriReference)?;
     if text.is_empty() || text.contains(char::is_whitespace) {
-        Err(Expected::UriReference)
+        Err(EventExpectation::UriReference)
     } else {
         Ok(text)
     }
 }
 
-fn absolute_uri(value: Value<'_>) -> Result<(), Expected> {
-    let text = text(value, Expected::AbsoluteUri)?;
+fn absolute_uri(value: MemberValue<'_>) -> Result<(), EventExpectation> {
+    let text = attribute_text(value, EventExpectation::AbsoluteUri)?;
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme
@@ -180,40 +189,44 @@ fn absolute_uri(value: Value<'_>) -> Result<(), Expected> {
         {
             Ok(())
         }
-        _ => Err(Expected::AbsoluteUri),
+        _ => Err(EventExpectation::AbsoluteUri),
     }
 }
 
-fn time(value: Value<'_>) -> Result<Timestamp, Expected> {
-    date_time::parse(&text(value, Expected::DateTime)?, Offset::Rfc3339).ok_or(Expected::DateTime)
+fn parse_time(value: MemberValue<'_>) -> Result<Timestamp, EventExpectation> {
+    date_time::parse(
+        &attribute_text(value, EventExpectation::DateTime)?,
+        OffsetForm::Rfc3339,
+    )
+    .ok_or(EventExpectation::DateTime)
 }
 
-fn base64(value: Value<'_>) -> Result<bool, Expected> {
-    let text = text(value, Expected::Base64)?;
+fn check_base64(value: MemberValue<'_>) -> Result<bool, EventExpectation> {
+    let text = attribute_text(value, EventExpectation::Base64)?;
     STANDARD
         .decode(text.as_bytes())
         .map(|_| true)
-        .map_err(|_| Expected::Base64)
+        .map_err(|_| EventExpectation::Base64)
 }
 
-fn extension(value: Value<'_>) -> Result<(), Expected> {
+fn check_extension(value: MemberValue<'_>) -> Result<(), EventExpectation> {
     if value.is_composite() {
-        return Err(Expected::Scalar);
+        return Err(EventExpectation::Scalar);
     }
     if value.is_string() {
-        text(value, Expected::Scalar)?;
+        attribute_text(value, EventExpectation::Scalar)?;
     }
     Ok(())
 }
 
 /// A `traceparent` that is not in W3C's form stays in the event like any extension, but is not
 /// offered as a header.
-fn traceparent(value: Value<'_>) -> Result<Option<Box<str>>, Expected> {
-    extension(value)?;
+fn parse_traceparent(value: MemberValue<'_>) -> Result<Option<Box<str>>, EventExpectation> {
+    check_extension(value)?;
     if !value.is_string() {
         return Ok(None);
     }
-    let text = value.string()?;
+    let text = value.decode_string()?;
     Ok(TraceContext::parse(&text).map(|_| text.into()))
 }
 
@@ -222,8 +235,8 @@ mod tests {
     use super::*;
 
     /// An event with `members` besides the required ones.
-    fn with(members: &str) -> Result<Attributes, String> {
-        read(&format!(
+    fn with(members: &str) -> Result<EventAttributes, String> {
+        read_attributes(&format!(
             r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t"{members}}}"#
         ))
         .map_err(|e| e.to_string())
@@ -231,7 +244,7 @@ mod tests {
 
     fn refused(json: &str, expected: &str) {
         assert_eq!(
-            read(json).map_err(|e| e.to_string()),
+            read_attributes(json).map_err(|e| e.to_string()),
             Err(expected.to_owned()),
             "{json}"
         );
@@ -432,7 +445,7 @@ mod tests {
             r#","subject":"\u00e9\/\ud83d\ude00","time":"2026-11-21T10:00:00Z","#,
             r#""expirytime":"2026-11-21T12:00:00+01:00""#
         ));
-        let expected = Attributes {
+        let expected = EventAttributes {
             id: "1".into(),
             event_type: "t".into(),
             source: Some("/s".into()),

@@ -11,11 +11,13 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::cloud_events::takes;
-use super::members::{Members, Value};
-use super::object::quoted;
-use super::{Envelope, Event, EventError, Expected, ObjectWriter, date_time, is_attribute_name};
-use crate::model::Schema;
+use super::cloud_events::allows_member;
+use super::members::{EventMembers, MemberValue};
+use super::object::quote_json_text;
+use super::{
+    Event, EventEnvelope, EventError, EventExpectation, ObjectWriter, date_time, is_attribute_name,
+};
+use crate::model::EventSchema;
 
 /// The content type of every converted event.
 const DATA_CONTENT_TYPE: &str = "application/json";
@@ -38,13 +40,13 @@ const RESERVED: [&str; 7] = [
 /// [`Schema::converts_to`] says that there is no conversion; the door refuses those pairs.
 ///
 /// Fails only for an event that is not valid in its schema, which no accepted one is.
-pub fn converted(event: &Event, output: Schema) -> Result<Bytes, EventError> {
+pub fn convert_event(event: &Event, output: EventSchema) -> Result<Bytes, EventError> {
     match (event.schema(), output, event.envelope()) {
-        (Schema::EventGrid, Schema::CloudEvents, _) => from_event_grid(event.json()),
-        (Schema::Custom, Schema::EventGrid, Some(envelope)) => {
-            Ok(envelope.around(event.json(), &[]))
+        (EventSchema::EventGrid, EventSchema::CloudEvents, _) => from_event_grid(event.json()),
+        (EventSchema::Custom, EventSchema::EventGrid, Some(envelope)) => {
+            Ok(envelope.wrap_event(event.json(), &[]))
         }
-        (Schema::Custom, Schema::CloudEvents, Some(envelope)) => {
+        (EventSchema::Custom, EventSchema::CloudEvents, Some(envelope)) => {
             Ok(from_custom(envelope, event.json()))
         }
         _ => Ok(event.json().clone()),
@@ -53,7 +55,7 @@ pub fn converted(event: &Event, output: Schema) -> Result<Bytes, EventError> {
 
 /// A CloudEvent's members, as JSON.
 #[derive(Default)]
-struct Attributes<'a> {
+struct CloudEventMembers<'a> {
     id: Cow<'a, str>,
     source: Cow<'a, str>,
     data_version: Cow<'a, str>,
@@ -63,9 +65,9 @@ struct Attributes<'a> {
     extensions: Vec<(&'a str, &'a str)>,
 }
 
-impl Attributes<'_> {
-    fn around(&self, data: &[u8]) -> Bytes {
-        let mut object = ObjectWriter::with_capacity(self.bytes() + data.len());
+impl CloudEventMembers<'_> {
+    fn wrap_data(&self, data: &[u8]) -> Bytes {
+        let mut object = ObjectWriter::with_capacity(self.byte_len() + data.len());
         let named = [
             ("id", &*self.id),
             ("source", &self.source),
@@ -80,15 +82,15 @@ impl Attributes<'_> {
             .into_iter()
             .filter(|(_, json)| !matches!(*json, "" | "\"\"" | "null"));
         for (name, json) in present.chain(self.extensions.iter().copied()) {
-            object.raw(name, json.as_bytes());
+            object.add_raw(name, json.as_bytes());
         }
         object
-            .text("datacontenttype", DATA_CONTENT_TYPE)
-            .raw("data", data);
+            .add_text("datacontenttype", DATA_CONTENT_TYPE)
+            .add_raw("data", data);
         object.finish()
     }
 
-    fn bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         let texts = [
             &self.id,
             &self.source,
@@ -107,34 +109,35 @@ impl Attributes<'_> {
     }
 }
 
-fn from_custom(envelope: &Envelope, event: &[u8]) -> Bytes {
-    let attributes = Attributes {
-        id: quoted(&controls_encoded(&envelope.id)).into(),
-        source: quoted(&uri_reference(&envelope.topic)).into(),
-        data_version: quoted(&controls_encoded(&envelope.data_version)).into(),
-        subject: quoted(&controls_encoded(&envelope.subject)).into(),
-        event_type: quoted(&controls_encoded(&envelope.event_type)).into(),
-        time: quoted(&date_time::with_colon(&envelope.event_time)).into(),
+fn from_custom(envelope: &EventEnvelope, event: &[u8]) -> Bytes {
+    let attributes = CloudEventMembers {
+        id: quote_json_text(&controls_encoded(&envelope.id)).into(),
+        source: quote_json_text(&uri_reference(&envelope.topic)).into(),
+        data_version: quote_json_text(&controls_encoded(&envelope.data_version)).into(),
+        subject: quote_json_text(&controls_encoded(&envelope.subject)).into(),
+        event_type: quote_json_text(&controls_encoded(&envelope.event_type)).into(),
+        time: quote_json_text(&date_time::with_colon(&envelope.event_time)).into(),
         extensions: Vec::new(),
     };
-    attributes.around(event)
+    attributes.wrap_data(event)
 }
 
 fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
-    let text = std::str::from_utf8(json).map_err(|_| EventError::whole(Expected::Utf8))?;
-    let members = Members::read(text)?;
-    let mut attributes = Attributes::default();
+    let text =
+        std::str::from_utf8(json).map_err(|_| EventError::for_event(EventExpectation::Utf8))?;
+    let members = EventMembers::parse(text)?;
+    let mut attributes = CloudEventMembers::default();
     let mut data = None;
     for (name, value) in members.iter() {
-        let error = |expected| EventError::member(name, expected);
+        let error = |expected| EventError::for_member(name, expected);
         match name {
-            "id" => attributes.id = attribute(value).map_err(error)?,
-            "topic" => attributes.source = rewritten(value, uri_reference).map_err(error)?,
-            "dataVersion" => attributes.data_version = attribute(value).map_err(error)?,
-            "subject" => attributes.subject = attribute(value).map_err(error)?,
-            "eventType" => attributes.event_type = attribute(value).map_err(error)?,
+            "id" => attributes.id = attribute_json(value).map_err(error)?,
+            "topic" => attributes.source = rewrite_text(value, uri_reference).map_err(error)?,
+            "dataVersion" => attributes.data_version = attribute_json(value).map_err(error)?,
+            "subject" => attributes.subject = attribute_json(value).map_err(error)?,
+            "eventType" => attributes.event_type = attribute_json(value).map_err(error)?,
             "eventTime" => {
-                attributes.time = rewritten(value, date_time::with_colon).map_err(error)?;
+                attributes.time = rewrite_text(value, date_time::with_colon).map_err(error)?;
             }
             "data" => data = Some(value.json()),
             _ if is_extension(name, value) => attributes.extensions.push((name, value.json())),
@@ -142,34 +145,40 @@ fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
         }
     }
     if attributes.source.is_empty() {
-        return Err(EventError::member("topic", Expected::NonEmptyString));
+        return Err(EventError::for_member(
+            "topic",
+            EventExpectation::NonEmptyString,
+        ));
     }
-    let data = data.ok_or_else(|| EventError::member("data", Expected::Present))?;
-    Ok(attributes.around(data.as_bytes()))
+    let data = data.ok_or_else(|| EventError::for_member("data", EventExpectation::Present))?;
+    Ok(attributes.wrap_data(data.as_bytes()))
 }
 
 /// Whether a member that Event Grid's schema does not know can go along: a CloudEvent takes neither
 /// other names, nor values that hold others, nor an `expirytime` that is no time.
-fn is_extension(name: &str, value: Value<'_>) -> bool {
-    is_attribute_name(name) && !RESERVED.contains(&name) && !value.is_null() && takes(name, value)
+fn is_extension(name: &str, value: MemberValue<'_>) -> bool {
+    is_attribute_name(name)
+        && !RESERVED.contains(&name)
+        && !value.is_null()
+        && allows_member(name, value)
 }
 
-fn attribute(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
+fn attribute_json(value: MemberValue<'_>) -> Result<Cow<'_, str>, EventExpectation> {
     if value.is_null() {
         Ok(value.json().into())
     } else {
-        rewritten(value, controls_encoded)
+        rewrite_text(value, controls_encoded)
     }
 }
 
 /// The JSON of a text as `rewrite` changes it. A text that stays the same keeps its JSON.
-fn rewritten(
-    value: Value<'_>,
+fn rewrite_text(
+    value: MemberValue<'_>,
     rewrite: fn(&str) -> Cow<'_, str>,
-) -> Result<Cow<'_, str>, Expected> {
-    Ok(match rewrite(&value.string()?) {
+) -> Result<Cow<'_, str>, EventExpectation> {
+    Ok(match rewrite(&value.decode_string()?) {
         Cow::Borrowed(_) => value.json().into(),
-        Cow::Owned(text) => quoted(&text).into(),
+        Cow::Owned(text) => quote_json_text(&text).into(),
     })
 }
 

@@ -10,7 +10,7 @@ const SECONDS_END: usize = 19;
 
 /// Whether an offset may lack its colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offset {
+pub(super) enum OffsetForm {
     /// RFC 3339: `Z` or `+01:00`.
     Rfc3339,
     /// Also `+0100`: Event Grid takes it, and its documentation's first example (`date +%z`) sends
@@ -21,7 +21,7 @@ pub(super) enum Offset {
 /// Parses a date-time. Points outside what [`Timestamp`] holds (before 1970, as
 /// `0001-01-01T00:00:00Z`, the default of .NET and Go) become the nearest that it does: they are
 /// valid, and the event's own text keeps them exactly.
-pub(super) fn parse(text: &str, offset: Offset) -> Option<Timestamp> {
+pub(super) fn parse(text: &str, offset: OffsetForm) -> Option<Timestamp> {
     let (civil, rest) = text.split_at_checked(SECONDS_END)?;
     let shape = civil
         .bytes()
@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str, offset: Offset) -> Option<Timestamp> {
     if !shape {
         return None;
     }
-    let (millis, rest) = fraction(rest)?;
+    let (millis, rest) = parse_fraction(rest)?;
     let east_minutes = offset_minutes(rest, offset)?;
     let civil: jiff::civil::DateTime = civil.parse().ok()?;
     let epoch_days = jiff::civil::date(1970, 1, 1)
@@ -65,7 +65,7 @@ pub(super) fn with_colon(text: &str) -> Cow<'_, str> {
 }
 
 /// Whole milliseconds of `.123…`, and what follows it.
-fn fraction(text: &str) -> Option<(i64, &str)> {
+fn parse_fraction(text: &str) -> Option<(i64, &str)> {
     let Some(digits) = text.strip_prefix('.') else {
         return Some((0, text));
     };
@@ -83,12 +83,12 @@ fn fraction(text: &str) -> Option<(i64, &str)> {
 }
 
 /// Minutes east of UTC.
-fn offset_minutes(text: &str, offset: Offset) -> Option<i64> {
+fn offset_minutes(text: &str, offset: OffsetForm) -> Option<i64> {
     let digit = |b: u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
     let (sign, [h1, h2, m1, m2]) = match *text.as_bytes() {
         [b'Z' | b'z'] => return Some(0),
         [sign, h1, h2, b':', m1, m2] => (sign, [h1, h2, m1, m2]),
-        [sign, h1, h2, m1, m2] if offset == Offset::ColonOptional => (sign, [h1, h2, m1, m2]),
+        [sign, h1, h2, m1, m2] if offset == OffsetForm::ColonOptional => (sign, [h1, h2, m1, m2]),
         _ => return None,
     };
     let hours = digit(h1)? * 10 + digit(h2)?;
@@ -108,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn millis(text: &str) -> Option<u64> {
-        parse(text, Offset::Rfc3339).map(Timestamp::as_millis)
+        parse(text, OffsetForm::Rfc3339).map(Timestamp::as_millis)
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn event_grid_takes_an_offset_without_its_colon() {
-        let time = parse("2020-08-13T19:18:13+0200", Offset::ColonOptional);
+        let time = parse("2020-08-13T19:18:13+0200", OffsetForm::ColonOptional);
         assert_eq!(time, Some(Timestamp::from_millis(1_597_339_093_000)));
     }
 
@@ -184,13 +184,13 @@ mod tests {
             let local = Timestamp::from_millis(ms).to_string();
             let text = format!("{}{sign}{:02}:{:02}", &local[..23], east.abs() / 60, east.abs() % 60);
             let expected = Timestamp::parse(&text).unwrap_or(Timestamp::EPOCH);
-            prop_assert_eq!(parse(&text, Offset::Rfc3339), Some(expected), "{}", text);
+            prop_assert_eq!(parse(&text, OffsetForm::Rfc3339), Some(expected), "{}", text);
         }
 
         #[test]
         fn no_text_panics(text in ".{0,40}", tail in "[0-9.:+Zz-]{0,12}") {
-            let _ = parse(&text, Offset::Rfc3339);
-            let _ = parse(&format!("2020-08-13T17:18:13{tail}"), Offset::ColonOptional);
+            let _ = parse(&text, OffsetForm::Rfc3339);
+            let _ = parse(&format!("2020-08-13T17:18:13{tail}"), OffsetForm::ColonOptional);
         }
     }
 }

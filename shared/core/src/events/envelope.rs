@@ -22,7 +22,7 @@ const DATA_BYTES: usize = r#","data":"#.len();
 /// text is at most [`MAPPED_VALUE_BYTES_MAX`](crate::model::MAPPED_VALUE_BYTES_MAX) long.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Envelope {
+pub struct EventEnvelope {
     /// The event's id. Not empty.
     pub id: Box<str>,
     /// The event's time, as the producer wrote it or as it was made.
@@ -37,29 +37,29 @@ pub struct Envelope {
     pub subject: Box<str>,
 }
 
-impl Envelope {
+impl EventEnvelope {
     /// The envelope by itself, as an object.
-    pub fn json(&self) -> Bytes {
-        self.object(0).finish()
+    pub fn to_json(&self) -> Bytes {
+        self.object_writer(0).finish()
     }
 
     /// The event in Event Grid's schema: the envelope, `between` (names and JSON values), and the
     /// event as it is under `data`. The order is that of Event Grid's documents.
-    pub fn around(&self, event: &[u8], between: &[(&str, String)]) -> Bytes {
+    pub fn wrap_event(&self, event: &[u8], between: &[(&str, String)]) -> Bytes {
         let room: usize = between
             .iter()
             .map(|(name, value)| name.len() + value.len() + 4)
             .sum();
-        let mut object = self.object(event.len() + room + DATA_BYTES);
+        let mut object = self.object_writer(event.len() + room + DATA_BYTES);
         for (name, value) in between {
-            object.raw(name, value.as_bytes());
+            object.add_raw(name, value.as_bytes());
         }
-        object.raw("data", event);
+        object.add_raw("data", event);
         object.finish()
     }
 
     /// The length of [`Envelope::json`] in bytes.
-    pub fn bytes(&self) -> usize {
+    pub fn byte_len(&self) -> usize {
         let Self {
             id,
             event_time,
@@ -72,16 +72,16 @@ impl Envelope {
         FRAME_BYTES + texts.iter().map(|text| quoted_len(text)).sum::<usize>()
     }
 
-    fn object(&self, room: usize) -> ObjectWriter {
-        let mut object = ObjectWriter::with_capacity(self.bytes() + room);
+    fn object_writer(&self, room: usize) -> ObjectWriter {
+        let mut object = ObjectWriter::with_capacity(self.byte_len() + room);
         object
-            .text("id", &self.id)
-            .text("eventTime", &self.event_time)
-            .text("eventType", &self.event_type)
-            .text("dataVersion", &self.data_version)
-            .text("metadataVersion", METADATA_VERSION)
-            .text("topic", &self.topic)
-            .text("subject", &self.subject);
+            .add_text("id", &self.id)
+            .add_text("eventTime", &self.event_time)
+            .add_text("eventType", &self.event_type)
+            .add_text("dataVersion", &self.data_version)
+            .add_text("metadataVersion", METADATA_VERSION)
+            .add_text("topic", &self.topic)
+            .add_text("subject", &self.subject);
         object
     }
 }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_event_lies_in_its_envelope_as_it_was() {
-        let envelope = Envelope {
+        let envelope = EventEnvelope {
             id: "1".into(),
             event_time: "2020-08-13T18:11:29.4121391Z".into(),
             event_type: "made".into(),
@@ -101,18 +101,18 @@ mod tests {
             subject: "a\u{ffff}\"".into(),
         };
         let head = r#"{"id":"1","eventTime":"2020-08-13T18:11:29.4121391Z","eventType":"made","dataVersion":"","metadataVersion":"1","topic":"/topics/orders","subject":"a\uffff\"""#;
-        assert_eq!(envelope.json(), format!("{head}}}"));
+        assert_eq!(envelope.to_json(), format!("{head}}}"));
         let event = br#"{ "n": 1.00, "n": 12345678901234567890 }"#;
         let text = String::from_utf8(event.to_vec()).unwrap();
         assert_eq!(
-            envelope.around(event, &[]),
+            envelope.wrap_event(event, &[]),
             format!("{head},\"data\":{text}}}")
         );
         let between = [("deliveryAttempts", "3".to_owned())];
         assert_eq!(
-            envelope.around(event, &between),
+            envelope.wrap_event(event, &between),
             format!("{head},\"deliveryAttempts\":3,\"data\":{text}}}")
         );
-        assert_eq!(envelope.json().len(), envelope.bytes());
+        assert_eq!(envelope.to_json().len(), envelope.byte_len());
     }
 }

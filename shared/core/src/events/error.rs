@@ -2,7 +2,7 @@
 
 use crate::model::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EVENT_DEPTH_MAX,
-    MAPPED_VALUE_BYTES_MAX, REQUEST_BYTES_MAX, SCHEDULED_AHEAD_MAX, Schema,
+    EventSchema, MAPPED_VALUE_BYTES_MAX, REQUEST_BYTES_MAX, SCHEDULED_AHEAD_MAX,
 };
 
 /// Longest part of a producer's member name that an error repeats, in characters.
@@ -13,9 +13,9 @@ const NAME_CHARS_SHOWN: usize = 64;
 pub enum PublishInputError {
     /// The body is not what carries events (400).
     #[error("body: {0}")]
-    Body(#[source] Expected),
+    Body(#[source] EventExpectation),
     /// The body ends to be JSON within an event (400).
-    #[error("events[{index}]{}expected JSON: {source}", within(member.as_ref()))]
+    #[error("events[{index}]{}expected JSON: {source}", member_prefix(member.as_ref()))]
     Syntax {
         /// The place of the event, from 0.
         index: usize,
@@ -71,27 +71,27 @@ pub enum PublishInputError {
     },
 }
 
-fn within(member: Option<&String>) -> String {
+fn member_prefix(member: Option<&String>) -> String {
     member.map_or(": ".to_owned(), |member| format!(".{member}: "))
 }
 
 /// The reason why a JSON text is not an event.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{}", member.as_ref().map(|name| format!("{name}: ")).unwrap_or_default(), self.detail())]
+#[error("{}{}", member.as_ref().map(|name| format!("{name}: ")).unwrap_or_default(), self.detail_text())]
 pub struct EventError {
     /// The member at fault; none if it is the event as a whole. A long or unprintable name is
     /// shortened and escaped.
     pub member: Option<String>,
     /// The value that was expected there.
     #[source]
-    pub expected: Expected,
+    pub expected: EventExpectation,
     /// The kind of value that was found there, where another kind was expected.
     pub found: Option<&'static str>,
 }
 
 impl EventError {
     /// The event as a whole is at fault.
-    pub(super) fn whole(expected: Expected) -> Self {
+    pub(super) fn for_event(expected: EventExpectation) -> Self {
         Self {
             member: None,
             expected,
@@ -100,15 +100,19 @@ impl EventError {
     }
 
     /// A value of the member called `name` is at fault, which is of this kind.
-    pub(super) fn kind(name: &str, expected: Expected, found: &'static str) -> Self {
+    pub(super) fn for_member_of_kind(
+        name: &str,
+        expected: EventExpectation,
+        found: &'static str,
+    ) -> Self {
         Self {
             found: Some(found),
-            ..Self::member(name, expected)
+            ..Self::for_member(name, expected)
         }
     }
 
     /// The expectation, and what was found.
-    pub fn detail(&self) -> String {
+    pub fn detail_text(&self) -> String {
         match self.found {
             Some(found) => format!("{}, found {found}", self.expected),
             None => self.expected.to_string(),
@@ -116,7 +120,7 @@ impl EventError {
     }
 
     /// The member called `name` is at fault.
-    pub fn member(name: &str, expected: Expected) -> Self {
+    pub fn for_member(name: &str, expected: EventExpectation) -> Self {
         Self {
             member: Some(shown_name(name)),
             expected,
@@ -140,7 +144,7 @@ pub(super) fn shown_name(name: &str) -> String {
 
 /// The expectation, where something else was found.
 #[derive(Debug, thiserror::Error)]
-pub enum Expected {
+pub enum EventExpectation {
     /// JSON.
     #[error("expected JSON: {0}")]
     Json(#[source] serde_json::Error),
@@ -225,9 +229,9 @@ pub enum Expected {
     )]
     OtherSchema {
         /// The topic's schema.
-        takes: Schema,
+        takes: EventSchema,
         /// The schema that the event looks like.
-        found: Schema,
+        found: EventSchema,
     },
     /// Nesting within the limit.
     #[error("expected at most {EVENT_DEPTH_MAX} levels of nesting")]

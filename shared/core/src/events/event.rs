@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::members::Attributes;
-use super::{Envelope, EventError, Expected, cloud_events, custom, event_grid, text};
-use crate::model::{Schema, Timestamp};
+use super::members::EventAttributes;
+use super::{EventEnvelope, EventError, EventExpectation, cloud_events, custom, event_grid, text};
+use crate::model::{EventSchema, Timestamp};
 
 /// An event that is valid in its schema.
 ///
@@ -17,21 +17,22 @@ use crate::model::{Schema, Timestamp};
 #[derive(Debug, Clone)]
 pub struct Event {
     pub(super) json: Bytes,
-    pub(super) schema: Schema,
-    pub(super) attributes: Attributes,
-    pub(super) envelope: Option<Arc<Envelope>>,
+    pub(super) schema: EventSchema,
+    pub(super) attributes: EventAttributes,
+    pub(super) envelope: Option<Arc<EventEnvelope>>,
 }
 
 impl Event {
     /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is
     /// checked. A custom event does not say enough by itself: it is read with
     /// [`Event::enveloped`].
-    pub fn parse(schema: Schema, json: Bytes) -> Result<Self, EventError> {
-        let text = std::str::from_utf8(&json).map_err(|_| EventError::whole(Expected::Utf8))?;
+    pub fn parse(schema: EventSchema, json: Bytes) -> Result<Self, EventError> {
+        let text = std::str::from_utf8(&json)
+            .map_err(|_| EventError::for_event(EventExpectation::Utf8))?;
         let attributes = match schema {
-            Schema::CloudEvents => cloud_events::read(text)?,
-            Schema::EventGrid => event_grid::read(text)?,
-            Schema::Custom => return Err(EventError::whole(Expected::Envelope)),
+            EventSchema::CloudEvents => cloud_events::read_attributes(text)?,
+            EventSchema::EventGrid => event_grid::read_attributes(text)?,
+            EventSchema::Custom => return Err(EventError::for_event(EventExpectation::Envelope)),
         };
         Ok(Self {
             json,
@@ -42,31 +43,31 @@ impl Event {
     }
 
     /// A custom event as it was kept, with its envelope.
-    pub fn enveloped(json: Bytes, envelope: Arc<Envelope>) -> Self {
-        let attributes = custom::attributes(&envelope, None);
+    pub fn from_envelope(json: Bytes, envelope: Arc<EventEnvelope>) -> Self {
+        let attributes = custom::envelope_attributes(&envelope, None);
         Self {
             json,
-            schema: Schema::Custom,
+            schema: EventSchema::Custom,
             attributes,
             envelope: Some(envelope),
         }
     }
 
     /// The envelope of a custom event. Every custom event has one, and no other event has.
-    pub fn envelope(&self) -> Option<&Arc<Envelope>> {
+    pub fn envelope(&self) -> Option<&Arc<EventEnvelope>> {
         self.envelope.as_ref()
     }
 
     /// An event of our own making, a custom one with its envelope. What SQS refuses in its text is
     /// escaped.
-    pub fn made(
-        schema: Schema,
+    pub fn from_posthaste(
+        schema: EventSchema,
         text: &str,
-        envelope: Option<Envelope>,
+        envelope: Option<EventEnvelope>,
     ) -> Result<Self, EventError> {
         let json = Bytes::from(text::escape_refused(text).into_owned());
         match envelope {
-            Some(envelope) => Ok(Self::enveloped(json, Arc::new(envelope))),
+            Some(envelope) => Ok(Self::from_envelope(json, Arc::new(envelope))),
             None => Self::parse(schema, json),
         }
     }
@@ -83,7 +84,7 @@ impl Event {
     }
 
     /// The schema of the text.
-    pub fn schema(&self) -> Schema {
+    pub fn schema(&self) -> EventSchema {
         self.schema
     }
 
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn a_kept_event_is_read_again_without_change() {
         let json = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b"}"#;
-        let event = Event::parse(Schema::CloudEvents, Bytes::from(json)).unwrap();
+        let event = Event::parse(EventSchema::CloudEvents, Bytes::from(json)).unwrap();
         assert_eq!(event.json(), json);
         assert_eq!((event.id(), event.event_type()), ("1", "t"));
         assert_eq!((event.source(), event.subject()), (Some("/s"), Some("a/b")));
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn what_is_no_event_is_refused() {
         let error = |json: &[u8]| {
-            let parsed = Event::parse(Schema::EventGrid, Bytes::copy_from_slice(json));
+            let parsed = Event::parse(EventSchema::EventGrid, Bytes::copy_from_slice(json));
             parsed.map(|_| ()).map_err(|e| e.to_string())
         };
         assert_eq!(error(b"\xff"), Err("expected UTF-8".to_owned()));

@@ -6,24 +6,24 @@
 
 use std::ops::Range;
 
-use super::date_time::{self, Offset};
-use super::members::{Attributes, Members, Value};
-use super::{EventError, Expected};
+use super::date_time::{self, OffsetForm};
+use super::members::{EventAttributes, EventMembers, MemberValue};
+use super::{EventError, EventExpectation};
 use crate::model::TopicName;
 
 /// Reads and checks the attributes of an event as it was kept.
-pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
-    draft(json)?.finish()
+pub(super) fn read_attributes(json: &str) -> Result<EventAttributes, EventError> {
+    read_draft(json)?.finish()
 }
 
 /// Reads and checks an event that a producer sent to `topic`. The second part is its text with the
 /// members that Event Grid adds where they are absent or null, if there was anything to add; the
 /// rest is as the producer wrote it.
-pub(super) fn accept(
+pub(super) fn accept_event(
     json: &str,
     topic: &TopicName,
-) -> Result<(Attributes, Option<String>), EventError> {
-    let draft = draft(json)?;
+) -> Result<(EventAttributes, Option<String>), EventError> {
+    let draft = read_draft(json)?;
     let added = [
         ("topic", &draft.topic, format!("\"/topics/{topic}\"")),
         ("dataVersion", &draft.data_version, "\"\"".to_owned()),
@@ -33,13 +33,13 @@ pub(super) fn accept(
             "\"1\"".to_owned(),
         ),
     ];
-    let completed = complete(json, &added);
+    let completed = fill_members(json, &added);
     Ok((draft.finish()?, completed))
 }
 
 /// A member that a topic fills in.
 #[derive(Default)]
-enum Slot {
+enum MemberSlot {
     #[default]
     Absent,
     /// Written, but void: these bytes of the text are to be replaced.
@@ -48,46 +48,55 @@ enum Slot {
 }
 
 #[derive(Default)]
-struct Draft {
-    attributes: Attributes,
+struct EventGridDraft {
+    attributes: EventAttributes,
     has_data: bool,
-    topic: Slot,
-    data_version: Slot,
-    metadata_version: Slot,
+    topic: MemberSlot,
+    data_version: MemberSlot,
+    metadata_version: MemberSlot,
 }
 
-fn draft(json: &str) -> Result<Draft, EventError> {
-    let members = Members::read(json)?;
-    let mut draft = Draft::default();
+fn read_draft(json: &str) -> Result<EventGridDraft, EventError> {
+    let members = EventMembers::parse(json)?;
+    let mut draft = EventGridDraft::default();
     for (name, value) in members.iter() {
         draft
-            .take(json, name, value)
-            .map_err(|expected| value.refused(name, expected))?;
+            .take_member(json, name, value)
+            .map_err(|expected| value.to_error(name, expected))?;
     }
     Ok(draft)
 }
 
-impl Draft {
-    fn take(&mut self, json: &str, name: &str, value: Value<'_>) -> Result<(), Expected> {
+impl EventGridDraft {
+    fn take_member(
+        &mut self,
+        json: &str,
+        name: &str,
+        value: MemberValue<'_>,
+    ) -> Result<(), EventExpectation> {
         let attributes = &mut self.attributes;
         match name {
             "id" => attributes.id = non_empty(value)?,
             "eventType" => attributes.event_type = non_empty(value)?,
-            "subject" => attributes.subject = Some(value.string()?.into()),
+            "subject" => attributes.subject = Some(value.decode_string()?.into()),
             "eventTime" => {
-                let text = value.string().map_err(|_| Expected::DateTime)?;
-                let time =
-                    date_time::parse(&text, Offset::ColonOptional).ok_or(Expected::DateTime)?;
+                let text = value
+                    .decode_string()
+                    .map_err(|_| EventExpectation::DateTime)?;
+                let time = date_time::parse(&text, OffsetForm::ColonOptional)
+                    .ok_or(EventExpectation::DateTime)?;
                 attributes.time = Some(time);
             }
             "data" => self.has_data = true,
-            "topic" => self.topic = slot(json, value, true)?,
-            "dataVersion" => self.data_version = slot(json, value, false)?,
+            "topic" => self.topic = slot_state(json, value, true)?,
+            "dataVersion" => self.data_version = slot_state(json, value, false)?,
             "metadataVersion" => {
-                self.metadata_version =
-                    slot(json, value, false).map_err(|_| Expected::MetadataVersion)?;
-                if matches!(self.metadata_version, Slot::Filled) && value.string()? != "1" {
-                    return Err(Expected::MetadataVersion);
+                self.metadata_version = slot_state(json, value, false)
+                    .map_err(|_| EventExpectation::MetadataVersion)?;
+                if matches!(self.metadata_version, MemberSlot::Filled)
+                    && value.decode_string()? != "1"
+                {
+                    return Err(EventExpectation::MetadataVersion);
                 }
             }
             _ => {}
@@ -95,49 +104,65 @@ impl Draft {
         Ok(())
     }
 
-    fn finish(self) -> Result<Attributes, EventError> {
+    fn finish(self) -> Result<EventAttributes, EventError> {
         let attributes = self.attributes;
         let missing = [
-            ("id", attributes.id.is_empty(), Expected::NonEmptyString),
+            (
+                "id",
+                attributes.id.is_empty(),
+                EventExpectation::NonEmptyString,
+            ),
             (
                 "eventType",
                 attributes.event_type.is_empty(),
-                Expected::NonEmptyString,
+                EventExpectation::NonEmptyString,
             ),
-            ("subject", attributes.subject.is_none(), Expected::String),
-            ("eventTime", attributes.time.is_none(), Expected::DateTime),
-            ("data", !self.has_data, Expected::Present),
+            (
+                "subject",
+                attributes.subject.is_none(),
+                EventExpectation::String,
+            ),
+            (
+                "eventTime",
+                attributes.time.is_none(),
+                EventExpectation::DateTime,
+            ),
+            ("data", !self.has_data, EventExpectation::Present),
         ];
         match missing.into_iter().find(|(_, is_missing, _)| *is_missing) {
-            Some((name, _, expected)) => Err(EventError::member(name, expected)),
+            Some((name, _, expected)) => Err(EventError::for_member(name, expected)),
             None => Ok(attributes),
         }
     }
 }
 
-fn non_empty(value: Value<'_>) -> Result<Box<str>, Expected> {
-    match value.string() {
+fn non_empty(value: MemberValue<'_>) -> Result<Box<str>, EventExpectation> {
+    match value.decode_string() {
         Ok(text) if !text.is_empty() => Ok(text.into()),
-        Err(Expected::Unicode) => Err(Expected::Unicode),
-        _ => Err(Expected::NonEmptyString),
+        Err(EventExpectation::Unicode) => Err(EventExpectation::Unicode),
+        _ => Err(EventExpectation::NonEmptyString),
     }
 }
 
 /// The state of a member that a topic fills in: null is void, and so may be an empty string.
-fn slot(json: &str, value: Value<'_>, empty_is_void: bool) -> Result<Slot, Expected> {
+fn slot_state(
+    json: &str,
+    value: MemberValue<'_>,
+    empty_is_void: bool,
+) -> Result<MemberSlot, EventExpectation> {
     if value.is_null() || (empty_is_void && value.json() == "\"\"") {
         let start = value.json().as_ptr().addr() - json.as_ptr().addr();
-        return Ok(Slot::Void(start..start + value.json().len()));
+        return Ok(MemberSlot::Void(start..start + value.json().len()));
     }
-    value.string().map(|_| Slot::Filled)
+    value.decode_string().map(|_| MemberSlot::Filled)
 }
 
 /// The text with every absent or void member filled in, unless none is.
-fn complete(json: &str, members: &[(&str, &Slot, String)]) -> Option<String> {
+fn fill_members(json: &str, members: &[(&str, &MemberSlot, String)]) -> Option<String> {
     let mut void: Vec<(&Range<usize>, &str)> = members
         .iter()
         .filter_map(|(_, slot, value)| match slot {
-            Slot::Void(range) => Some((range, value.as_str())),
+            MemberSlot::Void(range) => Some((range, value.as_str())),
             _ => None,
         })
         .collect();
@@ -145,7 +170,7 @@ fn complete(json: &str, members: &[(&str, &Slot, String)]) -> Option<String> {
     let mut absent = String::new();
     for (name, _, value) in members
         .iter()
-        .filter(|(_, slot, _)| matches!(slot, Slot::Absent))
+        .filter(|(_, slot, _)| matches!(slot, MemberSlot::Absent))
     {
         absent.extend([",\"", name, "\":", value]);
     }
@@ -176,12 +201,14 @@ mod tests {
 
     fn completed(members: &str) -> Option<String> {
         let topic = TopicName::parse("orders").unwrap();
-        accept(&format!("{{{BASE}{members}}}"), &topic).unwrap().1
+        accept_event(&format!("{{{BASE}{members}}}"), &topic)
+            .unwrap()
+            .1
     }
 
     fn refused(json: &str, expected: &str) {
         assert_eq!(
-            read(json).map_err(|e| e.to_string()),
+            read_attributes(json).map_err(|e| e.to_string()),
             Err(expected.to_owned()),
             "{json}"
         );
@@ -300,14 +327,17 @@ mod tests {
     #[test]
     fn an_empty_subject_null_data_and_an_offset_without_colon_are_taken() {
         let json = r#"{"id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T11:00:00+0100","data":null}"#;
-        let expected = Attributes {
+        let expected = EventAttributes {
             id: "1".into(),
             event_type: "t".into(),
             subject: Some("".into()),
             time: Some(Timestamp::from_millis(1_795_255_200_000)),
-            ..Attributes::default()
+            ..EventAttributes::default()
         };
-        assert_eq!(read(json).map_err(|e| e.to_string()), Ok(expected));
+        assert_eq!(
+            read_attributes(json).map_err(|e| e.to_string()),
+            Ok(expected)
+        );
     }
 
     proptest! {
@@ -329,7 +359,7 @@ mod tests {
             for (name, expected) in &extra {
                 prop_assert_eq!(&value[name], expected);
             }
-            prop_assert!(matches!(accept(&text, &TopicName::parse("x").unwrap()), Ok((_, None))));
+            prop_assert!(matches!(accept_event(&text, &TopicName::parse("x").unwrap()), Ok((_, None))));
         }
     }
 }

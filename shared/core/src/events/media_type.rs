@@ -12,7 +12,7 @@ pub(super) struct MediaType {
 impl MediaType {
     /// Reads a header value. It never fails: what is no media type equals none that anybody asks
     /// for.
-    pub(super) fn read(value: &str) -> Self {
+    pub(super) fn parse(value: &str) -> Self {
         let mut parts = value.split(';');
         let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
         let charset = parts
@@ -53,22 +53,22 @@ mod tests {
 
     #[test]
     fn case_spaces_and_quotes_do_not_matter() {
-        let read = MediaType::read("Application/CloudEvents+JSON ; v=1; Charset=\"UTF-8\"");
+        let read = MediaType::parse("Application/CloudEvents+JSON ; v=1; Charset=\"UTF-8\"");
         assert_eq!(read.essence(), "application/cloudevents+json");
         assert!(read.is_utf8() && read.is_json() && !read.is_text());
     }
 
     #[test]
     fn another_charset_is_not_utf8() {
-        assert!(!MediaType::read("text/plain; charset=iso-8859-1").is_utf8());
-        assert!(!MediaType::read("text/plain; charset=").is_utf8());
-        assert!(MediaType::read("text/plain").is_utf8());
+        assert!(!MediaType::parse("text/plain; charset=iso-8859-1").is_utf8());
+        assert!(!MediaType::parse("text/plain; charset=").is_utf8());
+        assert!(MediaType::parse("text/plain").is_utf8());
     }
 
     #[test]
     fn what_is_no_media_type_is_neither_json_nor_text() {
         for value in ["", ";", "json", "image/png"] {
-            let read = MediaType::read(value);
+            let read = MediaType::parse(value);
             assert!(!read.is_json() && !read.is_text(), "{value}");
         }
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{EventError, Expected};
+use super::{EventError, EventExpectation};
 use crate::model::Timestamp;
 
 /// The most members that are compared pairwise for duplicates; more are sorted, so that 100,000
@@ -21,7 +21,7 @@ const MEMBERS_USUAL: usize = 16;
 
 /// The attributes of an event that the rules look at, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Attributes {
+pub(super) struct EventAttributes {
     pub(super) id: Box<str>,
     pub(super) event_type: Box<str>,
     pub(super) source: Option<Box<str>>,
@@ -32,49 +32,49 @@ pub(super) struct Attributes {
 }
 
 /// The members of one object in the order written, each name once.
-pub(super) struct Members<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
+pub(super) struct EventMembers<'a>(Vec<(Cow<'a, str>, MemberValue<'a>)>);
 
 /// The value of a member as it is written.
 #[derive(Clone, Copy)]
-pub(super) struct Value<'a>(&'a str);
+pub(super) struct MemberValue<'a>(&'a str);
 
-impl<'a> Members<'a> {
+impl<'a> EventMembers<'a> {
     /// Reads an object. Values are skipped, not decoded, to any depth.
-    pub(super) fn read(json: &'a str) -> Result<Self, EventError> {
-        let whole = Value(json.trim_ascii());
+    pub(super) fn parse(json: &'a str) -> Result<Self, EventError> {
+        let whole = MemberValue(json.trim_ascii());
         if !whole.is_object() {
             return Err(EventError {
-                found: Some(whole.kind()),
-                ..EventError::whole(Expected::Object)
+                found: Some(whole.kind_name()),
+                ..EventError::for_event(EventExpectation::Object)
             });
         }
         let members: Self = serde_json::from_str(json)
-            .map_err(|source| EventError::whole(Expected::Json(source)))?;
-        match members.duplicate() {
-            Some(name) => Err(EventError::member(name, Expected::Once)),
+            .map_err(|source| EventError::for_event(EventExpectation::Json(source)))?;
+        match members.duplicate_name() {
+            Some(name) => Err(EventError::for_member(name, EventExpectation::Once)),
             None => Ok(members),
         }
     }
 
     /// The text of an event, and its members. `None` where it is not an object.
-    pub(super) fn of(event: &'a Bytes) -> Option<(&'a str, Self)> {
+    pub(super) fn from_event_text(event: &'a Bytes) -> Option<(&'a str, Self)> {
         let text = std::str::from_utf8(event).ok()?;
-        Some((text, Self::read(text).ok()?))
+        Some((text, Self::parse(text).ok()?))
     }
 
     /// Name and value of each.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Value<'a>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, MemberValue<'a>)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
     /// The value of the member of this name.
-    pub(super) fn value(&self, name: &str) -> Option<Value<'a>> {
+    pub(super) fn find_value(&self, name: &str) -> Option<MemberValue<'a>> {
         self.iter()
             .find(|(found, _)| *found == name)
             .map(|(_, value)| value)
     }
 
-    fn duplicate(&self) -> Option<&str> {
+    fn duplicate_name(&self) -> Option<&str> {
         let names = || self.0.iter().map(|(name, _)| name.as_ref());
         if self.0.len() <= PAIRWISE_MAX {
             return names()
@@ -91,7 +91,7 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'a> Value<'a> {
+impl<'a> MemberValue<'a> {
     /// The JSON text.
     pub(super) fn json(self) -> &'a str {
         self.0
@@ -118,7 +118,7 @@ impl<'a> Value<'a> {
     }
 
     /// The kind of value, as JSON calls it.
-    fn kind(self) -> &'static str {
+    fn kind_name(self) -> &'static str {
         match self.0.as_bytes().first() {
             Some(b'"') => "a string",
             Some(b'{') => "an object",
@@ -131,45 +131,45 @@ impl<'a> Value<'a> {
 
     /// The error of this value of the member called `name`: with the kind of value that it is, where
     /// that is the fault.
-    pub(super) fn refused(self, name: &str, expected: Expected) -> EventError {
+    pub(super) fn to_error(self, name: &str, expected: EventExpectation) -> EventError {
         let is_of_kind = match &expected {
-            Expected::Scalar => !self.is_composite(),
-            Expected::NonEmptyString
-            | Expected::String
-            | Expected::UriReference
-            | Expected::AbsoluteUri
-            | Expected::DateTime
-            | Expected::Base64
-            | Expected::SpecVersion
-            | Expected::MetadataVersion => self.is_string(),
+            EventExpectation::Scalar => !self.is_composite(),
+            EventExpectation::NonEmptyString
+            | EventExpectation::String
+            | EventExpectation::UriReference
+            | EventExpectation::AbsoluteUri
+            | EventExpectation::DateTime
+            | EventExpectation::Base64
+            | EventExpectation::SpecVersion
+            | EventExpectation::MetadataVersion => self.is_string(),
             _ => true,
         };
         if is_of_kind {
-            EventError::member(name, expected)
+            EventError::for_member(name, expected)
         } else {
-            EventError::kind(name, expected, self.kind())
+            EventError::for_member_of_kind(name, expected, self.kind_name())
         }
     }
 
     /// The decoded string. Only one with escapes is copied.
-    pub(super) fn string(self) -> Result<Cow<'a, str>, Expected> {
+    pub(super) fn decode_string(self) -> Result<Cow<'a, str>, EventExpectation> {
         let inner = self
             .0
             .strip_prefix('"')
             .and_then(|rest| rest.strip_suffix('"'))
-            .ok_or(Expected::String)?;
+            .ok_or(EventExpectation::String)?;
         if inner.as_bytes().contains(&b'\\') {
             // The escapes' form was checked when the value was skipped; what decoding can still
             // meet is a lone surrogate.
             return serde_json::from_str(self.0)
                 .map(Cow::Owned)
-                .map_err(|_| Expected::Unicode);
+                .map_err(|_| EventExpectation::Unicode);
         }
         Ok(Cow::Borrowed(inner))
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for EventMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(MembersVisitor)
     }
@@ -178,31 +178,31 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 struct MembersVisitor;
 
 impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
+    type Value = EventMembers<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EventMembers<'de>, A::Error> {
         let mut members = Vec::with_capacity(MEMBERS_USUAL);
-        while let Some((Name(name), value)) = map.next_entry::<_, &'de RawValue>()? {
-            members.push((name, Value(value.get())));
+        while let Some((MemberName(name), value)) = map.next_entry::<_, &'de RawValue>()? {
+            members.push((name, MemberValue(value.get())));
         }
-        Ok(Members(members))
+        Ok(EventMembers(members))
     }
 }
 
 /// A member's name; borrowed unless it has escapes.
 #[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn error(json: &str) -> String {
-        Members::read(json)
+        EventMembers::parse(json)
             .err()
             .map(|e| e.to_string())
             .unwrap_or_default()
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn values_are_kept_as_written() {
         let json = r#"{ "a" : 1e999999, "\u0062": "\ud800" ,"c":[ 1 ,2]}"#;
-        let members = Members::read(json).unwrap();
+        let members = EventMembers::parse(json).unwrap();
         let found: Vec<_> = members
             .iter()
             .map(|(name, value)| (name, value.json()))
@@ -246,14 +246,19 @@ mod tests {
     #[test]
     fn a_string_is_copied_only_if_it_has_escapes() {
         assert!(matches!(
-            Value(r#""plain""#).string(),
+            MemberValue(r#""plain""#).decode_string(),
             Ok(Cow::Borrowed("plain"))
         ));
-        assert!(matches!(Value(r#""a\/b""#).string(), Ok(Cow::Owned(text)) if text == "a/b"));
+        assert!(
+            matches!(MemberValue(r#""a\/b""#).decode_string(), Ok(Cow::Owned(text)) if text == "a/b")
+        );
         assert!(matches!(
-            Value(r#""\udc00""#).string(),
-            Err(Expected::Unicode)
+            MemberValue(r#""\udc00""#).decode_string(),
+            Err(EventExpectation::Unicode)
         ));
-        assert!(matches!(Value("1").string(), Err(Expected::String)));
+        assert!(matches!(
+            MemberValue("1").decode_string(),
+            Err(EventExpectation::String)
+        ));
     }
 }

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde::Deserialize;
 
-use super::members::Members;
+use super::members::EventMembers;
 use super::object::quoted_len;
-use super::{Envelope, ObjectWriter};
-use crate::model::Schema;
+use super::{EventEnvelope, ObjectWriter};
+use crate::model::EventSchema;
 
 /// Bytes of a member beside its name and value: two quotes, a colon, and a brace or a comma.
 const MEMBER_BYTES: usize = 4;
@@ -31,17 +31,21 @@ pub struct EventNames<'a> {
 impl<'a> EventNames<'a> {
     /// Reads the names of an event that was accepted. A custom event has them in its envelope.
     /// Without an envelope and a text, the event has none.
-    pub fn of(schema: Schema, text: Option<&'a Bytes>, envelope: Option<&'a Envelope>) -> Self {
+    pub fn from_event(
+        schema: EventSchema,
+        text: Option<&'a Bytes>,
+        envelope: Option<&'a EventEnvelope>,
+    ) -> Self {
         match (envelope, text) {
-            (Some(envelope), _) => Self::of_envelope(envelope),
+            (Some(envelope), _) => Self::from_envelope(envelope),
             (None, Some(text)) => str::from_utf8(text)
-                .map(|text| Self::of_text(schema, text))
+                .map(|text| Self::from_text(schema, text))
                 .unwrap_or_default(),
             (None, None) => Self::default(),
         }
     }
 
-    fn of_envelope(envelope: &'a Envelope) -> Self {
+    fn from_envelope(envelope: &'a EventEnvelope) -> Self {
         let text = |text: &'a str| Some(Cow::Borrowed(text));
         Self {
             id: text(&envelope.id),
@@ -52,14 +56,14 @@ impl<'a> EventNames<'a> {
     }
 
     /// Reads the names of an event without an envelope.
-    pub(crate) fn of_text(schema: Schema, text: &'a str) -> Self {
-        let Ok(members) = Members::read(text) else {
+    pub(crate) fn from_text(schema: EventSchema, text: &'a str) -> Self {
+        let Ok(members) = EventMembers::parse(text) else {
             return Self::default();
         };
-        let text = |name| members.value(name)?.string().ok();
+        let text = |name| members.find_value(name)?.decode_string().ok();
         let (source, event_type) = match schema {
-            Schema::EventGrid => ("topic", "eventType"),
-            Schema::CloudEvents | Schema::Custom => ("source", "type"),
+            EventSchema::EventGrid => ("topic", "eventType"),
+            EventSchema::CloudEvents | EventSchema::Custom => ("source", "type"),
         };
         Self {
             id: text("id"),
@@ -70,24 +74,24 @@ impl<'a> EventNames<'a> {
     }
 
     /// The names as an object that a message can hold.
-    pub fn json(&self) -> Bytes {
-        let mut object = ObjectWriter::with_capacity(self.bytes());
-        for (member, value) in self.members() {
-            object.text(member, value);
+    pub fn to_json(&self) -> Bytes {
+        let mut object = ObjectWriter::with_capacity(self.byte_len());
+        for (member, value) in self.present_members() {
+            object.add_text(member, value);
         }
         object.finish()
     }
 
     /// The length of [`json`](Self::json) in bytes.
-    pub fn bytes(&self) -> usize {
+    pub fn byte_len(&self) -> usize {
         let members = self
-            .members()
+            .present_members()
             .map(|(member, value)| member.len() + quoted_len(value) + MEMBER_BYTES);
         members.sum::<usize>().max(1) + 1
     }
 
     /// The names that are there, as members of an object.
-    fn members(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    fn present_members(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let members = [
             ("id", &self.id),
             ("source", &self.source),
@@ -104,14 +108,14 @@ impl<'a> EventNames<'a> {
 mod tests {
     use super::*;
 
-    fn check(schema: Schema, text: &'static str, expected: [Option<&str>; 4]) {
+    fn check(schema: EventSchema, text: &'static str, expected: [Option<&str>; 4]) {
         let text = Bytes::from_static(text.as_bytes());
         let EventNames {
             id,
             source,
             event_type,
             subject,
-        } = EventNames::of(schema, Some(&text), None);
+        } = EventNames::from_event(schema, Some(&text), None);
         let names = [&id, &source, &event_type, &subject].map(|name| name.as_deref());
         assert_eq!(names, expected, "{text:?}");
     }
@@ -119,12 +123,12 @@ mod tests {
     #[test]
     fn every_schema_has_its_own_members() {
         check(
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             r#"{"id":"1","source":"/s","type":"t","subject":"a\u00e9","topic":"x"}"#,
             [Some("1"), Some("/s"), Some("t"), Some("a\u{e9}")],
         );
         check(
-            Schema::EventGrid,
+            EventSchema::EventGrid,
             r#"{"id":"1","topic":"/topics/o","eventType":"t","subject":"","source":"x"}"#,
             [Some("1"), Some("/topics/o"), Some("t"), Some("")],
         );
@@ -133,13 +137,13 @@ mod tests {
     #[test]
     fn what_is_missing_or_no_text_has_no_name() {
         check(
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             r#"{"id":7,"source":"\ud800"}"#,
             [None; 4],
         );
-        check(Schema::CloudEvents, "[]", [None; 4]);
+        check(EventSchema::CloudEvents, "[]", [None; 4]);
         assert_eq!(
-            EventNames::of(Schema::CloudEvents, None, None),
+            EventNames::from_event(EventSchema::CloudEvents, None, None),
             EventNames::default()
         );
     }
@@ -156,10 +160,10 @@ mod tests {
             (some, r#"{"id":"1\uffff","subject":"\""}"#),
             (EventNames::default(), "{}"),
         ] {
-            let json = names.json();
+            let json = names.to_json();
             assert_eq!(
                 (&json[..], json.len()),
-                (expected.as_bytes(), names.bytes())
+                (expected.as_bytes(), names.byte_len())
             );
             assert_eq!(
                 serde_json::from_slice::<EventNames<'_>>(&json).unwrap(),
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_custom_event_has_them_in_its_envelope() {
-        let envelope = Envelope {
+        let envelope = EventEnvelope {
             id: "1".into(),
             event_time: "".into(),
             event_type: "made".into(),
@@ -178,7 +182,7 @@ mod tests {
             topic: "/topics/orders".into(),
             subject: "s".into(),
         };
-        let names = EventNames::of(Schema::Custom, None, Some(&envelope));
+        let names = EventNames::from_event(EventSchema::Custom, None, Some(&envelope));
         let all = [names.id, names.source, names.event_type, names.subject];
         assert_eq!(
             all.map(Option::unwrap),

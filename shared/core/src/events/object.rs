@@ -16,16 +16,16 @@ impl ObjectWriter {
     }
 
     /// A member whose value is a text.
-    pub(crate) fn text(&mut self, name: &str, value: &str) -> &mut Self {
-        self.raw(name, quoted(value).as_bytes())
+    pub(crate) fn add_text(&mut self, name: &str, value: &str) -> &mut Self {
+        self.add_raw(name, quote_json_text(value).as_bytes())
     }
 
     /// A member whose value is JSON already. It goes in as it is.
-    pub(crate) fn raw(&mut self, name: &str, json: &[u8]) -> &mut Self {
+    pub(crate) fn add_raw(&mut self, name: &str, json: &[u8]) -> &mut Self {
         if !self.0.ends_with(b"{") {
             self.0.put_u8(b',');
         }
-        self.0.put_slice(quoted(name).as_bytes());
+        self.0.put_slice(quote_json_text(name).as_bytes());
         self.0.put_u8(b':');
         self.0.put_slice(json);
         self
@@ -49,7 +49,7 @@ pub(crate) fn quoted_len(text: &str) -> usize {
 }
 
 /// A text as JSON, without any character that SQS refuses.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote_json_text(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     text::escape_refused(&json).into_owned()
 }
@@ -63,9 +63,9 @@ mod tests {
     fn members_are_written_in_order_and_raw_ones_as_they_are() {
         let mut object = ObjectWriter::with_capacity(0);
         object
-            .text("a\"", "x\n\u{ffff}")
-            .raw("n", b" 1.00 ")
-            .text("e", "");
+            .add_text("a\"", "x\n\u{ffff}")
+            .add_raw("n", b" 1.00 ")
+            .add_text("e", "");
         assert_eq!(object.finish(), r#"{"a\"":"x\n\uffff","n": 1.00 ,"e":""}"#);
         assert_eq!(ObjectWriter::with_capacity(9).finish(), "{}");
     }
@@ -73,7 +73,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_length_is_known_before(text in "(.|[\0-\u{20}\"\\\\\u{7f}-\u{9f}\u{fffd}-\u{10000}]){0,30}") {
-            prop_assert_eq!(quoted_len(&text), quoted(&text).len());
+            prop_assert_eq!(quoted_len(&text), quote_json_text(&text).len());
         }
     }
 }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use http::header::HeaderValue;
 
-use crate::model::Schema;
+use crate::model::EventSchema;
 
 mod binary;
 
@@ -47,24 +47,24 @@ impl OutputBody {
 ///
 /// Event Grid always delivers an array, of its own events and of custom ones. One CloudEvent is the
 /// body by itself, unless the subscription asked for batches (`batched`); several are a batch.
-pub fn request_body(events: &[Bytes], schema: Schema, batched: bool) -> OutputBody {
+pub fn request_body(events: &[Bytes], schema: EventSchema, batched: bool) -> OutputBody {
     match (schema, events) {
-        (Schema::CloudEvents, [event]) if !batched => OutputBody {
+        (EventSchema::CloudEvents, [event]) if !batched => OutputBody {
             content_type: CLOUD_EVENT_CONTENT_TYPE,
             slices: vec![event.clone()],
         },
-        (Schema::CloudEvents, _) => OutputBody {
+        (EventSchema::CloudEvents, _) => OutputBody {
             content_type: CLOUD_EVENTS_BATCH_CONTENT_TYPE,
-            slices: array(events),
+            slices: array_slices(events),
         },
-        (Schema::EventGrid | Schema::Custom, _) => OutputBody {
+        (EventSchema::EventGrid | EventSchema::Custom, _) => OutputBody {
             content_type: EVENT_GRID_CONTENT_TYPE,
-            slices: array(events),
+            slices: array_slices(events),
         },
     }
 }
 
-fn array(events: &[Bytes]) -> Vec<Bytes> {
+fn array_slices(events: &[Bytes]) -> Vec<Bytes> {
     let mut slices = Vec::with_capacity(events.len() * 2 + 1);
     slices.push(Bytes::from_static(b"["));
     for (at, event) in events.iter().enumerate() {
@@ -81,7 +81,7 @@ fn array(events: &[Bytes]) -> Vec<Bytes> {
 mod tests {
     use super::*;
 
-    fn check(events: &[&'static str], schema: Schema, batched: bool, expected: (&str, &str)) {
+    fn check(events: &[&'static str], schema: EventSchema, batched: bool, expected: (&str, &str)) {
         let events: Vec<Bytes> = events
             .iter()
             .map(|event| Bytes::from_static(event.as_bytes()))
@@ -98,17 +98,22 @@ mod tests {
     #[test]
     fn event_grid_events_and_custom_ones_are_always_an_array() {
         let content_type = "application/json; charset=utf-8";
-        check(&["{}"], Schema::EventGrid, false, (content_type, "[{}]"));
+        check(
+            &["{}"],
+            EventSchema::EventGrid,
+            false,
+            (content_type, "[{}]"),
+        );
         check(
             &["{}", "{ }"],
-            Schema::EventGrid,
+            EventSchema::EventGrid,
             true,
             (content_type, "[{},{ }]"),
         );
-        check(&["{}"], Schema::Custom, false, (content_type, "[{}]"));
+        check(&["{}"], EventSchema::Custom, false, (content_type, "[{}]"));
         check(
             &["{}", "{ }"],
-            Schema::Custom,
+            EventSchema::Custom,
             true,
             (content_type, "[{},{ }]"),
         );
@@ -119,14 +124,14 @@ mod tests {
         let batch = "application/cloudevents-batch+json; charset=utf-8";
         check(
             &["{}"],
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             false,
             ("application/cloudevents+json; charset=utf-8", "{}"),
         );
-        check(&["{}"], Schema::CloudEvents, true, (batch, "[{}]"));
+        check(&["{}"], EventSchema::CloudEvents, true, (batch, "[{}]"));
         check(
             &["{}", "{ }"],
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             false,
             (batch, "[{},{ }]"),
         );
@@ -135,7 +140,7 @@ mod tests {
     #[test]
     fn events_are_not_copied() {
         let event = Bytes::from(r#"{"a":1}"#.to_owned());
-        let body = request_body(std::slice::from_ref(&event), Schema::EventGrid, false);
+        let body = request_body(std::slice::from_ref(&event), EventSchema::EventGrid, false);
         assert_eq!(body.slices[1].as_ptr(), event.as_ptr());
     }
 }

@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 
 use super::error::shown_name;
 use super::media_type::MediaType;
-use super::{Event, EventError, Expected, Made, PublishInputError};
+use super::{Event, EventError, EventExpectation, GeneratedValues, PublishInputError};
 use super::{binary, cloud_events, custom, event_grid, syntax, text};
 use crate::model::{
-    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, InputMapping,
-    JsonPointer, REQUEST_BYTES_MAX, Schema, TopicName, content_coding,
+    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EventSchema,
+    InputMapping, JsonPointer, REQUEST_BYTES_MAX, TopicName, content_coding,
 };
 
 /// The content types that a topic of CloudEvents takes.
@@ -45,7 +45,7 @@ pub struct PublishRequest<'a> {
     /// The topic, which Event Grid events are marked with.
     pub topic: &'a TopicName,
     /// The events that the topic takes.
-    pub input: Input<'a>,
+    pub input: TopicInput<'a>,
     /// The request's headers.
     pub headers: &'a HeaderMap,
     /// The request's body.
@@ -54,7 +54,7 @@ pub struct PublishRequest<'a> {
 
 /// The events that a topic takes, with the values that are needed to read them.
 #[derive(Debug, Clone, Copy)]
-pub enum Input<'a> {
+pub enum TopicInput<'a> {
     /// CloudEvents.
     CloudEvents,
     /// Event Grid's events.
@@ -64,17 +64,17 @@ pub enum Input<'a> {
         /// The places of their members.
         mapping: &'a InputMapping,
         /// The values they get where they lack them.
-        made: Made,
+        made: GeneratedValues,
     },
 }
 
-impl Input<'_> {
+impl TopicInput<'_> {
     /// The schema.
-    pub fn schema(self) -> Schema {
+    pub fn schema(self) -> EventSchema {
         match self {
-            Self::CloudEvents => Schema::CloudEvents,
-            Self::EventGrid => Schema::EventGrid,
-            Self::Custom { .. } => Schema::Custom,
+            Self::CloudEvents => EventSchema::CloudEvents,
+            Self::EventGrid => EventSchema::EventGrid,
+            Self::Custom { .. } => EventSchema::Custom,
         }
     }
 }
@@ -91,23 +91,23 @@ pub fn parse_request(request: &PublishRequest<'_>) -> Result<Vec<Event>, Publish
         return Err(PublishInputError::RequestTooLarge { bytes });
     }
     let content_type = request.content_type();
-    match request.form(content_type.as_deref())? {
-        Form::Binary => request
-            .binary(content_type.as_deref())
+    match request.detect_form(content_type.as_deref())? {
+        RequestForm::Binary => request
+            .read_binary(content_type.as_deref())
             .map(|event| vec![event]),
-        Form::Json(carries) => request.json(carries),
+        RequestForm::Json(carries) => request.read_json(carries),
     }
 }
 
-enum Form {
+enum RequestForm {
     /// A CloudEvent in headers and body.
     Binary,
     /// JSON that holds whole events.
-    Json(Carries),
+    Json(JsonForm),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Carries {
+enum JsonForm {
     One,
     Batch,
     Either,
@@ -120,7 +120,7 @@ impl<'a> PublishRequest<'a> {
             .map(|value| String::from_utf8_lossy(value.as_bytes()))
     }
 
-    fn form(&self, content_type: Option<&str>) -> Result<Form, PublishInputError> {
+    fn detect_form(&self, content_type: Option<&str>) -> Result<RequestForm, PublishInputError> {
         if let Some(coding) = content_coding(self.headers) {
             let found = Some(String::from_utf8_lossy(coding).into_owned());
             let header = "content-encoding";
@@ -130,14 +130,14 @@ impl<'a> PublishRequest<'a> {
                 expected: ENCODINGS,
             });
         }
-        let media_type = content_type.map(MediaType::read);
+        let media_type = content_type.map(MediaType::parse);
         let (form, expected) = match self.input {
-            Input::CloudEvents => (
+            TopicInput::CloudEvents => (
                 self.cloud_events_form(media_type.as_ref()),
                 CLOUD_EVENTS_TYPES,
             ),
-            Input::EventGrid => (json_form(media_type.as_ref(), false), EVENT_GRID_TYPES),
-            Input::Custom { .. } => (json_form(media_type.as_ref(), true), JSON_TYPES),
+            TopicInput::EventGrid => (json_form(media_type.as_ref(), false), EVENT_GRID_TYPES),
+            TopicInput::Custom { .. } => (json_form(media_type.as_ref(), true), JSON_TYPES),
         };
         form.ok_or_else(|| {
             let found = content_type.map(str::to_owned);
@@ -149,67 +149,69 @@ impl<'a> PublishRequest<'a> {
         })
     }
 
-    fn cloud_events_form(&self, media_type: Option<&MediaType>) -> Option<Form> {
+    fn cloud_events_form(&self, media_type: Option<&MediaType>) -> Option<RequestForm> {
         let is_binary = binary::is_binary(self.headers);
         let Some(media_type) = media_type else {
-            return is_binary.then_some(Form::Binary);
+            return is_binary.then_some(RequestForm::Binary);
         };
         let form = match media_type.essence() {
-            "application/cloudevents+json" => Form::Json(Carries::One),
-            "application/cloudevents-batch+json" => Form::Json(Carries::Batch),
+            "application/cloudevents+json" => RequestForm::Json(JsonForm::One),
+            "application/cloudevents-batch+json" => RequestForm::Json(JsonForm::Batch),
             other if other.starts_with("application/cloudevents") => return None,
-            _ if is_binary => Form::Binary,
-            "application/json" => Form::Json(Carries::Either),
+            _ if is_binary => RequestForm::Binary,
+            "application/json" => RequestForm::Json(JsonForm::Either),
             _ => return None,
         };
-        let is_json = matches!(form, Form::Json(_)) || media_type.is_json();
+        let is_json = matches!(form, RequestForm::Json(_)) || media_type.is_json();
         (media_type.is_utf8() || !is_json).then_some(form)
     }
 
-    fn binary(&self, content_type: Option<&str>) -> Result<Event, PublishInputError> {
-        let json = binary::render(self.headers, content_type, self.body)
+    fn read_binary(&self, content_type: Option<&str>) -> Result<Event, PublishInputError> {
+        let json = binary::render_json(self.headers, content_type, self.body)
             .map_err(|error| PublishInputError::Event { index: 0, error })?;
         let json = Bytes::from(json);
-        let text = utf8(&json)?;
-        self.accept(0, text, &json)
+        let text = require_utf8(&json)?;
+        self.accept_event(0, text, &json)
     }
 
-    fn json(&self, carries: Carries) -> Result<Vec<Event>, PublishInputError> {
-        let body = utf8(self.body)?;
+    fn read_json(&self, carries: JsonForm) -> Result<Vec<Event>, PublishInputError> {
+        let body = require_utf8(self.body)?;
         if body.starts_with('\u{feff}') {
-            return Err(PublishInputError::Body(Expected::NoByteOrderMark));
+            return Err(PublishInputError::Body(EventExpectation::NoByteOrderMark));
         }
-        let syntax = |source| no_json(body, source);
+        let syntax = |source| json_body_error(body, source);
         let is_array = match body.trim_ascii_start().as_bytes().first() {
-            Some(b'[') if carries != Carries::One => true,
-            Some(b'{') if carries != Carries::Batch => false,
+            Some(b'[') if carries != JsonForm::One => true,
+            Some(b'{') if carries != JsonForm::Batch => false,
             _ => {
                 return Err(PublishInputError::Body(match carries {
-                    Carries::One => Expected::OneEvent,
-                    Carries::Batch => Expected::Array,
-                    Carries::Either => Expected::ObjectOrArray,
+                    JsonForm::One => EventExpectation::OneEvent,
+                    JsonForm::Batch => EventExpectation::Array,
+                    JsonForm::Either => EventExpectation::ObjectOrArray,
                 }));
             }
         };
         if !is_array {
             let event: &RawValue = serde_json::from_str(body).map_err(syntax)?;
             return self
-                .accept(0, event.get(), self.body)
+                .accept_event(0, event.get(), self.body)
                 .map(|event| vec![event]);
         }
         let events: Vec<&RawValue> = serde_json::from_str(body).map_err(syntax)?;
-        if events.is_empty() && self.input.schema() != Schema::CloudEvents {
-            return Err(PublishInputError::Body(Expected::AtLeastOneEvent));
+        if events.is_empty() && self.input.schema() != EventSchema::CloudEvents {
+            return Err(PublishInputError::Body(EventExpectation::AtLeastOneEvent));
         }
-        if events.len() > CUSTOM_EVENTS_PER_REQUEST_MAX && self.input.schema() == Schema::Custom {
+        if events.len() > CUSTOM_EVENTS_PER_REQUEST_MAX
+            && self.input.schema() == EventSchema::Custom
+        {
             return Err(PublishInputError::TooManyEvents {
                 events: events.len(),
             });
         }
         let mut envelopes = 0;
         let accepted = events.iter().enumerate().map(|(index, event)| {
-            let event = self.accept(index, event.get(), self.body)?;
-            envelopes += event.envelope().map_or(0, |envelope| envelope.bytes());
+            let event = self.accept_event(index, event.get(), self.body)?;
+            envelopes += event.envelope().map_or(0, |envelope| envelope.byte_len());
             let is_too_large = envelopes > CUSTOM_ENVELOPES_BYTES_MAX;
             if is_too_large {
                 Err(PublishInputError::EnvelopesTooLarge)
@@ -222,10 +224,15 @@ impl<'a> PublishRequest<'a> {
 
     /// Checks one event, whose text lies in `within`, and keeps it, as a slice of that if nothing
     /// is to be changed.
-    fn accept(&self, index: usize, json: &str, within: &Bytes) -> Result<Event, PublishInputError> {
+    fn accept_event(
+        &self,
+        index: usize,
+        json: &str,
+        within: &Bytes,
+    ) -> Result<Event, PublishInputError> {
         let refused = |error| PublishInputError::Event {
             index,
-            error: self.of_another_schema(json).unwrap_or(error),
+            error: self.other_schema_error(json).unwrap_or(error),
         };
         let bytes = json.len();
         if bytes > EVENT_BYTES_MAX {
@@ -234,20 +241,20 @@ impl<'a> PublishRequest<'a> {
         if !text::is_shallow(json) {
             return Err(PublishInputError::Event {
                 index,
-                error: EventError::whole(Expected::Depth),
+                error: EventError::for_event(EventExpectation::Depth),
             });
         }
         let mut envelope = None;
         let mut completed = None;
         let attributes = match self.input {
-            Input::CloudEvents => cloud_events::read(json).map_err(refused)?,
-            Input::EventGrid => {
-                let accepted = event_grid::accept(json, self.topic).map_err(refused)?;
+            TopicInput::CloudEvents => cloud_events::read_attributes(json).map_err(refused)?,
+            TopicInput::EventGrid => {
+                let accepted = event_grid::accept_event(json, self.topic).map_err(refused)?;
                 completed = accepted.1;
                 accepted.0
             }
-            Input::Custom { mapping, made } => {
-                let accepted = custom::accept(json, mapping, self.topic, made, index);
+            TopicInput::Custom { mapping, made } => {
+                let accepted = custom::accept_event(json, mapping, self.topic, made, index);
                 let (attributes, made) = accepted.map_err(refused)?;
                 envelope = Some(Arc::new(made));
                 attributes
@@ -264,27 +271,36 @@ impl<'a> PublishRequest<'a> {
 
     /// The error of a refused event that is one of another schema: a producer that mixed up its
     /// topics would not understand the first member that is missing.
-    fn of_another_schema(&self, json: &str) -> Option<EventError> {
-        let has = |name| JsonPointer::member(name).find(json.as_bytes()).is_some();
+    fn other_schema_error(&self, json: &str) -> Option<EventError> {
+        let has = |name| {
+            JsonPointer::for_member(name)
+                .find(json.as_bytes())
+                .is_some()
+        };
         let (takes, found) = match self.input {
-            Input::CloudEvents if !has(OF_CLOUD_EVENTS) && has(OF_EVENT_GRID) => {
-                (Schema::CloudEvents, Schema::EventGrid)
+            TopicInput::CloudEvents if !has(OF_CLOUD_EVENTS) && has(OF_EVENT_GRID) => {
+                (EventSchema::CloudEvents, EventSchema::EventGrid)
             }
-            Input::EventGrid
+            TopicInput::EventGrid
                 if !has(OF_EVENT_GRID)
                     && (has(OF_CLOUD_EVENTS) || binary::is_binary(self.headers)) =>
             {
-                (Schema::EventGrid, Schema::CloudEvents)
+                (EventSchema::EventGrid, EventSchema::CloudEvents)
             }
-            Input::CloudEvents | Input::EventGrid | Input::Custom { .. } => return None,
+            TopicInput::CloudEvents | TopicInput::EventGrid | TopicInput::Custom { .. } => {
+                return None;
+            }
         };
-        Some(EventError::whole(Expected::OtherSchema { takes, found }))
+        Some(EventError::for_event(EventExpectation::OtherSchema {
+            takes,
+            found,
+        }))
     }
 }
 
 /// JSON under the names that Event Grid's documents publish it with, or under any that says so.
-fn json_form(media_type: Option<&MediaType>, any_json: bool) -> Option<Form> {
-    let form = Some(Form::Json(Carries::Either));
+fn json_form(media_type: Option<&MediaType>, any_json: bool) -> Option<RequestForm> {
+    let form = Some(RequestForm::Json(JsonForm::Either));
     let Some(media_type) = media_type else {
         return form;
     };
@@ -297,9 +313,9 @@ fn json_form(media_type: Option<&MediaType>, any_json: bool) -> Option<Form> {
 
 /// The error of a body that is no JSON: of the event and member in which it ends to be, if there is
 /// one.
-fn no_json(body: &str, source: serde_json::Error) -> PublishInputError {
-    let Some(place) = syntax::place(body, &source) else {
-        return PublishInputError::Body(Expected::Json(source));
+fn json_body_error(body: &str, source: serde_json::Error) -> PublishInputError {
+    let Some(place) = syntax::fault_path(body, &source) else {
+        return PublishInputError::Body(EventExpectation::Json(source));
     };
     let index = place
         .strip_prefix('[')
@@ -314,8 +330,8 @@ fn no_json(body: &str, source: serde_json::Error) -> PublishInputError {
     }
 }
 
-fn utf8(bytes: &Bytes) -> Result<&str, PublishInputError> {
-    std::str::from_utf8(bytes).map_err(|_| PublishInputError::Body(Expected::Utf8))
+fn require_utf8(bytes: &Bytes) -> Result<&str, PublishInputError> {
+    std::str::from_utf8(bytes).map_err(|_| PublishInputError::Body(EventExpectation::Utf8))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::members::Members;
+use super::members::EventMembers;
 
 /// The last member of what is set aside: the places of the others among the event's members,
 /// from 0.
@@ -20,11 +20,11 @@ pub struct SetAside {
 /// Takes the members of these names out of an event. `None` where it has none of them, or is no
 /// object.
 pub fn set_aside(event: &Bytes, names: &[&str]) -> Option<SetAside> {
-    let (text, members) = Members::of(event)?;
+    let (text, members) = EventMembers::from_event_text(event)?;
     let mut left = Vec::new();
     let mut taken = Vec::new();
     let mut places = Vec::new();
-    for (place, ((name, _), span)) in members.iter().zip(spans(text, &members)).enumerate() {
+    for (place, ((name, _), span)) in members.iter().zip(member_spans(text, &members)).enumerate() {
         if names.contains(&name) {
             taken.push(span);
             places.push(place);
@@ -44,11 +44,11 @@ pub fn set_aside(event: &Bytes, names: &[&str]) -> Option<SetAside> {
 
 /// The inverse of [`set_aside`]. `None` where `members` are not what it set aside.
 pub fn put_back(event: &Bytes, members: &str) -> Option<Bytes> {
-    let (text, present) = Members::of(event)?;
-    let aside = Members::read(members).ok()?;
-    let places: Vec<usize> = serde_json::from_str(aside.value(PLACES)?.json()).ok()?;
-    let mut all = spans(text, &present);
-    let taken = spans(members, &aside);
+    let (text, present) = EventMembers::from_event_text(event)?;
+    let aside = EventMembers::parse(members).ok()?;
+    let places: Vec<usize> = serde_json::from_str(aside.find_value(PLACES)?.json()).ok()?;
+    let mut all = member_spans(text, &present);
+    let taken = member_spans(members, &aside);
     if places.len() + 1 != taken.len() {
         return None;
     }
@@ -60,12 +60,14 @@ pub fn put_back(event: &Bytes, members: &str) -> Option<Bytes> {
     }
     let json = format!("{{{}}}", all.join(","));
     // A member that stands twice would make it no event.
-    Members::read(&json).is_ok().then(|| Bytes::from(json))
+    EventMembers::parse(&json)
+        .is_ok()
+        .then(|| Bytes::from(json))
 }
 
 /// The JSON text of the member `name`, if it stands behind the member `first`.
 pub fn value_behind<'a>(event: &'a Bytes, first: &str, name: &str) -> Option<&'a str> {
-    let (_, members) = Members::of(event)?;
+    let (_, members) = EventMembers::from_event_text(event)?;
     let mut behind = members.iter().skip_while(|(found, _)| *found != first);
     behind
         .find(|(found, _)| *found == name)
@@ -74,9 +76,9 @@ pub fn value_behind<'a>(event: &'a Bytes, first: &str, name: &str) -> Option<&'a
 
 /// Each member as it is written, with the white space around it: what lies between the braces and
 /// the commas.
-fn spans<'a>(text: &'a str, members: &Members<'a>) -> Vec<&'a str> {
+fn member_spans<'a>(text: &'a str, members: &EventMembers<'a>) -> Vec<&'a str> {
     let mut start = text.find('{').map_or(0, |brace| brace + 1);
-    let span = |(_, value): (&str, super::members::Value<'a>)| {
+    let span = |(_, value): (&str, super::members::MemberValue<'a>)| {
         let value = value.json();
         let end = value.as_ptr().addr() - text.as_ptr().addr() + value.len();
         // Only white space stands between a value and what ends its member.

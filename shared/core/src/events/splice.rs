@@ -2,14 +2,14 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::members::Members;
+use super::members::EventMembers;
 
 /// The event's JSON object with these members at its end; members of the same names are left out of
 /// it. `value` is JSON.
 ///
 /// A text that is not an object (no accepted event is one) comes back as it is.
 pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
-    let Some((text, present)) = Members::of(event) else {
+    let Some((text, present)) = EventMembers::from_event_text(event) else {
         return event.clone();
     };
     let is_new = |name: &str| !members.iter().any(|(laid, _)| *laid == name);
@@ -24,7 +24,7 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
         json.put_slice(event.trim_ascii_end().strip_suffix(b"}").unwrap_or(event));
     } else {
         json.put_u8(b'{');
-        for member in written(text, &present).filter(|member| is_new(member.name)) {
+        for member in member_texts(text, &present).filter(|member| is_new(member.name)) {
             put_member(&mut json, member.quoted, member.value);
         }
     }
@@ -42,7 +42,7 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
 ///
 /// A text that is not an object, or has no `first`, comes back as it is.
 pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
-    let Some((text, present)) = Members::of(event) else {
+    let Some((text, present)) = EventMembers::from_event_text(event) else {
         return event.clone();
     };
     let all: Vec<_> = present.iter().collect();
@@ -58,7 +58,7 @@ pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
         json.put_slice(&event[..comma]);
     } else {
         json.put_u8(b'{');
-        for member in written(text, &present).filter(|member| !is_laid(member.name)) {
+        for member in member_texts(text, &present).filter(|member| !is_laid(member.name)) {
             put_member(&mut json, member.quoted, member.value);
         }
     }
@@ -67,7 +67,7 @@ pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
 }
 
 /// A member as it stands in the text.
-struct Written<'a> {
+struct MemberText<'a> {
     /// The name, decoded.
     name: &'a str,
     /// The name as written, in its quotes.
@@ -78,7 +78,10 @@ struct Written<'a> {
 
 /// The members of `text`, which `members` were read from. A name is what stands in quotes between
 /// two values.
-fn written<'a>(text: &'a str, members: &'a Members<'a>) -> impl Iterator<Item = Written<'a>> {
+fn member_texts<'a>(
+    text: &'a str,
+    members: &'a EventMembers<'a>,
+) -> impl Iterator<Item = MemberText<'a>> {
     let mut end = 0;
     members.iter().map(move |(name, value)| {
         let value = value.json();
@@ -89,7 +92,7 @@ fn written<'a>(text: &'a str, members: &'a Members<'a>) -> impl Iterator<Item = 
             .find('"')
             .zip(between.rfind('"'))
             .map_or(between, |(from, to)| &between[from..=to]);
-        Written {
+        MemberText {
             name,
             quoted,
             value,

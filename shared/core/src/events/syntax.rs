@@ -9,33 +9,33 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// The way to the value at which `error` was found in `text`, such as `[1].data.id`. `None` where
 /// it is in no value below the whole.
-pub(super) fn place(text: &str, error: &serde_json::Error) -> Option<String> {
+pub(super) fn fault_path(text: &str, error: &serde_json::Error) -> Option<String> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let found = serde_path_to_error::deserialize::<_, Walked>(&mut json).err()?;
+    let found = serde_path_to_error::deserialize::<_, DiscardedValue>(&mut json).err()?;
     // A string that is no text is found here, and is none of the faults of the text. Within a
     // string, one reader stops before the character at fault and the other behind it.
-    let is_same = offset(text, found.inner()).abs_diff(offset(text, error)) <= 1;
+    let is_same = error_offset(text, found.inner()).abs_diff(error_offset(text, error)) <= 1;
     let path = found.path().to_string();
     (is_same && path != "." && !path.contains('?')).then_some(path)
 }
 
 /// Bytes of the text before the place of an error.
-fn offset(text: &str, error: &serde_json::Error) -> usize {
+fn error_offset(text: &str, error: &serde_json::Error) -> usize {
     let lines = text.split_inclusive('\n');
     let before = lines.take(error.line().saturating_sub(1));
     before.map(str::len).sum::<usize>() + error.column()
 }
 
 /// A value that was read and not kept.
-struct Walked;
+struct DiscardedValue;
 
-impl<'de> Deserialize<'de> for Walked {
+impl<'de> Deserialize<'de> for DiscardedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WalkedVisitor)
+        deserializer.deserialize_any(DiscardedValueVisitor)
     }
 }
 
-struct WalkedVisitor;
+struct DiscardedValueVisitor;
 
 macro_rules! scalars {
     ($($visit:ident: $type:ty),*) => {
@@ -45,8 +45,8 @@ macro_rules! scalars {
     };
 }
 
-impl<'de> Visitor<'de> for WalkedVisitor {
-    type Value = Walked;
+impl<'de> Visitor<'de> for DiscardedValueVisitor {
+    type Value = DiscardedValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON")
@@ -54,18 +54,18 @@ impl<'de> Visitor<'de> for WalkedVisitor {
 
     scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
 
-    fn visit_unit<E>(self) -> Result<Walked, E> {
-        Ok(Walked)
+    fn visit_unit<E>(self) -> Result<DiscardedValue, E> {
+        Ok(DiscardedValue)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Walked, A::Error> {
-        while sequence.next_element::<Walked>()?.is_some() {}
-        Ok(Walked)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<DiscardedValue, A::Error> {
+        while sequence.next_element::<DiscardedValue>()?.is_some() {}
+        Ok(DiscardedValue)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Walked, A::Error> {
-        while map.next_entry::<Cow<'de, str>, Walked>()?.is_some() {}
-        Ok(Walked)
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DiscardedValue, A::Error> {
+        while map.next_entry::<Cow<'de, str>, DiscardedValue>()?.is_some() {}
+        Ok(DiscardedValue)
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
 
     fn found(text: &str) -> Option<String> {
         let error = serde_json::from_str::<&RawValue>(text).unwrap_err();
-        place(text, &error)
+        fault_path(text, &error)
     }
 
     #[test]

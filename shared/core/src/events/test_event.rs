@@ -6,7 +6,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::events::{Event, EventError};
-use crate::model::{EVENT_BYTES_MAX, Schema, Timestamp, TopicName};
+use crate::model::{EVENT_BYTES_MAX, EventSchema, Timestamp, TopicName};
 
 /// The type of a sample.
 pub const TEST_EVENT_TYPE: &str = "dev.posthaste.test";
@@ -30,12 +30,12 @@ pub enum TestEventError {
 
 /// The caller's event, one object in the schema that the subscription receives, or an array of one.
 /// Its text is sent as it is.
-pub fn given(schema: Schema, text: &Bytes) -> Result<Bytes, TestEventError> {
+pub fn check_given_event(schema: EventSchema, text: &Bytes) -> Result<Bytes, TestEventError> {
     if text.len() > EVENT_BYTES_MAX {
         return Err(TestEventError::TooLarge);
     }
-    let text = alone(text)?;
-    if schema != Schema::Custom {
+    let text = only_event(text)?;
+    if schema != EventSchema::Custom {
         return Event::parse(schema, text)
             .map(Event::into_json)
             .map_err(TestEventError::Event);
@@ -48,7 +48,7 @@ pub fn given(schema: Schema, text: &Bytes) -> Result<Bytes, TestEventError> {
 
 /// The text of the only event of an array, as publishers of Event Grid's schema write it; of
 /// anything else, the text.
-fn alone(text: &Bytes) -> Result<Bytes, TestEventError> {
+fn only_event(text: &Bytes) -> Result<Bytes, TestEventError> {
     let text = text.slice_ref(text.trim_ascii());
     match serde_json::from_slice::<Vec<&RawValue>>(&text).as_deref() {
         Ok([event]) => Ok(text.slice_ref(event.get().as_bytes())),
@@ -58,19 +58,19 @@ fn alone(text: &Bytes) -> Result<Bytes, TestEventError> {
 }
 
 /// A sample. `id` is a UUID.
-pub fn sample(schema: Schema, topic: &TopicName, id: &str, now: Timestamp) -> Bytes {
+pub fn sample_event(schema: EventSchema, topic: &TopicName, id: &str, now: Timestamp) -> Bytes {
     let source = format!("/topics/{topic}");
     let data = json!({ "message": "a test from posthaste" });
     let event = match schema {
-        Schema::CloudEvents => json!({
+        EventSchema::CloudEvents => json!({
             "specversion": "1.0", "id": id, "source": source, "type": TEST_EVENT_TYPE,
             "time": now.to_string(), "datacontenttype": "application/json", "data": data,
         }),
-        Schema::EventGrid => json!({
+        EventSchema::EventGrid => json!({
             "id": id, "topic": source, "subject": "test", "eventType": TEST_EVENT_TYPE,
             "eventTime": now.to_string(), "data": data, "dataVersion": "1.0", "metadataVersion": "1",
         }),
-        Schema::Custom => {
+        EventSchema::Custom => {
             json!({ "id": id, "type": TEST_EVENT_TYPE, "time": now.to_string(), "data": data })
         }
     };
@@ -84,60 +84,73 @@ mod tests {
     #[test]
     fn a_sample_is_an_event_of_its_schema() {
         let topic = TopicName::parse("orders").unwrap();
-        for schema in Schema::ALL {
-            let event = sample(
+        for schema in EventSchema::ALL {
+            let event = sample_event(
                 schema,
                 &topic,
                 "1",
                 Timestamp::from_millis(1_795_256_100_000),
             );
-            assert_eq!(given(schema, &event).unwrap(), event, "{schema:?}");
+            assert_eq!(
+                check_given_event(schema, &event).unwrap(),
+                event,
+                "{schema:?}"
+            );
         }
     }
 
     #[test]
     fn an_array_of_one_is_that_event() {
         let topic = TopicName::parse("orders").unwrap();
-        for schema in Schema::ALL {
-            let event = sample(
+        for schema in EventSchema::ALL {
+            let event = sample_event(
                 schema,
                 &topic,
                 "1",
                 Timestamp::from_millis(1_795_256_100_000),
             );
             let array = Bytes::from([b" [\n ", &event[..], b" ]\n"].concat());
-            assert_eq!(given(schema, &array).unwrap(), event, "{schema:?}");
+            assert_eq!(
+                check_given_event(schema, &array).unwrap(),
+                event,
+                "{schema:?}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_event_of_the_schema_is_refused() {
         let check = |schema, text: &'static str, expected: &str| {
-            let error = given(schema, &Bytes::from_static(text.as_bytes())).unwrap_err();
+            let error =
+                check_given_event(schema, &Bytes::from_static(text.as_bytes())).unwrap_err();
             assert_eq!(error.to_string(), expected, "{text}");
         };
         let not_of_it = "not an event of the schema that the subscription receives";
-        check(Schema::CloudEvents, "{}", not_of_it);
+        check(EventSchema::CloudEvents, "{}", not_of_it);
         check(
-            Schema::EventGrid,
+            EventSchema::EventGrid,
             "[]",
             "expected one event, or an array of one; found 0",
         );
         check(
-            Schema::Custom,
+            EventSchema::Custom,
             "[{},{}]",
             "expected one event, or an array of one; found 2",
         );
-        check(Schema::CloudEvents, "[{}]", not_of_it);
-        check(Schema::Custom, "[[]]", "expected a JSON object");
-        check(Schema::Custom, "{", "expected a JSON object");
+        check(EventSchema::CloudEvents, "[{}]", not_of_it);
+        check(EventSchema::Custom, "[[]]", "expected a JSON object");
+        check(EventSchema::Custom, "{", "expected a JSON object");
         let large = Bytes::from(vec![b' '; EVENT_BYTES_MAX + 1]);
         assert!(matches!(
-            given(Schema::Custom, &large),
+            check_given_event(EventSchema::Custom, &large),
             Err(TestEventError::TooLarge)
         ));
         assert_eq!(
-            given(Schema::Custom, &Bytes::from_static(b" {\"n\": 1.0} \n")).unwrap(),
+            check_given_event(
+                EventSchema::Custom,
+                &Bytes::from_static(b" {\"n\": 1.0} \n")
+            )
+            .unwrap(),
             "{\"n\": 1.0}"
         );
     }

@@ -39,7 +39,7 @@ pub(crate) fn escape_refused(json: &str) -> Cow<'_, str> {
 /// Whether arrays and objects of a valid JSON text nest no deeper than [`EVENT_DEPTH_MAX`].
 pub(super) fn is_shallow(json: &str) -> bool {
     let opening = json.bytes().filter(|b| b | 0x20 == b'{').count();
-    opening <= EVENT_DEPTH_MAX || depth(json) <= EVENT_DEPTH_MAX
+    opening <= EVENT_DEPTH_MAX || nesting_depth(json) <= EVENT_DEPTH_MAX
 }
 
 /// A JSON string, decoded. Half of a surrogate pair, which no text can hold, reads as U+FFFD.
@@ -72,7 +72,7 @@ impl Visitor<'_> for LossyText {
     }
 }
 
-fn depth(json: &str) -> usize {
+fn nesting_depth(json: &str) -> usize {
     let mut depth = 0_usize;
     let mut deepest = 0;
     let mut in_string = false;
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn depth_counts_brackets_outside_of_strings() {
-        assert_eq!(depth("1"), 0);
-        assert_eq!(depth(r#"{"a":[1,{"b":[]}],"c":[]}"#), 4);
-        assert_eq!(depth(r#"["[[[[","\"[[[","\\",[1]]"#), 2);
+        assert_eq!(nesting_depth("1"), 0);
+        assert_eq!(nesting_depth(r#"{"a":[1,{"b":[]}],"c":[]}"#), 4);
+        assert_eq!(nesting_depth(r#"["[[[[","\"[[[","\\",[1]]"#), 2);
     }
 
     #[test]

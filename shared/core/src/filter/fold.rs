@@ -16,7 +16,7 @@ const EXCEPTIONS: [(char, char); 4] = [
 
 /// The text with each character folded. Text that is folded already, nearly all there is, is not
 /// copied.
-pub(super) fn fold(text: &str) -> Cow<'_, str> {
+pub(super) fn fold_case(text: &str) -> Cow<'_, str> {
     let is_folded = |b: u8| b.is_ascii() && !b.is_ascii_uppercase();
     if text.bytes().all(is_folded) {
         return Cow::Borrowed(text);
@@ -39,9 +39,9 @@ pub(super) fn fold(text: &str) -> Cow<'_, str> {
 /// The same of text that may be owned already.
 pub(super) fn fold_cow(text: Cow<'_, str>) -> Cow<'_, str> {
     match text {
-        Cow::Borrowed(text) => fold(text),
+        Cow::Borrowed(text) => fold_case(text),
         Cow::Owned(text) => {
-            let folded = match fold(&text) {
+            let folded = match fold_case(&text) {
                 Cow::Owned(folded) => Some(folded),
                 Cow::Borrowed(_) => None,
             };
@@ -56,17 +56,20 @@ pub(super) fn fold_char(character: char) -> char {
         return character.to_ascii_lowercase();
     }
     let exception = EXCEPTIONS.iter().find(|(from, _)| *from == character);
-    exception.map_or_else(|| by_mappings(character), |(_, folded)| *folded)
+    exception.map_or_else(
+        || lower_case_of_upper_case(character),
+        |(_, folded)| *folded,
+    )
 }
 
 /// The lower case of the upper case: final and other sigmas have one upper case, and the Kelvin sign
 /// has the lower case of K. A case of several characters is none here.
-fn by_mappings(character: char) -> char {
-    let upper = only(character.to_uppercase()).unwrap_or(character);
-    only(upper.to_lowercase()).unwrap_or(upper)
+fn lower_case_of_upper_case(character: char) -> char {
+    let upper = single_char(character.to_uppercase()).unwrap_or(character);
+    single_char(upper.to_lowercase()).unwrap_or(upper)
 }
 
-fn only(mut characters: impl Iterator<Item = char>) -> Option<char> {
+fn single_char(mut characters: impl Iterator<Item = char>) -> Option<char> {
     let first = characters.next();
     first.filter(|_| characters.next().is_none())
 }
@@ -79,7 +82,7 @@ mod tests {
 
     #[test]
     fn every_character_is_folded_by_itself() {
-        let check = |text: &str, expected: &str| assert_eq!(fold(text), expected, "{text}");
+        let check = |text: &str, expected: &str| assert_eq!(fold_case(text), expected, "{text}");
         check("", "");
         check("Abc-9", "abc-9");
         check("ÄΣΑΣ ας", "äσασ ασ");
@@ -102,7 +105,7 @@ mod tests {
     #[test]
     fn text_that_is_folded_is_not_copied() {
         for text in ["order-17", "äöü σ", "日本語"] {
-            assert!(matches!(fold(text), Cow::Borrowed(_)), "{text}");
+            assert!(matches!(fold_case(text), Cow::Borrowed(_)), "{text}");
             assert!(
                 matches!(fold_cow(Cow::Borrowed(text)), Cow::Borrowed(_)),
                 "{text}"

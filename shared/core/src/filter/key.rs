@@ -1,15 +1,15 @@
 //! The keys of advanced filters: which part of an event each means.
 //! <https://learn.microsoft.com/azure/event-grid/event-filtering#key>
 
-use super::fold::fold;
+use super::fold::fold_case;
 use crate::events::{Event, is_attribute_name};
-use crate::model::{FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX, Schema};
+use crate::model::{EventSchema, FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX};
 
 /// A part of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum KeyLocation {
     /// An attribute that was read when the event was accepted.
-    Attribute(Attribute),
+    Attribute(KeyAttribute),
     /// A member of the event's text, by the names on the way to it.
     Member(Box<[Box<str>]>),
     /// A CloudEvent's extension attribute.
@@ -18,7 +18,7 @@ pub(super) enum Place {
 
 /// An attribute that was read when the event was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Attribute {
+pub(super) enum KeyAttribute {
     Id,
     Type,
     Source,
@@ -34,11 +34,11 @@ pub(super) enum Attribute {
 /// The event's own members are named without regard to case, as Event Grid's examples do
 /// (`Subject`, `Data.key1`); what lies in `data` is named exactly as it is written there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Key(pub(super) Place);
+pub struct FilterKey(pub(super) KeyLocation);
 
 /// The reason why a text is no key.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum KeyError {
+pub enum FilterKeyError {
     /// A name is missing between two dots, or altogether.
     #[error("expected names with a dot between each two")]
     EmptyPart,
@@ -49,46 +49,46 @@ pub enum KeyError {
     #[error("expected at most {FILTER_KEY_PARTS_MAX} names")]
     TooDeep,
     /// A member that events of this schema do not have.
-    #[error("an event in {0:?} has no such member; expected {known}", known = known(*.0))]
-    Unknown(Schema),
+    #[error("an event in {0:?} has no such member; expected {known}", known = known_keys(*.0))]
+    Unknown(EventSchema),
     /// A name after one that is a text in every event.
     #[error("{0} has no members; only data has")]
     NotNested(String),
 }
 
 /// The keys of a schema, as an error names them.
-fn known(schema: Schema) -> &'static str {
+fn known_keys(schema: EventSchema) -> &'static str {
     match schema {
-        Schema::CloudEvents => {
+        EventSchema::CloudEvents => {
             "id, source, type, subject, specversion, another attribute's name, or data and what is in it"
         }
-        Schema::EventGrid | Schema::Custom => {
+        EventSchema::EventGrid | EventSchema::Custom => {
             "id, topic, subject, eventType, dataVersion, or data and what is in it"
         }
     }
 }
 
-impl Key {
+impl FilterKey {
     /// Reads a key of events in this schema.
-    pub fn parse(text: &str, schema: Schema) -> Result<Self, KeyError> {
+    pub fn parse(text: &str, schema: EventSchema) -> Result<Self, FilterKeyError> {
         if text.chars().count() > FILTER_KEY_CHARS_MAX {
-            return Err(KeyError::TooLong);
+            return Err(FilterKeyError::TooLong);
         }
         let parts: Vec<&str> = text.split('.').collect();
         if parts.iter().any(|part| part.is_empty()) {
-            return Err(KeyError::EmptyPart);
+            return Err(FilterKeyError::EmptyPart);
         }
         if parts.len() > FILTER_KEY_PARTS_MAX {
-            return Err(KeyError::TooDeep);
+            return Err(FilterKeyError::TooDeep);
         }
-        let (first, rest) = parts.split_first().ok_or(KeyError::EmptyPart)?;
-        let name = fold(first);
+        let (first, rest) = parts.split_first().ok_or(FilterKeyError::EmptyPart)?;
+        let name = fold_case(first);
         if name == "data" {
-            return Ok(Self(data(rest, schema)));
+            return Ok(Self(data_location(rest, schema)));
         }
-        match envelope(&name, schema) {
-            None => Err(KeyError::Unknown(schema)),
-            Some(_) if !rest.is_empty() => Err(KeyError::NotNested((*first).to_owned())),
+        match event_location(&name, schema) {
+            None => Err(FilterKeyError::Unknown(schema)),
+            Some(_) if !rest.is_empty() => Err(FilterKeyError::NotNested((*first).to_owned())),
             Some(place) => Ok(Self(place)),
         }
     }
@@ -96,9 +96,9 @@ impl Key {
 
 /// A place in the data. A custom event is the data itself, as in the envelope that Event Grid lays
 /// around it.
-fn data(rest: &[&str], schema: Schema) -> Place {
-    let own = (schema != Schema::Custom).then_some("data");
-    Place::Member(
+fn data_location(rest: &[&str], schema: EventSchema) -> KeyLocation {
+    let own = (schema != EventSchema::Custom).then_some("data");
+    KeyLocation::Member(
         own.into_iter()
             .chain(rest.iter().copied())
             .map(Box::from)
@@ -107,28 +107,33 @@ fn data(rest: &[&str], schema: Schema) -> Place {
 }
 
 /// The place of a member of the event itself, by its folded name.
-fn envelope(name: &str, schema: Schema) -> Option<Place> {
-    let member = |name: &str| Place::Member([Box::from(name)].into());
+fn event_location(name: &str, schema: EventSchema) -> Option<KeyLocation> {
+    let member = |name: &str| KeyLocation::Member([Box::from(name)].into());
     match (schema, name) {
-        (_, "id") => Some(Place::Attribute(Attribute::Id)),
-        (_, "subject") => Some(Place::Attribute(Attribute::Subject)),
-        (Schema::CloudEvents, "type") | (Schema::EventGrid | Schema::Custom, "eventtype") => {
-            Some(Place::Attribute(Attribute::Type))
+        (_, "id") => Some(KeyLocation::Attribute(KeyAttribute::Id)),
+        (_, "subject") => Some(KeyLocation::Attribute(KeyAttribute::Subject)),
+        (EventSchema::CloudEvents, "type")
+        | (EventSchema::EventGrid | EventSchema::Custom, "eventtype") => {
+            Some(KeyLocation::Attribute(KeyAttribute::Type))
         }
-        (Schema::CloudEvents, "source") => Some(Place::Attribute(Attribute::Source)),
-        (Schema::CloudEvents, "specversion" | "time" | "datacontenttype" | "dataschema")
-        | (Schema::EventGrid, "topic") => Some(member(name)),
-        (Schema::CloudEvents, _) => is_attribute_name(name).then(|| Place::Extension(name.into())),
-        (Schema::EventGrid, "dataversion") => Some(member("dataVersion")),
-        (Schema::Custom, "topic") => Some(Place::Attribute(Attribute::Topic)),
-        (Schema::Custom, "dataversion") => Some(Place::Attribute(Attribute::DataVersion)),
-        (Schema::EventGrid | Schema::Custom, _) => None,
+        (EventSchema::CloudEvents, "source") => Some(KeyLocation::Attribute(KeyAttribute::Source)),
+        (EventSchema::CloudEvents, "specversion" | "time" | "datacontenttype" | "dataschema")
+        | (EventSchema::EventGrid, "topic") => Some(member(name)),
+        (EventSchema::CloudEvents, _) => {
+            is_attribute_name(name).then(|| KeyLocation::Extension(name.into()))
+        }
+        (EventSchema::EventGrid, "dataversion") => Some(member("dataVersion")),
+        (EventSchema::Custom, "topic") => Some(KeyLocation::Attribute(KeyAttribute::Topic)),
+        (EventSchema::Custom, "dataversion") => {
+            Some(KeyLocation::Attribute(KeyAttribute::DataVersion))
+        }
+        (EventSchema::EventGrid | EventSchema::Custom, _) => None,
     }
 }
 
-impl Attribute {
+impl KeyAttribute {
     /// The attribute of this event.
-    pub(super) fn of(self, event: &Event) -> Option<&str> {
+    pub(super) fn value_in(self, event: &Event) -> Option<&str> {
         match self {
             Self::Id => Some(event.id()),
             Self::Type => Some(event.event_type()),
@@ -144,47 +149,75 @@ impl Attribute {
 mod tests {
     use super::*;
 
-    fn check(schema: Schema, text: &str, expected: Result<Place, &str>) {
-        let parsed = Key::parse(text, schema)
+    fn check(schema: EventSchema, text: &str, expected: Result<KeyLocation, &str>) {
+        let parsed = FilterKey::parse(text, schema)
             .map(|key| key.0)
             .map_err(|error| error.to_string());
         assert_eq!(parsed, expected.map_err(str::to_owned), "{text}");
     }
 
-    fn member(names: &[&str]) -> Place {
-        Place::Member(names.iter().copied().map(Box::from).collect())
+    fn member(names: &[&str]) -> KeyLocation {
+        KeyLocation::Member(names.iter().copied().map(Box::from).collect())
     }
 
     #[test]
     fn the_members_of_a_schema_are_keys_in_any_case() {
-        let attribute = Place::Attribute;
+        let attribute = KeyLocation::Attribute;
         for (schema, text, expected) in [
-            (Schema::EventGrid, "ID", attribute(Attribute::Id)),
-            (Schema::EventGrid, "Subject", attribute(Attribute::Subject)),
-            (Schema::EventGrid, "eventType", attribute(Attribute::Type)),
-            (Schema::EventGrid, "Topic", member(&["topic"])),
-            (Schema::EventGrid, "DataVersion", member(&["dataVersion"])),
-            (Schema::CloudEvents, "id", attribute(Attribute::Id)),
-            (Schema::CloudEvents, "Source", attribute(Attribute::Source)),
-            (Schema::CloudEvents, "type", attribute(Attribute::Type)),
+            (EventSchema::EventGrid, "ID", attribute(KeyAttribute::Id)),
             (
-                Schema::CloudEvents,
+                EventSchema::EventGrid,
+                "Subject",
+                attribute(KeyAttribute::Subject),
+            ),
+            (
+                EventSchema::EventGrid,
+                "eventType",
+                attribute(KeyAttribute::Type),
+            ),
+            (EventSchema::EventGrid, "Topic", member(&["topic"])),
+            (
+                EventSchema::EventGrid,
+                "DataVersion",
+                member(&["dataVersion"]),
+            ),
+            (EventSchema::CloudEvents, "id", attribute(KeyAttribute::Id)),
+            (
+                EventSchema::CloudEvents,
+                "Source",
+                attribute(KeyAttribute::Source),
+            ),
+            (
+                EventSchema::CloudEvents,
+                "type",
+                attribute(KeyAttribute::Type),
+            ),
+            (
+                EventSchema::CloudEvents,
                 "subject",
-                attribute(Attribute::Subject),
+                attribute(KeyAttribute::Subject),
             ),
-            (Schema::CloudEvents, "specversion", member(&["specversion"])),
-            (Schema::Custom, "id", attribute(Attribute::Id)),
-            (Schema::Custom, "EventType", attribute(Attribute::Type)),
-            (Schema::Custom, "topic", attribute(Attribute::Topic)),
             (
-                Schema::Custom,
+                EventSchema::CloudEvents,
+                "specversion",
+                member(&["specversion"]),
+            ),
+            (EventSchema::Custom, "id", attribute(KeyAttribute::Id)),
+            (
+                EventSchema::Custom,
+                "EventType",
+                attribute(KeyAttribute::Type),
+            ),
+            (EventSchema::Custom, "topic", attribute(KeyAttribute::Topic)),
+            (
+                EventSchema::Custom,
                 "dataVersion",
-                attribute(Attribute::DataVersion),
+                attribute(KeyAttribute::DataVersion),
             ),
             (
-                Schema::CloudEvents,
+                EventSchema::CloudEvents,
                 "comExampleOther1",
-                Place::Extension("comexampleother1".into()),
+                KeyLocation::Extension("comexampleother1".into()),
             ),
         ] {
             check(schema, text, Ok(expected));
@@ -194,25 +227,25 @@ mod tests {
     #[test]
     fn data_is_reached_into_by_its_own_names() {
         check(
-            Schema::EventGrid,
+            EventSchema::EventGrid,
             "Data.Key1",
             Ok(member(&["data", "Key1"])),
         );
         check(
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             "data.a.b c.d",
             Ok(member(&["data", "a", "b c", "d"])),
         );
-        check(Schema::CloudEvents, "data", Ok(member(&["data"])));
-        check(Schema::Custom, "data.a.b", Ok(member(&["a", "b"])));
-        check(Schema::Custom, "data", Ok(member(&[])));
+        check(EventSchema::CloudEvents, "data", Ok(member(&["data"])));
+        check(EventSchema::Custom, "data.a.b", Ok(member(&["a", "b"])));
+        check(EventSchema::Custom, "data", Ok(member(&[])));
     }
 
     #[test]
     fn what_an_event_cannot_have_is_refused() {
         let parts = "expected names with a dot between each two";
         for text in ["", ".", "data.", ".data", "data..a"] {
-            check(Schema::CloudEvents, text, Err(parts));
+            check(EventSchema::CloudEvents, text, Err(parts));
         }
         let grid = "an event in EventGrid has no such member; \
                     expected id, topic, subject, eventType, dataVersion, or data and what is in it";
@@ -224,34 +257,34 @@ mod tests {
             "x.y",
             "data_base64",
         ] {
-            check(Schema::EventGrid, text, Err(grid));
+            check(EventSchema::EventGrid, text, Err(grid));
         }
         check(
-            Schema::EventGrid,
+            EventSchema::EventGrid,
             "subject.x",
             Err("subject has no members; only data has"),
         );
         check(
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             "mine.x",
             Err("mine has no members; only data has"),
         );
         let cloud = "an event in CloudEvents has no such member; expected id, source, type, subject, \
                      specversion, another attribute's name, or data and what is in it";
         for text in ["data_base64", "my-extension", "späße", "a_b.c"] {
-            check(Schema::CloudEvents, text, Err(cloud));
+            check(EventSchema::CloudEvents, text, Err(cloud));
         }
     }
 
     #[test]
     fn the_limits_are_exact() {
         let names = |count: usize| vec!["data"; count].join(".");
-        assert!(Key::parse(&names(FILTER_KEY_PARTS_MAX), Schema::EventGrid).is_ok());
-        let too_deep = Key::parse(&names(FILTER_KEY_PARTS_MAX + 1), Schema::EventGrid);
-        assert_eq!(too_deep, Err(KeyError::TooDeep));
+        assert!(FilterKey::parse(&names(FILTER_KEY_PARTS_MAX), EventSchema::EventGrid).is_ok());
+        let too_deep = FilterKey::parse(&names(FILTER_KEY_PARTS_MAX + 1), EventSchema::EventGrid);
+        assert_eq!(too_deep, Err(FilterKeyError::TooDeep));
         let long = |chars: usize| format!("data.{}", "ä".repeat(chars - 5));
-        assert!(Key::parse(&long(FILTER_KEY_CHARS_MAX), Schema::EventGrid).is_ok());
-        let too_long = Key::parse(&long(FILTER_KEY_CHARS_MAX + 1), Schema::EventGrid);
-        assert_eq!(too_long, Err(KeyError::TooLong));
+        assert!(FilterKey::parse(&long(FILTER_KEY_CHARS_MAX), EventSchema::EventGrid).is_ok());
+        let too_long = FilterKey::parse(&long(FILTER_KEY_CHARS_MAX + 1), EventSchema::EventGrid);
+        assert_eq!(too_long, Err(FilterKeyError::TooLong));
     }
 }

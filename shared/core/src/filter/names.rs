@@ -7,22 +7,22 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::Number;
-use super::value::{Elements, Value};
+use super::DecimalNumber;
+use super::value::{FilterValue, ValueElements};
 use crate::events::lossy_text;
 
 /// The names under one member, or at the root those of the event itself.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameTree {
     /// The members named here, in the order of their names.
-    children: Vec<(Box<str>, Names)>,
+    children: Vec<(Box<str>, NameTree)>,
     /// The slot for this member's value, if it is wanted.
-    slot: Option<Slot>,
+    slot: Option<ValueSlot>,
 }
 
 /// The slot for a wanted value, and how the value is read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct ValueSlot {
     /// The position among the values.
     pub(super) index: usize,
     /// Whether it is an extension attribute.
@@ -31,14 +31,14 @@ pub(super) struct Slot {
     pub(super) has_arrays: bool,
 }
 
-impl Names {
+impl NameTree {
     /// Whether nothing is wanted.
     pub(super) fn is_empty(&self) -> bool {
         self.children.is_empty() && self.slot.is_none()
     }
 
     /// Names a member by the names on the way to it.
-    pub(super) fn insert(&mut self, path: &[Box<str>], slot: Slot) {
+    pub(super) fn insert(&mut self, path: &[Box<str>], slot: ValueSlot) {
         let Some((first, rest)) = path.split_first() else {
             self.slot = Some(slot);
             return;
@@ -56,35 +56,41 @@ impl Names {
     /// Reads what lies here, and under every name, from JSON that was found valid before. Of
     /// members that occur twice the last counts, as it does for most receivers. What is not
     /// named is skipped, not decoded.
-    pub(super) fn read<'e>(&self, json: &'e str, found: &mut impl FnMut(usize, Value<'e>)) {
+    pub(super) fn read_values<'e>(
+        &self,
+        json: &'e str,
+        found: &mut impl FnMut(usize, FilterValue<'e>),
+    ) {
         if let Some(slot) = self.slot
-            && let Some(value) = slot.read(json)
+            && let Some(value) = slot.read_value(json)
         {
             found(slot.index, value);
         }
         if self.children.is_empty() || !json.starts_with('{') {
             return;
         }
-        let members = serde_json::Deserializer::from_str(json).deserialize_map(Members(self));
+        let members = serde_json::Deserializer::from_str(json).deserialize_map(NamedMembers(self));
         let mut members = members.unwrap_or_default();
         members.sort_by_key(|(at, _)| *at);
         for (at, json) in members
             .chunk_by(|(one, _), (other, _)| one == other)
             .filter_map(<[_]>::last)
         {
-            self.children[*at].1.read(json, found);
+            self.children[*at].1.read_values(json, found);
         }
     }
 }
 
-impl Slot {
+impl ValueSlot {
     /// The value; `None` where it is null.
-    fn read(self, json: &str) -> Option<Value<'_>> {
+    fn read_value(self, json: &str) -> Option<FilterValue<'_>> {
         if self.is_extension {
-            return extension(json);
+            return parse_extension(json);
         }
-        match scalar(json)? {
-            Value::Opaque if self.has_arrays && json.starts_with('[') => Some(array(json)),
+        match parse_scalar(json)? {
+            FilterValue::Opaque if self.has_arrays && json.starts_with('[') => {
+                Some(parse_array(json))
+            }
             value => Some(value),
         }
     }
@@ -92,28 +98,28 @@ impl Slot {
 
 /// The value by its first character; opaque where it is an array or an object, `None` where it is
 /// null.
-fn scalar(json: &str) -> Option<Value<'_>> {
+fn parse_scalar(json: &str) -> Option<FilterValue<'_>> {
     match json.as_bytes().first() {
-        Some(b'"') => Some(Value::text(lossy_text(json))),
-        Some(b't') => Some(Value::Bool(true)),
-        Some(b'f') => Some(Value::Bool(false)),
+        Some(b'"') => Some(FilterValue::from_text(lossy_text(json))),
+        Some(b't') => Some(FilterValue::Bool(true)),
+        Some(b'f') => Some(FilterValue::Bool(false)),
         Some(b'n') => None,
-        _ => Some(Number::parse(json).map_or(Value::Opaque, Value::Number)),
+        _ => Some(DecimalNumber::parse(json).map_or(FilterValue::Opaque, FilterValue::Number)),
     }
 }
 
-fn extension(json: &str) -> Option<Value<'_>> {
+fn parse_extension(json: &str) -> Option<FilterValue<'_>> {
     match json.as_bytes().first() {
         Some(b'n') | None => None,
-        Some(b'"') => Some(Value::attribute(lossy_text(json))),
-        Some(_) => Some(Value::attribute(Cow::Borrowed(json))),
+        Some(b'"') => Some(FilterValue::from_attribute(lossy_text(json))),
+        Some(_) => Some(FilterValue::from_attribute(Cow::Borrowed(json))),
     }
 }
 
-fn array(json: &str) -> Value<'_> {
-    let mut elements = Elements::default();
+fn parse_array(json: &str) -> FilterValue<'_> {
+    let mut elements = ValueElements::default();
     for element in serde_json::from_str::<Vec<&RawValue>>(json).unwrap_or_default() {
-        if let Some(value) = scalar(element.get()) {
+        if let Some(value) = parse_scalar(element.get()) {
             elements.push(value);
         }
     }
@@ -121,9 +127,9 @@ fn array(json: &str) -> Value<'_> {
 }
 
 /// The members of an object that are named, as positions among the names and their text.
-struct Members<'n>(&'n Names);
+struct NamedMembers<'n>(&'n NameTree);
 
-impl<'e> Visitor<'e> for Members<'_> {
+impl<'e> Visitor<'e> for NamedMembers<'_> {
     type Value = Vec<(usize, &'e str)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,7 +138,7 @@ impl<'e> Visitor<'e> for Members<'_> {
 
     fn visit_map<A: MapAccess<'e>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
-        while let Some(at) = map.next_key_seed(Position(self.0))? {
+        while let Some(at) = map.next_key_seed(NamePosition(self.0))? {
             match at {
                 Some(at) => members.push((at, map.next_value::<&RawValue>()?.get())),
                 None => drop(map.next_value::<IgnoredAny>()?),
@@ -144,9 +150,9 @@ impl<'e> Visitor<'e> for Members<'_> {
 
 /// A member's position among the names, if it is one of them. A name is compared as bytes: it may
 /// hold half of a surrogate pair, and is then none of ours.
-struct Position<'n>(&'n Names);
+struct NamePosition<'n>(&'n NameTree);
 
-impl<'e> DeserializeSeed<'e> for Position<'_> {
+impl<'e> DeserializeSeed<'e> for NamePosition<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'e>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -154,7 +160,7 @@ impl<'e> DeserializeSeed<'e> for Position<'_> {
     }
 }
 
-impl Visitor<'_> for Position<'_> {
+impl Visitor<'_> for NamePosition<'_> {
     type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,12 +182,12 @@ mod tests {
 
     /// Checks the value that is found in `json` under this path, as `Debug` shows it.
     fn check(json: &str, path: &str, expected: &str) {
-        let mut names = Names::default();
+        let mut names = NameTree::default();
         for (index, path) in ["x", path, "x.y"].iter().enumerate() {
             let path: Vec<Box<str>> = path.split('.').map(Box::from).collect();
             names.insert(
                 &path,
-                Slot {
+                ValueSlot {
                     index,
                     is_extension: false,
                     has_arrays: true,
@@ -189,7 +195,7 @@ mod tests {
             );
         }
         let mut shown = "None".to_owned();
-        names.read(json, &mut |index, value| {
+        names.read_values(json, &mut |index, value| {
             if index == 1 {
                 shown = format!("{value:?}");
             }

@@ -11,19 +11,19 @@ const HEAD_DIGITS: usize = 19;
 /// Order and equality are those of the numbers themselves: `1`, `1.0` and `10e-1` are equal.
 /// Exponents beyond 64 bits count as the last that 64 bits hold, on their side of zero.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Number {
+pub enum DecimalNumber {
     /// Less than zero.
-    Negative(Reverse<Magnitude>),
+    Negative(Reverse<NumberMagnitude>),
     /// Zero, whatever its sign.
     Zero,
     /// Greater than zero.
-    Positive(Magnitude),
+    Positive(NumberMagnitude),
 }
 
 /// A number greater than zero, `0.{head}{tail} × 10^exponent`. The order of the members makes the
 /// derived order that of the numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Magnitude {
+pub struct NumberMagnitude {
     exponent: i64,
     /// The first digits, of which the first is not 0, filled up with zeros.
     head: u64,
@@ -31,7 +31,7 @@ pub struct Magnitude {
     tail: Box<[u8]>,
 }
 
-impl Number {
+impl DecimalNumber {
     /// Reads a number as JSON writes it; `None` if it is none.
     /// <https://www.rfc-editor.org/rfc/rfc8259#section-6>
     pub fn parse(text: &str) -> Option<Self> {
@@ -51,7 +51,7 @@ impl Number {
             return None;
         }
         Some(
-            match Magnitude::of(whole, fraction.unwrap_or_default(), exponent) {
+            match NumberMagnitude::from_digits(whole, fraction.unwrap_or_default(), exponent) {
                 None => Self::Zero,
                 Some(magnitude) if is_negative => Self::Negative(Reverse(magnitude)),
                 Some(magnitude) => Self::Positive(magnitude),
@@ -60,9 +60,9 @@ impl Number {
     }
 }
 
-impl Magnitude {
+impl NumberMagnitude {
     /// The magnitude of checked digits; `None` if all of them are 0.
-    fn of(whole: &str, fraction: &str, exponent: i64) -> Option<Self> {
+    fn from_digits(whole: &str, fraction: &str, exponent: i64) -> Option<Self> {
         let digits = || whole.bytes().chain(fraction.bytes());
         let zeros = digits().position(|digit| digit != b'0')?;
         let mut significant = digits().skip(zeros);
@@ -114,8 +114,8 @@ mod tests {
     use proptest::prelude::*;
     use std::cmp::Ordering;
 
-    fn number(text: &str) -> Number {
-        Number::parse(text).unwrap()
+    fn number(text: &str) -> DecimalNumber {
+        DecimalNumber::parse(text).unwrap()
     }
 
     fn check(a: &str, b: &str, expected: Ordering) {
@@ -183,7 +183,7 @@ mod tests {
             "", "-", "+1", "01", ".5", "5.", "1e", "1e+", "0x1", " 1", "1 ", "NaN", "1e1.5", "--1",
             "१",
         ] {
-            assert_eq!(Number::parse(text), None, "{text:?}");
+            assert_eq!(DecimalNumber::parse(text), None, "{text:?}");
         }
     }
 

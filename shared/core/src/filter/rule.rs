@@ -1,7 +1,7 @@
 //! A subscription's filter.
 
 use super::fold::fold_char;
-use super::{Key, Test};
+use super::{FilterKey, FilterTest};
 use crate::events::Event;
 
 /// The entry of [`Filter::included_event_types`] that stands for every type, as in Event Grid.
@@ -22,23 +22,23 @@ pub struct Filter {
     pub is_subject_case_sensitive: bool,
     /// The advanced filters, all of which must hold. [`FilterSet`](super::FilterSet) looks at
     /// them.
-    pub advanced: Vec<Condition>,
+    pub advanced: Vec<FilterCondition>,
     /// Whether the advanced filters look into arrays.
     pub arrays: bool,
 }
 
 /// An advanced filter.
 #[derive(Debug, Clone)]
-pub struct Condition {
+pub struct FilterCondition {
     /// The part of the event that is looked at.
-    pub key: Key,
+    pub key: FilterKey,
     /// The test that it must pass.
-    pub test: Test,
+    pub test: FilterTest,
 }
 
 impl Filter {
     /// Whether type and subject are let through. A missing subject counts as an empty one.
-    pub(super) fn includes(&self, event: &Event) -> bool {
+    pub(super) fn includes_event(&self, event: &Event) -> bool {
         self.includes_type(event.event_type())
             && self.includes_subject(event.subject().unwrap_or_default())
     }
@@ -63,13 +63,13 @@ impl Filter {
         if self.is_subject_case_sensitive {
             return subject.starts_with(start.as_str()) && subject.ends_with(end.as_str());
         }
-        begins_with(folded(subject), folded(start))
-            && begins_with(folded(subject).rev(), folded(end).rev())
+        begins_with(folded_chars(subject), folded_chars(start))
+            && begins_with(folded_chars(subject).rev(), folded_chars(end).rev())
     }
 }
 
 /// The characters of a text, folded, from either end, without a copy.
-fn folded(text: &str) -> impl DoubleEndedIterator<Item = char> {
+fn folded_chars(text: &str) -> impl DoubleEndedIterator<Item = char> {
     text.chars().map(fold_char)
 }
 
@@ -82,8 +82,8 @@ fn begins_with(mut text: impl Iterator<Item = char>, start: impl Iterator<Item =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::fold::fold;
-    use crate::model::Schema;
+    use crate::filter::fold::fold_case;
+    use crate::model::EventSchema;
     use bytes::Bytes;
     use proptest::prelude::*;
 
@@ -92,7 +92,7 @@ mod tests {
         if let Some(subject) = subject {
             json["subject"] = subject.into();
         }
-        Event::parse(Schema::CloudEvents, Bytes::from(json.to_string())).unwrap()
+        Event::parse(EventSchema::CloudEvents, Bytes::from(json.to_string())).unwrap()
     }
 
     fn by_type(types: &[&str], event_type: &str) -> bool {
@@ -101,7 +101,7 @@ mod tests {
             included_event_types,
             ..Filter::default()
         }
-        .includes(&event(event_type, None))
+        .includes_event(&event(event_type, None))
     }
 
     fn by_subject(
@@ -116,13 +116,13 @@ mod tests {
             is_subject_case_sensitive,
             ..Filter::default()
         };
-        filter.includes(&event("t", subject))
+        filter.includes_event(&event("t", subject))
     }
 
     #[test]
     fn the_default_lets_every_event_through() {
-        assert!(Filter::default().includes(&event("t", None)));
-        assert!(Filter::default().includes(&event("t", Some("/a/b"))));
+        assert!(Filter::default().includes_event(&event("t", None)));
+        assert!(Filter::default().includes_event(&event("t", Some("/a/b"))));
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
                 subject_ends_with: end.to_owned(),
                 ..Filter::default()
             };
-            let (folded_text, folded_part) = (fold(&text), fold(&part));
+            let (folded_text, folded_part) = (fold_case(&text), fold_case(&part));
             prop_assert_eq!(filter(&part, "").includes_subject(&text), folded_text.starts_with(&*folded_part));
             prop_assert_eq!(filter("", &part).includes_subject(&text), folded_text.ends_with(&*folded_part));
         }

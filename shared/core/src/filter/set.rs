@@ -4,30 +4,30 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::key::{Attribute, Place};
-use super::names::{Names, Slot};
-use super::value::Value;
-use super::{Condition, Filter};
+use super::key::{KeyAttribute, KeyLocation};
+use super::names::{NameTree, ValueSlot};
+use super::value::FilterValue;
+use super::{Filter, FilterCondition};
 use crate::events::Event;
 
 /// The filters of a topic's subscriptions, with their keys looked up beforehand.
 #[derive(Debug, Default)]
 pub struct FilterSet {
-    filters: Vec<Prepared>,
+    filters: Vec<PreparedFilter>,
     /// The filters that name an event type, by that type.
     of_type: HashMap<String, Vec<usize>>,
     /// The filters that let every type through.
     of_any_type: Vec<usize>,
     /// The questions of all filters' conditions, each once.
-    questions: Vec<Question>,
+    questions: Vec<FilterQuestion>,
     /// The number of different keys.
     keys: usize,
-    attributes: Vec<(Attribute, usize)>,
-    members: Names,
+    attributes: Vec<(KeyAttribute, usize)>,
+    members: NameTree,
 }
 
 #[derive(Debug)]
-struct Prepared {
+struct PreparedFilter {
     filter: Arc<Filter>,
     /// For each condition of the filter, which question it asks.
     questions: Box<[usize]>,
@@ -35,7 +35,7 @@ struct Prepared {
 
 /// A question that conditions ask of an event, be it one filter's or hundreds'.
 #[derive(Debug)]
-struct Question {
+struct FilterQuestion {
     /// The first filter that asks it, and by which of its conditions.
     filter: Arc<Filter>,
     condition: usize,
@@ -45,7 +45,7 @@ struct Question {
 
 /// The events of a request that each filter of a set lets through.
 #[derive(Debug)]
-pub struct Matches {
+pub struct FilterMatches {
     events: usize,
     /// One filter after the other.
     passed: Vec<bool>,
@@ -54,8 +54,8 @@ pub struct Matches {
 }
 
 /// The values that one event has under each key.
-struct Values<'e> {
-    by_key: Vec<Option<Value<'e>>>,
+struct EventValues<'e> {
+    by_key: Vec<Option<FilterValue<'e>>>,
     /// The keys that have a value.
     filled: Vec<usize>,
     /// The answer to each question that was asked.
@@ -65,7 +65,7 @@ struct Values<'e> {
 
 impl FilterSet {
     /// Prepares filters. Their positions are those in which they come.
-    pub fn of(filters: impl IntoIterator<Item = Arc<Filter>>) -> Self {
+    pub fn from_filters(filters: impl IntoIterator<Item = Arc<Filter>>) -> Self {
         let filters: Vec<_> = filters.into_iter().collect();
         let mut places = HashMap::new();
         let mut asked = HashMap::new();
@@ -73,7 +73,7 @@ impl FilterSet {
         for (position, filter) in filters.iter().enumerate() {
             set.look_up_type(position, filter);
             let mut questions = Vec::with_capacity(filter.advanced.len());
-            for (condition, Condition { key, test }) in filter.advanced.iter().enumerate() {
+            for (condition, FilterCondition { key, test }) in filter.advanced.iter().enumerate() {
                 let next = places.len();
                 let (key, has_arrays) = places.entry(key.0.clone()).or_insert((next, false));
                 *has_arrays |= filter.arrays;
@@ -81,7 +81,7 @@ impl FilterSet {
                 // neither does.
                 questions.push(
                     *asked.entry((*key, filter.arrays, test)).or_insert_with(|| {
-                        set.questions.push(Question {
+                        set.questions.push(FilterQuestion {
                             filter: Arc::clone(filter),
                             condition,
                             key: *key,
@@ -90,7 +90,7 @@ impl FilterSet {
                     }),
                 );
             }
-            set.filters.push(Prepared {
+            set.filters.push(PreparedFilter {
                 filter: Arc::clone(filter),
                 questions: questions.into(),
             });
@@ -115,31 +115,31 @@ impl FilterSet {
         }
     }
 
-    fn look_up(&mut self, place: Place, index: usize, has_arrays: bool) {
-        let slot = |is_extension| Slot {
+    fn look_up(&mut self, place: KeyLocation, index: usize, has_arrays: bool) {
+        let slot = |is_extension| ValueSlot {
             index,
             is_extension,
             has_arrays,
         };
         match place {
-            Place::Attribute(attribute) => self.attributes.push((attribute, index)),
-            Place::Member(path) => self.members.insert(&path, slot(false)),
-            Place::Extension(name) => self.members.insert(&[name], slot(true)),
+            KeyLocation::Attribute(attribute) => self.attributes.push((attribute, index)),
+            KeyLocation::Member(path) => self.members.insert(&path, slot(false)),
+            KeyLocation::Extension(name) => self.members.insert(&[name], slot(true)),
         }
     }
 
     /// Matches every event with every filter that may let its type through. An event's text is read
     /// only if a filter gets as far as its keys, and only if those are not among the attributes
     /// that were read before.
-    pub fn matches(&self, events: &[Event]) -> Matches {
+    pub fn match_events(&self, events: &[Event]) -> FilterMatches {
         let mut passed = vec![false; self.filters.len() * events.len()];
         let mut is_passing = vec![false; self.filters.len()];
-        let mut values = Values::new(self.keys, self.questions.len());
+        let mut values = EventValues::new(self.keys, self.questions.len());
         for (number, event) in events.iter().enumerate() {
             values.clear();
             let of_type = self.of_type.get(event.event_type()).into_iter().flatten();
             for &position in of_type.chain(&self.of_any_type) {
-                if self.passes(&self.filters[position], event, &mut values) {
+                if self.passes_filter(&self.filters[position], event, &mut values) {
                     passed[position * events.len() + number] = true;
                     is_passing[position] = true;
                 }
@@ -150,32 +150,37 @@ impl FilterSet {
             .enumerate()
             .filter(|(_, is)| **is)
             .map(|(position, _)| position);
-        Matches {
+        FilterMatches {
             events: events.len(),
             passed,
             passing: passing.collect(),
         }
     }
 
-    fn passes<'e>(&self, prepared: &Prepared, event: &'e Event, values: &mut Values<'e>) -> bool {
+    fn passes_filter<'e>(
+        &self,
+        prepared: &PreparedFilter,
+        event: &'e Event,
+        values: &mut EventValues<'e>,
+    ) -> bool {
         let filter = &prepared.filter;
-        if !filter.includes(event) {
+        if !filter.includes_event(event) {
             return false;
         }
         if !values.is_read && !prepared.questions.is_empty() {
-            self.read(event, values);
+            self.read_values(event, values);
         }
         prepared
             .questions
             .iter()
             .all(|question| match values.answers[*question] {
                 Some(answer) => answer,
-                None => self.ask(*question, values),
+                None => self.ask_question(*question, values),
             })
     }
 
-    fn ask(&self, question: usize, values: &mut Values<'_>) -> bool {
-        let Question {
+    fn ask_question(&self, question: usize, values: &mut EventValues<'_>) -> bool {
+        let FilterQuestion {
             filter,
             condition,
             key,
@@ -186,11 +191,11 @@ impl FilterSet {
         answer
     }
 
-    fn read<'e>(&self, event: &'e Event, values: &mut Values<'e>) {
+    fn read_values<'e>(&self, event: &'e Event, values: &mut EventValues<'e>) {
         values.is_read = true;
         for (attribute, index) in &self.attributes {
-            if let Some(text) = attribute.of(event) {
-                values.fill(*index, Value::text(text.into()));
+            if let Some(text) = attribute.value_in(event) {
+                values.set_value(*index, FilterValue::from_text(text.into()));
             }
         }
         // An event's text was UTF-8 when it was accepted.
@@ -198,19 +203,19 @@ impl FilterSet {
             && let Ok(text) = std::str::from_utf8(event.json())
         {
             self.members
-                .read(text, &mut |index, value| values.fill(index, value));
+                .read_values(text, &mut |index, value| values.set_value(index, value));
         }
     }
 }
 
-impl Matches {
+impl FilterMatches {
     /// The positions of the filters that let at least one event through, in order.
-    pub fn passing(&self) -> &[usize] {
+    pub fn passing_filters(&self) -> &[usize] {
         &self.passing
     }
 
     /// The events that the filter at this position lets through, by their positions, in order.
-    pub fn of(&self, position: usize) -> impl Iterator<Item = u32> {
+    pub fn passing_events(&self, position: usize) -> impl Iterator<Item = u32> {
         let start = position.saturating_mul(self.events);
         let row = self
             .passed
@@ -223,7 +228,7 @@ impl Matches {
     }
 }
 
-impl<'e> Values<'e> {
+impl<'e> EventValues<'e> {
     fn new(keys: usize, questions: usize) -> Self {
         Self {
             by_key: std::iter::repeat_with(|| None).take(keys).collect(),
@@ -233,7 +238,7 @@ impl<'e> Values<'e> {
         }
     }
 
-    fn fill(&mut self, index: usize, value: Value<'e>) {
+    fn set_value(&mut self, index: usize, value: FilterValue<'e>) {
         self.by_key[index] = Some(value);
         self.filled.push(index);
     }

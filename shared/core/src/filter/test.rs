@@ -6,16 +6,16 @@ use std::hash::{Hash, Hasher};
 
 use memchr::memmem::Finder;
 
-use super::Number;
-use super::fold::fold;
-use super::value::Value;
+use super::DecimalNumber;
+use super::fold::fold_case;
+use super::value::FilterValue;
 
 /// The test of a value.
 ///
 /// Of several values that are named, one that fits is enough. A negation holds where its opposite
 /// does not: also where the key is missing, or its value has another type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Test {
+pub enum FilterTest {
     /// A number, which …
     Number(NumberTest),
     /// No number, which …
@@ -36,87 +36,93 @@ pub enum Test {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NumberTest {
     /// One of these.
-    In(Box<[Number]>),
+    In(Box<[DecimalNumber]>),
     /// Within one of these ranges, borders included.
-    Within(Box<[(Number, Number)]>),
+    Within(Box<[(DecimalNumber, DecimalNumber)]>),
     /// Less.
-    Less(Number),
+    Less(DecimalNumber),
     /// Less or equal.
-    AtMost(Number),
+    AtMost(DecimalNumber),
     /// Greater.
-    Greater(Number),
+    Greater(DecimalNumber),
     /// Greater or equal.
-    AtLeast(Number),
+    AtLeast(DecimalNumber),
 }
 
 /// The test of a string, without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TextTest {
     /// One of these.
-    In(Box<[Folded]>),
+    In(Box<[FoldedText]>),
     /// Begin with one of these.
-    BeginsWith(Box<[Folded]>),
+    BeginsWith(Box<[FoldedText]>),
     /// End with one of these.
-    EndsWith(Box<[Folded]>),
+    EndsWith(Box<[FoldedText]>),
     /// Contain one of these.
-    Contains(Box<[Part]>),
+    Contains(Box<[TextFinder]>),
 }
 
 /// A folded text that is looked for in others. Equal ones look for the same text.
 #[derive(Debug, Clone)]
-pub struct Part(Finder<'static>);
+pub struct TextFinder(Finder<'static>);
 
 /// A text by Unicode's simple case folding, in which texts that differ in case alone are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Folded(Box<str>);
+pub struct FoldedText(Box<str>);
 
-impl Folded {
+impl FoldedText {
     /// Folds a text.
     pub fn new(text: &str) -> Self {
-        Self(fold(text).into())
+        Self(fold_case(text).into())
     }
 
     /// Finds this text in others.
-    pub fn part(&self) -> Part {
-        Part(Finder::new(self.0.as_bytes()).into_owned())
+    pub fn to_finder(&self) -> TextFinder {
+        TextFinder(Finder::new(self.0.as_bytes()).into_owned())
     }
 }
 
-impl PartialEq for Part {
+impl PartialEq for TextFinder {
     fn eq(&self, other: &Self) -> bool {
         self.0.needle() == other.0.needle()
     }
 }
 
-impl Eq for Part {}
+impl Eq for TextFinder {}
 
-impl Hash for Part {
+impl Hash for TextFinder {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.needle().hash(state);
     }
 }
 
-impl Test {
+impl FilterTest {
     /// Whether the value is what is asked for. With `arrays`, one element of an array that fits is
     /// enough, and for a negation one that fits its opposite is too much.
-    pub(super) fn passes(&self, value: Option<&Value<'_>>, arrays: bool) -> bool {
+    pub(super) fn passes(&self, value: Option<&FilterValue<'_>>, arrays: bool) -> bool {
         match self {
             Self::Null => value.is_none(),
             Self::NotNull => value.is_some(),
             Self::Bool(expected) => {
                 value.is_some_and(|value| value.bools(arrays).contains(expected))
             }
-            Self::Number(test) => value.is_some_and(|value| test.finds(value.numbers(arrays))),
-            Self::NotNumber(test) => !value.is_some_and(|value| test.finds(value.numbers(arrays))),
-            Self::Text(test) => value.is_some_and(|value| test.finds(value.texts(arrays))),
-            Self::NotText(test) => !value.is_some_and(|value| test.finds(value.texts(arrays))),
+            Self::Number(test) => {
+                value.is_some_and(|value| test.matches_any(value.numbers(arrays)))
+            }
+            Self::NotNumber(test) => {
+                !value.is_some_and(|value| test.matches_any(value.numbers(arrays)))
+            }
+            Self::Text(test) => value.is_some_and(|value| test.matches_any(value.texts(arrays))),
+            Self::NotText(test) => {
+                !value.is_some_and(|value| test.matches_any(value.texts(arrays)))
+            }
         }
     }
 }
 
 impl NumberTest {
     /// Whether one of the numbers, which are in order, is what is asked for.
-    fn finds(&self, numbers: &[Number]) -> bool {
+    fn matches_any(&self, numbers: &[DecimalNumber]) -> bool {
         let least = numbers.first();
         let greatest = numbers.last();
         match self {
@@ -137,7 +143,7 @@ impl NumberTest {
 
 impl TextTest {
     /// Whether one of the texts, which are in order, is what is asked for.
-    fn finds(&self, texts: &[Cow<'_, str>]) -> bool {
+    fn matches_any(&self, texts: &[Cow<'_, str>]) -> bool {
         match self {
             Self::In(values) => values.iter().any(|value| {
                 texts

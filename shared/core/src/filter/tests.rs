@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::FilterSet;
 use crate::api::compile_filter;
-use crate::events::{Envelope, Event};
-use crate::model::Schema;
+use crate::events::{Event, EventEnvelope};
+use crate::model::EventSchema;
 
 /// A CloudEvent with this data, `?` standing for none.
 fn event(data: &str) -> Event {
@@ -26,13 +26,16 @@ fn event(data: &str) -> Event {
         r#"{{"specversion":"1.0","id":"Id-1","source":"/Source","type":"Order.Paid","subject":"/EU/1",
             "count":5{data}}}"#
     );
-    Event::parse(Schema::CloudEvents, Bytes::from(json)).unwrap()
+    Event::parse(EventSchema::CloudEvents, Bytes::from(json)).unwrap()
 }
 
-fn passes(schema: Schema, filter: Value, event: &Event) -> bool {
+fn passes(schema: EventSchema, filter: Value, event: &Event) -> bool {
     let filter = compile_filter(&serde_json::from_value(filter).unwrap(), schema).unwrap();
-    let set = FilterSet::of([Arc::new(filter)]);
-    set.matches(std::slice::from_ref(event)).of(0).count() == 1
+    let set = FilterSet::from_filters([Arc::new(filter)]);
+    set.match_events(std::slice::from_ref(event))
+        .passing_events(0)
+        .count()
+        == 1
 }
 
 #[test]
@@ -40,7 +43,7 @@ fn all_filters_must_hold_besides_type_and_subject() {
     let check = |filter: Value, expected: bool| {
         assert_eq!(
             passes(
-                Schema::CloudEvents,
+                EventSchema::CloudEvents,
                 filter.clone(),
                 &event(r#"{"a":5,"b":"x"}"#)
             ),
@@ -91,12 +94,12 @@ fn the_event_s_own_members_are_keys() {
         ("data", "text"),
         ("ſource", "/source"),
     ] {
-        check(Schema::CloudEvents, &cloud, key, value);
+        check(EventSchema::CloudEvents, &cloud, key, value);
     }
     let json = r#"{"id":"i","topic":"/Topics/x","subject":"s","eventType":"T",
                    "eventTime":"2026-11-21T10:00:00Z","dataVersion":"2.0","metadataVersion":"1",
                    "data":{"a":{"B":"c"}}}"#;
-    let grid = Event::parse(Schema::EventGrid, Bytes::from(json)).unwrap();
+    let grid = Event::parse(EventSchema::EventGrid, Bytes::from(json)).unwrap();
     for (key, value) in [
         ("ID", "i"),
         ("Topic", "/topics/X"),
@@ -105,9 +108,9 @@ fn the_event_s_own_members_are_keys() {
         ("DataVersion", "2.0"),
         ("Data.a.B", "C"),
     ] {
-        check(Schema::EventGrid, &grid, key, value);
+        check(EventSchema::EventGrid, &grid, key, value);
     }
-    let envelope = Envelope {
+    let envelope = EventEnvelope {
         id: "i".into(),
         event_time: "2026-11-21T10:00:00Z".into(),
         event_type: "T".into(),
@@ -115,7 +118,7 @@ fn the_event_s_own_members_are_keys() {
         topic: "/Topics/x".into(),
         subject: "s".into(),
     };
-    let custom = Event::enveloped(Bytes::from(r#"{"id":7,"a":{"B":"c"}}"#), Arc::new(envelope));
+    let custom = Event::from_envelope(Bytes::from(r#"{"id":7,"a":{"B":"c"}}"#), Arc::new(envelope));
     for (key, value) in [
         ("id", "I"),
         ("topic", "/topics/X"),
@@ -123,14 +126,14 @@ fn the_event_s_own_members_are_keys() {
         ("dataVersion", "2.0"),
         ("data.a.B", "C"),
     ] {
-        check(Schema::Custom, &custom, key, value);
+        check(EventSchema::Custom, &custom, key, value);
     }
     let there = json!({ "advancedFilters": [{ "operatorType": "IsNotNull", "key": "data" }] });
-    assert!(passes(Schema::Custom, there, &custom));
+    assert!(passes(EventSchema::Custom, there, &custom));
     let missing =
         json!({ "advancedFilters": [{ "operatorType": "IsNullOrUndefined", "key": "data.a.b" }] });
     assert!(
-        passes(Schema::EventGrid, missing, &grid),
+        passes(EventSchema::EventGrid, missing, &grid),
         "names in the data mind the case"
     );
 }
@@ -141,12 +144,12 @@ fn an_extension_is_the_same_in_either_content_mode() {
         let json = format!(
             r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t","count":{count},"flag":{count}}}"#
         );
-        Event::parse(Schema::CloudEvents, Bytes::from(json)).unwrap()
+        Event::parse(EventSchema::CloudEvents, Bytes::from(json)).unwrap()
     };
     let check = |count: &str, condition: Value, expected: bool| {
         let filter = json!({ "advancedFilters": [condition] });
         assert_eq!(
-            passes(Schema::CloudEvents, filter, &with(count)),
+            passes(EventSchema::CloudEvents, filter, &with(count)),
             expected,
             "{condition} {count}"
         );
@@ -202,7 +205,7 @@ fn odd_data_neither_matches_by_accident_nor_breaks_anything() {
     let filter = json!({ "advancedFilters": [{ "operatorType": "StringIn", "key": "data.a.b", "values": ["x"] }] });
     let check = |data: &str, expected: bool| {
         assert_eq!(
-            passes(Schema::CloudEvents, filter.clone(), &event(data)),
+            passes(EventSchema::CloudEvents, filter.clone(), &event(data)),
             expected
         );
     };
@@ -229,16 +232,19 @@ fn events_of_one_request_do_not_see_each_other() {
     let condition = json!({ "operatorType": "NumberIn", "key": "data.a", "values": [1] });
     let wanted = compile_filter(
         &serde_json::from_value(json!({ "advancedFilters": [condition] })).unwrap(),
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
     );
     let all = compile_filter(
         &serde_json::from_value(json!({})).unwrap(),
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
     );
-    let set = FilterSet::of([wanted, all].map(|filter| Arc::new(filter.unwrap())));
+    let set = FilterSet::from_filters([wanted, all].map(|filter| Arc::new(filter.unwrap())));
     let events = [r#"{"a":1}"#, "{}", r#"{"a":2}"#, r#"{"a":1}"#, "?"].map(event);
-    let matches = set.matches(&events);
-    assert_eq!(matches.of(0).collect::<Vec<_>>(), [0, 3]);
-    assert_eq!(matches.of(1).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-    assert_eq!(matches.of(2).count(), 0);
+    let matches = set.match_events(&events);
+    assert_eq!(matches.passing_events(0).collect::<Vec<_>>(), [0, 3]);
+    assert_eq!(
+        matches.passing_events(1).collect::<Vec<_>>(),
+        [0, 1, 2, 3, 4]
+    );
+    assert_eq!(matches.passing_events(2).count(), 0);
 }

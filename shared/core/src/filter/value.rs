@@ -3,48 +3,48 @@
 use std::borrow::Cow;
 use std::slice;
 
-use super::Number;
+use super::DecimalNumber;
 use super::fold::fold_cow;
 
 /// The value under a key. There is none where the key is missing or null: no operator tells the two
 /// apart.
 #[derive(Debug)]
-pub(super) enum Value<'e> {
+pub(super) enum FilterValue<'e> {
     /// A string, folded.
     Text(Cow<'e, str>),
     /// A number.
-    Number(Number),
+    Number(DecimalNumber),
     /// A boolean.
     Bool(bool),
     /// An extension attribute of a CloudEvent. In binary mode it is text whatever its type, so it
     /// is taken as every type that its canonical text can be read as, and passes the same
     /// filters in either mode. <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#type-system>
-    Attribute(Box<Elements<'e>>),
+    Attribute(Box<ValueElements<'e>>),
     /// An array's elements. Only filters that ask for it look into arrays.
-    Array(Box<Elements<'e>>),
+    Array(Box<ValueElements<'e>>),
     /// An object, or an array that no filter looks into.
     Opaque,
 }
 
 /// Values by their type, each list sorted, so that a long array costs no more than a short one.
 #[derive(Debug, Default)]
-pub(super) struct Elements<'e> {
+pub(super) struct ValueElements<'e> {
     texts: Vec<Cow<'e, str>>,
-    numbers: Vec<Number>,
+    numbers: Vec<DecimalNumber>,
     bools: Vec<bool>,
 }
 
-impl<'e> Value<'e> {
+impl<'e> FilterValue<'e> {
     /// A string.
-    pub(super) fn text(text: Cow<'e, str>) -> Self {
+    pub(super) fn from_text(text: Cow<'e, str>) -> Self {
         Self::Text(fold_cow(text))
     }
 
     /// An extension attribute, from its canonical text.
-    pub(super) fn attribute(text: Cow<'e, str>) -> Self {
-        let numbers = Number::parse(&text).into_iter().collect();
+    pub(super) fn from_attribute(text: Cow<'e, str>) -> Self {
+        let numbers = DecimalNumber::parse(&text).into_iter().collect();
         let bools = text.parse().into_iter().collect();
-        Self::Attribute(Box::new(Elements {
+        Self::Attribute(Box::new(ValueElements {
             texts: vec![fold_cow(text)],
             numbers,
             bools,
@@ -62,7 +62,7 @@ impl<'e> Value<'e> {
     }
 
     /// The numbers in it, in order. With `arrays`, those of an array too.
-    pub(super) fn numbers(&self, arrays: bool) -> &[Number] {
+    pub(super) fn numbers(&self, arrays: bool) -> &[DecimalNumber] {
         match self {
             Self::Number(number) => slice::from_ref(number),
             _ => self
@@ -81,7 +81,7 @@ impl<'e> Value<'e> {
         }
     }
 
-    fn elements(&self, arrays: bool) -> Option<&Elements<'e>> {
+    fn elements(&self, arrays: bool) -> Option<&ValueElements<'e>> {
         match self {
             Self::Attribute(elements) => Some(elements),
             Self::Array(elements) if arrays => Some(elements),
@@ -90,24 +90,24 @@ impl<'e> Value<'e> {
     }
 }
 
-impl<'e> Elements<'e> {
+impl<'e> ValueElements<'e> {
     /// Takes one element. What is neither a string nor a number nor a boolean is ignored: "Event
     /// Grid doesn't support filtering on an array of objects".
-    pub(super) fn push(&mut self, value: Value<'e>) {
+    pub(super) fn push(&mut self, value: FilterValue<'e>) {
         match value {
-            Value::Text(text) => self.texts.push(text),
-            Value::Number(number) => self.numbers.push(number),
-            Value::Bool(bool) => self.bools.push(bool),
-            Value::Attribute(_) | Value::Array(_) | Value::Opaque => {}
+            FilterValue::Text(text) => self.texts.push(text),
+            FilterValue::Number(number) => self.numbers.push(number),
+            FilterValue::Bool(bool) => self.bools.push(bool),
+            FilterValue::Attribute(_) | FilterValue::Array(_) | FilterValue::Opaque => {}
         }
     }
 
     /// The array of what was taken.
-    pub(super) fn into_array(mut self) -> Value<'e> {
+    pub(super) fn into_array(mut self) -> FilterValue<'e> {
         self.texts.sort_unstable();
         self.numbers.sort_unstable();
         self.bools.sort_unstable();
         self.bools.dedup();
-        Value::Array(Box::new(self))
+        FilterValue::Array(Box::new(self))
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::incident::{Delayed, DueNotice, Incident, LinkIncident};
-use super::missed::{Missed, MissedEnd};
+use super::incident::{DelayedEvent, DueNotice, LinkIncident, SubscriptionIncident};
+use super::missed::{MissedEnd, MissedEvents};
 use super::settings::ArrivalSettings;
-use super::tries::Tries;
+use super::tries::SubscriptionTries;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// Most subscriptions in the book. Any beyond count as healthy: 2,000 entries of some 500 bytes
@@ -24,13 +24,13 @@ const RUNS_KEPT_MAX: usize = 32;
 pub struct SubscriptionHealth {
     /// Its tries.
     #[serde(default)]
-    pub tries: Tries,
+    pub tries: SubscriptionTries,
     /// The incident that it is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub incident: Option<Incident>,
+    pub incident: Option<SubscriptionIncident>,
     /// The event of which an operator is told that it is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delayed: Option<Delayed>,
+    pub delayed: Option<DelayedEvent>,
 }
 
 /// The book: the subscriptions that are failing, or were.
@@ -45,7 +45,7 @@ pub struct HealthBook {
     runs: Vec<String>,
     /// Dead letters of what disabled subscriptions miss.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) missed: BTreeMap<String, Missed>,
+    pub(super) missed: BTreeMap<String, MissedEvents>,
 }
 
 /// The key of a subscription in the book: both names, folded.
@@ -84,7 +84,7 @@ impl HealthBook {
     }
 
     /// The links that are failing.
-    pub fn links(&self) -> impl Iterator<Item = (&str, &LinkIncident)> {
+    pub fn failing_links(&self) -> impl Iterator<Item = (&str, &LinkIncident)> {
         self.links
             .iter()
             .map(|(link, incident)| (link.as_str(), incident))
@@ -96,7 +96,7 @@ impl HealthBook {
     }
 
     /// Whether these tries would change the book.
-    pub fn is_changed_by(&self, tries: &BTreeMap<String, Tries>) -> bool {
+    pub fn is_changed_by(&self, tries: &BTreeMap<String, SubscriptionTries>) -> bool {
         tries
             .iter()
             .any(|(key, tries)| tries.has_news() || self.subscriptions.contains_key(key))
@@ -104,7 +104,7 @@ impl HealthBook {
 
     /// Adds tries that one writer gathered; whether anything changed. Those of a `run` that was
     /// added before are left out.
-    pub fn add(&mut self, tries: BTreeMap<String, Tries>, run: &str) -> bool {
+    pub fn add_tries(&mut self, tries: BTreeMap<String, SubscriptionTries>, run: &str) -> bool {
         if self.runs.iter().any(|known| known == run) || !self.is_changed_by(&tries) {
             return false;
         }
@@ -112,11 +112,11 @@ impl HealthBook {
             let is_full = self.subscriptions.len() >= SUBSCRIPTIONS_IN_BOOK_MAX;
             match self.subscriptions.get_mut(&key) {
                 Some(known) => {
-                    known.tries.add(tries);
-                    known.tries.settle();
+                    known.tries.append_later(tries);
+                    known.tries.finish_adding();
                 }
                 None if tries.has_news() && !is_full => {
-                    tries.settle();
+                    tries.finish_adding();
                     let health = SubscriptionHealth {
                         tries,
                         ..SubscriptionHealth::default()
@@ -134,7 +134,7 @@ impl HealthBook {
     }
 
     /// The notices that are to be sent.
-    pub fn due(&self) -> Vec<DueNotice> {
+    pub fn due_notices(&self) -> Vec<DueNotice> {
         let mut due = Vec::new();
         for (link, incident) in &self.links {
             let link = link.clone();
@@ -215,7 +215,7 @@ impl HealthBook {
     }
 
     /// Forgets a subscription, because it is gone, or its operator stopped it.
-    pub fn forget(&mut self, key: &str) {
+    pub fn forget_subscription(&mut self, key: &str) {
         self.subscriptions.remove(key);
     }
 
@@ -238,7 +238,11 @@ impl HealthBook {
         }
     }
 
-    fn incident_of(&mut self, key: &str, incident: &Incident) -> Option<&mut Incident> {
+    fn incident_of(
+        &mut self,
+        key: &str,
+        incident: &SubscriptionIncident,
+    ) -> Option<&mut SubscriptionIncident> {
         let known = self.subscriptions.get_mut(key)?.incident.as_mut();
         known.filter(|known| known.since == incident.since && known.link.is_none())
     }

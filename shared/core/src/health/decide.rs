@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::book::{HealthBook, SubscriptionHealth};
-use super::incident::{Delayed, Incident, LinkIncident};
+use super::incident::{DelayedEvent, LinkIncident, SubscriptionIncident};
 use super::settings::ArrivalSettings;
 use super::state::is_held_off;
-use crate::circuit::Condition;
+use crate::circuit::TargetCondition;
 use crate::model::Timestamp;
 
 /// The number of failing subscriptions of one link from which on the link is taken for the cause,
@@ -20,7 +20,7 @@ const KNOWN_FOR: Duration = Duration::from_hours(1);
 
 /// What its record says of a subscription in the book.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RecordedStatus {
     /// Events are delivered.
     Active,
     /// It is paused, pending or disabled, or it does not exist any more.
@@ -33,13 +33,13 @@ pub enum Standing {
 #[derive(Debug, Clone)]
 pub struct HealthFacts {
     /// What its record says.
-    pub standing: Standing,
+    pub standing: RecordedStatus,
     /// The link of its endpoint.
     pub link: String,
     /// What the circuit knows of the subscription.
-    pub own: Option<Condition>,
+    pub own: Option<TargetCondition>,
     /// What it knows of the link.
-    pub of_link: Option<Condition>,
+    pub of_link: Option<TargetCondition>,
 }
 
 impl HealthFacts {
@@ -56,10 +56,10 @@ impl HealthFacts {
 impl HealthBook {
     /// Opens the incidents that begin, and closes those that are over. `links` has the conditions
     /// of links. What no facts are known of stays as it is.
-    pub fn decide(
+    pub fn update_incidents(
         &mut self,
         facts: &BTreeMap<String, HealthFacts>,
-        links: &BTreeMap<String, Condition>,
+        links: &BTreeMap<String, TargetCondition>,
         now: Timestamp,
         settings: &ArrivalSettings,
     ) {
@@ -68,12 +68,12 @@ impl HealthBook {
         self.close_incidents(now, settings);
         self.open_incidents(facts, now, settings);
         self.note_delays(now, settings);
-        self.tidy(now, settings);
+        self.forget_outdated(now, settings);
     }
 
     /// Whether a notice is due, or the passing of time may lead to a decision within the hour. Of
     /// what the circuit holds it says nothing.
-    pub fn is_astir(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
+    pub fn may_change_soon(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
         let is_astir = |health: &SubscriptionHealth| {
             let tries = &health.tries;
             let failed_at = tries.last_failure().map(|failure| failure.at);
@@ -82,16 +82,16 @@ impl HealthBook {
             let may_be_late = health.delayed.is_none() && !is_of_link;
             let is_soon_late =
                 |at: Timestamp| now + KNOWN_FOR >= at + settings.delayed_after && may_be_late;
-            let oldest = tries.oldest().map(|event| event.accepted_at);
+            let oldest = tries.oldest_undelivered().map(|event| event.accepted_at);
             tried_at.is_some_and(|at| now < at + KNOWN_FOR) || oldest.is_some_and(is_soon_late)
         };
-        !self.due().is_empty() || self.subscriptions.values().any(is_astir)
+        !self.due_notices().is_empty() || self.subscriptions.values().any(is_astir)
     }
 
     fn forget_stopped(&mut self, facts: &BTreeMap<String, HealthFacts>) {
         let is_stopped = |key: &String| {
             let facts = facts.get(key);
-            facts.is_some_and(|facts| facts.standing == Standing::Stopped)
+            facts.is_some_and(|facts| facts.standing == RecordedStatus::Stopped)
         };
         self.subscriptions.retain(|key, _| !is_stopped(key));
     }
@@ -100,11 +100,11 @@ impl HealthBook {
     /// subscriptions that failed together when half of them are well, or forgotten.
     fn close_links(
         &mut self,
-        links: &BTreeMap<String, Condition>,
+        links: &BTreeMap<String, TargetCondition>,
         now: Timestamp,
         settings: &ArrivalSettings,
     ) {
-        let is_settled = |condition: &Condition| {
+        let is_settled = |condition: &TargetCondition| {
             !is_held_off(condition)
                 && condition.next_probe().is_none()
                 && now >= condition.until + settings.failing_after
@@ -173,7 +173,7 @@ impl HealthBook {
             let Some(facts) = facts.get(key) else {
                 continue;
             };
-            if facts.standing != Standing::Active {
+            if facts.standing != RecordedStatus::Active {
                 continue;
             }
             let (new, own) = by_link.entry(&facts.link).or_default();
@@ -203,13 +203,13 @@ impl HealthBook {
         }
         let known: BTreeSet<_> = self.links.keys().cloned().collect();
         for (key, cause) in opened {
-            self.open(&key, cause, &known, now, settings);
+            self.open_incident(&key, cause, &known, now, settings);
         }
     }
 
     /// Of a link in `known`, the incident was opened before, and keeps its time: its notice's id
     /// has it.
-    fn open(
+    fn open_incident(
         &mut self,
         key: &str,
         cause: Option<(String, bool)>,
@@ -220,10 +220,10 @@ impl HealthBook {
         let Some(health) = self.subscriptions.get_mut(key) else {
             return;
         };
-        let from = health.tries.measured(now, settings).from;
+        let from = health.tries.measured_share(now, settings).from;
         let since = health.tries.row_since().or(from).unwrap_or(now);
         health.tries.begin_incident();
-        health.incident = Some(Incident {
+        health.incident = Some(SubscriptionIncident {
             since,
             link: cause.as_ref().map(|(link, _)| link.clone()),
             told: false,
@@ -251,10 +251,13 @@ impl HealthBook {
         for health in self.subscriptions.values_mut() {
             let is_late = |at: Timestamp| now >= at + settings.delayed_after;
             let is_of_link = health.incident.as_ref().is_some_and(|it| it.link.is_some());
-            let oldest = health.tries.oldest().map(|event| event.accepted_at);
+            let oldest = health
+                .tries
+                .oldest_undelivered()
+                .map(|event| event.accepted_at);
             match (health.delayed, oldest) {
                 (None, Some(accepted_at)) if is_late(accepted_at) && !is_of_link => {
-                    health.delayed = Some(Delayed {
+                    health.delayed = Some(DelayedEvent {
                         accepted_at,
                         told: false,
                     });
@@ -269,13 +272,13 @@ impl HealthBook {
         }
     }
 
-    fn tidy(&mut self, now: Timestamp, settings: &ArrivalSettings) {
+    fn forget_outdated(&mut self, now: Timestamp, settings: &ArrivalSettings) {
         self.subscriptions.retain(|_, health| {
-            health.tries.tidy(now, settings);
+            health.tries.forget_outdated(now, settings);
             let known_at = health.tries.known_at();
             let is_recent = known_at.is_some_and(|at| now < at + KNOWN_FOR);
             let is_open = health.incident.is_some() || health.delayed.is_some();
-            is_recent || is_open || health.tries.oldest().is_some()
+            is_recent || is_open || health.tries.oldest_undelivered().is_some()
         });
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct RecentEnds {
 
 /// The digest by which the event of a delivery with this key is remembered.
 pub(super) fn event_digest(key: &str) -> String {
-    hex::text(&Sha256::digest(key)[..EVENT_BYTES])
+    hex::encode(&Sha256::digest(key)[..EVENT_BYTES])
 }
 
 impl RecentEnds {
@@ -55,12 +55,12 @@ impl RecentEnds {
     }
 
     /// The digests of those that are kept.
-    pub(super) fn events(&self) -> &[String] {
+    pub(super) fn event_digests(&self) -> &[String] {
         &self.events
     }
 
     /// Adds an end.
-    pub(super) fn add(&mut self, event: String, at: Timestamp) {
+    pub(super) fn add_end(&mut self, event: String, at: Timestamp) {
         self.last_at = self.last_at.max(Some(at));
         if self.events.len() < GATHERED_MAX {
             self.events.push(event);
@@ -70,16 +70,16 @@ impl RecentEnds {
     }
 
     /// Adds the ends of a later part.
-    pub(super) fn append(&mut self, later: Self) {
+    pub(super) fn append_later(&mut self, later: Self) {
         self.last_at = self.last_at.max(later.last_at);
         self.unknown_until = self.unknown_until.max(later.unknown_until);
         self.events.extend(later.events);
-        self.keep(GATHERED_MAX);
+        self.keep_newest(GATHERED_MAX);
     }
 
     /// Forgets all but those that the book keeps.
-    pub(super) fn shrink(&mut self) {
-        self.keep(KEPT_MAX);
+    pub(super) fn shrink_to_kept(&mut self) {
+        self.keep_newest(KEPT_MAX);
     }
 
     /// Whether there are more ends than are kept.
@@ -88,14 +88,14 @@ impl RecentEnds {
     }
 
     /// Whether this event has ended.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(super) fn has_ended(&self, key: &str) -> bool {
         !self.events.is_empty() && self.events.contains(&event_digest(key))
     }
 
     /// Whether an event that waited at a time has ended, or may have: the next try of one that has
     /// not shows it again.
     pub(super) fn may_have(&self, key: &str, waited_at: Timestamp) -> bool {
-        self.may_have_ended(waited_at) || self.has(key)
+        self.may_have_ended(waited_at) || self.has_ended(key)
     }
 
     /// The same of the event with this digest.
@@ -108,7 +108,7 @@ impl RecentEnds {
         self.unknown_until.is_some_and(|until| waited_at <= until)
     }
 
-    fn keep(&mut self, most: usize) {
+    fn keep_newest(&mut self, most: usize) {
         let more = self.events.len().saturating_sub(most);
         if more > 0 {
             self.events.drain(..more);
@@ -122,7 +122,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::health::{HealthBook, SeenTry, Tries, TryResult};
+    use crate::health::{HealthBook, SeenTry, SubscriptionTries, TryResult};
 
     const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
     const KEY: &str = "orders.billing";
@@ -132,10 +132,10 @@ mod tests {
         is_last: false,
     };
 
-    fn part(tries: &[(&str, u64, TryResult)]) -> Tries {
-        let mut part = Tries::default();
+    fn part(tries: &[(&str, u64, TryResult)]) -> SubscriptionTries {
+        let mut part = SubscriptionTries::default();
         for (key, second, result) in tries {
-            part.note(&SeenTry {
+            part.add_try(&SeenTry {
                 key,
                 accepted_at: START,
                 at: START + Duration::from_secs(*second),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     /// Parts that say that `count` events arrived in the second, at their second tries.
-    fn arrivals(count: usize, second: u64) -> Tries {
+    fn arrivals(count: usize, second: u64) -> SubscriptionTries {
         let keys: Vec<_> = (0..count).map(|n| format!("other{n}")).collect();
         let tries: Vec<_> = keys
             .iter()
@@ -157,10 +157,10 @@ mod tests {
     }
 
     /// A book to which parts are added in this order, each stored in between.
-    fn book(parts: impl IntoIterator<Item = Tries>) -> HealthBook {
+    fn book(parts: impl IntoIterator<Item = SubscriptionTries>) -> HealthBook {
         let mut book = HealthBook::default();
         for (n, part) in parts.into_iter().enumerate() {
-            book.add([(KEY.to_owned(), part)].into(), &n.to_string());
+            book.add_tries([(KEY.to_owned(), part)].into(), &n.to_string());
             book = HealthBook::parse(&book.render()).unwrap();
         }
         book
@@ -168,7 +168,7 @@ mod tests {
 
     fn oldest(book: &HealthBook) -> Option<&str> {
         let tries = &book.subscription(KEY).unwrap().tries;
-        tries.oldest().map(|event| event.key.as_str())
+        tries.oldest_undelivered().map(|event| event.key.as_str())
     }
 
     /// The record of its first try comes after that of its second, with which it arrived.
@@ -179,8 +179,8 @@ mod tests {
         assert_eq!(oldest(&book([late(), arrived()])), None);
         assert_eq!(oldest(&book([arrived(), late()])), None);
         let mut both = arrived();
-        both.add(late());
-        assert_eq!(both.oldest(), None, "in one batch");
+        both.append_later(late());
+        assert_eq!(both.oldest_undelivered(), None, "in one batch");
         assert_eq!(
             oldest(&book([part(&[("before", 0, FAILED)]), arrived(), late()])),
             Some("before")
@@ -213,7 +213,7 @@ mod tests {
     fn event_that_was_tried_twice_waits_by_its_last_try() {
         for (one, other) in [(5, 21), (21, 5)] {
             let mut sum = part(&[("waits", one, FAILED)]);
-            sum.add(part(&[("waits", other, FAILED); 40]));
+            sum.append_later(part(&[("waits", other, FAILED); 40]));
             let parts = [arrivals(KEPT_MAX + 1, 20), sum];
             assert_eq!(oldest(&book(parts)), Some("waits"), "{one}");
         }
@@ -223,8 +223,8 @@ mod tests {
     #[test]
     fn end_of_an_event_that_failed_before_is_news() {
         assert!(part(&[("k", 10, TryResult::Arrived)]).has_news());
-        let mut first = Tries::default();
-        first.note(&SeenTry {
+        let mut first = SubscriptionTries::default();
+        first.add_try(&SeenTry {
             key: "k",
             accepted_at: START,
             at: START,

@@ -11,7 +11,7 @@ use crate::model::Timestamp;
 /// A subscription that is failing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Incident {
+pub struct SubscriptionIncident {
     /// The time of its first failure.
     pub since: Timestamp,
     /// The link that is its cause. Then the notices are the link's.
@@ -46,7 +46,7 @@ pub struct LinkIncident {
 /// An event that has been undelivered for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Delayed {
+pub struct DelayedEvent {
     /// The time at which the event was accepted.
     pub accepted_at: Timestamp,
     /// Whether the notice was sent.
@@ -62,21 +62,21 @@ pub enum DueNotice {
         /// The key of the subscription in the book.
         key: String,
         /// The incident.
-        incident: Incident,
+        incident: SubscriptionIncident,
     },
     /// A subscription is healthy again.
     Recovered {
         /// The key of the subscription in the book.
         key: String,
         /// The incident.
-        incident: Incident,
+        incident: SubscriptionIncident,
     },
     /// An event of a subscription is undelivered for too long.
     Delayed {
         /// The key of the subscription in the book.
         key: String,
         /// The event.
-        delayed: Delayed,
+        delayed: DelayedEvent,
     },
     /// What a disabled subscription misses will not be kept any more.
     MissedEnds {

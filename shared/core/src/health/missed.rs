@@ -3,12 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{KeepingMissed, Status, Subscription, Timestamp};
+use crate::model::{KeepingMissed, Subscription, SubscriptionStatus, Timestamp};
 
 /// Dead letters of a disabled subscription with the reason `SubscriptionDisabled`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Missed {
+pub struct MissedEvents {
     /// The number of events.
     pub events: u64,
     /// Bytes of their dead letters.
@@ -54,8 +54,8 @@ pub enum MissedFacts {
 
 impl MissedFacts {
     /// What a subscription says; `None` of one that does not exist.
-    pub fn of(subscription: Option<&Subscription>, now: Timestamp) -> Self {
-        let disabled = subscription.filter(|it| it.status_at(now) == Status::Disabled);
+    pub fn for_subscription(subscription: Option<&Subscription>, now: Timestamp) -> Self {
+        let disabled = subscription.filter(|it| it.status_at(now) == SubscriptionStatus::Disabled);
         disabled.map_or(Self::Other, |it| {
             let disabled_at = it.status_since.unwrap_or(Timestamp::EPOCH);
             Self::Disabled(disabled_at, it.keeping_missed())

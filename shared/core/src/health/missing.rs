@@ -6,24 +6,24 @@
 use std::collections::BTreeMap;
 
 use super::book::{HealthBook, SUBSCRIPTIONS_IN_BOOK_MAX};
-use super::missed::{Missed, MissedEnd, MissedFacts};
+use super::missed::{MissedEnd, MissedEvents, MissedFacts};
 use crate::model::{KeepingMissed, MISSED_TOLD_BEFORE, MISSED_TOLD_PERCENT, Timestamp};
 
 impl HealthBook {
     /// What a subscription misses and was kept; `None` where nothing is known.
-    pub fn missed_by(&self, key: &str) -> Option<&Missed> {
+    pub fn missed_by(&self, key: &str) -> Option<&MissedEvents> {
         self.missed.get(key)
     }
 
     /// The keys of all subscriptions that miss what is kept.
-    pub fn missing(&self) -> impl Iterator<Item = &str> {
+    pub fn missing_subscriptions(&self) -> impl Iterator<Item = &str> {
         self.missed.keys().map(String::as_str)
     }
 
     /// Bytes of dead letters for which there is room, of `bytes_max` for those of all disabled
     /// subscriptions. A subscription beyond the number that the book takes has none.
     pub fn room_for_missed(&self, key: &str, bytes_max: Option<u64>) -> u64 {
-        if !self.takes_missed(key) {
+        if !self.has_room_for(key) {
             return 0;
         }
         bytes_max.map_or(u64::MAX, |max| max.saturating_sub(self.missed_bytes()))
@@ -32,7 +32,7 @@ impl HealthBook {
     /// Counts dead letters that were written, of `bytes_max` for those of all. Those of a
     /// subscription beyond the number that the book takes are not counted.
     pub fn add_missed(&mut self, key: &str, events: u64, bytes: u64, bytes_max: Option<u64>) {
-        if !self.takes_missed(key) {
+        if !self.has_room_for(key) {
             return;
         }
         let known = self.missed.entry(key.to_owned()).or_default();
@@ -49,7 +49,7 @@ impl HealthBook {
     /// Notes that something was skipped for want of room, so that an operator is told of a
     /// subscription of which nothing was kept too; whether that is new.
     pub fn note_skipped(&mut self, key: &str) -> bool {
-        if !self.takes_missed(key) {
+        if !self.has_room_for(key) {
             return false;
         }
         let known = self.missed.entry(key.to_owned()).or_default();
@@ -91,7 +91,7 @@ impl HealthBook {
     }
 
     /// Whether the book has, or has room for, what this subscription misses.
-    fn takes_missed(&self, key: &str) -> bool {
+    fn has_room_for(&self, key: &str) -> bool {
         self.missed.len() < SUBSCRIPTIONS_IN_BOOK_MAX || self.missed.contains_key(key)
     }
 
@@ -159,9 +159,9 @@ mod tests {
         assert_eq!(book.room_for_missed("b", Some(100)), 20);
         let facts = facts("b", KeepingMissed::Always);
         book.decide_missed(&facts, DISABLED_AT);
-        book.mark_told(&book.due()[0]);
+        book.mark_told(&book.due_notices()[0]);
         book.decide_missed(&facts, END);
-        assert_eq!(book.due(), []);
+        assert_eq!(book.due_notices(), []);
     }
 
     /// A large dead letter finds no room, and then a smaller one of another subscription does.
@@ -185,10 +185,10 @@ mod tests {
         let mut book = HealthBook::default();
         book.note_skipped("a");
         book.decide_missed(&facts("a", KeepingMissed::Always), DISABLED_AT);
-        book.mark_told(&book.due()[0]);
+        book.mark_told(&book.due_notices()[0]);
         let again = MissedFacts::Disabled(END, KeepingMissed::Always);
         book.decide_missed(&[("a".to_owned(), again)].into(), END);
-        assert_eq!(book.due(), []);
+        assert_eq!(book.due_notices(), []);
         assert!(book.note_skipped("a"));
     }
 
@@ -198,9 +198,9 @@ mod tests {
         book.add_missed("a", 1, 1, None);
         let facts = facts("a", KeepingMissed::Until(END));
         book.decide_missed(&facts, Timestamp::from_millis(TOLD_AT.as_millis() - 1));
-        assert_eq!(book.due(), []);
+        assert_eq!(book.due_notices(), []);
         book.decide_missed(&facts, TOLD_AT);
-        let due = book.due();
+        let due = book.due_notices();
         let end = MissedEnd {
             disabled_at: DISABLED_AT,
             found_at: TOLD_AT,
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(due.len(), 1);
         book.mark_told(&due[0]);
         book.decide_missed(&facts, END);
-        assert_eq!(book.due(), []);
+        assert_eq!(book.due_notices(), []);
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
             let mut book = HealthBook::default();
             book.add_missed("a", 1, 90, Some(100));
             book.decide_missed(&facts("a", keeping), DISABLED_AT);
-            assert_eq!(book.due().len(), expected, "{keeping:?}");
+            assert_eq!(book.due_notices().len(), expected, "{keeping:?}");
         }
     }
 
@@ -242,7 +242,7 @@ mod tests {
             if let Some(notice) = &by_room {
                 book.mark_told(notice);
             }
-            for notice in book.due() {
+            for notice in book.due_notices() {
                 book.mark_told(&notice);
                 by_room.get_or_insert_with(|| notice.clone());
                 let end = book.missed_by("a").unwrap().end.unwrap();
@@ -260,7 +260,7 @@ mod tests {
         book.add_missed("b", 1, 30, None);
         let facts = BTreeMap::from([("a".to_owned(), MissedFacts::Other)]);
         book.decide_missed(&facts, DISABLED_AT);
-        assert_eq!(book.missing().collect::<Vec<_>>(), ["b"]);
+        assert_eq!(book.missing_subscriptions().collect::<Vec<_>>(), ["b"]);
         assert_eq!(book.room_for_missed("a", Some(100)), 70);
     }
 
@@ -269,12 +269,12 @@ mod tests {
         let mut book = HealthBook::default();
         book.add_missed("a", 1, 1, None);
         book.decide_missed(&facts("a", KeepingMissed::Until(END)), END);
-        book.mark_told(&book.due()[0]);
+        book.mark_told(&book.due_notices()[0]);
         let again = MissedFacts::Disabled(END, KeepingMissed::Until(END + DISABLED_KEPT));
         let again = BTreeMap::from([("a".to_owned(), again)]);
         book.decide_missed(&again, END);
         assert_eq!(book.missed_by("a").unwrap().end, None);
         book.decide_missed(&again, END + DISABLED_KEPT);
-        assert_eq!(book.due().len(), 1);
+        assert_eq!(book.due_notices().len(), 1);
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct NotedTries {
 
 impl NotedTries {
     /// Notes a try.
-    pub(super) fn add(&mut self, seen: &SeenTry<'_>) {
+    pub(super) fn add_try(&mut self, seen: &SeenTry<'_>) {
         if self.tries.len() >= NOTED_MAX {
             self.forget_order();
         }
@@ -50,13 +50,13 @@ impl NotedTries {
     }
 
     /// All tries; `None` where they were many.
-    pub(super) fn all(&self) -> Option<impl Iterator<Item = SeenTry<'_>>> {
-        (!self.are_many).then(|| self.tries.iter().map(NotedTry::seen))
+    pub(super) fn all_tries(&self) -> Option<impl Iterator<Item = SeenTry<'_>>> {
+        (!self.are_many).then(|| self.tries.iter().map(NotedTry::as_seen_try))
     }
 }
 
 impl NotedTry {
-    fn seen(&self) -> SeenTry<'_> {
+    fn as_seen_try(&self) -> SeenTry<'_> {
         SeenTry {
             key: &self.key,
             accepted_at: self.accepted_at,

@@ -7,7 +7,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
 use crate::attempt::{DeadLetterReason, EntryVerdict, OutcomeName};
-use crate::delivery_log::{Kind, LogResult, Record};
+use crate::delivery_log::{Kind, LogRecord, LogResult};
 use crate::model::{Delivery, LastAttempt, Timestamp};
 
 /// What became of a try.
@@ -48,7 +48,7 @@ pub struct SeenTry<'a> {
 impl<'a> SeenTry<'a> {
     /// The try of an event of a delivery. `None` if nothing became of it, and it is not older than
     /// `delayed_after`.
-    pub fn of_verdict(
+    pub fn from_verdict(
         delivery: &'a Delivery,
         key: &'a str,
         verdict: EntryVerdict,
@@ -86,11 +86,11 @@ impl<'a> SeenTry<'a> {
 
     /// The try that a record of the delivery log is about; `None` if it is about none. A record
     /// without an attempt has the number of those before it.
-    pub fn of_record(record: &'a Record, delayed_after: Duration) -> Option<Self> {
+    pub fn from_record(record: &'a LogRecord, delayed_after: Duration) -> Option<Self> {
         let accepted_at = record.released_at.unwrap_or(record.accepted_at);
         let is_late = record.time >= accepted_at + delayed_after;
         let failed = |is_last| TryResult::Failed {
-            outcome: record.reason.as_deref().and_then(outcome),
+            outcome: record.reason.as_deref().and_then(parse_outcome),
             status: record.status,
             is_last,
         };
@@ -115,7 +115,7 @@ impl<'a> SeenTry<'a> {
 }
 
 /// The outcome of this name. A dead letter's reason is none.
-fn outcome(name: &str) -> Option<OutcomeName> {
+fn parse_outcome(name: &str) -> Option<OutcomeName> {
     let name: StrDeserializer<'_, Error> = name.into_deserializer();
     OutcomeName::deserialize(name).ok()
 }

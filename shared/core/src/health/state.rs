@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use super::book::SubscriptionHealth;
 use super::settings::ArrivalSettings;
-use crate::circuit::{Condition, Phase};
-use crate::model::{Status, Timestamp};
+use crate::circuit::{TargetCondition, TargetPhase};
+use crate::model::{SubscriptionStatus, Timestamp};
 use crate::word::display_the_word;
 
 /// Whether the webhooks of a subscription arrive.
@@ -51,29 +51,29 @@ impl HealthState {
 
 /// Whether the circuit keeps requests from a target because they failed, not because its endpoint
 /// asked for a pause. An operator who ends a hold proves nothing.
-pub fn is_held_off(condition: &Condition) -> bool {
+pub fn is_held_off(condition: &TargetCondition) -> bool {
     match condition.phase {
-        Phase::Glitch => !condition.is_pause(),
-        Phase::Retry => true,
-        Phase::Recovering => condition.forced,
+        TargetPhase::Glitch => !condition.is_pause(),
+        TargetPhase::Retry => true,
+        TargetPhase::Recovering => condition.forced,
     }
 }
 
 /// The state of a subscription that has this status, is known like this, and whose endpoint and
 /// link the circuit knows like this.
 pub fn health_state(
-    status: Status,
+    status: SubscriptionStatus,
     health: Option<&SubscriptionHealth>,
-    conditions: &[Option<&Condition>],
+    conditions: &[Option<&TargetCondition>],
     now: Timestamp,
     settings: &ArrivalSettings,
 ) -> HealthState {
     match status {
-        Status::Active => {}
-        Status::Paused => return HealthState::Paused,
-        Status::Pending => return HealthState::Pending,
-        Status::Failed => return HealthState::Refused,
-        Status::Disabled => return HealthState::Disabled,
+        SubscriptionStatus::Active => {}
+        SubscriptionStatus::Paused => return HealthState::Paused,
+        SubscriptionStatus::Pending => return HealthState::Pending,
+        SubscriptionStatus::Failed => return HealthState::Refused,
+        SubscriptionStatus::Disabled => return HealthState::Disabled,
     }
     let is_held_off = conditions.iter().flatten().any(|it| is_held_off(it));
     // Where a second endpoint takes the events, they arrive all the same.
@@ -87,7 +87,7 @@ pub fn health_state(
     if health.incident.is_none() && !health.tries.is_failing(now, settings) {
         return HealthState::Healthy;
     }
-    match health.tries.measured(now, settings).arrived {
+    match health.tries.measured_share(now, settings).arrived {
         0 => HealthState::Down,
         _ => HealthState::Failing,
     }

@@ -52,7 +52,7 @@ impl StuckEvents {
     }
 
     /// Notes that an event failed at this time.
-    pub(super) fn add(&mut self, key: &str, accepted_at: Timestamp, failed_at: Timestamp) {
+    pub(super) fn add_failure(&mut self, key: &str, accepted_at: Timestamp, failed_at: Timestamp) {
         self.add_event(StuckEvent {
             event: event_digest(key),
             accepted_at,
@@ -75,7 +75,7 @@ impl StuckEvents {
     }
 
     /// Notes that an event ended.
-    pub(super) fn end(&mut self, key: &str) {
+    pub(super) fn end_event(&mut self, key: &str) {
         if !self.0.is_empty() {
             self.end_all(&[event_digest(key)]);
         }
@@ -96,7 +96,7 @@ impl StuckEvents {
 
     /// Adds those of a later part, which was not stored, but for those that have ended by what was
     /// known before it, or may have: they are known again by their next tries.
-    pub(super) fn append(&mut self, later: Self, ends: &RecentEnds) {
+    pub(super) fn append_later(&mut self, later: Self, ends: &RecentEnds) {
         for stuck in later.0 {
             let failed_at = stuck.failed_at.unwrap_or(Timestamp::EPOCH);
             if !ends.may_have_event(&stuck.event, failed_at) {
@@ -114,7 +114,7 @@ impl StuckEvents {
     }
 
     /// Forgets what has ended wherever that was noted.
-    pub(super) fn tidy(&mut self, now: Timestamp) {
+    pub(super) fn forget_outdated(&mut self, now: Timestamp) {
         self.0
             .retain(|stuck| now.since(stuck.accepted_at) < UNDELIVERED_AGE_MAX);
     }
@@ -125,7 +125,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::health::{ArrivalSettings, SeenTry, Tries, TryResult};
+    use crate::health::{ArrivalSettings, SeenTry, SubscriptionTries, TryResult};
 
     const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
     const MINUTE: Duration = Duration::from_mins(1);
@@ -148,34 +148,34 @@ mod tests {
     /// The tries of a subscription, each in a part of its own, as the book gets them.
     #[derive(Default)]
     struct Known {
-        tries: Tries,
+        tries: SubscriptionTries,
         now: Duration,
         arrived: u32,
     }
 
     impl Known {
-        fn add(&mut self, part: Tries) {
-            self.tries.add(part);
-            self.tries.settle();
+        fn add(&mut self, part: SubscriptionTries) {
+            self.tries.append_later(part);
+            self.tries.finish_adding();
             self.tries
-                .tidy(START + self.now, &ArrivalSettings::default());
+                .forget_outdated(START + self.now, &ArrivalSettings::default());
         }
 
         fn fail(&mut self, keys: &[&str]) {
             for key in keys {
-                let mut part = Tries::default();
-                part.note(&seen(key, START + self.now, FAILED));
+                let mut part = SubscriptionTries::default();
+                part.add_try(&seen(key, START + self.now, FAILED));
                 self.add(part);
             }
         }
 
         /// So many other events arrive, all in one part.
         fn arrive(&mut self, count: u32) {
-            let mut part = Tries::default();
+            let mut part = SubscriptionTries::default();
             for _ in 0..count {
                 self.arrived += 1;
                 let key = format!("other{}", self.arrived);
-                part.note(&SeenTry {
+                part.add_try(&SeenTry {
                     is_first: true,
                     ..seen(&key, START + self.now, TryResult::Arrived)
                 });
@@ -279,17 +279,17 @@ mod tests {
     fn stuck_event_is_forgotten_where_too_many_ended() {
         let mut known = Known::default();
         known.fail(&["stuck"; 10]);
-        let mut part = Tries::default();
+        let mut part = SubscriptionTries::default();
         for n in 0..1000 {
             let key = if n == 900 {
                 "stuck"
             } else {
                 &format!("other{n}")
             };
-            part.note(&seen(key, START, TryResult::Arrived));
+            part.add_try(&seen(key, START, TryResult::Arrived));
         }
         known.add(part);
-        assert_eq!(known.tries.oldest(), None);
+        assert_eq!(known.tries.oldest_undelivered(), None);
         known.fail(&["stuck"]);
         assert_eq!(known.tries.in_row(), 1);
     }
@@ -316,16 +316,16 @@ mod tests {
     fn late_sum_adds_no_stuck_event_that_may_have_ended() {
         for (minute, in_row) in [(0, 1), (1, 0)] {
             let mut known = Known::default();
-            let mut ended = Tries::default();
+            let mut ended = SubscriptionTries::default();
             for n in 0..1000 {
-                ended.note(&seen(&format!("ended{n}"), START, TryResult::Arrived));
+                ended.add_try(&seen(&format!("ended{n}"), START, TryResult::Arrived));
             }
             known.add(ended);
-            let mut sum = Tries::default();
+            let mut sum = SubscriptionTries::default();
             let at = START + minute * MINUTE;
-            sum.note(&seen("ended0", at, FAILED));
+            sum.add_try(&seen("ended0", at, FAILED));
             for n in 0..40 {
-                sum.note(&SeenTry {
+                sum.add_try(&SeenTry {
                     is_first: true,
                     ..seen(&format!("other{n}"), at + MINUTE, TryResult::Arrived)
                 });
@@ -360,12 +360,12 @@ mod tests {
     fn stuck_event_that_ended_is_forgotten() {
         let mut stuck = StuckEvents::default();
         for key in ["a", "b", "a"] {
-            stuck.add(key, START, START);
+            stuck.add_failure(key, START, START);
         }
         assert_eq!(stuck.count(), 2);
-        stuck.end("a");
+        stuck.end_event("a");
         assert_eq!(stuck.count(), 1);
-        stuck.tidy(START + UNDELIVERED_AGE_MAX);
+        stuck.forget_outdated(START + UNDELIVERED_AGE_MAX);
         assert!(stuck.is_empty());
     }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::attempt::OutcomeName;
-use crate::circuit::{Condition, Failure, Phase};
-use crate::model::{Status, Timestamp};
+use crate::circuit::{RequestFailure, TargetCondition, TargetPhase};
+use crate::model::{SubscriptionStatus, Timestamp};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -35,29 +35,29 @@ fn seen(key: &str, at: Timestamp, result: TryResult) -> SeenTry<'_> {
     }
 }
 
-fn tries(results: impl IntoIterator<Item = (u64, TryResult)>) -> Tries {
-    let mut tries = Tries::default();
+fn tries(results: impl IntoIterator<Item = (u64, TryResult)>) -> SubscriptionTries {
+    let mut tries = SubscriptionTries::default();
     for (second, result) in results {
-        tries.note(&seen("a", START + Duration::from_secs(second), result));
+        tries.add_try(&seen("a", START + Duration::from_secs(second), result));
     }
     tries
 }
 
 /// So many tries with this result, all at the start.
-fn many(count: u64, result: TryResult) -> Tries {
+fn many(count: u64, result: TryResult) -> SubscriptionTries {
     tries((0..count).map(|_| (0, result)))
 }
 
-fn book(all: impl IntoIterator<Item = (&'static str, Tries)>) -> HealthBook {
+fn book(all: impl IntoIterator<Item = (&'static str, SubscriptionTries)>) -> HealthBook {
     let mut book = HealthBook::default();
     let tries = all.into_iter().map(|(key, tries)| (key.to_owned(), tries));
-    book.add(tries.collect(), "first");
+    book.add_tries(tries.collect(), "first");
     book
 }
 
-fn facts_on(link: &str, of_link: Option<Condition>) -> HealthFacts {
+fn facts_on(link: &str, of_link: Option<TargetCondition>) -> HealthFacts {
     HealthFacts {
-        standing: Standing::Active,
+        standing: RecordedStatus::Active,
         link: link.to_owned(),
         own: None,
         of_link,
@@ -65,7 +65,7 @@ fn facts_on(link: &str, of_link: Option<Condition>) -> HealthFacts {
 }
 
 /// Decides where every subscription is active, and the circuit knows this of its link.
-fn decide(book: &mut HealthBook, of_link: Option<&Condition>, now: Timestamp) {
+fn decide(book: &mut HealthBook, of_link: Option<&TargetCondition>, now: Timestamp) {
     let keys: Vec<_> = book
         .subscriptions()
         .map(|(key, _)| key.to_owned())
@@ -76,12 +76,12 @@ fn decide(book: &mut HealthBook, of_link: Option<&Condition>, now: Timestamp) {
         .collect();
     let links = of_link.map(|condition| (LINK.to_owned(), condition.clone()));
     let links = links.into_iter().collect();
-    book.decide(&facts, &links, now, &ArrivalSettings::default());
+    book.update_incidents(&facts, &links, now, &ArrivalSettings::default());
 }
 
 /// The kinds of the notices that are due, which are marked as sent.
 fn told(book: &mut HealthBook) -> Vec<String> {
-    let due = book.due();
+    let due = book.due_notices();
     for notice in &due {
         book.mark_told(notice);
     }
@@ -96,15 +96,15 @@ fn told(book: &mut HealthBook) -> Vec<String> {
     due.iter().map(word).collect()
 }
 
-fn held(phase: Phase) -> Condition {
-    Condition {
+fn held(phase: TargetPhase) -> TargetCondition {
+    TargetCondition {
         phase,
         since: START,
         failing_since: START,
         hold: 1,
         until: START + MINUTE,
         failures: 10,
-        last: Failure {
+        last: RequestFailure {
             outcome: OutcomeName::SocketError,
             status: None,
         },
@@ -124,8 +124,8 @@ fn ten_failures_in_a_row_whatever_their_status_are_failing() {
         assert!(many(10, result).is_failing(START, &settings));
     }
     let mut broken = many(9, REFUSED);
-    broken.add(many(1, TryResult::Arrived));
-    broken.add(many(9, REFUSED));
+    broken.append_later(many(1, TryResult::Arrived));
+    broken.append_later(many(9, REFUSED));
     assert_eq!(broken.in_row(), 9);
 }
 
@@ -150,12 +150,12 @@ fn rare_tries_are_measured_over_more_than_the_window() {
     let rare =
         tries((0..30).map(|n| (n * 600, if n % 2 == 0 { BUSY } else { TryResult::Arrived })));
     let now = START + 300 * MINUTE;
-    let share = rare.measured(now, &settings);
+    let share = rare.measured_share(now, &settings);
     assert_eq!((share.arrived, share.failed), (10, 10));
     assert!(rare.is_failing(now, &settings));
     let often = tries((0..600).map(|n| (n, TryResult::Arrived)));
-    let share = often.measured(START + 10 * MINUTE, &settings);
-    assert_eq!(share.tried(), 300, "five minutes of ten");
+    let share = often.measured_share(START + 10 * MINUTE, &settings);
+    assert_eq!(share.tries(), 300, "five minutes of ten");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn failing_subscription_is_told_of_once_and_when_it_is_healthy() {
         assert_eq!(told(&mut book), [""; 0], "{minute}");
     }
     let arrived = tries([(3600, TryResult::Arrived)]);
-    book.add([("orders.billing".to_owned(), arrived)].into(), "second");
+    book.add_tries([("orders.billing".to_owned(), arrived)].into(), "second");
     decide(&mut book, None, START + 61 * MINUTE);
     assert_eq!(told(&mut book), ["orders.billing recovered"]);
     decide(&mut book, None, START + 62 * MINUTE);
@@ -182,14 +182,14 @@ fn one_arrival_among_failures_ends_no_incident() {
     decide(&mut book, None, START);
     assert_eq!(told(&mut book), ["orders.a failing"]);
     let arrives = |key, second| {
-        let mut tries = Tries::default();
+        let mut tries = SubscriptionTries::default();
         let at = START + Duration::from_secs(second);
-        tries.note(&seen(key, at, TryResult::Arrived));
+        tries.add_try(&seen(key, at, TryResult::Arrived));
         tries
     };
     let mut add = |key, second| {
         let tries = [("orders.a".to_owned(), arrives(key, second))];
-        book.add(tries.into(), &second.to_string());
+        book.add_tries(tries.into(), &second.to_string());
         decide(&mut book, None, START + Duration::from_secs(second));
         told(&mut book)
     };
@@ -202,8 +202,8 @@ fn one_arrival_among_failures_ends_no_incident() {
 #[test]
 fn arrivals_before_an_incident_do_not_end_it() {
     let at = |second| START + Duration::from_secs(second);
-    let arrive = |tries: &mut Tries, key: &str, second| {
-        tries.note(&SeenTry {
+    let arrive = |tries: &mut SubscriptionTries, key: &str, second| {
+        tries.add_try(&SeenTry {
             is_first: true,
             ..seen(key, at(second), TryResult::Arrived)
         });
@@ -212,23 +212,23 @@ fn arrivals_before_an_incident_do_not_end_it() {
     for n in 0..9 {
         arrive(&mut quiet, &format!("other{n}"), 1);
     }
-    quiet.note(&seen("a", at(300), BUSY));
+    quiet.add_try(&seen("a", at(300), BUSY));
     let mut book = book([("orders.a", quiet)]);
     let decide = |book: &mut HealthBook, second| {
         let held_off = HealthFacts {
-            own: Some(held(Phase::Retry)),
+            own: Some(held(TargetPhase::Retry)),
             ..facts_on(LINK, None)
         };
         let facts = [("orders.a".to_owned(), held_off)].into();
         let settings = ArrivalSettings::default();
-        book.decide(&facts, &BTreeMap::new(), at(second), &settings);
+        book.update_incidents(&facts, &BTreeMap::new(), at(second), &settings);
         told(book)
     };
     assert_eq!(decide(&mut book, 360), ["orders.a failing"]);
     assert_eq!(decide(&mut book, 420), [""; 0]);
-    let mut arrived = Tries::default();
+    let mut arrived = SubscriptionTries::default();
     arrive(&mut arrived, "later", 480);
-    book.add([("orders.a".to_owned(), arrived)].into(), "second");
+    book.add_tries([("orders.a".to_owned(), arrived)].into(), "second");
     assert_eq!(decide(&mut book, 480), [""; 0], "one is too few");
 }
 
@@ -238,17 +238,24 @@ fn recovered_subscription_is_healthy_while_the_circuit_still_holds_it() {
     let mut book = book([("orders.a", many(10, BUSY))]);
     decide(&mut book, None, START);
     told(&mut book);
-    let mut arrived = Tries::default();
+    let mut arrived = SubscriptionTries::default();
     let at = START + MINUTE * 3;
-    arrived.note(&seen("a", at, TryResult::Arrived));
-    book.add([("orders.a".to_owned(), arrived)].into(), "arrived");
+    arrived.add_try(&seen("a", at, TryResult::Arrived));
+    book.add_tries([("orders.a".to_owned(), arrived)].into(), "arrived");
     decide(&mut book, None, at);
     assert_eq!(told(&mut book), ["orders.a recovered"]);
-    let held = held(Phase::Retry);
+    let held = held(TargetPhase::Retry);
     let state = |now| {
         let health = book.subscription("orders.a");
         let settings = ArrivalSettings::default();
-        health_state(Status::Active, health, &[Some(&held)], now, &settings).to_string()
+        health_state(
+            SubscriptionStatus::Active,
+            health,
+            &[Some(&held)],
+            now,
+            &settings,
+        )
+        .to_string()
     };
     assert_eq!(state(at), "healthy");
     assert_eq!(state(at + MINUTE * 10), "down");
@@ -259,14 +266,14 @@ fn recovered_subscription_is_healthy_while_the_circuit_still_holds_it() {
 fn notice_without_a_mark_is_due_again_with_the_same_incident() {
     let mut book = book([("orders.billing", many(10, REFUSED))]);
     decide(&mut book, None, START);
-    let first = book.due();
+    let first = book.due_notices();
     let mut book = HealthBook::parse(&book.render()).unwrap();
-    book.add(
+    book.add_tries(
         [("orders.billing".to_owned(), many(5, REFUSED))].into(),
         "x",
     );
     decide(&mut book, None, START + MINUTE);
-    assert_eq!(book.due(), first);
+    assert_eq!(book.due_notices(), first);
 }
 
 #[test]
@@ -274,25 +281,25 @@ fn link_that_is_the_cause_has_the_only_notices() {
     let names: Vec<_> = (0..100).map(|n| format!("orders.s{n:02}")).collect();
     let mut book = HealthBook::default();
     let all = names.iter().map(|name| (name.clone(), many(1, BUSY)));
-    book.add(all.collect(), "first");
-    let down = held(Phase::Glitch);
+    book.add_tries(all.collect(), "first");
+    let down = held(TargetPhase::Glitch);
     decide(&mut book, Some(&down), START);
     assert_eq!(told(&mut book), [""; 0], "it may be over in a moment");
     decide(&mut book, Some(&down), START + MINUTE);
     assert_eq!(told(&mut book), ["link failing"]);
-    let down = held(Phase::Retry);
+    let down = held(TargetPhase::Retry);
     decide(&mut book, Some(&down), START + 5 * MINUTE);
     assert_eq!(told(&mut book), [""; 0]);
-    let up = Condition {
+    let up = TargetCondition {
         until: START + 10 * MINUTE,
-        ..held(Phase::Recovering)
+        ..held(TargetPhase::Recovering)
     };
     decide(&mut book, Some(&up), START + 10 * MINUTE);
     assert_eq!(told(&mut book), [""; 0]);
     decide(&mut book, Some(&up), START + 11 * MINUTE);
     assert_eq!(told(&mut book), ["link recovered"]);
     // One of them fails by itself.
-    book.add([(names[7].clone(), many(10, REFUSED))].into(), "second");
+    book.add_tries([(names[7].clone(), many(10, REFUSED))].into(), "second");
     decide(&mut book, None, START + 12 * MINUTE);
     assert_eq!(told(&mut book), ["orders.s07 failing"]);
 }
@@ -306,7 +313,7 @@ fn subscriptions_of_a_link_that_fail_together_have_its_notices() {
     assert_eq!(told(&mut book), ["link failing"]);
     for (at, name) in names.into_iter().enumerate().take(3) {
         let arrived = tries([(180, TryResult::Arrived)]);
-        book.add([(name.to_owned(), arrived)].into(), &at.to_string());
+        book.add_tries([(name.to_owned(), arrived)].into(), &at.to_string());
     }
     decide(&mut book, None, START + 4 * MINUTE);
     assert_eq!(told(&mut book), ["link recovered"]);
@@ -315,11 +322,11 @@ fn subscriptions_of_a_link_that_fail_together_have_its_notices() {
 /// `force` proves nothing, and the time of the first failure stands.
 #[test]
 fn force_does_not_restart_the_clock() {
-    let forced = Condition {
+    let forced = TargetCondition {
         forced: true,
         until: START + Duration::from_secs(50),
         since: START + Duration::from_secs(50),
-        ..held(Phase::Recovering)
+        ..held(TargetPhase::Recovering)
     };
     let mut book = book([("orders.billing", many(3, BUSY))]);
     decide(&mut book, Some(&forced), START + MINUTE);
@@ -330,17 +337,23 @@ fn force_does_not_restart_the_clock() {
 
 #[test]
 fn pause_that_the_endpoint_asked_for_is_no_failure() {
-    let pause = Condition {
+    let pause = TargetCondition {
         asked: true,
         hold: 0,
-        ..held(Phase::Glitch)
+        ..held(TargetPhase::Glitch)
     };
     let mut book = book([("orders.billing", many(1, BUSY))]);
     decide(&mut book, Some(&pause), START + 10 * MINUTE);
     assert_eq!(told(&mut book), [""; 0]);
     let known = book.subscription("orders.billing");
     let settings = ArrivalSettings::default();
-    let state = health_state(Status::Active, known, &[Some(&pause)], START, &settings);
+    let state = health_state(
+        SubscriptionStatus::Active,
+        known,
+        &[Some(&pause)],
+        START,
+        &settings,
+    );
     assert_eq!(state, HealthState::Healthy);
 }
 
@@ -352,27 +365,30 @@ fn late_event_is_told_of_once_however_often_it_is_tried() {
     assert_eq!(told(&mut book), [""; 0]);
     decide(&mut book, None, START + hour);
     assert_eq!(told(&mut book), ["orders.billing delayed"]);
-    book.add(
+    book.add_tries(
         [("orders.billing".to_owned(), tries([(4000, BUSY)]))].into(),
         "b",
     );
     decide(&mut book, None, START + 2 * hour);
     assert_eq!(told(&mut book), [""; 0]);
     // It arrives, and an hour later another one is late.
-    let mut arrived = Tries::default();
-    arrived.note(&seen("a", START + 2 * hour, TryResult::Arrived));
-    book.add([("orders.billing".to_owned(), arrived)].into(), "c");
+    let mut arrived = SubscriptionTries::default();
+    arrived.add_try(&seen("a", START + 2 * hour, TryResult::Arrived));
+    book.add_tries([("orders.billing".to_owned(), arrived)].into(), "c");
     assert_eq!(
-        book.subscription("orders.billing").unwrap().tries.oldest(),
+        book.subscription("orders.billing")
+            .unwrap()
+            .tries
+            .oldest_undelivered(),
         None
     );
     decide(&mut book, None, START + 4 * hour);
-    let mut late = Tries::default();
-    late.note(&SeenTry {
+    let mut late = SubscriptionTries::default();
+    late.add_try(&SeenTry {
         accepted_at: START + 3 * hour,
         ..seen("b", START + 4 * hour, BUSY)
     });
-    book.add([("orders.billing".to_owned(), late)].into(), "d");
+    book.add_tries([("orders.billing".to_owned(), late)].into(), "d");
     decide(&mut book, None, START + 4 * hour);
     assert_eq!(told(&mut book), ["orders.billing delayed"]);
 }
@@ -394,7 +410,7 @@ fn incident_without_traffic_is_over_after_a_day() {
 #[test]
 fn incident_stays_while_an_event_is_undelivered() {
     let mut waiting = many(9, REFUSED);
-    waiting.note(&SeenTry {
+    waiting.add_try(&SeenTry {
         accepted_at: START + 2 * MINUTE,
         ..seen("b", START, BUSY)
     });
@@ -417,7 +433,7 @@ fn incident_of_a_link_without_traffic_is_over_unless_the_circuit_holds_it() {
     let mut book = book(names.map(|name| (name, many(10, REFUSED))));
     decide(&mut book, None, START);
     assert_eq!(told(&mut book), ["link failing"]);
-    decide(&mut book, Some(&held(Phase::Retry)), START + day);
+    decide(&mut book, Some(&held(TargetPhase::Retry)), START + day);
     assert_eq!(told(&mut book), [""; 0]);
     decide(&mut book, None, START + day);
     assert_eq!(told(&mut book), ["link recovered"]);
@@ -432,16 +448,16 @@ fn incident_of_a_link_that_was_opened_keeps_its_time() {
     let at = |second| tries((0..10).map(|_| (second, REFUSED)));
     let mut book = book(names.map(|name| (name, at(if name == "a.d" { 50 } else { 55 }))));
     decide(&mut book, None, START + MINUTE);
-    let first = book.due();
+    let first = book.due_notices();
     let [DueNotice::LinkFailing { incident, .. }] = &*first else {
         panic!("{first:?}")
     };
     let since = incident.since;
     assert_eq!(since, START + Duration::from_secs(50), "the first of them");
-    book.add([("a.f".to_owned(), at(5))].into(), "late");
+    book.add_tries([("a.f".to_owned(), at(5))].into(), "late");
     decide(&mut book, None, START + 2 * MINUTE);
     assert!(book.subscription("a.f").unwrap().incident.is_some());
-    assert_eq!(book.due(), first);
+    assert_eq!(book.due_notices(), first);
 }
 
 #[test]
@@ -451,22 +467,31 @@ fn book_is_astir_while_time_may_decide_something() {
     let mut book = book([("orders.billing", many(10, REFUSED))]);
     decide(&mut book, None, START);
     assert!(
-        book.is_astir(START + 2 * hour, &settings),
+        book.may_change_soon(START + 2 * hour, &settings),
         "a notice is due"
     );
     told(&mut book);
-    assert!(book.is_astir(START + 59 * MINUTE, &settings));
-    assert!(!book.is_astir(START + hour, &settings), "it fails no more");
-    let mut late = Tries::default();
-    late.note(&SeenTry {
+    assert!(book.may_change_soon(START + 59 * MINUTE, &settings));
+    assert!(
+        !book.may_change_soon(START + hour, &settings),
+        "it fails no more"
+    );
+    let mut late = SubscriptionTries::default();
+    late.add_try(&SeenTry {
         accepted_at: START + 3 * hour,
         ..seen("b", START, BUSY)
     });
-    book.add([("orders.billing".to_owned(), late)].into(), "second");
-    assert!(book.is_astir(START + 3 * hour, &settings), "it may be late");
+    book.add_tries([("orders.billing".to_owned(), late)].into(), "second");
+    assert!(
+        book.may_change_soon(START + 3 * hour, &settings),
+        "it may be late"
+    );
     decide(&mut book, None, START + 4 * hour);
     assert_eq!(told(&mut book), ["orders.billing delayed"]);
-    assert!(!book.is_astir(START + 4 * hour, &settings), "it is told");
+    assert!(
+        !book.may_change_soon(START + 4 * hour, &settings),
+        "it is told"
+    );
 }
 
 #[test]
@@ -475,19 +500,19 @@ fn stopped_subscription_leaves_the_book_without_a_notice() {
     decide(&mut book, None, START);
     told(&mut book);
     let facts = HealthFacts {
-        standing: Standing::Stopped,
+        standing: RecordedStatus::Stopped,
         ..facts_on(LINK, None)
     };
     let facts = [("orders.billing".to_owned(), facts)].into();
     let settings = ArrivalSettings::default();
-    book.decide(&facts, &BTreeMap::new(), START, &settings);
-    assert!(book.is_empty() && book.due().is_empty());
+    book.update_incidents(&facts, &BTreeMap::new(), START, &settings);
+    assert!(book.is_empty() && book.due_notices().is_empty());
 }
 
 #[test]
 fn healthy_subscription_is_forgotten_after_an_hour() {
     let mut one = many(1, REFUSED);
-    one.note(&seen("b", START, TryResult::Arrived));
+    one.add_try(&seen("b", START, TryResult::Arrived));
     let mut book = book([("orders.billing", one)]);
     decide(&mut book, None, START + 59 * MINUTE);
     assert!(!book.is_empty());
@@ -499,32 +524,32 @@ fn healthy_subscription_is_forgotten_after_an_hour() {
 fn write_that_is_repeated_counts_once() {
     let mut book = HealthBook::default();
     let nine = || [("orders.billing".to_owned(), many(9, REFUSED))].into();
-    assert!(book.add(nine(), "run"));
-    assert!(!book.add(nine(), "run"));
+    assert!(book.add_tries(nine(), "run"));
+    assert!(!book.add_tries(nine(), "run"));
     let failed = |book: &HealthBook| book.subscription("orders.billing").unwrap().tries.in_row();
     assert_eq!(failed(&book), 9);
-    assert!(book.add(nine(), "another run"));
+    assert!(book.add_tries(nine(), "another run"));
     assert_eq!(failed(&book), 18);
 }
 
 #[test]
 fn arrivals_alone_are_not_in_the_book_and_it_is_bounded() {
     let mut book = HealthBook::default();
-    let mut arrived = Tries::default();
-    arrived.note(&SeenTry {
+    let mut arrived = SubscriptionTries::default();
+    arrived.add_try(&SeenTry {
         is_first: true,
         ..seen("a", START, TryResult::Arrived)
     });
-    assert!(!book.add([("a.b".to_owned(), arrived)].into(), "a"));
+    assert!(!book.add_tries([("a.b".to_owned(), arrived)].into(), "a"));
     let many_keys = (0..=SUBSCRIPTIONS_IN_BOOK_MAX).map(|n| (format!("a.s{n}"), many(1, BUSY)));
-    book.add(many_keys.collect(), "b");
+    book.add_tries(many_keys.collect(), "b");
     assert_eq!(book.subscriptions().count(), SUBSCRIPTIONS_IN_BOOK_MAX);
 }
 
 #[test]
 fn states_have_the_words_of_all_surfaces() {
     let settings = ArrivalSettings::default();
-    let of = |status, tries: Option<Tries>, condition: Option<&Condition>| {
+    let of = |status, tries: Option<SubscriptionTries>, condition: Option<&TargetCondition>| {
         let health = tries.map(|tries| SubscriptionHealth {
             tries,
             ..SubscriptionHealth::default()
@@ -532,16 +557,29 @@ fn states_have_the_words_of_all_surfaces() {
         health_state(status, health.as_ref(), &[condition], START, &settings).to_string()
     };
     let mut some = many(20, BUSY);
-    some.add(many(1, TryResult::Arrived));
-    some.add(many(10, BUSY));
-    assert_eq!(of(Status::Active, None, None), "healthy");
-    assert_eq!(of(Status::Active, Some(some.clone()), None), "failing");
-    assert_eq!(of(Status::Active, Some(many(10, REFUSED)), None), "down");
-    assert_eq!(of(Status::Active, None, Some(&held(Phase::Retry))), "down");
-    assert_eq!(of(Status::Paused, Some(some), None), "paused");
-    assert_eq!(of(Status::Pending, None, None), "pending");
-    assert_eq!(of(Status::Failed, None, None), "refused");
-    assert_eq!(of(Status::Disabled, None, None), "disabled");
+    some.append_later(many(1, TryResult::Arrived));
+    some.append_later(many(10, BUSY));
+    assert_eq!(of(SubscriptionStatus::Active, None, None), "healthy");
+    assert_eq!(
+        of(SubscriptionStatus::Active, Some(some.clone()), None),
+        "failing"
+    );
+    assert_eq!(
+        of(SubscriptionStatus::Active, Some(many(10, REFUSED)), None),
+        "down"
+    );
+    assert_eq!(
+        of(
+            SubscriptionStatus::Active,
+            None,
+            Some(&held(TargetPhase::Retry))
+        ),
+        "down"
+    );
+    assert_eq!(of(SubscriptionStatus::Paused, Some(some), None), "paused");
+    assert_eq!(of(SubscriptionStatus::Pending, None, None), "pending");
+    assert_eq!(of(SubscriptionStatus::Failed, None, None), "refused");
+    assert_eq!(of(SubscriptionStatus::Disabled, None, None), "disabled");
     let read = |word: &str| serde_json::from_str::<HealthState>(word).unwrap();
     assert_eq!(read("\"retry\""), HealthState::Unknown, "of release 0.1");
 }
@@ -559,8 +597,8 @@ fn book_without_events_is_read_and_stays_as_it_is() {
 fn book_is_stored_like_this() {
     const FIXTURE: &str = include_str!("../stored/fixtures/health-book-v1-events.json");
     let mut book = book([("orders.billing", tries([(0, BUSY), (60, REFUSED)]))]);
-    book.add([("orders.crm".to_owned(), many(10, BUSY))].into(), "second");
-    decide(&mut book, Some(&held(Phase::Retry)), START + MINUTE);
+    book.add_tries([("orders.crm".to_owned(), many(10, BUSY))].into(), "second");
+    decide(&mut book, Some(&held(TargetPhase::Retry)), START + MINUTE);
     assert_eq!(book.render(), FIXTURE.trim_end());
     assert_eq!(HealthBook::parse(FIXTURE.as_bytes()).unwrap(), book);
 }
@@ -579,19 +617,19 @@ proptest! {
         };
         let results: Vec<_> = results.into_iter().map(|(n, at)| (at, result(n))).collect();
         let whole = tries(results.iter().copied());
-        let mut sum = Tries::default();
+        let mut sum = SubscriptionTries::default();
         let mut cuts = cuts;
         cuts.push(results.len());
         cuts.sort_unstable();
         let mut from = 0;
         for cut in cuts {
             let to = cut.min(results.len()).max(from);
-            sum.add(tries(results[from..to].iter().copied()));
+            sum.append_later(tries(results[from..to].iter().copied()));
             from = to;
         }
         let settings = ArrivalSettings::default();
         let now = START + 20 * MINUTE;
-        prop_assert_eq!(sum.measured(now, &settings), whole.measured(now, &settings));
+        prop_assert_eq!(sum.measured_share(now, &settings), whole.measured_share(now, &settings));
         prop_assert_eq!(sum.in_row(), whole.in_row());
         prop_assert_eq!(sum.row_since(), whole.row_since());
         prop_assert_eq!(sum.last_failure(), whole.last_failure());

@@ -42,7 +42,7 @@ pub struct LastFailure {
 /// The oldest event that is known to be undelivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Undelivered {
+pub struct UndeliveredEvent {
     /// The key of its delivery.
     pub key: String,
     /// The time at which it was accepted. Nothing an operator does changes it.
@@ -54,11 +54,11 @@ pub struct Undelivered {
 }
 
 /// The tries of a minute: the minute since the epoch, those that arrived, and those that failed.
-type Minute = (u64, u32, u32);
+type MinuteTries = (u64, u32, u32);
 
 /// A share of tries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct ArrivalShare {
     /// Tries that arrived.
     pub arrived: u32,
     /// Tries that failed.
@@ -70,9 +70,9 @@ pub struct Share {
 /// The tries of a subscription, or some of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Tries {
+pub struct SubscriptionTries {
     /// In the order of time.
-    minutes: Vec<Minute>,
+    minutes: Vec<MinuteTries>,
     /// The number of failures since the last arrival.
     in_row: u32,
     /// The number of arrivals since the last failure.
@@ -88,7 +88,7 @@ pub struct Tries {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_arrived_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    oldest: Option<Undelivered>,
+    oldest: Option<UndeliveredEvent>,
     /// The last time at which an event was not at its end after its try.
     #[serde(skip_serializing_if = "Option::is_none")]
     undelivered_at: Option<Timestamp>,
@@ -103,34 +103,34 @@ pub struct Tries {
     noted: NotedTries,
 }
 
-impl Share {
+impl ArrivalShare {
     /// The number of tries.
-    pub fn tried(self) -> u32 {
+    pub fn tries(self) -> u32 {
         self.arrived.saturating_add(self.failed)
     }
 
     /// Whether at least this share of them failed.
     fn has_failed(self, percent: u32) -> bool {
-        u64::from(self.failed) * 100 >= u64::from(percent) * u64::from(self.tried())
+        u64::from(self.failed) * 100 >= u64::from(percent) * u64::from(self.tries())
     }
 
     /// Whether at least this share of them arrived.
     fn has_arrived(self, percent: u32) -> bool {
-        u64::from(self.arrived) * 100 >= u64::from(percent) * u64::from(self.tried())
+        u64::from(self.arrived) * 100 >= u64::from(percent) * u64::from(self.tries())
     }
 
     /// The share that arrived, in whole percent, rounded down. `None` of no tries.
     pub fn arrived_percent(self) -> Option<u8> {
-        let tried = u64::from(self.tried());
+        let tried = u64::from(self.tries());
         let percent = (u64::from(self.arrived) * 100).checked_div(tried)?;
         u8::try_from(percent).ok()
     }
 }
 
-impl Tries {
+impl SubscriptionTries {
     /// Adds a try.
-    pub fn note(&mut self, seen: &SeenTry<'_>) {
-        self.noted.add(seen);
+    pub fn add_try(&mut self, seen: &SeenTry<'_>) {
+        self.noted.add_try(seen);
         match seen.result {
             TryResult::Arrived => self.note_arrival(seen),
             TryResult::Failed {
@@ -145,34 +145,34 @@ impl Tries {
                     status,
                 });
                 if is_last {
-                    self.end(seen);
-                } else if self.wait(seen) {
-                    self.stuck.add(seen.key, seen.accepted_at, seen.at);
+                    self.note_end(seen);
+                } else if self.note_waiting(seen) {
+                    self.stuck.add_failure(seen.key, seen.accepted_at, seen.at);
                 }
             }
             TryResult::Waits => {
-                self.wait(seen);
+                self.note_waiting(seen);
             }
-            TryResult::Ended => self.end(seen),
+            TryResult::Ended => self.note_end(seen),
         }
     }
 
     fn note_arrival(&mut self, seen: &SeenTry<'_>) {
-        self.count(seen.at.minute(), 1, 0);
+        self.count_minute(seen.at.minute_rounded_down(), 1, 0);
         self.in_row = 0;
         self.arrived_in_row = self.arrived_in_row.saturating_add(1);
         self.arrived_beside = self.arrived_beside.saturating_add(1);
         self.row_since = None;
         self.last_arrived_at = self.last_arrived_at.max(Some(seen.at));
-        self.end(seen);
+        self.note_end(seen);
         self.stuck.note_arrival(seen.at);
     }
 
     fn note_failure(&mut self, seen: &SeenTry<'_>) {
-        let minute = seen.at.minute();
+        let minute = seen.at.minute_rounded_down();
         let fails_alone = self.stuck.fails_alone(seen.key);
         if !fails_alone {
-            self.count(minute, 0, 1);
+            self.count_minute(minute, 0, 1);
             self.in_row = self.in_row.saturating_add(1);
         }
         if self.is_after_arrivals(minute) {
@@ -185,22 +185,25 @@ impl Tries {
     /// Whether a failure in this minute takes anything from the arrivals: records may come late,
     /// and what failed before the last arrival does not.
     fn is_after_arrivals(&self, minute: u64) -> bool {
-        minute >= self.last_arrived_at.map_or(0, Timestamp::minute)
+        minute
+            >= self
+                .last_arrived_at
+                .map_or(0, Timestamp::minute_rounded_down)
     }
 
     /// Adds the tries of a later part, which was not stored: one by one where they are few, and
     /// their sums otherwise.
-    pub fn add(&mut self, later: Self) {
-        if let Some(tries) = later.noted.all() {
-            tries.for_each(|seen| self.note(&seen));
+    pub fn append_later(&mut self, later: Self) {
+        if let Some(tries) = later.noted.all_tries() {
+            tries.for_each(|seen| self.add_try(&seen));
             return;
         }
         self.noted.forget_order();
         for (minute, arrived, failed) in &later.minutes {
-            self.count(*minute, *arrived, *failed);
+            self.count_minute(*minute, *arrived, *failed);
         }
         let has_failed =
-            |(minute, _, failed): &Minute| *failed > 0 && self.is_after_arrivals(*minute);
+            |(minute, _, failed): &MinuteTries| *failed > 0 && self.is_after_arrivals(*minute);
         let has_failed = later.minutes.iter().any(has_failed);
         for (row, more) in [
             (&mut self.arrived_in_row, later.arrived_in_row),
@@ -220,18 +223,19 @@ impl Tries {
         self.last_failure = later.last_failure.or(self.last_failure);
         self.last_arrived_at = self.last_arrived_at.max(later.last_arrived_at);
         self.undelivered_at = self.undelivered_at.max(later.undelivered_at);
-        let ends_later = |event: &Undelivered| later.ends.has_more() || later.ends.has(&event.key);
-        let ended_before = |event: &Undelivered| self.ends.may_have(&event.key, event.seen_at);
+        let ends_later =
+            |event: &UndeliveredEvent| later.ends.has_more() || later.ends.has_ended(&event.key);
+        let ended_before = |event: &UndeliveredEvent| self.ends.may_have(&event.key, event.seen_at);
         let before = self.oldest.take().filter(|event| !ends_later(event));
         let after = later.oldest.filter(|event| !ended_before(event));
-        self.oldest = older(before, after);
+        self.oldest = older_event(before, after);
         if later.ends.has_more() {
             // They are known again by their next tries.
             self.stuck = StuckEvents::default();
         }
-        self.stuck.end_all(later.ends.events());
-        self.stuck.append(later.stuck, &self.ends);
-        self.ends.append(later.ends);
+        self.stuck.end_all(later.ends.event_digests());
+        self.stuck.append_later(later.stuck, &self.ends);
+        self.ends.append_later(later.ends);
     }
 
     /// Whether any of them failed, or an event of them waits too long, or ended after an earlier
@@ -243,26 +247,28 @@ impl Tries {
     }
 
     /// The tries of the window, and older ones as far as those are too few.
-    pub fn measured(&self, now: Timestamp, settings: &ArrivalSettings) -> Share {
+    pub fn measured_share(&self, now: Timestamp, settings: &ArrivalSettings) -> ArrivalShare {
         let window = settings.window.as_secs() / 60;
-        let oldest = now.minute().saturating_sub(TRIES_AGE_MAX.as_secs() / 60);
-        let mut share = Share::default();
+        let oldest = now
+            .minute_rounded_down()
+            .saturating_sub(TRIES_AGE_MAX.as_secs() / 60);
+        let mut share = ArrivalShare::default();
         for (minute, arrived, failed) in self.minutes.iter().rev() {
-            let is_in_window = minute + window >= now.minute();
-            let is_needed = share.tried() < settings.tries_min && *minute >= oldest;
+            let is_in_window = minute + window >= now.minute_rounded_down();
+            let is_needed = share.tries() < settings.tries_min && *minute >= oldest;
             if !is_in_window && !is_needed {
                 break;
             }
-            share.add(*minute, *arrived, *failed);
+            share.add_minute(*minute, *arrived, *failed);
         }
         share
     }
 
     /// Whether the failures alone make the subscription failing.
     pub fn is_failing(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
-        let share = self.measured(now, settings);
+        let share = self.measured_share(now, settings);
         self.in_row >= settings.failing_in_row
-            || (share.tried() >= settings.tries_min && share.has_failed(settings.failing_percent))
+            || (share.tries() >= settings.tries_min && share.has_failed(settings.failing_percent))
     }
 
     /// Whether nothing has arrived for so long that a hold of the circuit makes it failing.
@@ -280,13 +286,13 @@ impl Tries {
             1
         };
         let has_arrived = self.arrived_in_row >= wanted || self.is_well_beside(settings);
-        has_arrived && self.recent().has_arrived(settings.recovered_percent)
+        has_arrived && self.recent_share().has_arrived(settings.recovered_percent)
     }
 
     /// Whether so many events arrived beside those that fail alone that, each counted once, nearly
     /// all arrive. Tries of the latter come between the arrivals as long as they wait.
     fn is_well_beside(&self, settings: &ArrivalSettings) -> bool {
-        let share = Share {
+        let share = ArrivalShare {
             arrived: self.arrived_beside,
             failed: self.stuck.count(),
             from: None,
@@ -299,7 +305,7 @@ impl Tries {
     pub(super) fn has_arrived_last(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
         let arrived_at = self.last_arrived_at;
         let is_recent = || arrived_at.is_some_and(|at| now < at + settings.window);
-        self.row_since.is_none() && (self.measured(now, settings).arrived > 0 || is_recent())
+        self.row_since.is_none() && (self.measured_share(now, settings).arrived > 0 || is_recent())
     }
 
     /// Whether nothing waits, and all that failed is forgotten: no try will come that tells of
@@ -310,13 +316,13 @@ impl Tries {
     }
 
     /// The tries of the last minutes that have any: what is known of them may come late.
-    fn recent(&self) -> Share {
-        let mut share = Share::default();
+    fn recent_share(&self) -> ArrivalShare {
+        let mut share = ArrivalShare::default();
         let last = self.minutes.last().map(|it| it.0).unwrap_or_default();
         let is_recent = |minute: u64| minute + RECENT_MINUTES > last;
         for (minute, arrived, failed) in self.minutes.iter().rev() {
             if is_recent(*minute) {
-                share.add(*minute, *arrived, *failed);
+                share.add_minute(*minute, *arrived, *failed);
             }
         }
         share
@@ -338,9 +344,9 @@ impl Tries {
     }
 
     /// Forgets what is of use only until parts are added.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn finish_adding(&mut self) {
         self.noted = NotedTries::default();
-        self.ends.shrink();
+        self.ends.shrink_to_kept();
         if let Some(oldest) = &mut self.oldest {
             oldest.seen_at = Timestamp::EPOCH;
         }
@@ -353,15 +359,16 @@ impl Tries {
     }
 
     /// Forgets what is not measured any more.
-    pub fn tidy(&mut self, now: Timestamp, settings: &ArrivalSettings) {
-        let from = self.measured(now, settings).from;
-        self.minutes
-            .retain(|(minute, _, _)| from.is_some_and(|from| *minute >= from.minute()));
+    pub fn forget_outdated(&mut self, now: Timestamp, settings: &ArrivalSettings) {
+        let from = self.measured_share(now, settings).from;
+        self.minutes.retain(|(minute, _, _)| {
+            from.is_some_and(|from| *minute >= from.minute_rounded_down())
+        });
         self.oldest = self
             .oldest
             .take()
             .filter(|event| now.since(event.accepted_at) < UNDELIVERED_AGE_MAX);
-        self.stuck.tidy(now);
+        self.stuck.forget_outdated(now);
     }
 
     /// The number of failures since the last arrival.
@@ -385,7 +392,7 @@ impl Tries {
     }
 
     /// The oldest event that is known to be undelivered.
-    pub fn oldest(&self) -> Option<&Undelivered> {
+    pub fn oldest_undelivered(&self) -> Option<&UndeliveredEvent> {
         self.oldest.as_ref()
     }
 
@@ -394,7 +401,7 @@ impl Tries {
         self.undelivered_at
     }
 
-    fn count(&mut self, minute: u64, arrived: u32, failed: u32) {
+    fn count_minute(&mut self, minute: u64, arrived: u32, failed: u32) {
         match self.minutes.binary_search_by_key(&minute, |it| it.0) {
             Ok(place) => {
                 let (_, has_arrived, has_failed) = &mut self.minutes[place];
@@ -409,33 +416,33 @@ impl Tries {
     }
 
     /// Notes that an event waits; whether it does: what is said of it may come late.
-    fn wait(&mut self, seen: &SeenTry<'_>) -> bool {
+    fn note_waiting(&mut self, seen: &SeenTry<'_>) -> bool {
         if self.ends.may_have(seen.key, seen.at) {
             return false;
         }
         self.undelivered_at = self.undelivered_at.max(Some(seen.at));
-        let event = Undelivered {
+        let event = UndeliveredEvent {
             key: seen.key.to_owned(),
             accepted_at: seen.accepted_at,
             seen_at: seen.at,
         };
-        self.oldest = older(self.oldest.take(), Some(event));
+        self.oldest = older_event(self.oldest.take(), Some(event));
         true
     }
 
-    fn end(&mut self, seen: &SeenTry<'_>) {
+    fn note_end(&mut self, seen: &SeenTry<'_>) {
         if self.oldest.as_ref().is_some_and(|it| it.key == seen.key) {
             self.oldest = None;
         }
-        self.stuck.end(seen.key);
+        self.stuck.end_event(seen.key);
         if !seen.is_first {
-            self.ends.add(event_digest(seen.key), seen.at);
+            self.ends.add_end(event_digest(seen.key), seen.at);
         }
     }
 }
 
-impl Share {
-    fn add(&mut self, minute: u64, arrived: u32, failed: u32) {
+impl ArrivalShare {
+    fn add_minute(&mut self, minute: u64, arrived: u32, failed: u32) {
         self.arrived = self.arrived.saturating_add(arrived);
         self.failed = self.failed.saturating_add(failed);
         let from = Timestamp::from_millis(minute * 60_000);
@@ -445,9 +452,12 @@ impl Share {
 
 /// The older of two events; the first of two that are as old. One that was seen twice waited until
 /// it was last seen.
-fn older(one: Option<Undelivered>, other: Option<Undelivered>) -> Option<Undelivered> {
+fn older_event(
+    one: Option<UndeliveredEvent>,
+    other: Option<UndeliveredEvent>,
+) -> Option<UndeliveredEvent> {
     match (one, other) {
-        (Some(one), Some(other)) if other.key == one.key => Some(Undelivered {
+        (Some(one), Some(other)) if other.key == one.key => Some(UndeliveredEvent {
             seen_at: one.seen_at.max(other.seen_at),
             ..one
         }),

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use self::embedded::Carried;
+use self::embedded::EmbeddedIpv4;
 use crate::model::endpoint::Link;
 
 /// Ports an endpoint may have outside the allow-list.
@@ -136,27 +136,31 @@ impl AddressPolicy {
     fn check_address(&self, link: &Link, address: IpAddr) -> Result<(), AddressRefusal> {
         let carried = match address {
             IpAddr::V4(_) => Vec::new(),
-            IpAddr::V6(address) => embedded::carried(address),
+            IpAddr::V6(address) => embedded::embedded_addresses(address),
         };
         if let IpAddr::V6(address) = address {
-            self.check_carried(address, &carried)?;
+            self.check_embedded(address, &carried)?;
         }
         let is_carried_allowed =
-            |it: &Carried| it.is_translated && self.is_allowed(it.address.into());
+            |it: &EmbeddedIpv4| it.is_translated && self.is_allowed(it.address.into());
         let is_any = !carried.is_empty();
         if self.is_allowed(address) || (is_any && carried.iter().all(is_carried_allowed)) {
             return Ok(());
         }
         let is_public_translated = is_any && carried.iter().all(|it| it.is_translated);
         // The address first: it is the reason that no setting of scheme or port would mend.
-        if !is_public_translated && let Some(range) = ranges::refused(address) {
+        if !is_public_translated && let Some(range) = ranges::refusing_range(address) {
             return Err(AddressRefusal::Address { address, range });
         }
         self.check_public_link(link)
     }
 
     /// Whether every IPv4 address that an IPv6 one carries is public, or named by the allow-list.
-    fn check_carried(&self, address: Ipv6Addr, known: &[Carried]) -> Result<(), AddressRefusal> {
+    fn check_embedded(
+        &self,
+        address: Ipv6Addr,
+        known: &[EmbeddedIpv4],
+    ) -> Result<(), AddressRefusal> {
         let holders = || {
             self.allowed
                 .iter()
@@ -164,11 +168,11 @@ impl AddressPolicy {
         };
         let under_a_prefix = holders()
             .filter(|_| known.is_empty())
-            .filter_map(|net| embedded::carried_under(address, net.prefix_len()));
+            .filter_map(|net| embedded::embedded_under(address, net.prefix_len()));
         for carried in known.iter().copied().chain(under_a_prefix) {
             let ipv4 = IpAddr::V4(carried.address);
             let is_named = || holders().any(|net| carried.is_named_by(net.prefix_len()));
-            if let Some(range) = ranges::refused(ipv4)
+            if let Some(range) = ranges::refusing_range(ipv4)
                 && !self.is_allowed(ipv4)
                 && !is_named()
             {
@@ -318,14 +322,14 @@ mod tests {
                 let policy = AddressPolicy { allowed, ..AddressPolicy::default() };
                 policy.check_addresses(&link, &[form.into()])
             };
-            let is_refused = ranges::refused(ipv4.into()).is_some();
+            let is_refused = ranges::refusing_range(ipv4.into()).is_some();
             for (net, form) in forms(ipv4, fill) {
                 if !is_refused {
                     continue;
                 }
                 prop_assert!(check(vec![net.into()], form).is_err(), "{net} {form}");
                 // What is named opens it: the address of IPv4, or this form of it.
-                if embedded::carried(form).len() < 2 {
+                if embedded::embedded_addresses(form).len() < 2 {
                     let both = vec![net.into(), IpNet::from(IpAddr::V4(ipv4))];
                     prop_assert_eq!(check(both, form), Ok(()), "{} {}", net, form);
                 }
@@ -338,7 +342,7 @@ mod tests {
         fn translated_form_of_a_public_address_needs_no_list(bits: u32) {
             let ipv4 = Ipv4Addr::from(bits | 0x0100_0000);
             let link = link("https://a.example/");
-            let is_public = ranges::refused(ipv4.into()).is_none();
+            let is_public = ranges::refusing_range(ipv4.into()).is_none();
             for prefix in ["::ffff:0:0", "::ffff:0:0:0", "64:ff9b::", "64:ff9b:1::"] {
                 let prefix = u128::from(prefix.parse::<Ipv6Addr>().unwrap());
                 let form = Ipv6Addr::from(prefix | u128::from(u32::from(ipv4)));

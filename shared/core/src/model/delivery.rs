@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::batch::refuses_content;
 use crate::attempt::decide::is_expired;
-use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure, webhook_id_of};
-use crate::events::Envelope;
+use crate::attempt::{AttemptOutcome, DeadLetterReason, OutcomeName, SendFailure, webhook_id_of};
+use crate::events::EventEnvelope;
 use crate::model::{
-    DeliveryLogMode, EarlierLife, Hops, Identity, Payload, Schema, Subscription, SubscriptionName,
-    Timestamp, TopicName,
+    DeliveryLogMode, EarlierLife, EventPayload, EventSchema, Hops, Identity, Subscription,
+    SubscriptionName, Timestamp, TopicName,
 };
 
 /// Events of one subscription that wait for, or are in, the same attempt.
@@ -22,7 +22,7 @@ pub struct Delivery {
     /// The subscription they go to.
     pub subscription: SubscriptionName,
     /// The schema of their texts: the one they are sent in.
-    pub schema: Schema,
+    pub schema: EventSchema,
     /// The time at which they were accepted.
     pub published_at: Timestamp,
     /// The earliest time of the next attempt.
@@ -39,7 +39,7 @@ pub struct Delivery {
     /// The number of deliveries of posthaste that they came through before they were accepted.
     pub hops: Hops,
     /// The events, at least one.
-    pub events: Vec<Entry>,
+    pub events: Vec<DeliveryEntry>,
 }
 
 /// An attempt that did not succeed.
@@ -76,7 +76,7 @@ pub struct LastAttempt {
 
 /// One event of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct DeliveryEntry {
     /// The key of this event towards this subscription, the same over all retries. The
     /// [`webhook_id`](Self::webhook_id) of its first delivery is made of it.
     pub key: String,
@@ -85,17 +85,17 @@ pub struct Entry {
     /// The event's W3C trace context, where it has one.
     pub traceparent: Option<String>,
     /// The event's marks, if it is not an ordinary one.
-    pub marks: Marks,
+    pub marks: EventMarks,
     /// The envelope of a custom event. Every event of [`Schema::Custom`] has one, and no other.
-    pub envelope: Option<Arc<Envelope>>,
+    pub envelope: Option<Arc<EventEnvelope>>,
     /// The event itself.
-    pub payload: Payload,
+    pub payload: EventPayload,
 }
 
 /// Marks of an event that is not an ordinary one. An older program knows `notice` and `replayed`
 /// only, and drops the others with the next retry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Marks {
+pub struct EventMarks {
     /// A failure notice: if it cannot be delivered, there is no notice about it.
     pub notice: bool,
     /// An event that is sent again, by a replay or by its id.
@@ -126,12 +126,12 @@ pub struct Marks {
     pub counted: Option<bool>,
     /// The schedule of an event that was published for later. An older program delivers it as any
     /// other.
-    pub scheduled: Option<Box<Scheduled>>,
+    pub scheduled: Option<Box<PublishSchedule>>,
 }
 
 /// The schedule of an event that was published for later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scheduled {
+pub struct PublishSchedule {
     /// The time before which it is not sent, and after its release the time of that: its life
     /// begins then.
     pub at: Timestamp,
@@ -145,10 +145,10 @@ pub struct Scheduled {
     pub cancelled: bool,
 }
 
-impl Marks {
+impl EventMarks {
     /// The life of the event where that did not begin with its acceptance: it was sent again, or
     /// published for later.
-    pub fn life_begun(&self) -> Option<EarlierLife> {
+    pub fn earlier_life(&self) -> Option<EarlierLife> {
         let released = self.scheduled.as_ref().map(|scheduled| EarlierLife {
             accepted_at: scheduled.at,
             recoveries: 0,
@@ -177,7 +177,7 @@ impl Marks {
     }
 }
 
-impl Entry {
+impl DeliveryEntry {
     /// The `webhook-id` of the event when it travels alone, the same on every path.
     pub fn webhook_id(&self) -> Cow<'_, str> {
         match &self.marks.webhook_id {
@@ -272,7 +272,7 @@ impl DeadLetter {
 
 impl LastAttempt {
     /// The way it ended, whenever that was: the same for attempts that ended alike.
-    pub fn kind(self) -> Self {
+    pub fn without_time(self) -> Self {
         Self {
             at: Timestamp::EPOCH,
             ..self
@@ -291,22 +291,22 @@ impl LastAttempt {
     }
 
     /// Notes an outcome that was not a success; `None` for a success.
-    pub fn of(outcome: Outcome, at: Timestamp) -> Option<Self> {
+    pub fn from_outcome(outcome: AttemptOutcome, at: Timestamp) -> Option<Self> {
         outcome.name().map(|name| Self {
             outcome: name,
             status: outcome.status(),
             at,
             name_was_unknown: outcome.is_unknown_name(),
-            was_unconnected: outcome == Outcome::Failed(SendFailure::ConnectTimedOut),
-            was_connected: outcome == Outcome::Failed(SendFailure::Closed),
-            was_kept: outcome == Outcome::Failed(SendFailure::KeptTimedOut),
+            was_unconnected: outcome == AttemptOutcome::Failed(SendFailure::ConnectTimedOut),
+            was_connected: outcome == AttemptOutcome::Failed(SendFailure::Closed),
+            was_kept: outcome == AttemptOutcome::Failed(SendFailure::KeptTimedOut),
         })
     }
 }
 
 impl Delivery {
     /// The same delivery with other events: what is left of it, or a part of it.
-    pub fn with_events(&self, events: Vec<Entry>) -> Self {
+    pub fn with_events(&self, events: Vec<DeliveryEntry>) -> Self {
         Self {
             topic: self.topic.clone(),
             subscription: self.subscription.clone(),
@@ -333,7 +333,7 @@ impl Delivery {
         if let Some(subscription) = subscription {
             return subscription.delivery_log.unwrap_or(default);
         }
-        let is_counted = |entry: &Entry| entry.marks.is_counted(self.attempts);
+        let is_counted = |entry: &DeliveryEntry| entry.marks.is_counted(self.attempts);
         if default == DeliveryLogMode::Off && self.events.iter().any(is_counted) {
             DeliveryLogMode::Attempts
         } else {
@@ -345,7 +345,7 @@ impl Delivery {
     pub fn is_for(&self, subscription: &Subscription) -> bool {
         subscription
             .created
-            .accepted(self.identity, self.published_at)
+            .has_accepted(self.identity, self.published_at)
     }
 
     /// The same, as a record says it that may be an old one: only equal identities are sure. Events
@@ -389,15 +389,15 @@ impl Delivery {
     }
 
     /// The `MessageGroupId`: SQS fair queues keep a noisy subscription from starving the others.
-    pub fn group(&self) -> String {
-        group(&self.topic, &self.subscription)
+    pub fn message_group_id(&self) -> String {
+        message_group_id(&self.topic, &self.subscription)
     }
 }
 
 /// The `MessageGroupId` of a subscription's messages: at most 129 characters would be one too many
 /// for SQS, so the names' limit of 64 bytes each is what keeps this within 128 but for two names of
 /// full length, whose last character is cut; groups need not be unique.
-pub fn group(topic: &TopicName, subscription: &SubscriptionName) -> String {
+pub fn message_group_id(topic: &TopicName, subscription: &SubscriptionName) -> String {
     let mut group = format!("{}.{}", topic.folded_text(), subscription.folded_text());
     group.truncate(crate::model::limits::SQS_GROUP_ID_CHARS_MAX);
     group
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn a_group_id_never_breaks_the_limit_of_sqs() {
         let long = "x".repeat(64);
-        let group = group(
+        let group = message_group_id(
             &TopicName::parse(&long).unwrap(),
             &SubscriptionName::parse(&long).unwrap(),
         );

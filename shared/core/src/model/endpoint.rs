@@ -36,11 +36,11 @@ pub enum EndpointUrlError {
 /// plain `http` and its port and address are allowed is decided when it is used, by
 /// [`AddressPolicy`](crate::model::AddressPolicy).
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct EndpointUrl(Arc<Parsed>);
+pub struct EndpointUrl(Arc<ParsedEndpoint>);
 
 /// What every delivery asks of its endpoint.
 #[derive(PartialEq, Eq, Hash)]
-struct Parsed {
+struct ParsedEndpoint {
     url: Url,
     link: Link,
 }
@@ -89,7 +89,7 @@ impl EndpointUrl {
             return Err(EndpointUrlError::Fragment);
         }
         let link = link_of(&url);
-        Ok(Self(Arc::new(Parsed { url, link })))
+        Ok(Self(Arc::new(ParsedEndpoint { url, link })))
     }
 
     /// The URL as text.

@@ -41,7 +41,7 @@ impl Hops {
     }
 
     /// The hops of a publish request, the most that any header says; none without a header.
-    pub fn of_request(headers: &HeaderMap) -> Result<Self, HopsError> {
+    pub fn from_request(headers: &HeaderMap) -> Result<Self, HopsError> {
         let named = [HOPS_HEADER, NEUTRAL_HOPS_HEADER].into_iter();
         let named =
             named.flat_map(|name| headers.get_all(name).into_iter().map(move |it| (name, it)));
@@ -89,7 +89,7 @@ mod tests {
         for value in values {
             headers.append(HOPS_HEADER, value.parse().unwrap());
         }
-        Hops::of_request(&headers).map(Hops::get)
+        Hops::from_request(&headers).map(Hops::get)
     }
 
     #[test]
@@ -111,12 +111,12 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(HOPS_HEADER, "1".parse().unwrap());
         headers.append(NEUTRAL_HOPS_HEADER, "3".parse().unwrap());
-        assert_eq!(Hops::of_request(&headers), Ok(Hops::new(3)));
+        assert_eq!(Hops::from_request(&headers), Ok(Hops::new(3)));
         headers.append(NEUTRAL_HOPS_HEADER, "8".parse().unwrap());
-        assert_eq!(Hops::of_request(&headers), Err(HopsError::Loop));
+        assert_eq!(Hops::from_request(&headers), Err(HopsError::Loop));
         headers.append(NEUTRAL_HOPS_HEADER, "x".parse().unwrap());
         let bad = HopsError::NotANumber(NEUTRAL_HOPS_HEADER);
-        assert_eq!(Hops::of_request(&headers), Err(bad));
+        assert_eq!(Hops::from_request(&headers), Err(bad));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct Identity {
 
 /// A creation as a topic's record has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Creation {
+pub struct CreationRecord {
     /// Random.
     pub id: CreationId,
     /// The time of the creation. `None` where the topic or subscription is older than its
@@ -44,25 +44,25 @@ pub struct Creation {
 /// The creations of a topic and its subscriptions as its record has them. Empty in records of older
 /// programs, which pass the member over and drop it when they write.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Creations {
+pub struct TopicCreations {
     /// The topic's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topic: Option<Creation>,
+    pub topic: Option<CreationRecord>,
     /// The creations of the subscriptions, by their names as they are stored.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub subscriptions: BTreeMap<SubscriptionName, Creation>,
+    pub subscriptions: BTreeMap<SubscriptionName, CreationRecord>,
 }
 
 /// The creations of one subscription and its topic, as far as the topic's record has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Created {
+pub struct SubscriptionCreation {
     /// The topic's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topic: Option<Creation>,
+    pub topic: Option<CreationRecord>,
     /// The subscription's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subscription: Option<Creation>,
+    pub subscription: Option<CreationRecord>,
     /// The topic's time, which every record has.
     pub topic_at: Timestamp,
 }
@@ -89,7 +89,7 @@ impl Identity {
     }
 }
 
-impl Creations {
+impl TopicCreations {
     /// No creations.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -105,9 +105,9 @@ impl Creations {
         now: Timestamp,
         mut random: impl FnMut() -> CreationId,
     ) -> Self {
-        let mut creation = |present: Option<&Creation>, is_new: bool| match present {
+        let mut creation = |present: Option<&CreationRecord>, is_new: bool| match present {
             Some(present) if !is_new => *present,
-            _ => Creation {
+            _ => CreationRecord {
                 id: random(),
                 at: is_new.then_some(now),
             },
@@ -122,7 +122,7 @@ impl Creations {
     }
 }
 
-impl Created {
+impl SubscriptionCreation {
     /// A subscription and a topic without identities, as settings alone make them.
     pub const UNKNOWN: Self = Self {
         topic: None,
@@ -140,7 +140,7 @@ impl Created {
 
     /// Whether events that were accepted at `accepted_at` for the subscription of this identity
     /// were accepted for this creation of it.
-    pub fn accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
+    pub fn has_accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
         let subscription = identity.map(|identity| identity.subscription);
         let at = self.subscription.and_then(|creation| creation.at);
         self.topic_accepted(identity, accepted_at)
@@ -158,14 +158,14 @@ impl Created {
 /// took place at `at`. A creation that is older than its identity may have had another one before
 /// an older program dropped it.
 fn is_of(
-    own: Option<Creation>,
+    own: Option<CreationRecord>,
     at: Option<Timestamp>,
     id: Option<CreationId>,
     accepted_at: Timestamp,
 ) -> bool {
     match (own, id) {
         (Some(own), Some(id)) if own.id == id => true,
-        (Some(Creation { at: Some(_), .. }), Some(_)) => false,
+        (Some(CreationRecord { at: Some(_), .. }), Some(_)) => false,
         _ => at.is_none_or(|at| accepted_at + CREATED_AGAIN_MARGIN >= at),
     }
 }
@@ -243,16 +243,16 @@ mod tests {
     }
 
     /// A creation that has had its identity from its beginning.
-    fn born(byte: u8, at: Timestamp) -> Option<Creation> {
-        Some(Creation {
+    fn born(byte: u8, at: Timestamp) -> Option<CreationRecord> {
+        Some(CreationRecord {
             id: id(byte),
             at: Some(at),
         })
     }
 
     /// A creation that was there before its identity.
-    fn adopted(byte: u8) -> Option<Creation> {
-        Some(Creation {
+    fn adopted(byte: u8) -> Option<CreationRecord> {
+        Some(CreationRecord {
             id: id(byte),
             at: None,
         })
@@ -281,16 +281,16 @@ mod tests {
 
     #[test]
     fn what_was_accepted_for_another_creation_is_told_by_its_identity_whatever_the_clocks_say() {
-        let created = Created {
+        let created = SubscriptionCreation {
             topic: born(1, AT),
             subscription: born(2, AT),
             topic_at: AT,
         };
         assert_eq!(created.identity(), identity(1, 2));
         for accepted_at in [Timestamp::EPOCH, AT, AT + Duration::from_hours(1)] {
-            assert!(created.accepted(identity(1, 2), accepted_at));
-            assert!(!created.accepted(identity(1, 3), accepted_at));
-            assert!(!created.accepted(identity(3, 2), accepted_at));
+            assert!(created.has_accepted(identity(1, 2), accepted_at));
+            assert!(!created.has_accepted(identity(1, 3), accepted_at));
+            assert!(!created.has_accepted(identity(3, 2), accepted_at));
             assert!(created.topic_accepted(identity(1, 3), accepted_at));
             assert!(!created.topic_accepted(identity(3, 2), accepted_at));
         }
@@ -301,15 +301,15 @@ mod tests {
         let just = Timestamp::from_millis(AT.as_millis() - 60_000);
         let before = Timestamp::from_millis(AT.as_millis() - 60_001);
         let early = Timestamp::EPOCH;
-        let check = |created: Created, identity| {
+        let check = |created: SubscriptionCreation, identity| {
             assert_eq!(
-                [just, before].map(|at| created.accepted(identity, at)),
+                [just, before].map(|at| created.has_accepted(identity, at)),
                 [true, false],
                 "{created:?}"
             );
         };
         check(
-            Created {
+            SubscriptionCreation {
                 topic: born(1, early),
                 subscription: born(2, AT),
                 topic_at: early,
@@ -317,7 +317,7 @@ mod tests {
             None,
         );
         check(
-            Created {
+            SubscriptionCreation {
                 topic: born(1, AT),
                 subscription: born(2, early),
                 topic_at: AT,
@@ -325,7 +325,7 @@ mod tests {
             None,
         );
         check(
-            Created {
+            SubscriptionCreation {
                 topic: None,
                 subscription: None,
                 topic_at: AT,
@@ -334,7 +334,7 @@ mod tests {
         );
         // The record lost its identities to an older program.
         check(
-            Created {
+            SubscriptionCreation {
                 topic: None,
                 subscription: None,
                 topic_at: AT,
@@ -342,7 +342,7 @@ mod tests {
             identity(1, 2),
         );
         check(
-            Created {
+            SubscriptionCreation {
                 topic: adopted(3),
                 subscription: adopted(4),
                 topic_at: AT,
@@ -350,7 +350,7 @@ mod tests {
             identity(1, 2),
         );
         check(
-            Created {
+            SubscriptionCreation {
                 topic: adopted(3),
                 subscription: born(2, AT),
                 topic_at: early,
@@ -362,13 +362,13 @@ mod tests {
     #[test]
     fn a_record_that_lost_its_identities_still_receives_what_was_accepted_with_them() {
         let later = AT + Duration::from_hours(1);
-        let lost = Created {
+        let lost = SubscriptionCreation {
             topic: None,
             subscription: None,
             topic_at: AT,
         };
         assert_eq!(lost.identity(), None);
-        let adopted = Created {
+        let adopted = SubscriptionCreation {
             topic: adopted(3),
             subscription: adopted(4),
             topic_at: AT,
@@ -376,19 +376,19 @@ mod tests {
         for created in [
             lost,
             adopted,
-            Created {
+            SubscriptionCreation {
                 topic: born(1, AT),
                 ..adopted
             },
         ] {
-            assert!(created.accepted(identity(1, 2), later), "{created:?}");
+            assert!(created.has_accepted(identity(1, 2), later), "{created:?}");
         }
         assert!(
-            !Created {
+            !SubscriptionCreation {
                 subscription: born(5, AT),
                 ..adopted
             }
-            .accepted(identity(1, 2), later)
+            .has_accepted(identity(1, 2), later)
         );
     }
 
@@ -400,7 +400,7 @@ mod tests {
             next += 1;
             id(next)
         };
-        let first = Creations::default().after_write(
+        let first = TopicCreations::default().after_write(
             true,
             [(&names[0], true)].into_iter(),
             AT,

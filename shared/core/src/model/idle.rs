@@ -19,7 +19,7 @@ const WAIT_NOTED_AHEAD: Duration = SQS_DELAY_MAX;
 
 /// The lifetime of a subscription.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lifetime {
+pub struct SubscriptionLifetime {
     /// The time without deliveries, updates or dead-letter reads after which it is deleted.
     pub idle: Option<Duration>,
     /// The topic's own idle time: activity of the subscription is activity of the topic.
@@ -28,7 +28,7 @@ pub struct Lifetime {
     pub ends_at: Option<Timestamp>,
 }
 
-impl Lifetime {
+impl SubscriptionLifetime {
     /// Whether the subscription is gone at this moment, whatever its record says.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.ends_at.is_some_and(|ends_at| now >= ends_at)
@@ -81,9 +81,9 @@ mod tests {
     fn a_subscription_is_gone_from_its_time_on() {
         let check = |ends_at, expected| {
             assert_eq!(
-                Lifetime {
+                SubscriptionLifetime {
                     ends_at,
-                    ..Lifetime::default()
+                    ..SubscriptionLifetime::default()
                 }
                 .is_over(NOW),
                 expected,

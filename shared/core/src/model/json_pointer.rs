@@ -34,13 +34,13 @@ impl JsonPointer {
         let steps = text.strip_prefix('/').ok_or(JsonPointerError::Slash)?;
         steps
             .split('/')
-            .map(unescape)
+            .map(unescape_step)
             .collect::<Result<_, _>>()
             .map(Self)
     }
 
     /// The pointer to a member of the event itself.
-    pub fn member(name: &str) -> Self {
+    pub fn for_member(name: &str) -> Self {
         Self(vec![name.to_owned()])
     }
 
@@ -49,7 +49,7 @@ impl JsonPointer {
     pub fn find<'a>(&self, json: &'a [u8]) -> Option<&'a str> {
         let mut value = std::str::from_utf8(json).ok()?;
         for name in &self.0 {
-            value = step::into(value, name)?;
+            value = step::descend_into(value, name)?;
         }
         Some(value)
     }
@@ -57,7 +57,7 @@ impl JsonPointer {
 
 /// The text of a JSON string; `None` for another value, or one that is no Unicode (a lone
 /// surrogate).
-pub fn string(json: &str) -> Option<Cow<'_, str>> {
+pub fn decode_string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.as_bytes().contains(&b'\\') {
         return serde_json::from_str(json).map(Cow::Owned).ok();
@@ -65,7 +65,7 @@ pub fn string(json: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(inner))
 }
 
-fn unescape(step: &str) -> Result<String, JsonPointerError> {
+fn unescape_step(step: &str) -> Result<String, JsonPointerError> {
     if step
         .split('~')
         .skip(1)
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn a_string_is_decoded_and_nothing_else_is_one() {
-        assert_eq!(string(r#""a\u0062""#).as_deref(), Some("ab"));
-        assert!(matches!(string("\"ab\""), Some(Cow::Borrowed("ab"))));
-        assert_eq!(string(r#""\ud800""#), None);
-        assert_eq!(string("1"), None);
+        assert_eq!(decode_string(r#""a\u0062""#).as_deref(), Some("ab"));
+        assert!(matches!(decode_string("\"ab\""), Some(Cow::Borrowed("ab"))));
+        assert_eq!(decode_string(r#""\ud800""#), None);
+        assert_eq!(decode_string("1"), None);
     }
 
     proptest! {
@@ -155,7 +155,7 @@ mod tests {
         fn every_member_is_found_by_its_escaped_name(name in ".{0,8}", json in ".{0,20}") {
             let text = serde_json::json!({ "data": { &name: json } }).to_string();
             let pointer = format!("/data/{}", name.replace('~', "~0").replace('/', "~1"));
-            let found = JsonPointer::parse(&pointer).unwrap().find(text.as_bytes()).and_then(string);
+            let found = JsonPointer::parse(&pointer).unwrap().find(text.as_bytes()).and_then(decode_string);
             prop_assert_eq!(found.as_deref(), Some(json.as_str()));
         }
 

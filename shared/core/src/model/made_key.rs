@@ -24,7 +24,7 @@ const CHECK_BYTES: usize = 4;
 /// A new admin key of random bytes.
 pub fn made_key(random: &[u8; MADE_KEY_BYTES]) -> Secret {
     let mut key = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
-    key.push_str(&check(&key));
+    key.push_str(&check_characters(&key));
     Secret::new(key)
 }
 
@@ -34,10 +34,10 @@ pub(super) fn is_broken(text: &str) -> bool {
         return false;
     }
     let whole = text.split_at_checked(PREFIX.len() + RANDOM_CHARS);
-    whole.is_none_or(|(checked, written)| check(checked) != written)
+    whole.is_none_or(|(checked, written)| check_characters(checked) != written)
 }
 
-fn check(text: &str) -> String {
+fn check_characters(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(&Sha256::digest(text)[..CHECK_BYTES])
 }
 

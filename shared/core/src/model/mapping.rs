@@ -15,11 +15,11 @@ pub struct InputMapping {
     /// `eventTime`.
     pub event_time: Option<SourceField>,
     /// `eventType`.
-    pub event_type: Mapped,
+    pub event_type: MappedField,
     /// `subject`.
-    pub subject: Mapped,
+    pub subject: MappedField,
     /// `dataVersion`.
-    pub data_version: Mapped,
+    pub data_version: MappedField,
 }
 
 /// The type of a custom event whose topic maps none. Event Grid has no default for it; ours looks
@@ -29,7 +29,7 @@ pub const EVENT_TYPE_DEFAULT: &str = "dev.posthaste.custom";
 /// A member with a source, a constant, or both: then the constant stands for events that lack the
 /// source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mapped {
+pub struct MappedField {
     /// The place in the event.
     pub source: Option<SourceField>,
     /// The value if the event does not have the source.

@@ -5,8 +5,8 @@
 mod row;
 mod table;
 
-pub use row::{Kind, Metric, STATUS_CLASS, SUBSCRIPTION, Source, TOPIC, Unit};
-pub use table::{METRICS, place, place_of_looked_up};
+pub use row::{MetricKind, MetricRow, MetricSource, MetricUnit, STATUS_CLASS, SUBSCRIPTION, TOPIC};
+pub use table::{METRICS, looked_up_metric_index, metric_index};
 
 /// Upper bounds of the buckets of times, in milliseconds: from a memory copy to the longest attempt.
 pub const DURATION_BOUNDS_MS: [f64; 14] = [

@@ -93,7 +93,7 @@ name!(
     SubscriptionName
 );
 
-fn check(text: &str) -> Result<(), NameError> {
+fn check_name(text: &str) -> Result<(), NameError> {
     let form = text.len() <= NAME_BYTES_MAX
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');

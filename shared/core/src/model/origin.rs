@@ -31,7 +31,7 @@ pub fn parse(text: &str) -> Result<HeaderValue, OriginError> {
 
 /// The origin of a system without a setting for it: the name under which it is reached, where that
 /// is known.
-pub fn of_public_url(url: Option<&Url>) -> HeaderValue {
+pub fn from_public_url(url: Option<&Url>) -> HeaderValue {
     url.and_then(Url::host_str)
         .and_then(|host| parse(host).ok())
         .unwrap_or(DEFAULT)
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn without_one_it_is_the_name_of_the_public_url() {
         let check = |url: &str, expected: &str| {
-            assert_eq!(of_public_url(Url::parse(url).ok().as_ref()), expected);
+            assert_eq!(from_public_url(Url::parse(url).ok().as_ref()), expected);
         };
         check("https://hooks.example.com:8443/x", "hooks.example.com");
         check("http://127.0.0.1:8080", "127.0.0.1");

@@ -17,7 +17,7 @@ pub struct StateOwner {
 
 /// The state is this stack's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum OwnershipClaim {
     /// The stored owner says so already.
     Current,
     /// The owner must be written.
@@ -35,7 +35,7 @@ pub struct LivingOwner(pub StateOwner);
 
 impl StateOwner {
     /// The claim of `stack` once it is given up: nobody was ever seen, so that it holds for no time.
-    pub fn given_up(stack: &str) -> Self {
+    pub fn released_by(stack: &str) -> Self {
         Self {
             stack: stack.to_owned(),
             seen_at: Timestamp::EPOCH,
@@ -44,15 +44,19 @@ impl StateOwner {
 
     /// Whether `stack` may work on a state with this owner. A clock that is wrong by a while counts
     /// as one that is right: an owner seen in the near future lives.
-    pub fn claim(owner: Option<&Self>, stack: &str, now: Timestamp) -> Result<Claim, LivingOwner> {
+    pub fn claim_state(
+        owner: Option<&Self>,
+        stack: &str,
+        now: Timestamp,
+    ) -> Result<OwnershipClaim, LivingOwner> {
         let Some(owner) = owner else {
-            return Ok(Claim::Due);
+            return Ok(OwnershipClaim::Due);
         };
         let age = now.since(owner.seen_at).max(owner.seen_at.since(now));
         match owner.stack == stack {
-            true if age < STATE_OWNER_RENEWED => Ok(Claim::Current),
+            true if age < STATE_OWNER_RENEWED => Ok(OwnershipClaim::Current),
             false if age < STATE_OWNER_LIVES => Err(LivingOwner(owner.clone())),
-            _ => Ok(Claim::Due),
+            _ => Ok(OwnershipClaim::Due),
         }
     }
 }
@@ -78,17 +82,20 @@ mod tests {
 
     #[test]
     fn a_state_without_an_owner_is_free() {
-        assert_eq!(StateOwner::claim(None, "new", SEEN_AT), Ok(Claim::Due));
+        assert_eq!(
+            StateOwner::claim_state(None, "new", SEEN_AT),
+            Ok(OwnershipClaim::Due)
+        );
     }
 
     #[test]
     fn another_stack_that_was_seen_within_ten_minutes_is_not_replaced() {
         let just_alive = Duration::from_secs(599);
         let gone = Duration::from_mins(10);
-        let claim = |now| StateOwner::claim(Some(&owner()), "new", now);
+        let claim = |now| StateOwner::claim_state(Some(&owner()), "new", now);
         assert_eq!(claim(SEEN_AT), Err(LivingOwner(owner())));
         assert_eq!(claim(after(just_alive)), Err(LivingOwner(owner())));
-        assert_eq!(claim(after(gone)), Ok(Claim::Due));
+        assert_eq!(claim(after(gone)), Ok(OwnershipClaim::Due));
         // Its clock is ahead.
         assert_eq!(
             claim(Timestamp::from_millis(SEEN_AT.as_millis() - 1)),
@@ -96,16 +103,25 @@ mod tests {
         );
         assert_eq!(
             claim(Timestamp::from_millis(SEEN_AT.as_millis() - 600_000)),
-            Ok(Claim::Due)
+            Ok(OwnershipClaim::Due)
         );
     }
 
     #[test]
     fn an_owner_renews_its_claim_twice_before_it_would_count_as_gone() {
-        let claim = |now| StateOwner::claim(Some(&owner()), "old", now);
-        assert_eq!(claim(after(Duration::from_secs(299))), Ok(Claim::Current));
-        assert_eq!(claim(after(Duration::from_mins(5))), Ok(Claim::Due));
-        assert_eq!(claim(after(Duration::from_hours(9))), Ok(Claim::Due));
+        let claim = |now| StateOwner::claim_state(Some(&owner()), "old", now);
+        assert_eq!(
+            claim(after(Duration::from_secs(299))),
+            Ok(OwnershipClaim::Current)
+        );
+        assert_eq!(
+            claim(after(Duration::from_mins(5))),
+            Ok(OwnershipClaim::Due)
+        );
+        assert_eq!(
+            claim(after(Duration::from_hours(9))),
+            Ok(OwnershipClaim::Due)
+        );
         assert!(STATE_OWNER_RENEWED * 2 <= STATE_OWNER_LIVES);
     }
 

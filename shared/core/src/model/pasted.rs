@@ -76,20 +76,20 @@ const NAMES: [(char, &str); 36] = [
 ];
 
 /// The text without white space, line ends, marks and other characters around it that are not seen.
-pub fn trimmed(text: &str) -> &str {
+pub fn trim_unseen(text: &str) -> &str {
     text.trim_matches(|character: char| character.is_whitespace() || is_format(character))
 }
 
 /// A pasted text, without what is around it and with nothing in it that is not seen. A space in it
 /// is for its own reader to judge.
 pub fn read_pasted(text: &str) -> Result<&str, PastedError> {
-    let text = trimmed(text);
+    let text = trim_unseen(text);
     let is_hidden = |character: char| {
         character.is_control()
             || is_format(character)
             || (character.is_whitespace() && character != ' ')
     };
-    match first(text, is_hidden) {
+    match find_character(text, is_hidden) {
         Some((place, character)) => Err(PastedError::Hidden { character, place }),
         None => Ok(text),
     }
@@ -99,7 +99,7 @@ pub fn read_pasted(text: &str) -> Result<&str, PastedError> {
 /// that posthaste made must be whole.
 pub fn read_key(text: &str) -> Result<&str, PastedError> {
     let text = read_pasted(text)?;
-    match first(text, |character| {
+    match find_character(text, |character| {
         !character.is_ascii_graphic() && character != ' '
     }) {
         Some((place, character)) => Err(PastedError::NoKey { character, place }),
@@ -117,7 +117,7 @@ pub fn read_admin_key(text: &str) -> Result<&str, PastedError> {
     Ok(key)
 }
 
-fn first(text: &str, is_it: impl Fn(char) -> bool) -> Option<(usize, char)> {
+fn find_character(text: &str, is_it: impl Fn(char) -> bool) -> Option<(usize, char)> {
     let found = text.chars().enumerate().find(|(_, found)| is_it(*found))?;
     Some((found.0 + 1, found.1))
 }

@@ -10,7 +10,7 @@ use crate::events::EventNames;
 
 /// The place of an event's JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Payload {
+pub enum EventPayload {
     /// Here, exactly as it was accepted.
     Inline(Bytes),
     /// In the state bucket, under this key.
@@ -40,7 +40,7 @@ const DIGEST_WIRE_BYTES: usize = r#","sha256":"""#.len() + 2 * DIGEST_BYTES;
 /// The bytes of the name of the member that has a stored event's names.
 const NAMES_WIRE_BYTES: usize = r#","names":"#.len();
 
-impl Payload {
+impl EventPayload {
     /// The size of the event's JSON, in bytes.
     pub fn len(&self) -> usize {
         match self {
@@ -63,19 +63,19 @@ impl Payload {
             } => {
                 let names = names
                     .as_ref()
-                    .map_or(0, |names| NAMES_WIRE_BYTES + names.bytes());
+                    .map_or(0, |names| NAMES_WIRE_BYTES + names.byte_len());
                 key.len() + digest.map_or(0, |_| DIGEST_WIRE_BYTES) + names
             }
         }
     }
 
     /// Whether what was read from where this event is stored is still what was stored there.
-    pub fn is(&self, read: &[u8]) -> bool {
+    pub fn matches_text(&self, read: &[u8]) -> bool {
         match self {
             Self::Inline(json) => json == read,
             Self::Stored { bytes, digest, .. } => {
                 read.len() == *bytes
-                    && digest.is_none_or(|digest| digest == PayloadDigest::of(read))
+                    && digest.is_none_or(|digest| digest == PayloadDigest::for_json(read))
             }
         }
     }
@@ -83,7 +83,7 @@ impl Payload {
 
 impl PayloadDigest {
     /// The digest of an event's JSON.
-    pub fn of(json: &[u8]) -> Self {
+    pub fn for_json(json: &[u8]) -> Self {
         Self(Sha256::digest(json).into())
     }
 
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_written_as_sha256sum_writes_it_and_read_back() {
-        let digest = PayloadDigest::of(b"abc");
+        let digest = PayloadDigest::for_json(b"abc");
         let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(
             (digest.to_string(), PayloadDigest::parse(text)),
@@ -124,18 +124,20 @@ mod tests {
 
     #[test]
     fn what_is_read_must_be_what_was_stored() {
-        let stored = |digest| Payload::Stored {
+        let stored = |digest| EventPayload::Stored {
             key: "payloads/1/x".to_owned(),
             bytes: 3,
             digest,
             names: None,
         };
-        for digest in [None, Some(PayloadDigest::of(b"abc"))] {
-            assert!(stored(digest).is(b"abc"));
+        for digest in [None, Some(PayloadDigest::for_json(b"abc"))] {
+            assert!(stored(digest).matches_text(b"abc"));
             assert!(
-                !stored(digest).is(b"ab") && !stored(digest).is(b"abcd") && !stored(digest).is(b"")
+                !stored(digest).matches_text(b"ab")
+                    && !stored(digest).matches_text(b"abcd")
+                    && !stored(digest).matches_text(b"")
             );
         }
-        assert!(!stored(Some(PayloadDigest::of(b"abc"))).is(b"abd"));
+        assert!(!stored(Some(PayloadDigest::for_json(b"abc"))).matches_text(b"abd"));
     }
 }

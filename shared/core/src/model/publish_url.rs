@@ -18,7 +18,7 @@ pub const API_EVENTS_PATH: &str = "/topics/{topic}/api/events";
 
 /// Publish URLs of this installation, as far as it knows them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PublishUrls(Vec<Base>);
+pub struct PublishUrls(Vec<PublishBase>);
 
 /// An endpoint is a publish URL of this installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +30,7 @@ pub struct OwnPublishUrl;
 
 /// One place under which the publish paths lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Base {
+enum PublishBase {
     /// A URL, which may have a path.
     Url(Url),
     /// An address that is listened on.
@@ -40,8 +40,8 @@ enum Base {
 impl PublishUrls {
     /// Adds the publish URLs under `base`, an absolute `https` or `http` URL.
     #[must_use]
-    pub fn under(mut self, base: Option<Url>) -> Self {
-        self.0.extend(base.map(Base::Url));
+    pub fn with_base(mut self, base: Option<Url>) -> Self {
+        self.0.extend(base.map(PublishBase::Url));
         self
     }
 
@@ -49,13 +49,17 @@ impl PublishUrls {
     /// address of the machine, only those of loopback are known.
     #[must_use]
     pub fn listening_on(mut self, address: SocketAddr) -> Self {
-        self.0.push(Base::Address(address));
+        self.0.push(PublishBase::Address(address));
         self
     }
 
     /// Refuses an endpoint that is one of them. The scheme and the query do not matter.
-    pub fn check(&self, endpoint: &EndpointUrl) -> Result<(), OwnPublishUrl> {
-        if self.0.iter().any(|base| base.has(endpoint.url())) {
+    pub fn refuse_own_url(&self, endpoint: &EndpointUrl) -> Result<(), OwnPublishUrl> {
+        if self
+            .0
+            .iter()
+            .any(|base| base.covers_endpoint(endpoint.url()))
+        {
             Err(OwnPublishUrl)
         } else {
             Ok(())
@@ -63,11 +67,11 @@ impl PublishUrls {
     }
 }
 
-impl Base {
-    fn has(&self, endpoint: &Url) -> bool {
+impl PublishBase {
+    fn covers_endpoint(&self, endpoint: &Url) -> bool {
         match self {
             Self::Url(base) => {
-                host(base) == host(endpoint)
+                host_without_dot(base) == host_without_dot(endpoint)
                     && has_same_port(base, endpoint)
                     && is_publish_path(base.path(), endpoint.path())
             }
@@ -75,7 +79,7 @@ impl Base {
                 endpoint.port_or_known_default() == Some(address.port())
                     && loopback_or_literal(endpoint)
                         .iter()
-                        .any(|target| reaches(*target, address.ip()))
+                        .any(|target| reaches_listener(*target, address.ip()))
                     && is_publish_path("/", endpoint.path())
             }
         }
@@ -84,7 +88,7 @@ impl Base {
 
 /// The host without the full stop that ends an absolute name. The parser has put names into lower
 /// case.
-fn host(url: &Url) -> Option<Host<&str>> {
+fn host_without_dot(url: &Url) -> Option<Host<&str>> {
     Some(match url.host()? {
         Host::Domain(name) => Host::Domain(name.strip_suffix('.').unwrap_or(name)),
         address @ (Host::Ipv4(_) | Host::Ipv6(_)) => address,
@@ -111,7 +115,7 @@ fn loopback_or_literal(url: &Url) -> Vec<IpAddr> {
 
 /// Whether a connection to `target` reaches a server that listens on `listening`, on the machine
 /// itself.
-fn reaches(target: IpAddr, listening: IpAddr) -> bool {
+fn reaches_listener(target: IpAddr, listening: IpAddr) -> bool {
     // A connection to the unspecified address goes to loopback.
     let target = match target.to_canonical() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
@@ -156,7 +160,7 @@ mod tests {
     fn check(urls: &PublishUrls, endpoint: &str, is_own: bool) {
         let endpoint = EndpointUrl::parse(endpoint).unwrap();
         assert_eq!(
-            urls.check(&endpoint).is_err(),
+            urls.refuse_own_url(&endpoint).is_err(),
             is_own,
             "{urls:?} {}",
             endpoint.as_str()
@@ -164,7 +168,7 @@ mod tests {
     }
 
     fn under(base: &str) -> PublishUrls {
-        PublishUrls::default().under(Some(base.parse().unwrap()))
+        PublishUrls::default().with_base(Some(base.parse().unwrap()))
     }
 
     fn listening_on(address: &str) -> PublishUrls {
@@ -179,7 +183,7 @@ mod tests {
             false,
         );
         check(
-            &PublishUrls::default().under(None),
+            &PublishUrls::default().with_base(None),
             "https://a.example/topics/orders/events",
             false,
         );

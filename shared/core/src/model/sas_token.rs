@@ -44,7 +44,7 @@ impl<'a> SasToken<'a> {
         // A plus that was not escaped has become a space.
         let signature = STANDARD.decode(member("s")?.replace(' ', "+")).ok()?;
         let resource = Url::parse(&member("r")?).ok()?;
-        let expires_at = expiry(&member("e")?)?;
+        let expires_at = parse_expiry(&member("e")?)?;
         Some(Self {
             signed,
             signature,
@@ -59,7 +59,7 @@ impl<'a> SasToken<'a> {
     /// The resource's host is not looked at. Only the topic's own keys sign for it, so a token says
     /// nothing of other servers; and behind a proxy or in Lambda this program does not know by
     /// which name its producers call it.
-    pub fn opens(&self, key: &Secret, topic: &TopicName, now: Timestamp) -> bool {
+    pub fn is_valid_for(&self, key: &Secret, topic: &TopicName, now: Timestamp) -> bool {
         self.is_signed_for(key, topic) && now < self.expires_at
     }
 
@@ -70,7 +70,9 @@ impl<'a> SasToken<'a> {
     }
 
     fn is_signed_for(&self, key: &Secret, topic: &TopicName) -> bool {
-        let Some(mac) = keyed(key) else { return false };
+        let Some(mac) = keyed_hmac(key) else {
+            return false;
+        };
         mac.chain_update(self.signed)
             .verify_slice(&self.signature)
             .is_ok()
@@ -100,7 +102,7 @@ impl fmt::Debug for SasToken<'_> {
 }
 
 /// The keyed state; `None` for a key that is not base64, which signs nothing.
-fn keyed(key: &Secret) -> Option<Hmac<Sha256>> {
+fn keyed_hmac(key: &Secret) -> Option<Hmac<Sha256>> {
     let key = STANDARD
         .decode(key.expose())
         .ok()
@@ -109,21 +111,21 @@ fn keyed(key: &Secret) -> Option<Hmac<Sha256>> {
 }
 
 /// The time, in one of the forms that Azure's clients write: UTC unless an offset is written.
-fn expiry(text: &str) -> Option<Timestamp> {
+fn parse_expiry(text: &str) -> Option<Timestamp> {
     // Newer .NET puts a narrow space before AM and PM.
     let text = text.trim().replace('\u{202f}', " ");
     if let Ok(time) = DateTime::strptime(US_FORM, &text) {
-        return utc(time, 0);
+        return to_utc(time, 0);
     }
-    let (civil, east_secs) = offset(&text)?;
+    let (civil, east_secs) = split_offset(&text)?;
     let time = ISO_FORMS
         .iter()
         .find_map(|form| DateTime::strptime(form, civil).ok())?;
-    utc(time, east_secs)
+    to_utc(time, east_secs)
 }
 
 /// The text without its offset, and the offset in seconds east of UTC.
-fn offset(text: &str) -> Option<(&str, i64)> {
+fn split_offset(text: &str) -> Option<(&str, i64)> {
     if let Some(civil) = text.strip_suffix(['Z', 'z']) {
         return Some((civil, 0));
     }
@@ -146,7 +148,7 @@ fn offset(text: &str) -> Option<(&str, i64)> {
     ))
 }
 
-fn utc(time: DateTime, east_secs: i64) -> Option<Timestamp> {
+fn to_utc(time: DateTime, east_secs: i64) -> Option<Timestamp> {
     let since_epoch = date(1970, 1, 1).at(0, 0, 0, 0).duration_until(time);
     let millis = since_epoch.as_millis() - i128::from(east_secs) * 1000;
     Some(Timestamp::from_millis(u64::try_from(millis.max(0)).ok()?))
@@ -169,7 +171,7 @@ mod tests {
 
     fn token(resource: &str, expiry: &str) -> String {
         let signed = format!("r={}&e={}", encode(resource), encode(expiry));
-        let mac = keyed(&Secret::new(KEY)).unwrap().chain_update(&signed);
+        let mac = keyed_hmac(&Secret::new(KEY)).unwrap().chain_update(&signed);
         format!(
             "{signed}&s={}",
             encode(&STANDARD.encode(mac.finalize().into_bytes()))
@@ -178,7 +180,8 @@ mod tests {
 
     fn opens(token: &str, key: &str) -> bool {
         let topic = TopicName::parse("Orders").unwrap();
-        SasToken::parse(token).is_some_and(|token| token.opens(&Secret::new(key), &topic, now()))
+        SasToken::parse(token)
+            .is_some_and(|token| token.is_valid_for(&Secret::new(key), &topic, now()))
     }
 
     fn check(resource: &str, expiry: &str, expected: bool) {

@@ -9,7 +9,7 @@ use crate::word::display_the_word;
 
 /// A form of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-pub enum Schema {
+pub enum EventSchema {
     /// CloudEvents 1.0 in its JSON format.
     #[default]
     CloudEvents,
@@ -20,9 +20,9 @@ pub enum Schema {
     Custom,
 }
 
-display_the_word!(Schema);
+display_the_word!(EventSchema);
 
-impl Schema {
+impl EventSchema {
     /// Every schema.
     pub const ALL: [Self; 3] = [Self::CloudEvents, Self::EventGrid, Self::Custom];
 
@@ -60,15 +60,15 @@ mod tests {
 
     #[test]
     fn events_are_converted_where_event_grid_converts_them() {
-        let check = |input: Schema, expected: [bool; 3]| {
+        let check = |input: EventSchema, expected: [bool; 3]| {
             assert_eq!(
-                Schema::ALL.map(|output| input.converts_to(output)),
+                EventSchema::ALL.map(|output| input.converts_to(output)),
                 expected,
                 "{input:?}"
             );
         };
-        check(Schema::CloudEvents, [true, false, false]);
-        check(Schema::EventGrid, [true, true, false]);
-        check(Schema::Custom, [true, true, true]);
+        check(EventSchema::CloudEvents, [true, false, false]);
+        check(EventSchema::EventGrid, [true, true, false]);
+        check(EventSchema::Custom, [true, true, true]);
     }
 }

@@ -62,7 +62,7 @@ pub struct KeyDigest([u8; DIGEST_BYTES]);
 
 impl KeyDigest {
     /// The digest of a key.
-    pub fn of(key: &str) -> Self {
+    pub fn for_key(key: &str) -> Self {
         Self(Sha256::digest(key.as_bytes()).into())
     }
 
@@ -71,7 +71,7 @@ impl KeyDigest {
     /// not set.
     pub fn parse(text: &str) -> Option<Self> {
         let digest = Self(hex::parse(&text.to_ascii_lowercase())?);
-        (digest != Self::of("")).then_some(digest)
+        (digest != Self::for_key("")).then_some(digest)
     }
 
     /// The digest itself.
@@ -86,12 +86,12 @@ impl KeyDigest {
             .chain_update(TAG_DOMAIN)
             .chain_update(self.0)
             .finalize();
-        hex::text(&digest[..TAG_BYTES])
+        hex::encode(&digest[..TAG_BYTES])
     }
 
     /// Whether `offered` is the key, in a time that says nothing about the key.
-    pub fn is_of(&self, offered: &str) -> bool {
-        self.0.ct_eq(&Self::of(offered).0).into()
+    pub fn matches_key(&self, offered: &str) -> bool {
+        self.0.ct_eq(&Self::for_key(offered).0).into()
     }
 }
 
@@ -112,15 +112,15 @@ mod tests {
     fn a_digest_recognises_its_key_alone() {
         for text in [OF_ABC, &OF_ABC.to_uppercase()] {
             let digest = KeyDigest::parse(text).unwrap();
-            assert!(digest.is_of("abc"));
+            assert!(digest.matches_key("abc"));
             assert!(
-                !digest.is_of("abd")
-                    && !digest.is_of("")
-                    && !digest.is_of("abc\n")
-                    && !digest.is_of(OF_ABC)
+                !digest.matches_key("abd")
+                    && !digest.matches_key("")
+                    && !digest.matches_key("abc\n")
+                    && !digest.matches_key(OF_ABC)
             );
         }
-        assert_eq!(KeyDigest::parse(OF_ABC).unwrap(), KeyDigest::of("abc"));
+        assert_eq!(KeyDigest::parse(OF_ABC).unwrap(), KeyDigest::for_key("abc"));
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn debug_shows_no_digest() {
-        assert_eq!(format!("{:?}", KeyDigest::of("abc")), "[redacted]");
+        assert_eq!(format!("{:?}", KeyDigest::for_key("abc")), "[redacted]");
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl SenderHeaders {
     /// `omitted`. With a prefix the agent is the prefix, and the header of hops names nobody.
     pub fn new(prefix: Option<&str>, omitted: &[SenderHeader]) -> Result<Self, PrefixError> {
         let mut headers = match prefix {
-            Some(prefix) => SenderHeaderNames::of(prefix)?,
+            Some(prefix) => SenderHeaderNames::from_prefix(prefix)?,
             None => DOCUMENTED.clone(),
         };
         for header in omitted {
@@ -126,7 +126,7 @@ impl SenderHeaders {
 }
 
 impl SenderHeaderNames {
-    fn of(prefix: &str) -> Result<Self, PrefixError> {
+    fn from_prefix(prefix: &str) -> Result<Self, PrefixError> {
         let is_word = |word: &str| {
             let mut bytes = word.bytes();
             !word.is_empty() && bytes.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())

@@ -26,7 +26,7 @@ impl DiskShare {
     }
 
     /// The bytes that it means on a disk of `total`.
-    pub fn bytes(self, total: u64) -> u64 {
+    pub fn bytes_of_disk(self, total: u64) -> u64 {
         match self {
             Self::Percent(percent) => (u128::from(total) * u128::from(percent) / 100)
                 .try_into()

@@ -54,7 +54,7 @@ impl Timestamp {
     }
 
     /// Whole minutes since the epoch, rounded down.
-    pub const fn minute(self) -> u64 {
+    pub const fn minute_rounded_down(self) -> u64 {
         self.0 / 60_000
     }
 
@@ -106,7 +106,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// A length of time in milliseconds, to the hundredth, as log lines have it.
-pub fn millis(length: Duration) -> f64 {
+pub fn log_millis(length: Duration) -> f64 {
     (length.as_secs_f64() * 100_000.0).round() / 100.0
 }
 
@@ -188,14 +188,20 @@ mod tests {
     #[test]
     fn a_minute_is_rounded_up_for_what_falls_due_and_down_for_what_is_now() {
         let time = Timestamp::from_millis(60_001);
-        assert_eq!((time.minute(), time.minute_rounded_up()), (1, 2));
+        assert_eq!(
+            (time.minute_rounded_down(), time.minute_rounded_up()),
+            (1, 2)
+        );
         assert_eq!(Timestamp::from_millis(60_000).minute_rounded_up(), 1);
     }
 
     #[test]
     fn a_length_is_logged_in_milliseconds_to_the_hundredth() {
         let check = |nanos, expected: &str| {
-            assert_eq!(millis(Duration::from_nanos(nanos)).to_string(), expected);
+            assert_eq!(
+                log_millis(Duration::from_nanos(nanos)).to_string(),
+                expected
+            );
         };
         check(0, "0");
         check(94_999, "0.09");

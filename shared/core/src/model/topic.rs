@@ -7,14 +7,16 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::attempt::{Batching, Concurrency, DeliveryHeader, Rate, RetryPolicy, SigningSecret};
+use crate::attempt::{
+    BatchPolicy, DeliveryHeader, RequestRate, RetryPolicy, SigningSecret, SlotLimit,
+};
 use crate::filter::{Filter, FilterSet};
 use crate::model::{
-    ContentMode, Created, Creation, DISABLED_KEPT, DeliveryLogMode, EndpointUrl, Identity,
-    InputMapping, Lifetime, RecoveryPolicy, Schema, Secret, SenderHeaders, SubscriptionName,
-    Timestamp, TopicName,
+    ContentMode, CreationRecord, DISABLED_KEPT, DeliveryLogMode, EndpointUrl, EventSchema,
+    Identity, InputMapping, RecoveryPolicy, Secret, SenderHeaders, SubscriptionCreation,
+    SubscriptionLifetime, SubscriptionName, Timestamp, TopicName,
 };
-use crate::pressure::Tier;
+use crate::pressure::ProducerTier;
 use crate::word::display_the_word;
 
 /// A topic with its subscriptions.
@@ -27,9 +29,9 @@ pub struct Topic {
     pub created_at: Timestamp,
     /// The topic's identity; `None` if an older program wrote its record, or only settings are
     /// known.
-    pub creation: Option<Creation>,
+    pub creation: Option<CreationRecord>,
     /// The schema of the events it accepts.
-    pub input_schema: Schema,
+    pub input_schema: EventSchema,
     /// The places of the members in a custom event that the rules look at.
     pub input_mapping: InputMapping,
     /// Default and cap of the time to live of its events.
@@ -63,7 +65,7 @@ pub struct Subscription {
     pub name: SubscriptionName,
     /// The creation of this subscription, to tell it from others of its name. [`Created::UNKNOWN`]
     /// if only settings are known.
-    pub created: Created,
+    pub created: SubscriptionCreation,
     /// The endpoint that its events go to.
     pub endpoint: EndpointUrl,
     /// The endpoint that its events go to while the first one, or its link, is in Retry. The two
@@ -72,7 +74,7 @@ pub struct Subscription {
     /// The time that the endpoint has to answer.
     pub timeout: Duration,
     /// The schema its events are sent in.
-    pub delivery_schema: Schema,
+    pub delivery_schema: EventSchema,
     /// The place of a CloudEvent in a request.
     pub content_mode: ContentMode,
     /// The filter that chooses its events.
@@ -80,7 +82,7 @@ pub struct Subscription {
     /// The rules for further attempts.
     pub retry: RetryPolicy,
     /// The rules by which events travel together.
-    pub batching: Batching,
+    pub batching: BatchPolicy,
     /// The treatment of events that are given up.
     pub dead_letter: DeadLetterPolicy,
     /// Whether dead letters of an outage are sent again by themselves.
@@ -92,12 +94,12 @@ pub struct Subscription {
     /// The secrets that sign its requests.
     pub signing: Vec<SigningSecret>,
     /// The time for which it exists.
-    pub lifetime: Lifetime,
+    pub lifetime: SubscriptionLifetime,
     /// How much the delivery log keeps of its topic's deliveries. `None` is the installation's
     /// default.
     pub delivery_log: Option<DeliveryLogMode>,
     /// Whether its events are delivered. What matters is [`Subscription::status_at`].
-    pub status: Status,
+    pub status: SubscriptionStatus,
     /// What becomes of events that are published while it is disabled, where that was chosen.
     pub while_disabled: Option<WhileDisabled>,
     /// The time at which an answer of its endpoint disabled it. `None` if that did not happen, or
@@ -109,9 +111,9 @@ pub struct Subscription {
     pub pending_until: Option<Timestamp>,
     /// The most requests, over all workers: its own wish or what the endpoint allowed, whichever
     /// is less.
-    pub rate: Option<Rate>,
+    pub rate: Option<RequestRate>,
     /// The most requests that are open at once, over all workers.
-    pub concurrency: Option<Concurrency>,
+    pub concurrency: Option<SlotLimit>,
 }
 
 /// The treatment of events that are given up.
@@ -130,7 +132,7 @@ pub struct DeadLetterPolicy {
 /// The state of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = StatusState)]
-pub enum Status {
+pub enum SubscriptionStatus {
     /// Events are delivered.
     #[default]
     Active,
@@ -145,7 +147,7 @@ pub enum Status {
     Disabled,
 }
 
-display_the_word!(Status);
+display_the_word!(SubscriptionStatus);
 
 /// What becomes of events that are published while a subscription is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -161,7 +163,7 @@ display_the_word!(WhileDisabled);
 
 /// What a subscription does with an event that is published now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intake {
+pub enum SubscriptionIntake {
     /// It is delivered, or waits.
     Delivers,
     /// It becomes a dead letter.
@@ -187,7 +189,7 @@ impl KeepingMissed {
     /// The same by what was chosen, by whether the subscription wants dead letters at all, and by
     /// the time at which its endpoint disabled it, if it did. Where nothing was chosen that counts:
     /// nobody may have noticed yet.
-    pub fn of(
+    pub fn from_choice(
         chosen: Option<WhileDisabled>,
         wants_letters: bool,
         gone_at: Option<Timestamp>,
@@ -201,9 +203,9 @@ impl KeepingMissed {
     }
 }
 
-impl Status {
+impl SubscriptionStatus {
     /// Whether its events wait without an attempt.
-    pub fn waits(self) -> bool {
+    pub fn is_waiting(self) -> bool {
         matches!(self, Self::Pending | Self::Paused | Self::Failed)
     }
 }
@@ -221,7 +223,7 @@ impl Subscription {
 
     /// Texts that must not be shown: the signing secrets, those included that have ended, and the
     /// values of the headers that it adds.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+    pub fn secret_texts(&self) -> impl Iterator<Item = &str> {
         let signing = self.signing.iter().map(|secret| secret.text().expose());
         signing.chain(
             self.delivery_headers
@@ -231,13 +233,17 @@ impl Subscription {
     }
 
     /// What becomes of an event that is published at this time.
-    pub fn intake_at(&self, now: Timestamp) -> Intake {
+    pub fn intake_at(&self, now: Timestamp) -> SubscriptionIntake {
         match self.status_at(now) {
-            _ if self.lifetime.is_over(now) => Intake::PassesBy,
-            Status::Active | Status::Pending | Status::Paused => Intake::Delivers,
-            Status::Failed => Intake::PassesBy,
-            Status::Disabled if self.keeps_missed(now) => Intake::DeadLetters,
-            Status::Disabled => Intake::Skips,
+            _ if self.lifetime.is_over(now) => SubscriptionIntake::PassesBy,
+            SubscriptionStatus::Active
+            | SubscriptionStatus::Pending
+            | SubscriptionStatus::Paused => SubscriptionIntake::Delivers,
+            SubscriptionStatus::Failed => SubscriptionIntake::PassesBy,
+            SubscriptionStatus::Disabled if self.keeps_missed(now) => {
+                SubscriptionIntake::DeadLetters
+            }
+            SubscriptionStatus::Disabled => SubscriptionIntake::Skips,
         }
     }
 
@@ -252,14 +258,16 @@ impl Subscription {
 
     /// For how long what is published while it is disabled becomes dead letters.
     pub fn keeping_missed(&self) -> KeepingMissed {
-        KeepingMissed::of(self.while_disabled, self.dead_letter.enabled, self.gone_at)
+        KeepingMissed::from_choice(self.while_disabled, self.dead_letter.enabled, self.gone_at)
     }
 
     /// Whether its events are delivered at this time. An endpoint that has not consented by its
     /// deadline counts as failed; no write is needed for that.
-    pub fn status_at(&self, now: Timestamp) -> Status {
+    pub fn status_at(&self, now: Timestamp) -> SubscriptionStatus {
         match (self.status, self.pending_until) {
-            (Status::Pending, Some(until)) if until <= now => Status::Failed,
+            (SubscriptionStatus::Pending, Some(until)) if until <= now => {
+                SubscriptionStatus::Failed
+            }
             (status, _) => status,
         }
     }
@@ -267,21 +275,21 @@ impl Subscription {
 
 impl Topic {
     /// The subscription of this name, without regard to case.
-    pub fn subscription(&self, name: &SubscriptionName) -> Option<&Arc<Subscription>> {
+    pub fn find_subscription(&self, name: &SubscriptionName) -> Option<&Arc<Subscription>> {
         self.subscriptions.get(&*name.folded_text())
     }
 
     /// The subscriptions that take deliveries at `now`.
     pub fn taking_deliveries(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Subscription>> {
         let takes = move |it: &&Arc<Subscription>| {
-            it.status_at(now) == Status::Active && !it.lifetime.is_over(now)
+            it.status_at(now) == SubscriptionStatus::Active && !it.lifetime.is_over(now)
         };
         self.subscriptions.values().filter(takes)
     }
 
     /// Whether it is this creation of the topic that accepted what has this identity, at that time.
-    pub fn accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
-        let created = Created {
+    pub fn has_accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
+        let created = SubscriptionCreation {
             topic: self.creation,
             subscription: None,
             topic_at: self.created_at,
@@ -292,37 +300,43 @@ impl Topic {
 
 /// The publish keys of a topic: two at least, so that one can be rotated while the other works.
 #[derive(Debug, Clone)]
-pub struct TopicKeys(Vec<(Tier, Secret)>);
+pub struct TopicKeys(Vec<(ProducerTier, Secret)>);
 
 impl TopicKeys {
     /// The two keys that every topic has; they are the usual producers'.
     pub fn new(key1: Secret, key2: Secret) -> Self {
-        Self(vec![(Tier::Standard, key1), (Tier::Standard, key2)])
+        Self(vec![
+            (ProducerTier::Standard, key1),
+            (ProducerTier::Standard, key2),
+        ])
     }
 
     /// Adds a key of this tier.
     #[must_use]
-    pub fn with(mut self, tier: Tier, key: Secret) -> Self {
+    pub fn with_key(mut self, tier: ProducerTier, key: Secret) -> Self {
         self.0.push((tier, key));
         self
     }
 
     /// The most privileged tier whose key is `offered`, or `None`. Every key is compared, in
     /// constant time.
-    pub fn tier_of(&self, offered: &str) -> Option<Tier> {
+    pub fn tier_of(&self, offered: &str) -> Option<ProducerTier> {
         self.tier_where(|key| key.matches(offered))
     }
 
     /// The most privileged tier one of whose keys passes `opens`. Every key is asked, so that the
     /// time of the answer does not tell which one it was.
-    pub fn tier_where(&self, opens: impl Fn(&Secret) -> bool) -> Option<Tier> {
+    pub fn tier_where(&self, opens: impl Fn(&Secret) -> bool) -> Option<ProducerTier> {
         let opened = self.0.iter().map(|(tier, key)| opens(key).then_some(*tier));
         opened.fold(None, most_privileged)
     }
 }
 
 /// The more privileged of two tiers that were opened, if any was.
-pub fn most_privileged(one: Option<Tier>, other: Option<Tier>) -> Option<Tier> {
+pub fn most_privileged(
+    one: Option<ProducerTier>,
+    other: Option<ProducerTier>,
+) -> Option<ProducerTier> {
     [one, other].into_iter().flatten().min()
 }
 
@@ -333,18 +347,18 @@ mod tests {
 
     fn keys() -> TopicKeys {
         TopicKeys::new(Secret::new("a"), Secret::new("b"))
-            .with(Tier::Bulk, Secret::new("c"))
-            .with(Tier::Internal, Secret::new("d"))
-            .with(Tier::Internal, Secret::new("a"))
+            .with_key(ProducerTier::Bulk, Secret::new("c"))
+            .with_key(ProducerTier::Internal, Secret::new("d"))
+            .with_key(ProducerTier::Internal, Secret::new("a"))
     }
 
     #[test]
     fn a_key_opens_its_tier_and_one_of_two_tiers_the_more_privileged() {
         let check = |offered, expected| assert_eq!(keys().tier_of(offered), expected, "{offered}");
-        check("b", Some(Tier::Standard));
-        check("c", Some(Tier::Bulk));
-        check("d", Some(Tier::Internal));
-        check("a", Some(Tier::Internal));
+        check("b", Some(ProducerTier::Standard));
+        check("c", Some(ProducerTier::Bulk));
+        check("d", Some(ProducerTier::Internal));
+        check("a", Some(ProducerTier::Internal));
         check("e", None);
     }
 

@@ -7,21 +7,21 @@ use std::fmt::Write;
 
 /// A text for people that keeps its lines: every other character that is not seen is written as its
 /// code point, `⟦U+202E⟧`. Line ends and tabs stay.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    replaced(text, is_hidden, write_code_point)
+pub fn visible_text(text: &str) -> Cow<'_, str> {
+    replace_chars(text, is_hidden, write_code_point)
 }
 
 /// The same for one line, such as a cell of a table: a line end and a tab are written as their code
 /// points too, so that no text looks like a line of its own.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     let is_hidden = |character| is_hidden(character) || matches!(character, '\n' | '\t');
-    replaced(text, is_hidden, write_code_point)
+    replace_chars(text, is_hidden, write_code_point)
 }
 
 /// A text of JSON whose hidden characters are escaped. JSON itself asks that only of the first 32
 /// characters. Its value, the white space around its tokens and all other characters stay.
 pub fn escaped_json(json: &str) -> Cow<'_, str> {
-    replaced(json, is_hidden, |escaped, character| {
+    replace_chars(json, is_hidden, |escaped, character| {
         for unit in character.encode_utf16(&mut [0; 2]) {
             // Writing to a text cannot fail.
             let _ = write!(escaped, "\\u{unit:04x}");
@@ -81,7 +81,7 @@ fn write_code_point(shown: &mut String, character: char) {
 }
 
 /// The text with what `write` makes of each character that `is_it` names.
-fn replaced(
+fn replace_chars(
     text: &str,
     is_it: impl Fn(char) -> bool,
     write: impl Fn(&mut String, char),
@@ -118,7 +118,7 @@ mod tests {
             let hidden = char::from_u32(code).unwrap();
             let text = format!("a{hidden}b");
             let expected = format!("a⟦U+{code:04X}⟧b");
-            assert_eq!(visible(&text), expected);
+            assert_eq!(visible_text(&text), expected);
             assert_eq!(visible_line(&text), expected);
         }
     }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn lines_stay_but_where_one_line_is_meant() {
-        assert_eq!(visible("a\n\tb\r\n"), "a\n\tb⟦U+000D⟧\n");
+        assert_eq!(visible_text("a\n\tb\r\n"), "a\n\tb⟦U+000D⟧\n");
         assert_eq!(visible_line("a\n\tb"), "a⟦U+000A⟧⟦U+0009⟧b");
     }
 
@@ -146,7 +146,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_hidden_character_is_left_and_json_means_the_same(text: String) {
-            prop_assert!(!visible(&text).contains(is_hidden));
+            prop_assert!(!visible_text(&text).contains(is_hidden));
             let shown = visible_line(&text);
             prop_assert!(!shown.contains(|it| is_hidden(it) || it == '\n' || it == '\t'));
             let json = serde_json::to_string(&text).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::pasted::trimmed;
+use super::pasted::trim_unseen;
 use super::time::{format_duration, parse_duration};
 use super::{TimeError, Timestamp};
 
@@ -41,7 +41,7 @@ pub struct WrittenTimeError;
 impl WrittenTime {
     /// Parses a time. Everything that takes a point in time of the past takes the same.
     pub fn parse(text: &str) -> Result<Self, WrittenTimeError> {
-        let text = trimmed(text);
+        let text = trim_unseen(text);
         match text {
             "now" => return Ok(Self::Ago(Duration::ZERO)),
             "today" => return Ok(Self::Day(0)),
@@ -69,40 +69,40 @@ impl WrittenTime {
     }
 
     /// The point in time, where it is `now`.
-    pub fn at(self, now: Timestamp) -> Timestamp {
+    pub fn resolve_at(self, now: Timestamp) -> Timestamp {
         match self {
             Self::At(time) => time,
-            Self::Ago(length) => back(now, length),
+            Self::Ago(length) => time_before(now, length),
             Self::Clock(since_midnight) => {
-                let today = midnight(now) + since_midnight;
+                let today = midnight_before(now) + since_midnight;
                 if today <= now {
                     today
                 } else {
-                    back(today, DAY)
+                    time_before(today, DAY)
                 }
             }
-            Self::Day(days) => back(midnight(now), DAY * days),
+            Self::Day(days) => time_before(midnight_before(now), DAY * days),
         }
     }
 
     /// The points in time of a period. A time of day that ends one is the first that comes after its
     /// beginning: from 14:00 to 16:00 is the same period at 15:00 and at 17:00.
-    pub fn period(
+    pub fn resolve_period(
         from: Option<Self>,
         to: Option<Self>,
         now: Timestamp,
     ) -> (Option<Timestamp>, Option<Timestamp>) {
-        let from = from.map(|from| from.at(now));
+        let from = from.map(|from| from.resolve_at(now));
         let to = to.map(|to| match (to, from) {
             (Self::Clock(since_midnight), Some(from)) => {
-                let same_day = midnight(from) + since_midnight;
+                let same_day = midnight_before(from) + since_midnight;
                 if same_day > from {
                     same_day
                 } else {
                     same_day + DAY
                 }
             }
-            (to, _) => to.at(now),
+            (to, _) => to.resolve_at(now),
         });
         (from, to)
     }
@@ -113,17 +113,17 @@ impl WrittenTime {
         to: Option<Self>,
         now: Timestamp,
     ) -> (Option<Self>, Option<Self>) {
-        let (from, to) = Self::period(from, to, now);
+        let (from, to) = Self::resolve_period(from, to, now);
         (from.map(Self::At), to.map(Self::At))
     }
 }
 
-fn back(from: Timestamp, length: Duration) -> Timestamp {
+fn time_before(from: Timestamp, length: Duration) -> Timestamp {
     let length = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
     Timestamp::from_millis(from.as_millis().saturating_sub(length))
 }
 
-fn midnight(of: Timestamp) -> Timestamp {
+fn midnight_before(of: Timestamp) -> Timestamp {
     let day = u64::try_from(DAY.as_millis()).unwrap_or(u64::MAX);
     Timestamp::from_millis(of.as_millis() / day * day)
 }
@@ -197,7 +197,7 @@ mod tests {
     fn at(text: &str) -> String {
         let now = Timestamp::parse(NOW).unwrap();
         match WrittenTime::parse(text) {
-            Ok(time) => time.at(now).to_string(),
+            Ok(time) => time.resolve_at(now).to_string(),
             Err(error) => error.to_string(),
         }
     }
@@ -260,7 +260,7 @@ mod tests {
         let check = |from: &str, to: &str, expected: [&str; 2]| {
             let read = |text: &str| Some(WrittenTime::parse(text).unwrap());
             let now = Timestamp::parse(NOW).unwrap();
-            let (from, to) = WrittenTime::period(read(from), read(to), now);
+            let (from, to) = WrittenTime::resolve_period(read(from), read(to), now);
             let found = [from, to].map(|time| time.unwrap().to_string());
             assert_eq!(found, expected.map(|time| format!("{time}:00.000Z")));
         };

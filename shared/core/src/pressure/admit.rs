@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Level, PressureState, Resource, ResourceState, Tier, TopicPressure};
+use super::{PressureLevel, PressureState, ProducerTier, Resource, ResourceState, TopicPressure};
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The time after which a refused producer is asked to come back.
@@ -26,7 +26,7 @@ pub enum Admission {
 
 /// What a producer waits for, or is refused for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pressing {
+pub struct PressureCause {
     /// The resource.
     pub resource: ResourceState,
     /// The slow subscription of the producer's topic, where the resource is the topic's own drain
@@ -49,7 +49,7 @@ pub struct ReplayWait {
     /// The time after which it may try again.
     pub retry_after: Duration,
     /// What it waits for; `None` where a wait only runs out.
-    pub pressing: Option<Pressing>,
+    pub pressing: Option<PressureCause>,
 }
 
 /// Decides about one producer of any topic. Without a state, or with one that could not be read,
@@ -58,34 +58,38 @@ pub struct ReplayWait {
 /// A stale state neither refuses anybody for ever nor lets a flood in. It delays by the tarpit's
 /// first step every producer that it would have refused, or delayed by more than the base that each
 /// acknowledgement waits.
-pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp) -> Admission {
-    decide(state, None, tier, now)
+pub fn admit_producer(
+    state: Option<&PressureState>,
+    tier: ProducerTier,
+    now: Timestamp,
+) -> Admission {
+    decide_admission(state, None, tier, now)
 }
 
 /// Decides about one producer of this topic, which waits for the topic's own pressure too.
 pub fn admit_to(
     state: Option<&PressureState>,
     topic: &TopicName,
-    tier: Tier,
+    tier: ProducerTier,
     now: Timestamp,
 ) -> Admission {
-    decide(state, state.and_then(|state| state.topic(topic)), tier, now)
+    decide_admission(state, state.and_then(|state| state.topic(topic)), tier, now)
 }
 
 /// Decides about one producer, whose topic may be under pressure of its own.
-pub(crate) fn decide(
+pub(crate) fn decide_admission(
     state: Option<&PressureState>,
     topic: Option<&TopicPressure>,
-    tier: Tier,
+    tier: ProducerTier,
     now: Timestamp,
 ) -> Admission {
     let Some(state) = state else {
         return Admission::Accept;
     };
-    let rest = delay(state.base_ms);
+    let rest = delay_or_accept(state.base_ms);
     match admit_fresh(state, topic, tier) {
         _ if state.is_forgotten(now) => rest,
-        fresh if fresh != rest && state.is_stale(now) => delay(state.first_step_ms),
+        fresh if fresh != rest && state.is_stale(now) => delay_or_accept(state.first_step_ms),
         fresh => fresh,
     }
 }
@@ -98,19 +102,21 @@ pub fn replay_wait(
     now: Timestamp,
 ) -> Option<ReplayWait> {
     let state = state.filter(|state| !state.is_forgotten(now))?;
-    let admission = admit_to(Some(state), topic, Tier::Bulk, now);
+    let admission = admit_to(Some(state), topic, ProducerTier::Bulk, now);
     let retry_after = match admission {
         Admission::Refuse { retry_after, .. } => retry_after,
-        Admission::Delay(wait) if wait > state.base() => wait,
-        Admission::Accept | Admission::Delay(_) if state.level() > Level::Normal => {
+        Admission::Delay(wait) if wait > state.base_wait() => wait,
+        Admission::Accept | Admission::Delay(_)
+            if state.effective_level() > PressureLevel::Normal =>
+        {
             REFUSED_RETRY_AFTER
         }
         Admission::Accept | Admission::Delay(_) => return None,
     };
-    let pressing = pressing(state, Some(topic), Tier::Bulk, &admission);
+    let pressing = pressure_cause(state, Some(topic), ProducerTier::Bulk, &admission);
     Some(ReplayWait {
         retry_after,
-        pressing: pressing.or_else(|| state.worst().map(Pressing::of_all)),
+        pressing: pressing.or_else(|| state.worst_resource().map(PressureCause::from_resource)),
     })
 }
 
@@ -119,7 +125,7 @@ pub fn replay_wait(
 /// tell. A client that was delayed or refused learns the level and on whose account.
 pub fn pressure_header(
     state: Option<&PressureState>,
-    pressing: Option<&Pressing>,
+    pressing: Option<&PressureCause>,
     admission: &Admission,
 ) -> Option<String> {
     let state = state?;
@@ -141,7 +147,7 @@ pub fn pressure_header(
                 subscription.unwrap_or_default(),
             ))
         }
-        (None, Admission::Delay(_)) => Some(format!("{}; {wait}", state.level())),
+        (None, Admission::Delay(_)) => Some(format!("{}; {wait}", state.effective_level())),
         (None, Admission::Accept | Admission::Refuse { .. }) => None,
     }
 }
@@ -151,58 +157,65 @@ pub fn pressure_header(
 ///
 /// `None` at Normal, and where a wait only runs out. Where a stale state delays instead of
 /// refusing, it is the resource that would have refused.
-pub fn pressing(
+pub fn pressure_cause(
     state: &PressureState,
     topic: Option<&TopicName>,
-    tier: Tier,
+    tier: ProducerTier,
     admission: &Admission,
-) -> Option<Pressing> {
+) -> Option<PressureCause> {
     let topic = topic.and_then(|topic| state.topic(topic));
     let refusing = || {
-        let of_topic = topic.filter(|topic| topic.drain_time.refuses(tier));
+        let of_topic = topic.filter(|topic| topic.drain_time.refuses_tier(tier));
         state
-            .refusing(tier)
-            .map(Pressing::of_all)
-            .or_else(|| of_topic.map(TopicPressure::pressing))
+            .refusing_resource(tier)
+            .map(PressureCause::from_resource)
+            .or_else(|| of_topic.map(TopicPressure::as_cause))
     };
     match admission {
         Admission::Refuse { .. } => refusing(),
         Admission::Delay(_) => refusing().or_else(|| {
             let of_topic = topic.filter(|topic| topic.drain_time.tarpits);
-            let of_state = state.tarpitting().map(Pressing::of_all);
+            let of_state = state
+                .tarpitting_resource()
+                .map(PressureCause::from_resource);
             match of_topic {
-                Some(topic) if topic.wait_ms(tier) > state.wait_ms(tier) => Some(topic.pressing()),
-                Some(topic) => of_state.or_else(|| Some(topic.pressing())),
+                Some(topic) if topic.wait_ms(tier) > state.wait_ms(tier) => Some(topic.as_cause()),
+                Some(topic) => of_state.or_else(|| Some(topic.as_cause())),
                 None => of_state,
             }
         }),
         Admission::Accept => {
-            let of_topic = topic.filter(|topic| topic.drain_time.effective_level() > state.level());
+            let of_topic =
+                topic.filter(|topic| topic.drain_time.effective_level() > state.effective_level());
             match of_topic {
-                Some(topic) => Some(topic.pressing()),
-                None => state.worst().map(Pressing::of_all),
+                Some(topic) => Some(topic.as_cause()),
+                None => state.worst_resource().map(PressureCause::from_resource),
             }
         }
     }
 }
 
-fn admit_fresh(state: &PressureState, topic: Option<&TopicPressure>, tier: Tier) -> Admission {
+fn admit_fresh(
+    state: &PressureState,
+    topic: Option<&TopicPressure>,
+    tier: ProducerTier,
+) -> Admission {
     let of_topic = topic
         .map(|topic| &topic.drain_time)
-        .filter(|drain_time| drain_time.refuses(tier));
-    if let Some(refusing) = state.refusing(tier).or(of_topic) {
+        .filter(|drain_time| drain_time.refuses_tier(tier));
+    if let Some(refusing) = state.refusing_resource(tier).or(of_topic) {
         return Admission::Refuse {
             retry_after: REFUSED_RETRY_AFTER,
             resource: refusing.resource,
         };
     }
     let of_topic = topic.map_or(0, |topic| topic.wait_ms(tier));
-    delay(state.wait_ms(tier).max(of_topic))
+    delay_or_accept(state.wait_ms(tier).max(of_topic))
 }
 
-impl Pressing {
+impl PressureCause {
     /// A resource that all producers wait for.
-    fn of_all(resource: &ResourceState) -> Self {
+    fn from_resource(resource: &ResourceState) -> Self {
         Self {
             resource: resource.clone(),
             subscription: None,
@@ -213,15 +226,17 @@ impl Pressing {
 impl PressureState {
     /// The wait of a tier's acknowledgements, in milliseconds. `internal` producers wait at High
     /// alone; but for that they wait no longer than everybody does at Normal.
-    fn wait_ms(&self, tier: Tier) -> u64 {
-        let level = self.tarpitting().map(ResourceState::effective_level);
+    fn wait_ms(&self, tier: ProducerTier) -> u64 {
+        let level = self
+            .tarpitting_resource()
+            .map(ResourceState::effective_level);
         wait_ms(self.tarpit_ms, self.base_ms, level, tier)
     }
 }
 
 impl TopicPressure {
     /// The wait of a tier's acknowledgements for the topic's own drain time, in milliseconds.
-    fn wait_ms(&self, tier: Tier) -> u64 {
+    fn wait_ms(&self, tier: ProducerTier) -> u64 {
         let level = self
             .drain_time
             .tarpits
@@ -230,8 +245,8 @@ impl TopicPressure {
     }
 
     /// What its producers wait for.
-    fn pressing(&self) -> Pressing {
-        Pressing {
+    fn as_cause(&self) -> PressureCause {
+        PressureCause {
             resource: self.drain_time.clone(),
             subscription: Some(DueOfSubscription {
                 name: self.subscription.clone(),
@@ -242,15 +257,15 @@ impl TopicPressure {
 }
 
 /// The wait of a tier, where the tarpit is of this length, and lasts for a resource at this level.
-fn wait_ms(tarpit_ms: u64, base_ms: u64, level: Option<Level>, tier: Tier) -> u64 {
-    if tier == Tier::Internal && level < Some(Level::High) {
+fn wait_ms(tarpit_ms: u64, base_ms: u64, level: Option<PressureLevel>, tier: ProducerTier) -> u64 {
+    if tier == ProducerTier::Internal && level < Some(PressureLevel::High) {
         tarpit_ms.min(base_ms)
     } else {
         tarpit_ms
     }
 }
 
-fn delay(ms: u64) -> Admission {
+fn delay_or_accept(ms: u64) -> Admission {
     if ms == 0 {
         Admission::Accept
     } else {

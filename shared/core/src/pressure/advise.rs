@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Tier;
+use super::ProducerTier;
 use crate::model::TopicName;
 
 /// Most places that a process remembers, some 100 bytes each. Whoever wants one more while all of
@@ -18,16 +18,22 @@ pub const ADVISED_PLACES_MAX: usize = 3 * 1024;
 
 /// The places of topics under the tarpit. Times are monotonic.
 #[derive(Debug, Default)]
-pub struct Places {
-    free_at: BTreeMap<(String, Tier), Duration>,
+pub struct AdvisedPlaces {
+    free_at: BTreeMap<(String, ProducerTier), Duration>,
 }
 
-impl Places {
+impl AdvisedPlaces {
     /// Takes the place of a topic's tier for this delay, and answers whether it was free.
     ///
     /// A producer that finds it taken is asked to come back after `delay`. So the place is free
     /// again by then, also where the delay was longer when it was taken.
-    pub fn take(&mut self, topic: &TopicName, tier: Tier, delay: Duration, now: Duration) -> bool {
+    pub fn take_place(
+        &mut self,
+        topic: &TopicName,
+        tier: ProducerTier,
+        delay: Duration,
+        now: Duration,
+    ) -> bool {
         let place = (topic.folded(), tier);
         let next = now.saturating_add(delay);
         if let Some(free_at) = self.free_at.get_mut(&place) {
@@ -43,7 +49,7 @@ impl Places {
     }
 
     /// Frees the place that a request took which published nothing.
-    pub fn give_back(&mut self, topic: &TopicName, tier: Tier) {
+    pub fn give_back(&mut self, topic: &TopicName, tier: ProducerTier) {
         self.free_at.remove(&(topic.folded(), tier));
     }
 
@@ -66,11 +72,11 @@ mod tests {
 
     /// Asks at these seconds, each with its delay, and answers at which of them the place was free.
     fn taken(asked: &[(u64, u64)]) -> Vec<u64> {
-        let mut places = Places::default();
+        let mut places = AdvisedPlaces::default();
         let taken = asked.iter().filter(|(at, delay)| {
-            places.take(
+            places.take_place(
                 &topic("orders"),
-                Tier::Standard,
+                ProducerTier::Standard,
                 Duration::from_secs(*delay),
                 Duration::from_secs(*at),
             )
@@ -107,11 +113,11 @@ mod tests {
 
     #[test]
     fn each_topic_has_a_place_of_its_own_in_any_case() {
-        let mut places = Places::default();
+        let mut places = AdvisedPlaces::default();
         let mut take = |name| {
-            places.take(
+            places.take_place(
                 &topic(name),
-                Tier::Standard,
+                ProducerTier::Standard,
                 Duration::from_secs(10),
                 Duration::ZERO,
             )
@@ -124,45 +130,45 @@ mod tests {
 
     #[test]
     fn each_tier_has_a_place_of_its_own() {
-        let mut places = Places::default();
+        let mut places = AdvisedPlaces::default();
         let mut take =
-            |tier| places.take(&topic("a"), tier, Duration::from_secs(10), Duration::ZERO);
+            |tier| places.take_place(&topic("a"), tier, Duration::from_secs(10), Duration::ZERO);
         let asked = [
-            Tier::Bulk,
-            Tier::Bulk,
-            Tier::Standard,
-            Tier::Internal,
-            Tier::Internal,
+            ProducerTier::Bulk,
+            ProducerTier::Bulk,
+            ProducerTier::Standard,
+            ProducerTier::Internal,
+            ProducerTier::Internal,
         ];
         assert_eq!(asked.map(&mut take), [true, false, true, true, false]);
     }
 
     #[test]
     fn a_place_that_is_given_back_is_free_at_once() {
-        let mut places = Places::default();
-        let take = |places: &mut Places| {
-            places.take(
+        let mut places = AdvisedPlaces::default();
+        let take = |places: &mut AdvisedPlaces| {
+            places.take_place(
                 &topic("a"),
-                Tier::Bulk,
+                ProducerTier::Bulk,
                 Duration::from_secs(10),
                 Duration::ZERO,
             )
         };
         assert!(take(&mut places) && !take(&mut places));
-        places.give_back(&topic("A"), Tier::Standard);
+        places.give_back(&topic("A"), ProducerTier::Standard);
         assert!(!take(&mut places));
-        places.give_back(&topic("A"), Tier::Bulk);
+        places.give_back(&topic("A"), ProducerTier::Bulk);
         assert!(take(&mut places));
     }
 
     #[test]
     fn no_more_places_are_remembered_than_may_be_and_one_more_waits() {
-        let mut places = Places::default();
+        let mut places = AdvisedPlaces::default();
         let mut take = |at: usize, secs| {
             let topic = topic(&format!("t{at}"));
-            places.take(
+            places.take_place(
                 &topic,
-                Tier::Standard,
+                ProducerTier::Standard,
                 Duration::from_secs(10),
                 Duration::from_secs(secs),
             )

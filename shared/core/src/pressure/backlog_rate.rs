@@ -23,12 +23,12 @@ pub(super) struct BacklogRate {
     /// The longest that a message had been due when one was received last.
     oldest_wait: Duration,
     /// From the first poll at which something waited throughout, until nothing is due.
-    backlog: Option<Backlog>,
+    backlog: Option<BacklogBursts>,
 }
 
 /// A backlog, by the time since it began.
 #[derive(Debug, Clone, Default)]
-struct Backlog {
+struct BacklogBursts {
     lasted: Duration,
     /// The end of the burst before the first of `bursts`.
     from: Duration,
@@ -40,7 +40,7 @@ impl BacklogRate {
     /// Takes one poll in and answers the drain time in whole seconds: `visible` messages are due,
     /// and `count` were received and settled in the `elapsed` time since the last poll. It is never
     /// less than the oldest wait.
-    pub(super) fn update(&mut self, visible: u64, count: DrainCount, elapsed: Duration) -> u64 {
+    pub(super) fn add_poll(&mut self, visible: u64, count: DrainCount, elapsed: Duration) -> u64 {
         let before = std::mem::replace(&mut self.visible, visible);
         if count.received > 0 || count.waited_max > self.oldest_wait {
             self.oldest_wait = count.waited_max;
@@ -56,20 +56,20 @@ impl BacklogRate {
             self.backlog.get_or_insert_default();
         }
         let by_rate = self.backlog.as_mut().map_or(0, |backlog| {
-            backlog.pass(elapsed, count.settled);
+            backlog.add_burst(elapsed, count.settled);
             backlog.drain_secs(visible)
         });
         by_rate.max(self.oldest_wait.as_secs())
     }
 
     /// The messages that were due at the last poll.
-    pub(super) fn visible(&self) -> u64 {
+    pub(super) fn last_visible(&self) -> u64 {
         self.visible
     }
 }
 
-impl Backlog {
-    fn pass(&mut self, elapsed: Duration, settled: u64) {
+impl BacklogBursts {
+    fn add_burst(&mut self, elapsed: Duration, settled: u64) {
         self.lasted = self.lasted.saturating_add(elapsed);
         if settled > 0 && !elapsed.is_zero() {
             self.bursts.push_back((self.lasted, settled));
@@ -83,7 +83,7 @@ impl Backlog {
 
     /// The bursts to measure by, and the time from which they were settled. The first one is left
     /// out where it came sooner than others did: what it settled was under way before.
-    fn measured(&self) -> (Duration, impl Iterator<Item = &(Duration, u64)> + Clone) {
+    fn measured_bursts(&self) -> (Duration, impl Iterator<Item = &(Duration, u64)> + Clone) {
         let times = self.bursts.iter().map(|(at, _)| *at);
         let gaps = times.clone().skip(1).zip(times.clone());
         let longest_gap = gaps.map(|(at, before)| at.saturating_sub(before)).max();
@@ -98,7 +98,7 @@ impl Backlog {
         let Some(&(last, _)) = self.bursts.back() else {
             return self.lasted.as_secs();
         };
-        let (from, bursts) = self.measured();
+        let (from, bursts) = self.measured_bursts();
         let mut longest_gap = Duration::ZERO;
         let mut before = from;
         let mut settled = 0_u64;
@@ -148,7 +148,7 @@ mod tests {
                 waited_max: if settled > 0 { now } else { Duration::ZERO },
             };
             let truth = as_f64(visible) * answer.as_secs_f64() / as_f64(at_once);
-            let shown = rate.update(visible, count, POLL);
+            let shown = rate.add_poll(visible, count, POLL);
             seen.push((shown, truth.max(now.as_secs_f64())));
         }
         seen
@@ -199,7 +199,7 @@ mod tests {
         let minute = (1..=30).map(|poll| if poll % 5 == 0 { AT_ONCE } else { 0 });
         let shown = minute
             .chain(then.iter().copied())
-            .map(|settled| rate.update(DUE, count(settled), POLL));
+            .map(|settled| rate.add_poll(DUE, count(settled), POLL));
         shown.skip(29).collect()
     }
 
@@ -224,10 +224,10 @@ mod tests {
     fn end_of_the_backlog_is_shown_at_once() {
         let mut rate = BacklogRate::default();
         for _ in 0..10 {
-            rate.update(DUE, count(4), POLL);
+            rate.add_poll(DUE, count(4), POLL);
         }
-        assert_eq!(rate.update(0, count(DUE), POLL), 0);
-        assert_eq!(rate.update(5, count(3), POLL), 0);
+        assert_eq!(rate.add_poll(0, count(DUE), POLL), 0);
+        assert_eq!(rate.add_poll(5, count(3), POLL), 0);
     }
 
     #[test]
@@ -237,12 +237,12 @@ mod tests {
             waited_max: Duration::from_secs(90),
             ..count(10)
         };
-        assert_eq!(rate.update(100, waited, POLL), 90);
-        assert_eq!(rate.update(100, count(0), POLL), 90);
+        assert_eq!(rate.add_poll(100, waited, POLL), 90);
+        assert_eq!(rate.add_poll(100, count(0), POLL), 90);
         let less = DrainCount {
             waited_max: Duration::from_secs(70),
             ..count(10)
         };
-        assert_eq!(rate.update(100, less, POLL), 70);
+        assert_eq!(rate.add_poll(100, less, POLL), 70);
     }
 }

@@ -59,7 +59,7 @@ pub struct ReportedTopic {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportedDrain {
     /// The drain of the subscriptions that did not wait for themselves.
-    pub shared: Drained,
+    pub shared: DrainedMessages,
     /// Messages of these that were received.
     pub shared_received: u64,
     /// Messages of the others that were received.
@@ -70,7 +70,7 @@ pub struct ReportedDrain {
 
 /// The messages that were drained, and the time that took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainedMessages {
     /// Messages that were settled …
     pub messages: u64,
     /// … in this time.
@@ -83,7 +83,7 @@ pub struct Drained {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DrainLook {
     /// The sums over everything that was drained.
-    pub all: Drained,
+    pub all: DrainedMessages,
     /// The subscriptions of which something was received or settled, or waits. Empty where the
     /// source knows none.
     pub subscriptions: Vec<SubscriptionDrain>,
@@ -128,9 +128,9 @@ pub enum OwnWait {
     Throughout,
 }
 
-impl From<Drained> for DrainLook {
+impl From<DrainedMessages> for DrainLook {
     /// A look that knows the sums alone.
-    fn from(all: Drained) -> Self {
+    fn from(all: DrainedMessages) -> Self {
         Self {
             all,
             ..Self::default()
@@ -149,15 +149,15 @@ impl DrainReport {
     }
 
     /// The messages of both kinds.
-    pub fn all(&self) -> DrainCount {
-        self.shared.with(self.self_limited)
+    pub fn total_count(&self) -> DrainCount {
+        self.shared.plus(self.self_limited)
     }
 }
 
 impl DrainCount {
     /// This and another count together.
     #[must_use]
-    pub fn with(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             received: self.received.saturating_add(other.received),
             settled: self.settled.saturating_add(other.settled),
@@ -173,20 +173,20 @@ impl DrainCount {
 impl ReportedDrain {
     /// The reports together, scaled to the number of processes of which `read` could be looked at.
     /// `over` is the time of the look, for the topics.
-    fn together(reports: &[DrainReport], elapsed: Duration, over: Duration) -> Self {
+    fn from_reports(reports: &[DrainReport], elapsed: Duration, over: Duration) -> Self {
         let shared: Vec<_> = reports.iter().map(|it| (it.shared, it.window)).collect();
         let mut topics: BTreeMap<&str, (DrainCount, f64)> = BTreeMap::new();
         for report in reports {
             for topic in &report.topics {
                 let (count, per_second) = topics.entry(&topic.group).or_default();
-                *count = count.with(topic.count);
+                *count = count.plus(topic.count);
                 *per_second += topic.count.per_second(report.window);
             }
         }
         let topic = |(group, (count, per_second)): (&str, (DrainCount, f64))| SubscriptionDrain {
             group: group.into(),
             count: DrainCount {
-                settled: whole(per_second * over.as_secs_f64()),
+                settled: round_messages(per_second * over.as_secs_f64()),
                 ..count
             },
             own_wait: OwnWait::None,
@@ -196,7 +196,7 @@ impl ReportedDrain {
             received.fold(0, u64::saturating_add)
         };
         Self {
-            shared: Drained::of(&shared, elapsed),
+            shared: DrainedMessages::from_counts(&shared, elapsed),
             shared_received: received(|report| report.shared),
             self_limited_received: received(|report| report.self_limited),
             topics: topics.into_iter().map(topic).collect(),
@@ -204,7 +204,7 @@ impl ReportedDrain {
     }
 
     /// The part of the visible messages that this many received ones of all stand for.
-    pub fn part(&self, visible: u64, received: u64) -> u64 {
+    pub fn share_of_visible(&self, visible: u64, received: u64) -> u64 {
         let all = self
             .shared_received
             .saturating_add(self.self_limited_received);
@@ -215,15 +215,15 @@ impl ReportedDrain {
 
 impl DrainLook {
     /// The look at these reports, which `read` of so many processes made.
-    pub fn reported(
+    pub fn from_reports(
         reports: &[DrainReport],
         elapsed: Duration,
         processes: usize,
         read: usize,
     ) -> Self {
-        let all = Drained::together(reports, elapsed).scaled(processes, read);
-        let mut reported = ReportedDrain::together(reports, elapsed, all.over);
-        reported.shared = reported.shared.scaled(processes, read);
+        let all = DrainedMessages::from_reports(reports, elapsed).scaled_to(processes, read);
+        let mut reported = ReportedDrain::from_reports(reports, elapsed, all.over);
+        reported.shared = reported.shared.scaled_to(processes, read);
         Self {
             all,
             reported: Some(reported),
@@ -232,17 +232,20 @@ impl DrainLook {
     }
 }
 
-impl Drained {
+impl DrainedMessages {
     /// The drain of all processes of these reports together. The time is the one in which all of
     /// them at once settle as many messages as they reported. Where they settled none it is
     /// `elapsed`, the time since the last look.
-    pub fn together(reports: &[DrainReport], elapsed: Duration) -> Self {
-        let counts: Vec<_> = reports.iter().map(|it| (it.all(), it.window)).collect();
-        Self::of(&counts, elapsed)
+    pub fn from_reports(reports: &[DrainReport], elapsed: Duration) -> Self {
+        let counts: Vec<_> = reports
+            .iter()
+            .map(|it| (it.total_count(), it.window))
+            .collect();
+        Self::from_counts(&counts, elapsed)
     }
 
     /// The same of counts, each over its time.
-    fn of(counts: &[(DrainCount, Duration)], elapsed: Duration) -> Self {
+    fn from_counts(counts: &[(DrainCount, Duration)], elapsed: Duration) -> Self {
         let messages = counts
             .iter()
             .fold(0_u64, |sum, (count, _)| sum.saturating_add(count.settled));
@@ -269,7 +272,7 @@ impl Drained {
     }
 
     /// The same for this number of processes, where only `read` of them could be looked at.
-    pub fn scaled(self, processes: usize, read: usize) -> Self {
+    pub fn scaled_to(self, processes: usize, read: usize) -> Self {
         let times = |messages: u64| u128::from(messages) * processes as u128 / read.max(1) as u128;
         Self {
             messages: u64::try_from(times(self.messages)).unwrap_or(u64::MAX),
@@ -291,7 +294,7 @@ pub(super) fn as_f64(count: u64) -> f64 {
     clippy::cast_sign_loss,
     reason = "never negative, and `as` saturates"
 )]
-fn whole(messages: f64) -> u64 {
+fn round_messages(messages: f64) -> u64 {
     messages.round() as u64
 }
 
@@ -320,8 +323,8 @@ mod tests {
     fn check(reports: &[DrainReport], messages: u64, over_secs: u64, waited_secs: u64) {
         let [over, waited_max] = [over_secs, waited_secs].map(Duration::from_secs);
         assert_eq!(
-            Drained::together(reports, ELAPSED),
-            Drained {
+            DrainedMessages::from_reports(reports, ELAPSED),
+            DrainedMessages {
                 messages,
                 over,
                 waited_max
@@ -352,15 +355,15 @@ mod tests {
 
     #[test]
     fn processes_that_were_not_looked_at_count_as_the_others() {
-        let drained = Drained::together(&[report(100, 10, 7)], ELAPSED);
+        let drained = DrainedMessages::from_reports(&[report(100, 10, 7)], ELAPSED);
         assert_eq!(
-            drained.scaled(30, 10),
-            Drained {
+            drained.scaled_to(30, 10),
+            DrainedMessages {
                 messages: 300,
                 ..drained
             }
         );
-        assert_eq!(drained.scaled(0, 0).messages, 0);
+        assert_eq!(drained.scaled_to(0, 0).messages, 0);
     }
 
     #[test]
@@ -401,7 +404,7 @@ mod tests {
             report(count(30, 10, 4000), count(10, 10, 6)),
             report(count(0, 0, 0), count(60, 60, 9)),
         ];
-        let look = DrainLook::reported(&reports, ELAPSED, 2, 2);
+        let look = DrainLook::from_reports(&reports, ELAPSED, 2, 2);
         assert_eq!(
             (look.all.messages, look.all.waited_max.as_secs()),
             (80, 4000)
@@ -412,9 +415,15 @@ mod tests {
             reported.shared.waited_max.as_secs(),
         );
         assert_eq!(shared, (70, 9));
-        assert_eq!(reported.part(1000, reported.self_limited_received), 300);
-        assert_eq!(reported.part(1000, reported.shared_received), 700);
-        assert_eq!(ReportedDrain::default().part(1000, 5), 0);
+        assert_eq!(
+            reported.share_of_visible(1000, reported.self_limited_received),
+            300
+        );
+        assert_eq!(
+            reported.share_of_visible(1000, reported.shared_received),
+            700
+        );
+        assert_eq!(ReportedDrain::default().share_of_visible(1000, 5), 0);
     }
 
     #[test]
@@ -429,7 +438,7 @@ mod tests {
             ..DrainReport::default()
         };
         // Two a second and one a second.
-        let look = DrainLook::reported(&[report(20, 10), report(20, 20)], ELAPSED, 2, 2);
+        let look = DrainLook::from_reports(&[report(20, 10), report(20, 20)], ELAPSED, 2, 2);
         let over = look.all.over.as_secs_f64();
         let reported = look.reported.unwrap();
         let topic = &reported.topics[0];
@@ -437,7 +446,7 @@ mod tests {
             (&*topic.group, topic.count.received),
             ("orders.billing", 40)
         );
-        assert_eq!(topic.count.settled, whole(3.0 * over));
+        assert_eq!(topic.count.settled, round_messages(3.0 * over));
         assert_eq!(reported.topics.len(), 1);
     }
 
@@ -455,9 +464,9 @@ mod tests {
                 },
                 ..DrainReport::default()
             }).collect();
-            let drained = Drained::together(&reports, ELAPSED);
-            prop_assert_eq!(drained.messages == 0, reports.iter().all(|report| report.all().settled == 0));
-            prop_assert!(drained.scaled(1000, 128).messages >= drained.messages);
+            let drained = DrainedMessages::from_reports(&reports, ELAPSED);
+            prop_assert_eq!(drained.messages == 0, reports.iter().all(|report| report.total_count().settled == 0));
+            prop_assert!(drained.scaled_to(1000, 128).messages >= drained.messages);
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::state::millis;
-use super::topics::bounded;
-use super::transition::transitions;
+use super::state::whole_millis;
+use super::topics::keep_worst_topics;
+use super::transition::level_transitions;
 use super::{
-    Actions, Level, Measure, PressureSettings, PressureState, Readings, Resource, ResourceState,
-    Row, STATE_FORGOTTEN_AFTER, Space, Thresholds, Tier, TopicDrain, TopicPressure, Transition,
-    table,
+    DatabaseSpace, LevelActions, LevelThresholds, LevelTransition, PressureLevel, PressureMeasure,
+    PressureSettings, PressureState, ProducerTier, Resource, ResourceReadings, ResourceRow,
+    ResourceState, STATE_FORGOTTEN_AFTER, TopicDrain, TopicPressure, table,
 };
 use crate::model::Timestamp;
 
@@ -30,15 +30,19 @@ const IN_FLIGHT_HISTORY_DEPTH: u32 = 30;
 /// downward borders by name, `HighToMedium` and `MediumToLow`). Letting High survive below *medium*
 /// was rejected: the level would then depend on whether a poll happened to fall between the two
 /// thresholds.
-pub fn next_level(previous: Level, reading: u64, thresholds: Thresholds) -> Level {
+pub fn next_level(
+    previous: PressureLevel,
+    reading: u64,
+    thresholds: LevelThresholds,
+) -> PressureLevel {
     if reading >= thresholds.high {
-        Level::High
+        PressureLevel::High
     } else if reading >= thresholds.medium {
-        previous.max(Level::Medium)
+        previous.max(PressureLevel::Medium)
     } else if reading >= thresholds.normal {
-        previous.min(Level::Medium)
+        previous.min(PressureLevel::Medium)
     } else {
-        Level::Normal
+        PressureLevel::Normal
     }
 }
 
@@ -47,21 +51,26 @@ pub fn next_level(previous: Level, reading: u64, thresholds: Thresholds) -> Leve
 /// A resource that cannot be read keeps its level with the history frozen, and is left out once
 /// that has lasted as long as makes a state forgotten. A state that is stale itself is continued
 /// with the tarpit at its first step.
-pub fn evaluate(
+pub fn evaluate_pressure(
     previous: &PressureState,
-    readings: &Readings,
+    readings: &ResourceReadings,
     settings: &PressureSettings,
     now: Timestamp,
-) -> (PressureState, Vec<Transition>) {
+) -> (PressureState, Vec<LevelTransition>) {
     let state = if settings.enable_resource_monitoring {
-        let mut state = polled(&continued(previous, settings, now), readings, settings, now);
+        let mut state = state_after_poll(
+            &state_to_continue(previous, settings, now),
+            readings,
+            settings,
+            now,
+        );
         state.next_tarpit_ms =
-            Some(polled(&state, readings, settings, now + settings.interval).tarpit_ms);
+            Some(state_after_poll(&state, readings, settings, now + settings.interval).tarpit_ms);
         state
     } else {
         PressureState::unmonitored(now)
     };
-    let transitions = transitions(previous, &state);
+    let transitions = level_transitions(previous, &state);
     (state, transitions)
 }
 
@@ -76,14 +85,14 @@ pub fn evaluate_topics(
     settings: &PressureSettings,
     now: Timestamp,
 ) -> Vec<TopicPressure> {
-    let row = table(settings.profile)
+    let row = rows_of_profile(settings.profile)
         .iter()
         .find(|row| row.resource == Resource::DrainTime && row.throttles);
     let Some(row) = row.filter(|_| settings.enable_resource_monitoring) else {
         return Vec::new();
     };
     let is_known = drains.is_some();
-    let mut before: BTreeMap<String, TopicPressure> = continued(previous, settings, now)
+    let mut before: BTreeMap<String, TopicPressure> = state_to_continue(previous, settings, now)
         .topics
         .into_iter()
         .map(|of| (of.topic.folded(), of))
@@ -91,7 +100,7 @@ pub fn evaluate_topics(
     let mut topics = Vec::new();
     for drain in drains.into_iter().flatten() {
         let before = before.remove(&drain.topic.folded());
-        topics.extend(topic_polled(row, before, Some(drain), settings, now));
+        topics.extend(topic_after_poll(row, before, Some(drain), settings, now));
     }
     for (_, gone) in before {
         let drain = is_known.then(|| TopicDrain {
@@ -100,36 +109,36 @@ pub fn evaluate_topics(
             due: 0,
             drain_secs: 0,
         });
-        topics.extend(topic_polled(row, Some(gone), drain, settings, now));
+        topics.extend(topic_after_poll(row, Some(gone), drain, settings, now));
     }
-    topics.retain(|topic| !topic.is_at_rest(millis(settings.tarpit.base)));
-    bounded(topics)
+    topics.retain(|topic| !topic.is_at_rest(whole_millis(settings.tarpit.base)));
+    keep_worst_topics(topics)
 }
 
 /// One topic after a poll.
-fn topic_polled(
-    row: &Row,
+fn topic_after_poll(
+    row: &ResourceRow,
     before: Option<TopicPressure>,
     drain: Option<TopicDrain>,
     settings: &PressureSettings,
     now: Timestamp,
 ) -> Option<TopicPressure> {
-    let readings = Readings {
+    let readings = ResourceReadings {
         drain_secs: drain.as_ref().map(|drain| drain.drain_secs),
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
     let step = |drain_time: Option<&ResourceState>, tarpit_ms, now| {
-        let poll = Poll {
+        let poll = PressurePoll {
             readings: &readings,
             settings,
             now,
         };
-        let drain_time = poll.step(row, drain_time)?;
-        let tarpit = poll.tarpit(
+        let drain_time = poll.next_resource_state(row, drain_time)?;
+        let tarpit = poll.next_tarpit(
             Duration::from_millis(tarpit_ms),
             std::slice::from_ref(&drain_time),
         );
-        Some((drain_time, millis(tarpit)))
+        Some((drain_time, whole_millis(tarpit)))
     };
     let tarpit_before = before.as_ref().map_or(0, |before| before.tarpit_ms);
     let (drain_time, tarpit_ms) =
@@ -153,33 +162,33 @@ fn topic_polled(
 }
 
 /// The state after a poll that goes on from `previous`.
-fn polled(
+fn state_after_poll(
     previous: &PressureState,
-    readings: &Readings,
+    readings: &ResourceReadings,
     settings: &PressureSettings,
     now: Timestamp,
 ) -> PressureState {
-    let poll = Poll {
+    let poll = PressurePoll {
         readings,
         settings,
         now,
     };
-    let rows = table(settings.profile).iter();
+    let rows = rows_of_profile(settings.profile).iter();
     let resources: Vec<ResourceState> = rows
-        .filter_map(|row| poll.step(row, previous.resource(row.resource)))
+        .filter_map(|row| poll.next_resource_state(row, previous.resource(row.resource)))
         .collect();
     PressureState {
-        tarpit_ms: millis(poll.tarpit(previous.tarpit(), &resources)),
-        base_ms: millis(settings.tarpit.base),
-        first_step_ms: millis(settings.tarpit.start),
-        stale_after_ms: millis(settings.stale_after()),
+        tarpit_ms: whole_millis(poll.next_tarpit(previous.tarpit_wait(), &resources)),
+        base_ms: whole_millis(settings.tarpit.base),
+        first_step_ms: whole_millis(settings.tarpit.start),
+        stale_after_ms: whole_millis(settings.stale_after()),
         resources,
         ..PressureState::normal(now)
     }
 }
 
 /// The state to go on from, by its age.
-fn continued(
+fn state_to_continue(
     previous: &PressureState,
     settings: &PressureSettings,
     now: Timestamp,
@@ -197,22 +206,22 @@ fn continued(
     state
 }
 
-struct Poll<'a> {
-    readings: &'a Readings,
+struct PressurePoll<'a> {
+    readings: &'a ResourceReadings,
     settings: &'a PressureSettings,
     now: Timestamp,
 }
 
-impl Poll<'_> {
+impl PressurePoll<'_> {
     /// Whether a row's level has consequences for producers. All places of deliver are taken while
     /// any backlog is worked off, so that their share acts only where that takes long.
-    fn acts(&self, row: &Row, previous: Option<&ResourceState>) -> bool {
+    fn affects_producers(&self, row: &ResourceRow, previous: Option<&ResourceState>) -> bool {
         let needs_slow_drain = row.needs_slow_drain || self.is_share_in_flight(row);
         row.throttles && (!needs_slow_drain || self.drains_slowly(previous))
     }
 
     /// The history depth of a row, in polls.
-    fn history_depth(&self, row: &Row) -> Option<u32> {
+    fn history_depth(&self, row: &ResourceRow) -> Option<u32> {
         if self.is_share_in_flight(row) {
             Some(IN_FLIGHT_HISTORY_DEPTH)
         } else {
@@ -224,13 +233,14 @@ impl Poll<'_> {
     /// threshold on, and where the row presses already, until below half of it. An unknown
     /// drain time is taken to be slow, which is the safe side.
     fn drains_slowly(&self, previous: Option<&ResourceState>) -> bool {
-        let row = table(self.settings.profile)
+        let row = rows_of_profile(self.settings.profile)
             .iter()
             .find(|row| row.resource == Resource::DrainTime);
-        let Some((drain_time, thresholds)) = row.and_then(|row| self.measured(row)) else {
+        let Some((drain_time, thresholds)) = row.and_then(|row| self.reading_and_thresholds(row))
+        else {
             return true;
         };
-        let presses = previous.is_some_and(|p| p.effective_level() > Level::Normal);
+        let presses = previous.is_some_and(|p| p.effective_level() > PressureLevel::Normal);
         let part = if presses {
             SLOW_DRAIN_ENDS_BELOW_PART
         } else {
@@ -241,24 +251,28 @@ impl Poll<'_> {
 
     /// A row's reading and thresholds. A disk that became too small for its formula counts as
     /// unreadable here; at the start it was refused.
-    fn measured(&self, row: &Row) -> Option<(u64, Thresholds)> {
+    fn reading_and_thresholds(&self, row: &ResourceRow) -> Option<(u64, LevelThresholds)> {
         let thresholds = self.settings.thresholds_of(row, self.readings).ok()??;
-        Some((self.readings.of(row.resource)?, thresholds))
+        Some((self.readings.reading_of(row.resource)?, thresholds))
     }
 
-    fn step(&self, row: &Row, previous: Option<&ResourceState>) -> Option<ResourceState> {
-        let Some((reading, thresholds)) = self.measured(row) else {
+    fn next_resource_state(
+        &self,
+        row: &ResourceRow,
+        previous: Option<&ResourceState>,
+    ) -> Option<ResourceState> {
+        let Some((reading, thresholds)) = self.reading_and_thresholds(row) else {
             return previous
                 .filter(|p| self.now.since(p.read_at) <= STATE_FORGOTTEN_AFTER)
                 .cloned();
         };
         let level = next_level(
-            previous.map_or(Level::Normal, |p| p.level),
+            previous.map_or(PressureLevel::Normal, |p| p.level),
             reading,
             thresholds,
         );
-        let acts = self.acts(row, previous);
-        let presses = acts && level > Level::Normal;
+        let acts = self.affects_producers(row, previous);
+        let presses = acts && level > PressureLevel::Normal;
         let polls = if presses {
             previous.map_or(0, |p| p.polls).saturating_add(1)
         } else {
@@ -275,7 +289,7 @@ impl Poll<'_> {
             thresholds,
             acts,
             watched_only: !row.throttles,
-            tarpits: presses && actions(row, level).tarpit,
+            tarpits: presses && actions_at(row, level).tarpit,
             polls,
             history_depth: self.history_depth(row).filter(|_| row.throttles),
             in_flight: self.is_share_in_flight(row),
@@ -285,13 +299,13 @@ impl Poll<'_> {
         if presses {
             state.refused_from = self.refused_from(row, &state, previous);
         }
-        state.measures = self.measures(row, &state, previous);
+        state.measures = self.active_measures(row, &state, previous);
         Some(state)
     }
 
-    fn is_share_in_flight(&self, row: &Row) -> bool {
+    fn is_share_in_flight(&self, row: &ResourceRow) -> bool {
         row.resource == Resource::DatabaseDisk
-            && matches!(self.readings.database, Some(Space::InFlight { .. }))
+            && matches!(self.readings.database, Some(DatabaseSpace::InFlight { .. }))
     }
 
     /// The tiers to refuse: those that the level refuses once the history has passed, and those
@@ -299,18 +313,18 @@ impl Poll<'_> {
     /// Medium whatever was before.
     fn refused_from(
         &self,
-        row: &Row,
+        row: &ResourceRow,
         state: &ResourceState,
         previous: Option<&ResourceState>,
-    ) -> Option<Tier> {
+    ) -> Option<ProducerTier> {
         let passed = self
             .history_depth(row)
             .is_none_or(|depth| state.polls >= depth);
-        let due = actions(row, state.level).refuse_from.filter(|_| passed);
+        let due = actions_at(row, state.level).refuse_from.filter(|_| passed);
         let before = previous.and_then(|p| p.refused_from);
         let before = before.map(|from| match state.level {
-            Level::High => from,
-            Level::Normal | Level::Medium => from.max(Tier::Standard),
+            PressureLevel::High => from,
+            PressureLevel::Normal | PressureLevel::Medium => from.max(ProducerTier::Standard),
         });
         due.into_iter().chain(before).min()
     }
@@ -319,9 +333,12 @@ impl Poll<'_> {
     /// with every poll under pressure and down by a step with every one without. Where a
     /// resource that presses could not be read, it stays. At its end is the base, which every
     /// acknowledgement waits.
-    fn tarpit(&self, previous: Duration, resources: &[ResourceState]) -> Duration {
+    fn next_tarpit(&self, previous: Duration, resources: &[ResourceState]) -> Duration {
         let tarpit = self.settings.tarpit;
-        if resources.iter().any(|r| r.refuses(Tier::Standard)) {
+        if resources
+            .iter()
+            .any(|r| r.refuses_tier(ProducerTier::Standard))
+        {
             return tarpit.base;
         }
         let mut pressing = resources.iter().filter(|r| r.tarpits).peekable();
@@ -346,38 +363,38 @@ impl Poll<'_> {
 
     /// The other measures. Dehydration, once begun, lasts until Normal: payloads that are in
     /// messages again would bring the pressure back.
-    fn measures(
+    fn active_measures(
         &self,
-        row: &Row,
+        row: &ResourceRow,
         state: &ResourceState,
         previous: Option<&ResourceState>,
-    ) -> BTreeSet<Measure> {
+    ) -> BTreeSet<PressureMeasure> {
         let level = state.told_level();
-        let mut measures: BTreeSet<Measure> =
-            actions(row, level).measures.iter().copied().collect();
+        let mut measures: BTreeSet<PressureMeasure> =
+            actions_at(row, level).measures.iter().copied().collect();
         if row.trims_above_normal && state.reading > state.thresholds.normal {
-            measures.insert(Measure::TrimCaches);
+            measures.insert(PressureMeasure::TrimCaches);
         }
-        if level > Level::Normal
-            && previous.is_some_and(|p| p.measures.contains(&Measure::Dehydrate))
+        if level > PressureLevel::Normal
+            && previous.is_some_and(|p| p.measures.contains(&PressureMeasure::Dehydrate))
         {
-            measures.insert(Measure::Dehydrate);
+            measures.insert(PressureMeasure::Dehydrate);
         }
         if row.resource.is_memory() && !self.settings.dehydrates_for_memory {
-            measures.remove(&Measure::Dehydrate);
+            measures.remove(&PressureMeasure::Dehydrate);
         }
         measures
     }
 }
 
-fn actions(row: &Row, level: Level) -> Actions {
+fn actions_at(row: &ResourceRow, level: PressureLevel) -> LevelActions {
     match level {
-        Level::Normal => Actions {
+        PressureLevel::Normal => LevelActions {
             tarpit: false,
             refuse_from: None,
             measures: &[],
         },
-        Level::Medium => row.medium,
-        Level::High => row.high,
+        PressureLevel::Medium => row.medium,
+        PressureLevel::High => row.high,
     }
 }

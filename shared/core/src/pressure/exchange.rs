@@ -13,9 +13,9 @@ use std::fmt;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-pub use self::meaning::KeyError;
-use self::meaning::meaning;
-use self::value::Value;
+pub use self::meaning::ExchangeKeyError;
+use self::meaning::find_meaning;
+use self::value::SettingValue;
 use super::{PressureSettings, SettingsError, keys};
 
 /// Most entries that are read: more than there are keys.
@@ -24,7 +24,7 @@ const ENTRIES_MAX: usize = 100;
 /// The entries of a file of settings, as they stand there.
 #[derive(Debug, Clone, Default)]
 pub struct ExchangeSettings {
-    entries: Vec<(String, Value)>,
+    entries: Vec<(String, SettingValue)>,
 }
 
 /// The reason why a file of settings is refused.
@@ -32,7 +32,7 @@ pub struct ExchangeSettings {
 pub enum ExchangeError {
     /// A key, or its value.
     #[error(transparent)]
-    Key(#[from] KeyError),
+    Key(#[from] ExchangeKeyError),
     /// The settings as a whole break a rule.
     #[error(transparent)]
     Rule(#[from] SettingsError),
@@ -46,13 +46,13 @@ impl ExchangeSettings {
     ) -> Result<PressureSettings, ExchangeError> {
         let was_on = settings.enable_resource_monitoring;
         for (key, value) in &self.entries {
-            let meaning = meaning(key)?;
+            let meaning = find_meaning(key)?;
             if !value.is_nothing() {
-                meaning.set(key, value, &mut settings)?;
+                meaning.apply_value(key, value, &mut settings)?;
             }
         }
         if settings.enable_resource_monitoring && !was_on {
-            return Err(KeyError::SwitchedOff.into());
+            return Err(ExchangeKeyError::SwitchedOff.into());
         }
         settings.validate()?;
         Ok(settings)
@@ -63,8 +63,10 @@ impl ExchangeError {
     /// The key at fault, if it is one alone.
     pub fn key(&self) -> Option<&str> {
         match self {
-            Self::Key(KeyError::Unknown(key) | KeyError::Value { key, .. }) => Some(key),
-            Self::Key(KeyError::SwitchedOff) => Some(keys::ENABLED),
+            Self::Key(ExchangeKeyError::Unknown(key) | ExchangeKeyError::Value { key, .. }) => {
+                Some(key)
+            }
+            Self::Key(ExchangeKeyError::SwitchedOff) => Some(keys::ENABLED),
             Self::Rule(error) => error.key(),
         }
     }
@@ -73,13 +75,13 @@ impl ExchangeError {
 impl<'de> Deserialize<'de> for ExchangeSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Not `deserialize_map`: a file of nothing but comments changes nothing, and is no error.
-        deserializer.deserialize_any(Keys)
+        deserializer.deserialize_any(ExchangeVisitor)
     }
 }
 
-struct Keys;
+struct ExchangeVisitor;
 
-impl<'de> Visitor<'de> for Keys {
+impl<'de> Visitor<'de> for ExchangeVisitor {
     type Value = ExchangeSettings;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +100,7 @@ impl<'de> Visitor<'de> for Keys {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry()? {
             if entries.len() == ENTRIES_MAX {
-                return Err(A::Error::custom(TooMany));
+                return Err(A::Error::custom(TooManySettingKeys));
             }
             entries.push(entry);
         }
@@ -109,7 +111,7 @@ impl<'de> Visitor<'de> for Keys {
 /// More entries than there are keys.
 #[derive(Debug, thiserror::Error)]
 #[error("more than {ENTRIES_MAX} keys")]
-struct TooMany;
+struct TooManySettingKeys;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! Words for a producer about the resource that it waits for: how it stands and what ends the wait.
 
-use super::{DueOfSubscription, Pressing, Resource, ResourceState};
+use super::{DueOfSubscription, PressureCause, Resource, ResourceState};
 
 /// What a producer waits for, how it stands, and what ends it: `database-disk is at medium: 96 % of
 /// …`. Where the producer's topic waits for itself, that names the subscription, and what to do.
-pub fn explain(pressing: &Pressing) -> String {
+pub fn explain_cause(pressing: &PressureCause) -> String {
     match &pressing.subscription {
         Some(subscription) => explain_topic(&pressing.resource, subscription),
         None => explain_resource(&pressing.resource),
@@ -80,10 +80,10 @@ mod tests {
     use super::*;
     use crate::model::SubscriptionName;
     use crate::model::Timestamp;
-    use crate::pressure::{Level, Thresholds};
+    use crate::pressure::{LevelThresholds, PressureLevel};
 
-    fn pressing(resource: Resource, in_flight: bool) -> Pressing {
-        Pressing {
+    fn pressing(resource: Resource, in_flight: bool) -> PressureCause {
+        PressureCause {
             resource: state(resource, in_flight),
             subscription: None,
         }
@@ -92,11 +92,11 @@ mod tests {
     fn state(resource: Resource, in_flight: bool) -> ResourceState {
         ResourceState {
             resource,
-            level: Level::Medium,
+            level: PressureLevel::Medium,
             since: Timestamp::EPOCH,
             reading: 96,
             read_at: Timestamp::EPOCH,
-            thresholds: Thresholds::new(93, 95, 97),
+            thresholds: LevelThresholds::new(93, 95, 97),
             acts: true,
             watched_only: false,
             tarpits: false,
@@ -110,13 +110,13 @@ mod tests {
 
     #[test]
     fn every_resource_says_how_it_stands_and_what_ends_it() {
-        let all = Resource::ALL.map(|resource| explain(&pressing(resource, false)));
+        let all = Resource::ALL.map(|resource| explain_cause(&pressing(resource, false)));
         insta::assert_snapshot!(all.join("\n"));
     }
 
     #[test]
     fn on_aws_no_disk_is_short() {
-        let text = explain(&pressing(Resource::DatabaseDisk, true));
+        let text = explain_cause(&pressing(Resource::DatabaseDisk, true));
         assert!(
             text.contains("in flight") && !text.contains("space"),
             "{text}"
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn topic_that_waits_for_itself_names_the_subscription_and_what_to_do() {
-        let slow = Pressing {
+        let slow = PressureCause {
             subscription: Some(DueOfSubscription {
                 name: SubscriptionName::parse("billing").unwrap(),
                 due: 470,
@@ -133,7 +133,7 @@ mod tests {
             ..pressing(Resource::DrainTime, false)
         };
         assert_eq!(
-            explain(&slow),
+            explain_cause(&slow),
             "drain-time of this topic is at medium: delivering the 470 messages that are due to \
              the subscription billing would take 96 s; it ends below 93 s. Its endpoint must \
              answer faster or take batches, or the subscription be paused; other topics are not \

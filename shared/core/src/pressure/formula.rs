@@ -4,8 +4,9 @@ use super::keys::{self, ResourceKeys};
 use super::settings::GIB;
 use super::table::FORMULA_STEPS;
 use super::{
-    Bound, DiskConstants, PressureSettings, Readings, Resource, Row, SettingsError, Space,
-    ThresholdRule, ThresholdSettings, Thresholds, Usage, rule, table,
+    ByteUsage, DatabaseSpace, DiskConstants, LevelThresholds, PressureSettings, Resource,
+    ResourceReadings, ResourceRow, SettingBound, SettingsError, ThresholdRule, ThresholdSettings,
+    rule, table,
 };
 
 /// The highest share of memory the process may take, in per cent
@@ -24,11 +25,11 @@ impl PressureSettings {
     /// reading that is not there.
     pub fn thresholds_of(
         &self,
-        row: &Row,
-        readings: &Readings,
-    ) -> Result<Option<Thresholds>, SettingsError> {
+        row: &ResourceRow,
+        readings: &ResourceReadings,
+    ) -> Result<Option<LevelThresholds>, SettingsError> {
         if row.resource == Resource::DatabaseDisk
-            && matches!(readings.database, Some(Space::InFlight { .. }))
+            && matches!(readings.database, Some(DatabaseSpace::InFlight { .. }))
         {
             return self.thresholds_in_flight().map(Some);
         }
@@ -38,14 +39,14 @@ impl PressureSettings {
             .copied()
             .unwrap_or_default();
         let thresholds = match (row.thresholds, set.high) {
-            (ThresholdRule::Fixed(fixed), _) => Some(set.over(fixed)),
-            (_, Some(high)) => Some(set.below(high)),
+            (ThresholdRule::Fixed(fixed), _) => Some(set.or_fixed(fixed)),
+            (_, Some(high)) => Some(set.below_high(high)),
             (rule, None) => self
-                .high_by(rule, row.resource, readings)?
-                .map(|high| set.below(high)),
+                .high_by_formula(rule, row.resource, readings)?
+                .map(|high| set.below_high(high)),
         };
         if let Some(thresholds) = thresholds {
-            check(row.resource, row.resource.keys(), thresholds)?;
+            check_thresholds(row.resource, row.resource.setting_keys(), thresholds)?;
         }
         Ok(thresholds)
     }
@@ -53,15 +54,15 @@ impl PressureSettings {
     /// The share of a disk, in per cent, below which no level of it is above Normal, where database
     /// and journal both lie on it. `None` if nothing is measured, or the disk is too small for
     /// its formula.
-    pub fn calm_disk_percent(&self, disk: Usage) -> Option<u64> {
-        let readings = Readings {
-            database: Some(Space::Disk(disk)),
+    pub fn calm_disk_percent(&self, disk: ByteUsage) -> Option<u64> {
+        let readings = ResourceReadings {
+            database: Some(DatabaseSpace::Disk(disk)),
             log_disk: Some(disk),
-            ..Readings::default()
+            ..ResourceReadings::default()
         };
         let is_of_disk =
-            |row: &&Row| matches!(row.resource, Resource::DatabaseDisk | Resource::LogDisk);
-        let rows = table(self.profile).iter().filter(is_of_disk);
+            |row: &&ResourceRow| matches!(row.resource, Resource::DatabaseDisk | Resource::LogDisk);
+        let rows = rows_of_profile(self.profile).iter().filter(is_of_disk);
         let normal = |row| Some(self.thresholds_of(row, &readings).ok()??.normal);
         rows.filter_map(normal)
             .min()
@@ -69,23 +70,23 @@ impl PressureSettings {
     }
 
     /// The thresholds of the share of messages in flight. Those of a disk say nothing about it.
-    pub(super) fn thresholds_in_flight(&self) -> Result<Thresholds, SettingsError> {
+    pub(super) fn thresholds_in_flight(&self) -> Result<LevelThresholds, SettingsError> {
         let thresholds = self
             .in_flight
-            .below(self.in_flight.high.unwrap_or(IN_FLIGHT_HIGH));
-        check(Resource::DatabaseDisk, keys::IN_FLIGHT, thresholds)?;
+            .below_high(self.in_flight.high.unwrap_or(IN_FLIGHT_HIGH));
+        check_thresholds(Resource::DatabaseDisk, keys::IN_FLIGHT, thresholds)?;
         Ok(thresholds)
     }
 
     /// The high threshold a formula gives.
-    fn high_by(
+    fn high_by_formula(
         &self,
         rule: ThresholdRule,
         resource: Resource,
-        readings: &Readings,
+        readings: &ResourceReadings,
     ) -> Result<Option<u64>, SettingsError> {
         match (rule, readings.database) {
-            (ThresholdRule::DatabaseDisk, Some(Space::Disk(disk))) => {
+            (ThresholdRule::DatabaseDisk, Some(DatabaseSpace::Disk(disk))) => {
                 self.disk_high(resource, disk).map(Some)
             }
             (ThresholdRule::LogDisk, _) => readings
@@ -99,7 +100,7 @@ impl PressureSettings {
         }
     }
 
-    fn disk_high(&self, resource: Resource, disk: Usage) -> Result<u64, SettingsError> {
+    fn disk_high(&self, resource: Resource, disk: ByteUsage) -> Result<u64, SettingsError> {
         let DiskConstants {
             database_bytes,
             log_bytes_max,
@@ -112,11 +113,11 @@ impl PressureSettings {
             ),
             _ => (database_bytes, keys::DATABASE_RESERVE),
         };
-        let high = Usage {
+        let high = ByteUsage {
             used: disk.total.saturating_sub(reserve_bytes),
             total: disk.total,
         }
-        .percent();
+        .percent_used();
         high.and_then(with_room_below)
             .ok_or(SettingsError::DiskTooSmall {
                 resource,
@@ -129,13 +130,13 @@ impl PressureSettings {
 
 impl ThresholdSettings {
     /// The thresholds that are set, in place of a table's.
-    fn over(self, fixed: Thresholds) -> Thresholds {
+    fn or_fixed(self, fixed: LevelThresholds) -> LevelThresholds {
         let Self {
             normal,
             medium,
             high,
         } = self;
-        Thresholds::new(
+        LevelThresholds::new(
             normal.unwrap_or(fixed.normal),
             medium.unwrap_or(fixed.medium),
             high.unwrap_or(fixed.high),
@@ -143,43 +144,47 @@ impl ThresholdSettings {
     }
 
     /// The thresholds that are set, below a high one.
-    fn below(self, high: u64) -> Thresholds {
+    fn below_high(self, high: u64) -> LevelThresholds {
         let (to_medium, to_normal) = FORMULA_STEPS;
         let medium = self.medium.unwrap_or(high.saturating_sub(to_medium));
         let normal = self
             .normal
             .unwrap_or(medium.saturating_sub(to_normal - to_medium));
-        Thresholds::new(normal, medium, high)
+        LevelThresholds::new(normal, medium, high)
     }
 }
 
 /// Thresholds are in order, and a share is at most everything.
-fn check(
+fn check_thresholds(
     resource: Resource,
     keys: ResourceKeys,
-    thresholds: Thresholds,
+    thresholds: LevelThresholds,
 ) -> Result<(), SettingsError> {
-    let Thresholds {
+    let LevelThresholds {
         normal,
         medium,
         high,
     } = thresholds;
-    rule::number(keys.normal, normal, Bound::Min(1))?;
-    rule::number(keys.medium, medium, Bound::AtLeast(keys.normal, normal))?;
-    rule::number(keys.high, high, Bound::AtLeast(keys.medium, medium))?;
+    rule::check_number(keys.normal, normal, SettingBound::Min(1))?;
+    rule::check_number(
+        keys.medium,
+        medium,
+        SettingBound::AtLeast(keys.normal, normal),
+    )?;
+    rule::check_number(keys.high, high, SettingBound::AtLeast(keys.medium, medium))?;
     if resource.is_percentage() {
-        rule::number(keys.high, high, Bound::Max(100))?;
+        rule::check_number(keys.high, high, SettingBound::Max(100))?;
     }
     Ok(())
 }
 
 /// The smaller of 75 % and 1 TB, as a share of the memory, rounded down.
 fn process_high(total_bytes: u64) -> Option<u64> {
-    let share = Usage {
+    let share = ByteUsage {
         used: PROCESS_MEMORY_BYTES_MAX,
         total: total_bytes,
     }
-    .percent()?;
+    .percent_used()?;
     with_room_below(share.min(PROCESS_MEMORY_PERCENT))
 }
 
@@ -190,29 +195,29 @@ fn with_room_below(high: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Profile;
+    use super::super::PressureProfile;
     use super::super::settings::MIB;
     use super::*;
 
     const TIB: u64 = 1024 * GIB;
 
-    fn disks(database: u64, log: u64) -> Readings {
-        Readings {
-            database: Some(Space::Disk(Usage {
+    fn disks(database: u64, log: u64) -> ResourceReadings {
+        ResourceReadings {
+            database: Some(DatabaseSpace::Disk(ByteUsage {
                 used: 0,
                 total: database,
             })),
-            log_disk: Some(Usage {
+            log_disk: Some(ByteUsage {
                 used: 0,
                 total: log,
             }),
-            ..Readings::default()
+            ..ResourceReadings::default()
         }
     }
 
-    fn disk_thresholds(database: u64, log: u64) -> [Option<Thresholds>; 2] {
+    fn disk_thresholds(database: u64, log: u64) -> [Option<LevelThresholds>; 2] {
         let readings = disks(database, log);
-        let rows = table(Profile::Scaled);
+        let rows = rows_of_profile(PressureProfile::Scaled);
         [3, 4].map(|i| {
             PressureSettings::default()
                 .thresholds_of(&rows[i], &readings)
@@ -223,9 +228,15 @@ mod tests {
     #[test]
     fn the_disks_follow_the_documents_formulas() {
         // 100·(100 GB − 500 MB)/100 GB = 99.51; 100·(100 GB − 1152 MB)/100 GB = 98.87.
-        let expected = [Thresholds::new(95, 97, 99), Thresholds::new(94, 96, 98)];
+        let expected = [
+            LevelThresholds::new(95, 97, 99),
+            LevelThresholds::new(94, 96, 98),
+        ];
         assert_eq!(disk_thresholds(100 * GIB, 100 * GIB), expected.map(Some));
-        let expected = [Thresholds::new(71, 73, 75), Thresholds::new(39, 41, 43)];
+        let expected = [
+            LevelThresholds::new(71, 73, 75),
+            LevelThresholds::new(39, 41, 43),
+        ];
         assert_eq!(disk_thresholds(2000 * MIB, 2048 * MIB), expected.map(Some));
     }
 
@@ -250,12 +261,15 @@ mod tests {
         };
         settings.thresholds.insert(Resource::LogDisk, set);
         assert_eq!(settings.validate_machine(&small), Ok(()));
-        assert_eq!(settings.validate_machine(&Readings::default()), Ok(()));
+        assert_eq!(
+            settings.validate_machine(&ResourceReadings::default()),
+            Ok(())
+        );
     }
 
     #[test]
     fn a_disk_is_calm_below_the_lower_of_its_normal_thresholds() {
-        let disk = Usage {
+        let disk = ByteUsage {
             used: 0,
             total: 100 * GIB,
         };
@@ -268,7 +282,7 @@ mod tests {
         settings.thresholds.insert(Resource::DatabaseDisk, set);
         assert_eq!(settings.calm_disk_percent(disk), Some(76));
         assert_eq!(
-            settings.calm_disk_percent(Usage {
+            settings.calm_disk_percent(ByteUsage {
                 used: 0,
                 total: MIB
             }),
@@ -291,7 +305,7 @@ mod tests {
         normal: Option<u64>,
         medium: Option<u64>,
         high: Option<u64>,
-    ) -> Result<Thresholds, String> {
+    ) -> Result<LevelThresholds, String> {
         let mut settings = PressureSettings::default();
         settings.thresholds.insert(
             Resource::DatabaseDisk,
@@ -302,20 +316,29 @@ mod tests {
             },
         );
         let readings = disks(100 * GIB, 100 * GIB);
-        let found = settings.thresholds_of(&table(Profile::Scaled)[3], &readings);
+        let found = settings.thresholds_of(&rows_of_profile(PressureProfile::Scaled)[3], &readings);
         found.map(Option::unwrap).map_err(|error| error.to_string())
     }
 
     #[test]
     fn each_threshold_left_to_a_formula_is_two_less_than_the_next_higher() {
-        assert_eq!(set(None, None, None), Ok(Thresholds::new(95, 97, 99)));
-        assert_eq!(set(None, None, Some(80)), Ok(Thresholds::new(76, 78, 80)));
+        assert_eq!(set(None, None, None), Ok(LevelThresholds::new(95, 97, 99)));
+        assert_eq!(
+            set(None, None, Some(80)),
+            Ok(LevelThresholds::new(76, 78, 80))
+        );
         assert_eq!(
             set(None, Some(50), Some(80)),
-            Ok(Thresholds::new(48, 50, 80))
+            Ok(LevelThresholds::new(48, 50, 80))
         );
-        assert_eq!(set(None, Some(90), None), Ok(Thresholds::new(88, 90, 99)));
-        assert_eq!(set(Some(10), None, None), Ok(Thresholds::new(10, 97, 99)));
+        assert_eq!(
+            set(None, Some(90), None),
+            Ok(LevelThresholds::new(88, 90, 99))
+        );
+        assert_eq!(
+            set(Some(10), None, None),
+            Ok(LevelThresholds::new(10, 97, 99))
+        );
         let normal = "PercentageDatabaseDiskSpaceUsedNormalThreshold";
         let medium = "PercentageDatabaseDiskSpaceUsedMediumThreshold";
         assert_eq!(
@@ -334,7 +357,7 @@ mod tests {
         normal: Option<u64>,
         medium: Option<u64>,
         high: Option<u64>,
-    ) -> Result<Thresholds, String> {
+    ) -> Result<LevelThresholds, String> {
         let mut settings = PressureSettings {
             in_flight: ThresholdSettings {
                 normal,
@@ -348,15 +371,15 @@ mod tests {
             ..ThresholdSettings::default()
         };
         settings.thresholds.insert(Resource::DatabaseDisk, disk);
-        let row = &table(Profile::Scaled)[3];
+        let row = &rows_of_profile(PressureProfile::Scaled)[3];
         let on_disk = settings.thresholds_of(row, &disks(100 * GIB, 100 * GIB));
-        assert_eq!(on_disk, Ok(Some(Thresholds::new(94, 96, 98))));
-        let readings = Readings {
-            database: Some(Space::InFlight {
+        assert_eq!(on_disk, Ok(Some(LevelThresholds::new(94, 96, 98))));
+        let readings = ResourceReadings {
+            database: Some(DatabaseSpace::InFlight {
                 messages: 0,
                 max: 500,
             }),
-            ..Readings::default()
+            ..ResourceReadings::default()
         };
         let found = settings
             .thresholds_of(row, &readings)
@@ -370,14 +393,17 @@ mod tests {
 
     #[test]
     fn the_share_in_flight_has_thresholds_of_its_own() {
-        assert_eq!(in_flight(None, None, None), Ok(Thresholds::new(71, 73, 75)));
+        assert_eq!(
+            in_flight(None, None, None),
+            Ok(LevelThresholds::new(71, 73, 75))
+        );
         assert_eq!(
             in_flight(None, None, Some(80)),
-            Ok(Thresholds::new(76, 78, 80))
+            Ok(LevelThresholds::new(76, 78, 80))
         );
         assert_eq!(
             in_flight(Some(60), Some(70), None),
-            Ok(Thresholds::new(60, 70, 75))
+            Ok(LevelThresholds::new(60, 70, 75))
         );
         let high = "PercentageInFlightUsedHighThreshold";
         assert_eq!(

@@ -62,7 +62,7 @@ pub(super) const IN_FLIGHT: ResourceKeys = thresholds!("PercentageInFlightUsed",
 
 impl Resource {
     /// The keys of this resource.
-    pub(super) const fn keys(self) -> ResourceKeys {
+    pub(super) const fn setting_keys(self) -> ResourceKeys {
         match self {
             Self::SubmissionQueue => {
                 thresholds!("SubmissionQueue", Some("SubmissionQueueHistoryDepth"))

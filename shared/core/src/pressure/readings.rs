@@ -7,30 +7,30 @@ use super::{REPORTED_WAIT_MIN, Resource};
 
 /// A used part of a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct ByteUsage {
     /// Used, in bytes.
     pub used: u64,
     /// There in all, in bytes.
     pub total: u64,
 }
 
-impl Usage {
+impl ByteUsage {
     /// Per cent used, rounded down; `None` if there is nothing in all.
-    pub fn percent(self) -> Option<u64> {
-        percent(self.used, self.total)
+    pub fn percent_used(self) -> Option<u64> {
+        percent_of(self.used, self.total)
     }
 
     /// What is not used, in bytes.
-    pub fn free(self) -> u64 {
+    pub fn free_bytes(self) -> u64 {
         self.total.saturating_sub(self.used)
     }
 }
 
 /// The database's disk, or what takes its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Space {
+pub enum DatabaseSpace {
     /// A disk.
-    Disk(Usage),
+    Disk(ByteUsage),
     /// On AWS: messages in flight, of those that deliver may have at once.
     InFlight {
         /// The messages.
@@ -42,7 +42,7 @@ pub enum Space {
 
 /// The numbers of one poll. `None` is what cannot be known here, or could not be read this time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Readings {
+pub struct ResourceReadings {
     /// Visible messages of the delivery queue.
     pub visible: Option<u64>,
     /// Publishes that wait for their commit.
@@ -50,33 +50,33 @@ pub struct Readings {
     /// Batches of events on their way into a commit.
     pub batch_points: Option<u64>,
     /// The data folder's disk, or what stands for it.
-    pub database: Option<Space>,
+    pub database: Option<DatabaseSpace>,
     /// The journal's disk.
-    pub log_disk: Option<Usage>,
+    pub log_disk: Option<ByteUsage>,
     /// Resident size of this process, in bytes.
     pub process_bytes: Option<u64>,
     /// The machine's memory.
-    pub memory: Option<Usage>,
+    pub memory: Option<ByteUsage>,
     /// Messages in the dead-letter queue past their delay.
     pub dead_letters: Option<u64>,
     /// Seconds until what is visible would be delivered.
     pub drain_secs: Option<u64>,
 }
 
-impl Readings {
+impl ResourceReadings {
     /// The reading of a resource in its own unit.
-    pub fn of(&self, resource: Resource) -> Option<u64> {
+    pub fn reading_of(&self, resource: Resource) -> Option<u64> {
         match resource {
             Resource::SubmissionQueue => self.visible,
             Resource::VersionBuckets => self.version_buckets,
             Resource::BatchPoints => self.batch_points,
             Resource::DatabaseDisk => match self.database? {
-                Space::Disk(disk) => disk.percent(),
-                Space::InFlight { messages, max } => percent(messages, max),
+                DatabaseSpace::Disk(disk) => disk.percent_used(),
+                DatabaseSpace::InFlight { messages, max } => percent_of(messages, max),
             },
-            Resource::LogDisk => self.log_disk?.percent(),
-            Resource::ProcessMemory => percent(self.process_bytes?, self.memory?.total),
-            Resource::SystemMemory => self.memory?.percent(),
+            Resource::LogDisk => self.log_disk?.percent_used(),
+            Resource::ProcessMemory => percent_of(self.process_bytes?, self.memory?.total),
+            Resource::SystemMemory => self.memory?.percent_used(),
             Resource::DeadLetterBacklog => self.dead_letters,
             Resource::DrainTime => self.drain_secs,
         }
@@ -84,7 +84,7 @@ impl Readings {
 }
 
 /// 100·part/whole, rounded down as the documents do.
-fn percent(part: u64, whole: u64) -> Option<u64> {
+fn percent_of(part: u64, whole: u64) -> Option<u64> {
     (u128::from(part) * 100)
         .checked_div(u128::from(whole))
         .map(|p| u64::try_from(p).unwrap_or(u64::MAX))
@@ -118,7 +118,7 @@ impl DrainRate {
     /// the longest `now − notBefore` among those received since. Nothing visible drains in no
     /// time. As long as no backlog has shown the rate, the drain time is as long as nothing at
     /// all was settled.
-    pub fn update(
+    pub fn add_poll(
         &mut self,
         visible: u64,
         settled: u64,
@@ -128,7 +128,7 @@ impl DrainRate {
         let before = std::mem::replace(&mut self.visible, visible);
         if !elapsed.is_zero() {
             let waited_throughout = settled < before || oldest_wait >= elapsed.min(BACKLOG_WAIT);
-            self.measure(
+            self.update_rate(
                 as_f64(settled) / elapsed.as_secs_f64(),
                 waited_throughout,
                 elapsed,
@@ -151,7 +151,7 @@ impl DrainRate {
     }
 
     /// Corrects the last count of what was visible to the messages that count at the next poll.
-    pub fn recount(&mut self, visible: u64) {
+    pub fn correct_visible(&mut self, visible: u64) {
         self.visible = visible;
     }
 
@@ -160,7 +160,7 @@ impl DrainRate {
         self.per_second
     }
 
-    fn measure(&mut self, now: f64, waited_throughout: bool, elapsed: Duration) {
+    fn update_rate(&mut self, now: f64, waited_throughout: bool, elapsed: Duration) {
         let known = self.per_second;
         self.per_second = match known {
             // What was known before this backlog counts only where nothing at all shows how fast it
@@ -200,7 +200,7 @@ mod tests {
         let seen: Vec<u64> = polls
             .iter()
             .map(|(visible, settled, oldest)| {
-                drain.update(*visible, *settled, Duration::from_secs(*oldest), POLL)
+                drain.add_poll(*visible, *settled, Duration::from_secs(*oldest), POLL)
             })
             .collect();
         assert_eq!(seen, expected, "{polls:?}");
@@ -264,9 +264,9 @@ mod tests {
     #[test]
     fn a_queue_that_stops_draining_soon_counts_as_slow() {
         let mut drain = DrainRate::default();
-        drain.update(1000, 2000, Duration::ZERO, POLL);
+        drain.add_poll(1000, 2000, Duration::ZERO, POLL);
         let times: Vec<u64> = (0..30)
-            .map(|_| drain.update(1000, 0, Duration::ZERO, POLL))
+            .map(|_| drain.add_poll(1000, 0, Duration::ZERO, POLL))
             .collect();
         assert_eq!((times[0], times[10], times[20], times[29]), (1, 9, 66, 403));
     }
@@ -282,37 +282,37 @@ mod tests {
     #[test]
     fn polls_at_the_same_moment_measure_nothing() {
         let mut drain = DrainRate::default();
-        assert_eq!(drain.update(10, 5, Duration::ZERO, Duration::ZERO), 0);
+        assert_eq!(drain.add_poll(10, 5, Duration::ZERO, Duration::ZERO), 0);
         assert_eq!(drain.per_second(), None);
     }
 
     #[test]
     fn shares_are_rounded_down() {
         assert_eq!(
-            Usage {
+            ByteUsage {
                 used: 999,
                 total: 1000
             }
-            .percent(),
+            .percent_used(),
             Some(99)
         );
         assert_eq!(
-            Usage {
+            ByteUsage {
                 used: u64::MAX,
                 total: u64::MAX
             }
-            .percent(),
+            .percent_used(),
             Some(100)
         );
-        assert_eq!(Usage { used: 0, total: 0 }.percent(), None);
-        let aws = Readings {
-            database: Some(Space::InFlight {
+        assert_eq!(ByteUsage { used: 0, total: 0 }.percent_used(), None);
+        let aws = ResourceReadings {
+            database: Some(DatabaseSpace::InFlight {
                 messages: 364,
                 max: 500,
             }),
-            ..Readings::default()
+            ..ResourceReadings::default()
         };
-        assert_eq!(aws.of(Resource::DatabaseDisk), Some(72));
+        assert_eq!(aws.reading_of(Resource::DatabaseDisk), Some(72));
     }
 
     proptest! {
@@ -325,7 +325,7 @@ mod tests {
             let mut drain = DrainRate::default();
             for (visible, settled, oldest, elapsed) in polls {
                 let (wait, elapsed) = (Duration::from_secs(oldest), Duration::from_millis(elapsed));
-                let secs = drain.update(visible, settled, wait, elapsed);
+                let secs = drain.add_poll(visible, settled, wait, elapsed);
                 prop_assert!(visible > 0 || secs == 0);
                 prop_assert!(visible == 0 || secs >= oldest);
                 prop_assert!(drain.per_second().is_none_or(|rate| rate >= 0.0 && rate.is_finite()));

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Measure, PressureState};
+use super::{PressureMeasure, PressureState};
 
 /// The rest of a measure before it is carried out again. If it ran at every poll, two seconds
 /// apart, each request of a backlog would open its connection and look up its name again: that
@@ -14,7 +14,7 @@ pub const RELIEF_EVERY: Duration = Duration::from_secs(30);
 
 /// The measures to carry out now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Due {
+pub struct DueRelief {
     /// Give memory of caches back ([`Measure::TrimCaches`]).
     pub trim_caches: bool,
     /// Forget resolved names ([`Measure::FlushDns`]).
@@ -23,30 +23,32 @@ pub struct Due {
 
 /// The last time of each measure, in one process.
 #[derive(Debug, Clone, Default)]
-pub struct Relief {
+pub struct ReliefTimes {
     trimmed_at: Option<Duration>,
     flushed_at: Option<Duration>,
 }
 
-impl Due {
+impl DueRelief {
     /// Whether there is anything to do.
     pub fn is_any(self) -> bool {
         self.trim_caches || self.flush_dns
     }
 }
 
-impl Relief {
+impl ReliefTimes {
     /// The measures due at `now`, a time of a clock that never goes back. They count as done from
     /// then on.
-    pub fn due(&mut self, state: &PressureState, now: Duration) -> Due {
-        Due {
-            trim_caches: state.asks_for(Measure::TrimCaches) && begin(&mut self.trimmed_at, now),
-            flush_dns: state.asks_for(Measure::FlushDns) && begin(&mut self.flushed_at, now),
+    pub fn take_due(&mut self, state: &PressureState, now: Duration) -> DueRelief {
+        DueRelief {
+            trim_caches: state.asks_for(PressureMeasure::TrimCaches)
+                && begin_if_rested(&mut self.trimmed_at, now),
+            flush_dns: state.asks_for(PressureMeasure::FlushDns)
+                && begin_if_rested(&mut self.flushed_at, now),
         }
     }
 }
 
-fn begin(last: &mut Option<Duration>, now: Duration) -> bool {
+fn begin_if_rested(last: &mut Option<Duration>, now: Duration) -> bool {
     let has_rested = last.is_none_or(|last| now.saturating_sub(last) >= RELIEF_EVERY);
     if has_rested {
         *last = Some(now);
@@ -58,36 +60,36 @@ fn begin(last: &mut Option<Duration>, now: Duration) -> bool {
 mod tests {
     use super::*;
     use crate::model::Timestamp;
-    use crate::pressure::{PressureSettings, Readings, Usage, evaluate};
+    use crate::pressure::{ByteUsage, PressureSettings, ResourceReadings, evaluate};
 
-    const NOTHING: Due = Due {
+    const NOTHING: DueRelief = DueRelief {
         trim_caches: false,
         flush_dns: false,
     };
-    const TRIM: Due = Due {
+    const TRIM: DueRelief = DueRelief {
         trim_caches: true,
         flush_dns: false,
     };
-    const BOTH: Due = Due {
+    const BOTH: DueRelief = DueRelief {
         trim_caches: true,
         flush_dns: true,
     };
 
     /// Polls of the monitor, each so many seconds after the first with so much of the memory used,
     /// and what is due at each.
-    fn check(polls: &[(u64, u64, Due)]) {
+    fn check(polls: &[(u64, u64, DueRelief)]) {
         let settings = PressureSettings::default();
         let mut state = PressureState::normal(Timestamp::EPOCH);
-        let mut relief = Relief::default();
+        let mut relief = ReliefTimes::default();
         for &(secs, used, expected) in polls {
-            let readings = Readings {
-                memory: Some(Usage { used, total: 100 }),
-                ..Readings::default()
+            let readings = ResourceReadings {
+                memory: Some(ByteUsage { used, total: 100 }),
+                ..ResourceReadings::default()
             };
             let at = Timestamp::from_millis(secs * 1000);
-            state = evaluate(&state, &readings, &settings, at).0;
+            state = evaluate_pressure(&state, &readings, &settings, at).0;
             assert_eq!(
-                relief.due(&state, Duration::from_secs(secs)),
+                relief.take_due(&state, Duration::from_secs(secs)),
                 expected,
                 "at {secs} s with {used} %"
             );
@@ -115,7 +117,7 @@ mod tests {
 
     #[test]
     fn each_measure_has_a_beginning_of_its_own() {
-        let flush = Due {
+        let flush = DueRelief {
             trim_caches: false,
             flush_dns: true,
         };

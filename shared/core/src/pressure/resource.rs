@@ -98,7 +98,7 @@ impl fmt::Display for Resource {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum PressureLevel {
     /// Not overused.
     #[default]
     Normal,
@@ -108,14 +108,14 @@ pub enum Level {
     High,
 }
 
-impl Level {
+impl PressureLevel {
     /// 0, 1 or 2, as the `PressureLevel` metric shows it.
-    pub const fn number(self) -> u8 {
+    pub const fn as_number(self) -> u8 {
         self as u8
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for PressureLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Normal => "normal",
@@ -131,7 +131,7 @@ impl fmt::Display for Level {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Tier {
+pub enum ProducerTier {
     /// May publish at Medium.
     Internal,
     /// The usual producer.
@@ -141,7 +141,7 @@ pub enum Tier {
     Bulk,
 }
 
-impl Tier {
+impl ProducerTier {
     /// All of them, the most privileged first.
     pub const ALL: [Self; 3] = [Self::Internal, Self::Standard, Self::Bulk];
 
@@ -162,12 +162,12 @@ impl Tier {
     /// The tier of a producer that may be of this one and says that it is of `declared`: it can
     /// step back behind others, never before them.
     #[must_use]
-    pub fn stepping_back(self, declared: Option<Self>) -> Self {
+    pub fn stepping_back_to(self, declared: Option<Self>) -> Self {
         declared.map_or(self, |declared| declared.max(self))
     }
 }
 
-impl fmt::Display for Tier {
+impl fmt::Display for ProducerTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -176,7 +176,7 @@ impl fmt::Display for Tier {
 /// The set of rows that act, and of their thresholds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Profile {
+pub enum PressureProfile {
     /// The submission queue acts only while it also drains slowly, because a fleet drains 10,000
     /// messages in a second.
     #[default]

@@ -9,7 +9,7 @@ use super::{Resource, STATE_FORGOTTEN_AFTER, keys};
 
 /// The bound that a value is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound<T> {
+pub enum SettingBound<T> {
     /// At least this.
     Min(T),
     /// At most this.
@@ -22,7 +22,7 @@ pub enum Bound<T> {
     MoreThan(&'static str, T),
 }
 
-impl<T: fmt::Debug> fmt::Display for Bound<T> {
+impl<T: fmt::Debug> fmt::Display for SettingBound<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Min(min) => write!(f, "at least {min:?}"),
@@ -34,8 +34,8 @@ impl<T: fmt::Debug> fmt::Display for Bound<T> {
     }
 }
 
-impl<T: PartialOrd> Bound<T> {
-    fn holds(&self, value: &T) -> bool {
+impl<T: PartialOrd> SettingBound<T> {
+    fn allows(&self, value: &T) -> bool {
         match self {
             Self::Min(min) | Self::AtLeast(_, min) => value >= min,
             Self::Max(max) => value <= max,
@@ -56,7 +56,7 @@ pub enum SettingsError {
         /// The value as it was set, or as it follows from what was set.
         value: u64,
         /// The rule.
-        expected: Bound<u64>,
+        expected: SettingBound<u64>,
     },
     /// A length of time.
     #[error("{key} is {value:?}; expected {expected}")]
@@ -66,7 +66,7 @@ pub enum SettingsError {
         /// The value as it was set.
         value: Duration,
         /// The rule.
-        expected: Bound<Duration>,
+        expected: SettingBound<Duration>,
     },
     /// A history for a resource that refuses at once.
     #[error("{0}: has no history depth, because it refuses producers at once")]
@@ -87,7 +87,7 @@ pub enum SettingsError {
     #[error(
         "{resource}: a disk of {disk_bytes} bytes is too small for the formula \
          high = floor(100*(size - {reserve_bytes})/size), which must give at least {min}; \
-         set {}, or a smaller {reserve_key}", .resource.keys().high, min = FORMULA_STEPS.1 + 1
+         set {}, or a smaller {reserve_key}", .resource.setting_keys().high, min = FORMULA_STEPS.1 + 1
     )]
     DiskTooSmall {
         /// The disk.
@@ -112,12 +112,12 @@ impl SettingsError {
     }
 }
 
-pub(super) fn number(
+pub(super) fn check_number(
     key: &'static str,
     value: u64,
-    expected: Bound<u64>,
+    expected: SettingBound<u64>,
 ) -> Result<(), SettingsError> {
-    if expected.holds(&value) {
+    if expected.allows(&value) {
         Ok(())
     } else {
         Err(SettingsError::Number {
@@ -128,12 +128,12 @@ pub(super) fn number(
     }
 }
 
-pub(super) fn length(
+pub(super) fn check_length(
     key: &'static str,
     value: Duration,
-    expected: Bound<Duration>,
+    expected: SettingBound<Duration>,
 ) -> Result<(), SettingsError> {
-    if expected.holds(&value) {
+    if expected.allows(&value) {
         Ok(())
     } else {
         Err(SettingsError::Length {

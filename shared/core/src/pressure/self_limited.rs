@@ -15,7 +15,7 @@ use super::{DrainLook, OwnWait, ReportedDrain, SubscriptionDrain};
 /// The subscriptions with something due, and how fast each of them drains. Each monitor has one.
 #[derive(Debug, Default)]
 pub struct SubscriptionDrains {
-    known: HashMap<Arc<str>, Known>,
+    known: HashMap<Arc<str>, KnownDrain>,
     /// Messages that were due at the last look, of all subscriptions.
     visible: u64,
 }
@@ -68,7 +68,7 @@ pub struct SlowSubscription {
 const LOOKS_MAX: u8 = 3;
 
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct KnownDrain {
     rate: BacklogRate,
     /// Looks for which it stays self-limited as long as something of it is due.
     looks_left: u8,
@@ -76,7 +76,7 @@ struct Known {
 
 impl SubscriptionDrains {
     /// Takes one look in. `visible` messages are due, and `groups` says whose.
-    pub fn update(
+    pub fn add_look(
         &mut self,
         visible: u64,
         groups: Vec<DueOfGroup>,
@@ -98,7 +98,7 @@ impl SubscriptionDrains {
         for group in with_waiting(groups, look) {
             let drain = drains.get(&*group.group).copied();
             let known = before.remove(&group.group).unwrap_or_default();
-            let known = known.after(&group, drain, look, &mut split);
+            let known = known.after_look(&group, drain, look, &mut split);
             self.known.insert(group.group, known);
         }
         split
@@ -116,7 +116,7 @@ impl SubscriptionDrains {
     ) -> DrainSplit {
         let due = |drain: &SubscriptionDrain| DueOfGroup {
             group: Arc::clone(&drain.group),
-            due: reported.part(visible, drain.count.received),
+            due: reported.share_of_visible(visible, drain.count.received),
             bytes: 0,
         };
         let groups = reported.topics.iter().map(due).collect();
@@ -124,9 +124,9 @@ impl SubscriptionDrains {
             subscriptions: reported.topics.clone(),
             ..look.clone()
         };
-        let slow = self.update(visible, groups, &topics).slow;
+        let slow = self.add_look(visible, groups, &topics).slow;
         DrainSplit {
-            visible: visible - reported.part(visible, reported.self_limited_received),
+            visible: visible - reported.share_of_visible(visible, reported.self_limited_received),
             settled: reported.shared.messages,
             waited_max: reported.shared.waited_max,
             visible_before: None,
@@ -137,7 +137,7 @@ impl SubscriptionDrains {
 
 impl DrainSplit {
     /// Everything, where nothing is known of the subscriptions.
-    pub fn of_all(visible: u64, look: &DrainLook) -> Self {
+    pub fn of_whole_queue(visible: u64, look: &DrainLook) -> Self {
         Self {
             visible,
             settled: look.all.messages,
@@ -147,9 +147,9 @@ impl DrainSplit {
     }
 }
 
-impl Known {
+impl KnownDrain {
     /// The subscription after a look, which is taken into `split`.
-    fn after(
+    fn after_look(
         self,
         group: &DueOfGroup,
         drain: Option<&SubscriptionDrain>,
@@ -158,7 +158,7 @@ impl Known {
     ) -> Self {
         let count = drain.map(|drain| drain.count).unwrap_or_default();
         let own_wait = drain.map(|drain| drain.own_wait).unwrap_or_default();
-        let due_before = self.rate.visible();
+        let due_before = self.rate.last_visible();
         let is_self_limited =
             !look.shared_places_ran_out && self.is_self_limited(group.due, own_wait);
         let looks_left = match own_wait {
@@ -176,7 +176,7 @@ impl Known {
             split.waited_max = split.waited_max.max(count.waited_max);
         }
         let mut rate = self.rate;
-        let drain_secs = rate.update(group.due, count, look.all.over);
+        let drain_secs = rate.add_poll(group.due, count, look.all.over);
         if drain_secs > 0 {
             split.slow.push(SlowSubscription {
                 group: Arc::clone(&group.group),
@@ -194,7 +194,7 @@ impl Known {
         match own_wait {
             OwnWait::Throughout => true,
             // What came since the last look is no backlog yet.
-            OwnWait::Now => self.looks_left > 0 || self.rate.visible() == 0,
+            OwnWait::Now => self.looks_left > 0 || self.rate.last_visible() == 0,
             OwnWait::None => self.looks_left > 0 && due > 0,
         }
     }
@@ -218,7 +218,7 @@ fn with_waiting(mut groups: Vec<DueOfGroup>, look: &DrainLook) -> Vec<DueOfGroup
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pressure::{DrainCount, Drained};
+    use crate::pressure::{DrainCount, DrainedMessages};
 
     const POLL: Duration = Duration::from_secs(2);
 
@@ -257,7 +257,7 @@ mod tests {
                 },
                 own_wait: *own_wait,
             };
-            let all = Drained {
+            let all = DrainedMessages {
                 messages: seen.iter().map(|seen| seen.2).sum(),
                 over: POLL,
                 waited_max: self.waited_max,
@@ -270,7 +270,7 @@ mod tests {
             };
             let groups = seen.iter().filter(|seen| seen.1 > 0).map(group).collect();
             self.drains
-                .update(seen.iter().map(|seen| seen.1).sum(), groups, &look)
+                .add_look(seen.iter().map(|seen| seen.1).sum(), groups, &look)
         }
 
         /// What counts for the installation: due, settled and the oldest wait in seconds.

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{
-    Bound, Profile, Readings, Resource, Row, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS,
-    SettingsError, Space, keys, rule, table,
+    DatabaseSpace, PressureProfile, Resource, ResourceReadings, ResourceRow, STATE_FORGOTTEN_AFTER,
+    STATE_STALE_AFTER_POLLS, SettingBound, SettingsError, keys, rule, table,
 };
 use crate::model::SQS_IN_FLIGHT_MAX;
 
@@ -83,7 +83,7 @@ pub struct PressureSettings {
     /// The age from which the state is stale; three polls where it is `None`.
     pub stale_after: Option<Duration>,
     /// The profile, which says which rows act.
-    pub profile: Profile,
+    pub profile: PressureProfile,
     /// Thresholds that take the place of the table's or a formula's.
     pub thresholds: BTreeMap<Resource, ThresholdSettings>,
     /// Thresholds of the share of messages in flight, which on AWS takes the place of the
@@ -117,7 +117,7 @@ impl Default for PressureSettings {
             enable_resource_monitoring: true,
             interval: Duration::from_secs(2),
             stale_after: None,
-            profile: Profile::default(),
+            profile: PressureProfile::default(),
             thresholds: BTreeMap::new(),
             in_flight: ThresholdSettings::default(),
             in_flight_max: SQS_IN_FLIGHT_MAX,
@@ -179,31 +179,31 @@ impl PressureSettings {
             .iter()
             .try_for_each(|(resource, depth)| check_depth(*resource, *depth))?;
         self.thresholds_in_flight()?;
-        self.validate_machine(&Readings::default())
+        self.validate_machine(&ResourceReadings::default())
     }
 
     /// Checks that polls are as often as a host can have them.
     pub fn validate_interval(&self, range: RangeInclusive<Duration>) -> Result<(), SettingsError> {
-        rule::length(
+        rule::check_length(
             keys::INTERVAL,
             self.interval,
-            Bound::Within(*range.start(), *range.end()),
+            SettingBound::Within(*range.start(), *range.end()),
         )
     }
 
     /// Checks what depends on the machine as a first poll found it: whether its disks are large
     /// enough for their formulas, and whether the thresholds that were set fit those that
     /// follow from its disks and memory.
-    pub fn validate_machine(&self, readings: &Readings) -> Result<(), SettingsError> {
-        table(self.profile)
+    pub fn validate_machine(&self, readings: &ResourceReadings) -> Result<(), SettingsError> {
+        rows_of_profile(self.profile)
             .iter()
             .try_for_each(|row| self.thresholds_of(row, readings).map(drop))
     }
 
     /// The rows whose thresholds do not fit what was read, each with the rule: a disk may shrink
     /// while the program runs.
-    pub fn misfits(&self, readings: &Readings) -> Vec<(Resource, SettingsError)> {
-        let rows = table(self.profile).iter();
+    pub fn misfit_rows(&self, readings: &ResourceReadings) -> Vec<(Resource, SettingsError)> {
+        let rows = rows_of_profile(self.profile).iter();
         rows.filter_map(|row| Some((row.resource, self.thresholds_of(row, readings).err()?)))
             .collect()
     }
@@ -211,24 +211,27 @@ impl PressureSettings {
     /// Whether subscriptions that are limited by themselves are left out of what the installation
     /// is judged by. The documents' profiles count everything.
     pub fn leaves_out_self_limited(&self) -> bool {
-        self.profile == Profile::Scaled
+        self.profile == PressureProfile::Scaled
     }
 
     /// The drain time below which no topic is slow.
     pub fn slow_drain_secs(&self) -> u64 {
-        let row = table(self.profile)
+        let row = rows_of_profile(self.profile)
             .iter()
             .find(|row| row.resource == Resource::DrainTime);
-        let thresholds = row.and_then(|row| self.thresholds_of(row, &Readings::default()).ok()?);
+        let thresholds =
+            row.and_then(|row| self.thresholds_of(row, &ResourceReadings::default()).ok()?);
         thresholds.map_or(0, |thresholds| thresholds.normal)
     }
 
     /// The most bytes that the waiting messages of one subscription may take before its topic is
     /// judged by it; `None` where there is no disk.
-    pub fn subscription_bytes_max(&self, database: Option<Space>) -> Option<u64> {
+    pub fn subscription_bytes_max(&self, database: Option<DatabaseSpace>) -> Option<u64> {
         match database? {
-            Space::Disk(disk) => Some(disk.free() / 100 * self.subscription_disk_percent),
-            Space::InFlight { .. } => None,
+            DatabaseSpace::Disk(disk) => {
+                Some(disk.free_bytes() / 100 * self.subscription_disk_percent)
+            }
+            DatabaseSpace::InFlight { .. } => None,
         }
     }
 
@@ -239,7 +242,7 @@ impl PressureSettings {
     }
 
     /// The history depth of a row, in polls.
-    pub fn history_depth_of(&self, row: &Row) -> Option<u32> {
+    pub fn history_depth_of(&self, row: &ResourceRow) -> Option<u32> {
         let depth = row.history_depth?;
         Some(
             self.history_depths
@@ -258,48 +261,60 @@ impl TarpitSettings {
             step,
             max,
         } = self;
-        rule::length(
+        rule::check_length(
             keys::TARPIT_START,
             start,
-            Bound::MoreThan(keys::TARPIT_BASE, base),
+            SettingBound::MoreThan(keys::TARPIT_BASE, base),
         )?;
-        rule::length(
+        rule::check_length(
             keys::TARPIT_STEP,
             step,
-            Bound::Min(Duration::from_millis(1)),
+            SettingBound::Min(Duration::from_millis(1)),
         )?;
-        rule::length(
+        rule::check_length(
             keys::TARPIT_MAX,
             max,
-            Bound::AtLeast(keys::TARPIT_START, start),
+            SettingBound::AtLeast(keys::TARPIT_START, start),
         )?;
-        rule::length(keys::TARPIT_MAX, max, Bound::Max(TARPIT_LIMIT))
+        rule::check_length(keys::TARPIT_MAX, max, SettingBound::Max(TARPIT_LIMIT))
     }
 }
 
 impl DiskConstants {
     fn validate(self) -> Result<(), SettingsError> {
-        rule::number(keys::DATABASE_RESERVE, self.database_bytes, Bound::Min(1))?;
-        rule::number(keys::LOG_RESERVE_MAX, self.log_bytes_max, Bound::Min(1))?;
-        rule::number(
+        rule::check_number(
+            keys::DATABASE_RESERVE,
+            self.database_bytes,
+            SettingBound::Min(1),
+        )?;
+        rule::check_number(
+            keys::LOG_RESERVE_MAX,
+            self.log_bytes_max,
+            SettingBound::Min(1),
+        )?;
+        rule::check_number(
             keys::CHECKPOINT_DEPTH,
             self.checkpoint_depth_bytes,
-            Bound::Min(1),
+            SettingBound::Min(1),
         )
     }
 }
 
 impl BatchPointSettings {
     fn validate(self) -> Result<(), SettingsError> {
-        rule::number(keys::BATCH_SIZE, self.batch_size.into(), Bound::Min(1))?;
-        let timeout = Bound::Within(*BATCH_TIMEOUT.start(), *BATCH_TIMEOUT.end());
-        rule::length(keys::BATCH_TIMEOUT, self.batch_timeout, timeout)
+        rule::check_number(
+            keys::BATCH_SIZE,
+            self.batch_size.into(),
+            SettingBound::Min(1),
+        )?;
+        let timeout = SettingBound::Within(*BATCH_TIMEOUT.start(), *BATCH_TIMEOUT.end());
+        rule::check_length(keys::BATCH_TIMEOUT, self.batch_timeout, timeout)
     }
 }
 
 fn check_depth(resource: Resource, depth: u32) -> Result<(), SettingsError> {
-    match resource.keys().history_depth {
-        Some(key) => rule::number(key, depth.into(), Bound::Min(1)),
+    match resource.setting_keys().history_depth {
+        Some(key) => rule::check_number(key, depth.into(), SettingBound::Min(1)),
         None => Err(SettingsError::NoHistory(resource)),
     }
 }
@@ -307,7 +322,7 @@ fn check_depth(resource: Resource, depth: u32) -> Result<(), SettingsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pressure::Usage;
+    use crate::pressure::ByteUsage;
 
     fn rule(change: impl FnOnce(&mut PressureSettings)) -> String {
         let mut settings = PressureSettings::default();
@@ -427,7 +442,7 @@ mod tests {
     #[test]
     fn one_subscription_may_take_a_tenth_of_the_free_disk() {
         let settings = PressureSettings::default();
-        let disk = Space::Disk(Usage {
+        let disk = DatabaseSpace::Disk(ByteUsage {
             used: 40 * GIB,
             total: 50 * GIB,
         });
@@ -436,7 +451,7 @@ mod tests {
             Some(10 * GIB / 100 * 10)
         );
         assert_eq!(
-            settings.subscription_bytes_max(Some(Space::InFlight {
+            settings.subscription_bytes_max(Some(DatabaseSpace::InFlight {
                 messages: 9,
                 max: 500
             })),

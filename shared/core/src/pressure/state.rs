@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Level, Measure, Resource, Thresholds, Tier};
+use super::{LevelThresholds, PressureLevel, PressureMeasure, ProducerTier, Resource};
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// Number of polls after which an embedded state is stale.
@@ -95,7 +95,7 @@ pub struct ResourceState {
     /// The resource.
     pub resource: Resource,
     /// The level of the resource.
-    pub level: Level,
+    pub level: PressureLevel,
     /// The time since which it is at that level.
     pub since: Timestamp,
     /// The last reading, in the resource's own unit.
@@ -103,7 +103,7 @@ pub struct ResourceState {
     /// The time of that reading; before [`PressureState::at`] if it could not be read since.
     pub read_at: Timestamp,
     /// The thresholds it was held against.
-    pub thresholds: Thresholds,
+    pub thresholds: LevelThresholds,
     /// Whether its level has consequences for producers. In the profile `scaled` the submission
     /// queue's has none while it drains fast. A row that refuses no producer never has any.
     pub acts: bool,
@@ -126,10 +126,10 @@ pub struct ResourceState {
     pub in_flight: bool,
     /// The most privileged tier that is refused on its account, and with it every less privileged
     /// one.
-    pub refused_from: Option<Tier>,
+    pub refused_from: Option<ProducerTier>,
     /// The other measures that are taken on its account.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub measures: BTreeSet<Measure>,
+    pub measures: BTreeSet<PressureMeasure>,
 }
 
 /// One topic after one poll.
@@ -167,18 +167,18 @@ pub struct PressureChange {
     /// The resource.
     pub resource: Resource,
     /// The level before, as the operator last heard it.
-    pub previous: Level,
+    pub previous: PressureLevel,
     /// The level now; the same as before if only the refusal began.
-    pub current: Level,
+    pub current: PressureLevel,
     /// Whether producers are refused on its account who were not before.
     pub refusal_began: bool,
     /// The highest level after the poll of all resources whose level has consequences for
     /// producers.
-    pub overall: Level,
+    pub overall: PressureLevel,
     /// The wait of acknowledgements after the poll, in milliseconds.
     pub tarpit_ms: u64,
     /// The tiers that are refused after the poll, on whose account ever.
-    pub refused_tiers: Vec<Tier>,
+    pub refused_tiers: Vec<ProducerTier>,
     /// The resource after the poll; `None` if it could not be read for so long that it is
     /// forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,7 +206,7 @@ impl PressureState {
             tarpit_ms: 0,
             base_ms: 0,
             first_step_ms: 0,
-            stale_after_ms: millis(STATE_STALE_AFTER_AWS),
+            stale_after_ms: whole_millis(STATE_STALE_AFTER_AWS),
             next_tarpit_ms: None,
             resources: Vec::new(),
             topics: Vec::new(),
@@ -228,7 +228,7 @@ impl PressureState {
     /// pressure lasts.
     pub fn is_calm(&self) -> bool {
         let is_calm = |r: &ResourceState| {
-            r.level == Level::Normal
+            r.level == PressureLevel::Normal
                 && r.read_at == self.at
                 && r.reading.saturating_mul(2) < r.thresholds.normal
                 && r.refused_from.is_none()
@@ -247,7 +247,7 @@ impl PressureState {
     }
 
     /// The highest level that has consequences for producers.
-    pub fn level(&self) -> Level {
+    pub fn effective_level(&self) -> PressureLevel {
         self.resources
             .iter()
             .map(ResourceState::effective_level)
@@ -257,26 +257,26 @@ impl PressureState {
 
     /// The time since which the highest level lasts: when the first of its resources reached it.
     /// `None` at Normal.
-    pub fn since(&self) -> Option<Timestamp> {
-        self.highest().map(|r| r.since).min()
+    pub fn level_since(&self) -> Option<Timestamp> {
+        self.highest_resources().map(|r| r.since).min()
     }
 
     /// The resource under the highest pressure; the first of the table where there are several.
     /// `None` at Normal.
-    pub fn worst(&self) -> Option<&ResourceState> {
-        self.highest().next()
+    pub fn worst_resource(&self) -> Option<&ResourceState> {
+        self.highest_resources().next()
     }
 
-    fn highest(&self) -> impl Iterator<Item = &ResourceState> {
-        let level = self.level();
+    fn highest_resources(&self) -> impl Iterator<Item = &ResourceState> {
+        let level = self.effective_level();
         self.resources
             .iter()
-            .filter(move |r| level > Level::Normal && r.effective_level() == level)
+            .filter(move |r| level > PressureLevel::Normal && r.effective_level() == level)
     }
 
     /// The resource for which acknowledgements wait, the one under the highest pressure of several.
     /// `None` where the wait only runs out.
-    pub fn tarpitting(&self) -> Option<&ResourceState> {
+    pub fn tarpitting_resource(&self) -> Option<&ResourceState> {
         worst_of(self.resources.iter().filter(|r| r.tarpits))
     }
 
@@ -290,7 +290,7 @@ impl PressureState {
 
     /// The time until what is due now is delivered: of all topics, or of this one where that takes
     /// longer.
-    pub fn drain(&self, topic: Option<&TopicName>) -> Duration {
+    pub fn drain_time(&self, topic: Option<&TopicName>) -> Duration {
         let of_topic = topic.and_then(|topic| self.topic(topic));
         let of_topic = of_topic.map_or(0, |of| of.drain_time.reading);
         let of_all = self.resource(Resource::DrainTime);
@@ -303,15 +303,15 @@ impl PressureState {
     }
 
     /// The resource that refuses a tier, the one under the highest pressure of several.
-    pub fn refusing(&self, tier: Tier) -> Option<&ResourceState> {
-        worst_of(self.resources.iter().filter(|r| r.refuses(tier)))
+    pub fn refusing_resource(&self, tier: ProducerTier) -> Option<&ResourceState> {
+        worst_of(self.resources.iter().filter(|r| r.refuses_tier(tier)))
     }
 
     /// The tiers that are refused, the most privileged first.
-    pub fn refused_tiers(&self) -> Vec<Tier> {
-        Tier::ALL
+    pub fn refused_tiers(&self) -> Vec<ProducerTier> {
+        ProducerTier::ALL
             .into_iter()
-            .filter(|tier| self.refusing(*tier).is_some())
+            .filter(|tier| self.refusing_resource(*tier).is_some())
             .collect()
     }
 
@@ -333,7 +333,7 @@ impl PressureState {
     }
 
     /// The wait of acknowledgements.
-    pub fn tarpit(&self) -> Duration {
+    pub fn tarpit_wait(&self) -> Duration {
         Duration::from_millis(self.tarpit_ms)
     }
 
@@ -344,25 +344,25 @@ impl PressureState {
     }
 
     /// The part of it that every acknowledgement waits, also at Normal.
-    pub fn base(&self) -> Duration {
+    pub fn base_wait(&self) -> Duration {
         Duration::from_millis(self.base_ms)
     }
 
     /// Whether a measure is to be taken besides slowing and refusing producers.
-    pub fn asks_for(&self, measure: Measure) -> bool {
+    pub fn asks_for(&self, measure: PressureMeasure) -> bool {
         self.resources.iter().any(|r| r.measures.contains(&measure))
     }
 
     /// Whether new payloads go to the object store.
-    pub fn dehydrate(&self) -> bool {
-        self.asks_for(Measure::Dehydrate)
+    pub fn asks_to_dehydrate(&self) -> bool {
+        self.asks_for(PressureMeasure::Dehydrate)
     }
 }
 
 impl TopicPressure {
     /// Whether nothing of it is left to tell.
     pub(super) fn is_at_rest(&self, base_ms: u64) -> bool {
-        self.drain_time.effective_level() == Level::Normal
+        self.drain_time.effective_level() == PressureLevel::Normal
             && self.drain_time.refused_from.is_none()
             && self.tarpit_ms <= base_ms
     }
@@ -379,13 +379,17 @@ impl ResourceState {
     }
 
     /// The level as far as it has consequences for producers: Normal while the row does not act.
-    pub fn effective_level(&self) -> Level {
-        if self.acts { self.level } else { Level::Normal }
+    pub fn effective_level(&self) -> PressureLevel {
+        if self.acts {
+            self.level
+        } else {
+            PressureLevel::Normal
+        }
     }
 
     /// The level that operators see in logs, notices and gauges, also that of a row which is only
     /// watched.
-    pub fn told_level(&self) -> Level {
+    pub fn told_level(&self) -> PressureLevel {
         if self.watched_only {
             self.level
         } else {
@@ -400,7 +404,7 @@ impl ResourceState {
     }
 
     /// Whether producers of this tier are refused on its account.
-    pub fn refuses(&self, tier: Tier) -> bool {
+    pub fn refuses_tier(&self, tier: ProducerTier) -> bool {
         self.refused_from.is_some_and(|from| tier >= from)
     }
 }
@@ -424,6 +428,6 @@ fn is_zero(ms: &u64) -> bool {
     *ms == 0
 }
 
-pub(super) fn millis(length: Duration) -> u64 {
+pub(super) fn whole_millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }

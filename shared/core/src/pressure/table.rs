@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Profile, Resource, Tier};
+use super::{PressureProfile, ProducerTier, Resource};
 
 /// The distance of the medium and the normal threshold of a formula, and of the memory's limit,
 /// from the high one, in per cent.
@@ -13,7 +13,7 @@ pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
 /// The three thresholds of a resource, in its own unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(as = PressureThresholds)]
-pub struct Thresholds {
+pub struct LevelThresholds {
     /// Below it the level goes back to `normal`.
     pub normal: u64,
     /// From here on the level is `medium`.
@@ -22,7 +22,7 @@ pub struct Thresholds {
     pub high: u64,
 }
 
-impl Thresholds {
+impl LevelThresholds {
     /// The three, lowest first.
     pub const fn new(normal: u64, medium: u64, high: u64) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Thresholds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThresholdRule {
     /// Thresholds that stand in the table.
-    Fixed(Thresholds),
+    Fixed(LevelThresholds),
     /// A formula of the disk's size and a constant: high = floor(100·(size − 500 MB)/size), medium
     /// 2 less, normal 4 less. On AWS, where it is a share of the messages that deliver may have in
     /// flight, 71 / 73 / 75 unless set otherwise.
@@ -52,7 +52,7 @@ pub enum ThresholdRule {
 /// A measure besides slowing and refusing producers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Measure {
+pub enum PressureMeasure {
     /// Give memory of caches back. It stands for Exchange's forced garbage collection, which Rust
     /// has no use for.
     TrimCaches,
@@ -66,19 +66,19 @@ pub enum Measure {
 
 /// The actions of a resource at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Actions {
+pub struct LevelActions {
     /// Whether acknowledgements wait, longer with every poll.
     pub tarpit: bool,
     /// The most privileged tier that is refused, and with it every less privileged one: once the
     /// history has passed, or at once where there is none.
-    pub refuse_from: Option<Tier>,
+    pub refuse_from: Option<ProducerTier>,
     /// The other measures, taken at once and as long as the level lasts.
-    pub measures: &'static [Measure],
+    pub measures: &'static [PressureMeasure],
 }
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct ResourceRow {
     /// The watched resource.
     pub resource: Resource,
     /// The thresholds of the resource.
@@ -94,41 +94,41 @@ pub struct Row {
     /// Whether it does nothing while the drain time is below its own normal threshold.
     pub needs_slow_drain: bool,
     /// The actions at Medium.
-    pub medium: Actions,
+    pub medium: LevelActions,
     /// The actions at High. The measures of Medium go on.
-    pub high: Actions,
+    pub high: LevelActions,
 }
 
-const NOTHING: Actions = Actions {
+const NOTHING: LevelActions = LevelActions {
     tarpit: false,
     refuse_from: None,
     measures: &[],
 };
 
 /// Refuse `standard` and `bulk`.
-const REFUSE_MOST: Actions = Actions {
-    refuse_from: Some(Tier::Standard),
+const REFUSE_MOST: LevelActions = LevelActions {
+    refuse_from: Some(ProducerTier::Standard),
     ..NOTHING
 };
 
 /// Refuse everybody.
-const REFUSE_ALL: Actions = Actions {
-    refuse_from: Some(Tier::Internal),
+const REFUSE_ALL: LevelActions = LevelActions {
+    refuse_from: Some(ProducerTier::Internal),
     ..NOTHING
 };
 
-const TARPIT_THEN_REFUSE_MOST: Actions = Actions {
+const TARPIT_THEN_REFUSE_MOST: LevelActions = LevelActions {
     tarpit: true,
     ..REFUSE_MOST
 };
-const TARPIT_THEN_REFUSE_ALL: Actions = Actions {
+const TARPIT_THEN_REFUSE_ALL: LevelActions = LevelActions {
     tarpit: true,
     ..REFUSE_ALL
 };
 
-const BASE: Row = Row {
+const BASE: ResourceRow = ResourceRow {
     resource: Resource::SubmissionQueue,
-    thresholds: ThresholdRule::Fixed(Thresholds::new(2000, 4000, 10_000)),
+    thresholds: ThresholdRule::Fixed(LevelThresholds::new(2000, 4000, 10_000)),
     history_depth: None,
     trims_above_normal: false,
     throttles: true,
@@ -137,104 +137,112 @@ const BASE: Row = Row {
     high: REFUSE_ALL,
 };
 
-const SUBMISSION_QUEUE: Row = Row {
+const SUBMISSION_QUEUE: ResourceRow = ResourceRow {
     history_depth: Some(300),
-    medium: Actions {
-        measures: &[Measure::TrimCaches],
+    medium: LevelActions {
+        measures: &[PressureMeasure::TrimCaches],
         ..TARPIT_THEN_REFUSE_MOST
     },
-    high: Actions {
-        measures: &[Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate],
+    high: LevelActions {
+        measures: &[
+            PressureMeasure::TrimCaches,
+            PressureMeasure::FlushDns,
+            PressureMeasure::Dehydrate,
+        ],
         ..TARPIT_THEN_REFUSE_ALL
     },
     ..BASE
 };
 
-const VERSION_BUCKETS: Row = Row {
+const VERSION_BUCKETS: ResourceRow = ResourceRow {
     resource: Resource::VersionBuckets,
-    thresholds: ThresholdRule::Fixed(Thresholds::new(1750, 2000, 2500)),
+    thresholds: ThresholdRule::Fixed(LevelThresholds::new(1750, 2000, 2500)),
     history_depth: Some(10),
     medium: TARPIT_THEN_REFUSE_MOST,
     high: TARPIT_THEN_REFUSE_ALL,
     ..BASE
 };
 
-const BATCH_POINTS: Row = Row {
+const BATCH_POINTS: ResourceRow = ResourceRow {
     resource: Resource::BatchPoints,
-    thresholds: ThresholdRule::Fixed(Thresholds::new(1000, 2000, 4000)),
+    thresholds: ThresholdRule::Fixed(LevelThresholds::new(1000, 2000, 4000)),
     history_depth: Some(300),
     ..VERSION_BUCKETS
 };
 
-const DATABASE_DISK: Row = Row {
+const DATABASE_DISK: ResourceRow = ResourceRow {
     resource: Resource::DatabaseDisk,
     thresholds: ThresholdRule::DatabaseDisk,
     ..BASE
 };
 
-const LOG_DISK: Row = Row {
+const LOG_DISK: ResourceRow = ResourceRow {
     resource: Resource::LogDisk,
     thresholds: ThresholdRule::LogDisk,
     ..BASE
 };
 
-const PROCESS_MEMORY: Row = Row {
+const PROCESS_MEMORY: ResourceRow = ResourceRow {
     resource: Resource::ProcessMemory,
     thresholds: ThresholdRule::ProcessMemory,
     history_depth: Some(30),
     trims_above_normal: true,
-    medium: Actions {
-        measures: &[Measure::TrimCaches],
+    medium: LevelActions {
+        measures: &[PressureMeasure::TrimCaches],
         ..REFUSE_MOST
     },
-    high: Actions {
-        measures: &[Measure::TrimCaches],
+    high: LevelActions {
+        measures: &[PressureMeasure::TrimCaches],
         ..REFUSE_ALL
     },
     ..BASE
 };
 
-const SYSTEM_MEMORY: Row = Row {
+const SYSTEM_MEMORY: ResourceRow = ResourceRow {
     resource: Resource::SystemMemory,
-    thresholds: ThresholdRule::Fixed(Thresholds::new(90, 92, 94)),
-    medium: Actions {
-        measures: &[Measure::TrimCaches],
+    thresholds: ThresholdRule::Fixed(LevelThresholds::new(90, 92, 94)),
+    medium: LevelActions {
+        measures: &[PressureMeasure::TrimCaches],
         ..REFUSE_MOST
     },
-    high: Actions {
-        measures: &[Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate],
+    high: LevelActions {
+        measures: &[
+            PressureMeasure::TrimCaches,
+            PressureMeasure::FlushDns,
+            PressureMeasure::Dehydrate,
+        ],
         ..REFUSE_ALL
     },
     ..BASE
 };
 
-const DEAD_LETTER_BACKLOG: Row = Row {
+const DEAD_LETTER_BACKLOG: ResourceRow = ResourceRow {
     resource: Resource::DeadLetterBacklog,
-    thresholds: ThresholdRule::Fixed(Thresholds::new(1000, 2000, 4000)),
+    thresholds: ThresholdRule::Fixed(LevelThresholds::new(1000, 2000, 4000)),
     history_depth: Some(300),
-    medium: Actions {
-        measures: &[Measure::Alarm],
+    medium: LevelActions {
+        measures: &[PressureMeasure::Alarm],
         ..NOTHING
     },
-    high: Actions {
-        measures: &[Measure::Alarm],
-        refuse_from: Some(Tier::Bulk),
+    high: LevelActions {
+        measures: &[PressureMeasure::Alarm],
+        refuse_from: Some(ProducerTier::Bulk),
         ..NOTHING
     },
     ..BASE
 };
 
-const DRAIN_TIME: Row = Row {
+const DRAIN_TIME: ResourceRow = ResourceRow {
     resource: Resource::DrainTime,
-    thresholds: ThresholdRule::Fixed(Thresholds::new(30, 60, 300)),
+    thresholds: ThresholdRule::Fixed(LevelThresholds::new(30, 60, 300)),
     history_depth: Some(30),
     medium: TARPIT_THEN_REFUSE_MOST,
     high: TARPIT_THEN_REFUSE_ALL,
     ..BASE
 };
 
-const SCALED: [Row; 9] = [
-    Row {
+const SCALED: [ResourceRow; 9] = [
+    ResourceRow {
         needs_slow_drain: true,
         ..SUBMISSION_QUEUE
     },
@@ -248,7 +256,7 @@ const SCALED: [Row; 9] = [
     DRAIN_TIME,
 ];
 
-const EXCHANGE_2013: [Row; 9] = {
+const EXCHANGE_2013: [ResourceRow; 9] = {
     let mut rows = SCALED;
     rows[Resource::SubmissionQueue as usize].needs_slow_drain = false;
     rows[Resource::DeadLetterBacklog as usize].throttles = false;
@@ -257,18 +265,18 @@ const EXCHANGE_2013: [Row; 9] = {
 };
 
 /// The version buckets are those of the German page.
-const EXCHANGE_2013_GERMAN: [Row; 9] = {
+const EXCHANGE_2013_GERMAN: [ResourceRow; 9] = {
     let mut rows = EXCHANGE_2013;
-    let thresholds = ThresholdRule::Fixed(Thresholds::new(80, 120, 200));
+    let thresholds = ThresholdRule::Fixed(LevelThresholds::new(80, 120, 200));
     rows[Resource::VersionBuckets as usize].thresholds = thresholds;
     rows
 };
 
 /// The table of a profile: one row per resource, in the order of [`Resource::ALL`].
-pub const fn table(profile: Profile) -> &'static [Row; 9] {
+pub const fn rows_of_profile(profile: PressureProfile) -> &'static [ResourceRow; 9] {
     match profile {
-        Profile::Scaled => &SCALED,
-        Profile::Exchange2013 => &EXCHANGE_2013,
-        Profile::Exchange2013German => &EXCHANGE_2013_GERMAN,
+        PressureProfile::Scaled => &SCALED,
+        PressureProfile::Exchange2013 => &EXCHANGE_2013,
+        PressureProfile::Exchange2013German => &EXCHANGE_2013_GERMAN,
     }
 }

@@ -20,16 +20,16 @@ const GIB: u64 = 1024 * 1024 * 1024;
 
 /// Readings with everything at rest: a disk of 100 GiB (95 / 97 / 99 and 94 / 96 / 98) and 100 GiB
 /// of memory.
-fn at_rest() -> Readings {
-    let idle = Usage {
+fn at_rest() -> ResourceReadings {
+    let idle = ByteUsage {
         used: 0,
         total: 100 * GIB,
     };
-    Readings {
+    ResourceReadings {
         visible: Some(0),
         version_buckets: Some(0),
         batch_points: Some(0),
-        database: Some(Space::Disk(idle)),
+        database: Some(DatabaseSpace::Disk(idle)),
         log_disk: Some(idle),
         process_bytes: Some(0),
         memory: Some(idle),
@@ -40,8 +40,8 @@ fn at_rest() -> Readings {
 
 /// The same with one resource at a reading in its own unit. The submission queue is seen with a
 /// slow drain.
-fn reading(resource: Resource, value: u64) -> Readings {
-    let share = Usage {
+fn reading(resource: Resource, value: u64) -> ResourceReadings {
+    let share = ByteUsage {
         used: value * GIB,
         total: 100 * GIB,
     };
@@ -53,7 +53,7 @@ fn reading(resource: Resource, value: u64) -> Readings {
         }
         Resource::VersionBuckets => readings.version_buckets = Some(value),
         Resource::BatchPoints => readings.batch_points = Some(value),
-        Resource::DatabaseDisk => readings.database = Some(Space::Disk(share)),
+        Resource::DatabaseDisk => readings.database = Some(DatabaseSpace::Disk(share)),
         Resource::LogDisk => readings.log_disk = Some(share),
         Resource::ProcessMemory => readings.process_bytes = Some(share.used),
         Resource::SystemMemory => readings.memory = Some(share),
@@ -69,7 +69,7 @@ struct Trace {
     state: PressureState,
     now: Timestamp,
     log: Vec<(Resource, Vec<u32>)>,
-    changes: Vec<Transition>,
+    changes: Vec<LevelTransition>,
 }
 
 impl Trace {
@@ -83,9 +83,10 @@ impl Trace {
         }
     }
 
-    fn poll(&mut self, readings: &Readings) -> &PressureState {
+    fn poll(&mut self, readings: &ResourceReadings) -> &PressureState {
         self.now = self.now + POLL;
-        let (state, transitions) = evaluate(&self.state, readings, &self.settings, self.now);
+        let (state, transitions) =
+            evaluate_pressure(&self.state, readings, &self.settings, self.now);
         self.state = state;
         self.log
             .extend(transitions.iter().map(|t| (t.resource, t.log_ids())));
@@ -93,7 +94,7 @@ impl Trace {
         &self.state
     }
 
-    fn polls(&mut self, count: u32, readings: &Readings) -> &PressureState {
+    fn polls(&mut self, count: u32, readings: &ResourceReadings) -> &PressureState {
         for _ in 0..count {
             self.poll(readings);
         }
@@ -101,26 +102,26 @@ impl Trace {
     }
 
     /// The tarpit in seconds after each of so many polls.
-    fn tarpits(&mut self, count: u32, readings: &Readings) -> Vec<u64> {
+    fn tarpits(&mut self, count: u32, readings: &ResourceReadings) -> Vec<u64> {
         (0..count)
-            .map(|_| self.poll(readings).tarpit().as_secs())
+            .map(|_| self.poll(readings).tarpit_wait().as_secs())
             .collect()
     }
 
-    fn admit(&self, tier: Tier) -> Admission {
-        admit(Some(&self.state), tier, self.now)
+    fn admit(&self, tier: ProducerTier) -> Admission {
+        admit_producer(Some(&self.state), tier, self.now)
     }
 }
 
 /// The header of an answer to a producer of any topic.
-fn header_of(state: &PressureState, tier: Tier, admission: &Admission) -> Option<String> {
-    let pressing = pressing(state, None, tier, admission);
+fn header_of(state: &PressureState, tier: ProducerTier, admission: &Admission) -> Option<String> {
+    let pressing = pressure_cause(state, None, tier, admission);
     pressure_header(Some(state), pressing.as_ref(), admission)
 }
 
 fn exchange() -> PressureSettings {
     PressureSettings {
-        profile: Profile::Exchange2013,
+        profile: PressureProfile::Exchange2013,
         ..PressureSettings::default()
     }
 }
@@ -143,7 +144,7 @@ fn heard(settings: &PressureSettings, resource: Resource, value: u64, history: u
     let after = |polls| {
         let mut trace = Trace::new(settings.clone());
         trace.polls(polls, &readings);
-        Tier::ALL
+        ProducerTier::ALL
             .map(|tier| letter(trace.admit(tier)))
             .into_iter()
             .collect()
@@ -227,7 +228,7 @@ fn every_resource_does_at_every_level_what_the_table_says() {
 
 #[test]
 fn one_poll_before_the_history_has_passed_nobody_is_refused() {
-    for row in table(Profile::Scaled) {
+    for row in rows_of_profile(PressureProfile::Scaled) {
         let (Some(depth), ThresholdRule::Fixed(thresholds)) = (row.history_depth, row.thresholds)
         else {
             continue;
@@ -251,14 +252,17 @@ fn one_poll_before_the_history_has_passed_nobody_is_refused() {
 #[test]
 fn a_profile_has_one_row_per_resource_in_order() {
     for profile in [
-        Profile::Scaled,
-        Profile::Exchange2013,
-        Profile::Exchange2013German,
+        PressureProfile::Scaled,
+        PressureProfile::Exchange2013,
+        PressureProfile::Exchange2013German,
     ] {
-        assert_eq!(table(profile).map(|row| row.resource), Resource::ALL);
+        assert_eq!(
+            rows_of_profile(profile).map(|row| row.resource),
+            Resource::ALL
+        );
     }
     let german = PressureSettings {
-        profile: Profile::Exchange2013German,
+        profile: PressureProfile::Exchange2013German,
         ..PressureSettings::default()
     };
     assert_eq!(
@@ -295,18 +299,22 @@ fn our_own_rows_turn_nobody_away_in_the_documents_profile() {
         // Their level is seen, logged and alarmed about, and counts for nobody else.
         assert_eq!(
             (seen.level, seen.told_level(), seen.acts),
-            (Level::High, Level::High, false)
+            (PressureLevel::High, PressureLevel::High, false)
         );
         assert_eq!(
-            state.asks_for(Measure::Alarm),
+            state.asks_for(PressureMeasure::Alarm),
             resource == Resource::DeadLetterBacklog
         );
         assert_eq!(
-            (state.level(), state.since(), state.worst()),
-            (Level::Normal, None, None)
+            (
+                state.effective_level(),
+                state.level_since(),
+                state.worst_resource()
+            ),
+            (PressureLevel::Normal, None, None)
         );
         assert_eq!(
-            header_of(&state, Tier::Bulk, &trace.admit(Tier::Bulk)),
+            header_of(&state, ProducerTier::Bulk, &trace.admit(ProducerTier::Bulk)),
             None
         );
         trace.poll(&at_rest());
@@ -319,10 +327,10 @@ fn our_own_rows_turn_nobody_away_in_the_documents_profile() {
 
 #[test]
 fn the_level_follows_the_reading_with_hysteresis_at_every_border() {
-    let thresholds = Thresholds::new(10, 20, 30);
-    let normal = Level::Normal;
-    let medium = Level::Medium;
-    let high = Level::High;
+    let thresholds = LevelThresholds::new(10, 20, 30);
+    let normal = PressureLevel::Normal;
+    let medium = PressureLevel::Medium;
+    let high = PressureLevel::High;
     // Reading, then the level that Normal, Medium and High lead to.
     let cases = [
         (9, [normal, normal, normal]),

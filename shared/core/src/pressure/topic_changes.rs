@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::{ChangedTopic, Level, PressureChange, PressureState, Resource, Tier, TopicPressure};
+use super::{
+    ChangedTopic, PressureChange, PressureLevel, PressureState, ProducerTier, Resource,
+    TopicPressure,
+};
 
 /// Most topics of whose changes one poll tells, those with the highest levels first: a quarter of
 /// the changes that may wait for their notices. The others are in the log and in the metrics.
@@ -28,8 +31,12 @@ fn topic_change(
     after: Option<&TopicPressure>,
     state: &PressureState,
 ) -> Option<PressureChange> {
-    let previous = before.map(TopicPressure::level).unwrap_or_default();
-    let current = after.map(TopicPressure::level).unwrap_or_default();
+    let previous = before
+        .map(TopicPressure::effective_level)
+        .unwrap_or_default();
+    let current = after
+        .map(TopicPressure::effective_level)
+        .unwrap_or_default();
     let is_refused =
         |of: Option<&TopicPressure>| of.is_some_and(|of| of.drain_time.refused_from.is_some());
     let refusal_began = is_refused(after) && !is_refused(before);
@@ -37,7 +44,7 @@ fn topic_change(
         return None;
     }
     let known = after.or(before)?;
-    let refused = |tier: &Tier| after.is_some_and(|of| of.drain_time.refuses(*tier));
+    let refused = |tier: &ProducerTier| after.is_some_and(|of| of.drain_time.refuses_tier(*tier));
     Some(PressureChange {
         at: state.at,
         topic: Some(ChangedTopic {
@@ -49,16 +56,16 @@ fn topic_change(
         previous,
         current,
         refusal_began,
-        overall: state.level(),
+        overall: state.effective_level(),
         tarpit_ms: after.map_or(0, |of| of.tarpit_ms),
-        refused_tiers: Tier::ALL.into_iter().filter(refused).collect(),
+        refused_tiers: ProducerTier::ALL.into_iter().filter(refused).collect(),
         seen: after.map(|of| of.drain_time.clone()),
     })
 }
 
 impl TopicPressure {
     /// The level, as far as it has consequences for the topic's producers.
-    pub fn level(&self) -> Level {
+    pub fn effective_level(&self) -> PressureLevel {
         self.drain_time.effective_level()
     }
 }

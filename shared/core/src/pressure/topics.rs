@@ -33,7 +33,7 @@ impl PressureState {
     /// The due messages of a subscription by the group of its messages, as far as the state names
     /// it; else none.
     pub fn due_of(&self, group: &str) -> u64 {
-        let of_topic = names(group).and_then(|(topic, subscription)| {
+        let of_topic = parse_group(group).and_then(|(topic, subscription)| {
             let of_topic = self.topic(&topic)?;
             (of_topic.subscription.folded() == subscription.as_str()).then_some(of_topic.due)
         });
@@ -51,11 +51,11 @@ impl PressureState {
 impl SlowTopic {
     /// The slow subscriptions by topic, the slowest topics first, at most [`TOPICS_MAX`]. The name
     /// of a group that no subscription has is passed over.
-    pub fn of(slow: Vec<SlowSubscription>) -> Vec<Self> {
+    pub fn group_by_topic(slow: Vec<SlowSubscription>) -> Vec<Self> {
         let mut topics: BTreeMap<TopicName, BTreeMap<SubscriptionName, SlowSubscription>> =
             BTreeMap::new();
         for subscription in slow {
-            if let Some((topic, name)) = names(&subscription.group) {
+            if let Some((topic, name)) = parse_group(&subscription.group) {
                 topics.entry(topic).or_default().insert(name, subscription);
             }
         }
@@ -96,7 +96,7 @@ impl SlowTopic {
     /// the middle one, of an even number the lower. So one slow subscription among many stops no
     /// producer. One whose waiting messages take more than `bytes_max` counts as the middle one: it would
     /// fill the disk. `None` if the middle one needs no time.
-    pub fn drain(
+    pub fn topic_drain(
         mut self,
         topic: &TopicName,
         subscriptions: &[SubscriptionName],
@@ -124,7 +124,7 @@ impl SlowTopic {
 }
 
 /// The topic and the subscription, in lower case, whose messages are in a group.
-fn names(group: &str) -> Option<(TopicName, SubscriptionName)> {
+fn parse_group(group: &str) -> Option<(TopicName, SubscriptionName)> {
     let (topic, subscription) = group.split_once('.')?;
     Some((
         TopicName::parse(topic).ok()?,
@@ -134,7 +134,7 @@ fn names(group: &str) -> Option<(TopicName, SubscriptionName)> {
 
 /// The topics that a state names, in the order of their names in lower case: of too many those with
 /// the highest levels, and of these the slowest.
-pub(super) fn bounded(mut topics: Vec<TopicPressure>) -> Vec<TopicPressure> {
+pub(super) fn keep_worst_topics(mut topics: Vec<TopicPressure>) -> Vec<TopicPressure> {
     if topics.len() > TOPICS_MAX {
         topics.sort_by_key(|of| Reverse((of.drain_time.effective_level(), of.drain_time.reading)));
         topics.truncate(TOPICS_MAX);
@@ -171,9 +171,9 @@ mod tests {
     /// times.
     fn drain(subscriptions: usize, secs: &[u64]) -> Option<(String, u64)> {
         let of = |(index, secs): (usize, &u64)| slow(&format!("orders.s{index}"), *secs, 0);
-        let topics = SlowTopic::of(secs.iter().enumerate().map(of).collect());
+        let topics = SlowTopic::group_by_topic(secs.iter().enumerate().map(of).collect());
         let [topic] = <[SlowTopic; 1]>::try_from(topics).unwrap();
-        let drain = topic.drain(&orders(), &names_of(subscriptions), None)?;
+        let drain = topic.topic_drain(&orders(), &names_of(subscriptions), None)?;
         Some((drain.subscription.to_string(), drain.drain_secs))
     }
 
@@ -210,10 +210,10 @@ mod tests {
     fn subscription_that_fills_the_disk_counts_as_the_middle_one() {
         let topic = || {
             let slow = vec![slow("orders.s7", 70, 1001), slow("orders.s8", 900, 1000)];
-            SlowTopic::of(slow).remove(0)
+            SlowTopic::group_by_topic(slow).remove(0)
         };
         let drain = |bytes_max| {
-            let drain = topic().drain(&orders(), &names_of(100), bytes_max)?;
+            let drain = topic().topic_drain(&orders(), &names_of(100), bytes_max)?;
             Some((drain.subscription.to_string(), drain.drain_secs))
         };
         assert_eq!(drain(Some(1001)), None);
@@ -227,7 +227,7 @@ mod tests {
         let slow = (0..TOPICS_MAX as u64 + 5)
             .map(|index| slow(&format!("t{index}.s"), index + 1, 0))
             .collect();
-        let topics = SlowTopic::of(slow);
+        let topics = SlowTopic::group_by_topic(slow);
         assert_eq!(topics.len(), TOPICS_MAX);
         assert_eq!(topics[0].topic.as_str(), format!("t{}", TOPICS_MAX + 4));
     }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn group_of_no_subscription_is_passed_over() {
         assert_eq!(
-            SlowTopic::of(vec![slow("", 9, 0), slow("no subscription", 9, 0)]),
+            SlowTopic::group_by_topic(vec![slow("", 9, 0), slow("no subscription", 9, 0)]),
             []
         );
     }

@@ -1,7 +1,7 @@
 //! The changes that one poll made to each resource, and the ids under which they are logged.
 
 use super::topic_changes::{TOPIC_CHANGES_MAX, topic_changes};
-use super::{Level, PressureChange, PressureState, Resource, ResourceState, UNTOLD_MAX};
+use super::{PressureChange, PressureLevel, PressureState, Resource, ResourceState, UNTOLD_MAX};
 
 /// Log id: a resource's level rose (error).
 pub const PRESSURE_ROSE: u32 = 15_004;
@@ -14,18 +14,18 @@ pub const MEMORY_CRITICALLY_LOW: u32 = 15_007;
 
 /// The change of one resource in one poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transition {
+pub struct LevelTransition {
     /// The resource.
     pub resource: Resource,
     /// The level before, as the operator last heard it.
-    pub previous: Level,
+    pub previous: PressureLevel,
     /// The level now; the same as before if only the refusal began.
-    pub current: Level,
+    pub current: PressureLevel,
     /// Whether producers are refused on its account who were not before.
     pub refusal_began: bool,
 }
 
-impl Transition {
+impl LevelTransition {
     /// The ids under which this is logged.
     pub fn log_ids(&self) -> Vec<u32> {
         let moved = match self.current.cmp(&self.previous) {
@@ -44,23 +44,27 @@ impl Transition {
 
 /// The changes between two states, in the order of the table. The first is the one that was written
 /// before, however old it is: an operator who heard of it hears what became of it.
-pub(super) fn transitions(written: &PressureState, state: &PressureState) -> Vec<Transition> {
+pub(super) fn level_transitions(
+    written: &PressureState,
+    state: &PressureState,
+) -> Vec<LevelTransition> {
     Resource::ALL
         .into_iter()
-        .filter_map(|resource| transition(written, state, resource))
+        .filter_map(|resource| resource_transition(written, state, resource))
         .collect()
 }
 
-fn transition(
+fn resource_transition(
     written: &PressureState,
     state: &PressureState,
     resource: Resource,
-) -> Option<Transition> {
+) -> Option<LevelTransition> {
     let before = written.resource(resource);
     let after = state.resource(resource);
-    let level = |r: Option<&ResourceState>| r.map_or(Level::Normal, ResourceState::told_level);
+    let level =
+        |r: Option<&ResourceState>| r.map_or(PressureLevel::Normal, ResourceState::told_level);
     let refused = |r: Option<&ResourceState>| r.is_some_and(|r| r.refused_from.is_some());
-    let change = Transition {
+    let change = LevelTransition {
         resource,
         previous: level(before),
         current: level(after),
@@ -70,8 +74,8 @@ fn transition(
 }
 
 impl PressureChange {
-    fn new(transition: Transition, state: &PressureState) -> Self {
-        let Transition {
+    fn new(transition: LevelTransition, state: &PressureState) -> Self {
+        let LevelTransition {
             resource,
             previous,
             current,
@@ -84,7 +88,7 @@ impl PressureChange {
             previous,
             current,
             refusal_began,
-            overall: state.level(),
+            overall: state.effective_level(),
             tarpit_ms: state.tarpit_ms,
             refused_tiers: state.refused_tiers(),
             seen: state.resource(resource).cloned(),
@@ -97,7 +101,11 @@ impl PressureState {
     /// and those of this poll. Answers how many were dropped because there are too many: topics
     /// first, then the oldest.
     #[must_use]
-    pub fn carry(&mut self, written: &PressureState, transitions: &[Transition]) -> usize {
+    pub fn carry_changes(
+        &mut self,
+        written: &PressureState,
+        transitions: &[LevelTransition],
+    ) -> usize {
         let mut topics = topic_changes(written, self);
         let left_out = topics.len().saturating_sub(TOPIC_CHANGES_MAX);
         topics.truncate(TOPIC_CHANGES_MAX);
@@ -120,11 +128,11 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-    fn rise(resource: Resource) -> Transition {
-        Transition {
+    fn rise(resource: Resource) -> LevelTransition {
+        LevelTransition {
             resource,
-            previous: Level::Normal,
-            current: Level::Medium,
+            previous: PressureLevel::Normal,
+            current: PressureLevel::Medium,
             refusal_began: false,
         }
     }
@@ -132,14 +140,14 @@ mod tests {
     fn state(
         at: Timestamp,
         before: &[PressureChange],
-        transitions: &[Transition],
+        transitions: &[LevelTransition],
     ) -> (PressureState, usize) {
         let written = PressureState {
             untold: before.to_vec(),
             ..PressureState::normal(at)
         };
         let mut state = PressureState::normal(at);
-        let dropped = state.carry(&written, transitions);
+        let dropped = state.carry_changes(&written, transitions);
         (state, dropped)
     }
 

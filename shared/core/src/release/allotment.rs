@@ -1,20 +1,20 @@
 //! A held folder's part of a pass: what it may send is reserved before its turn begins, of the room
 //! in the pass as of what its link may have, so that the folders beside it do not send the same.
 
-use crate::circuit::Target;
+use crate::circuit::DeliveryTarget;
 use crate::model::{HELD_PER_OBJECT_MAX, Timestamp};
-use crate::release::{Amount, HeldFolder, LinkShares, Release};
+use crate::release::{HeldFolder, HeldRelease, LinkShares, ReleaseAmount};
 
 /// Most deliveries of one subscription that are released in one pass.
 pub const OF_ONE_MAX: usize = HELD_PER_OBJECT_MAX;
 
 /// Deliveries of a folder that may be released, and where to.
 #[derive(Debug)]
-pub struct Permission {
+pub struct ReleasePermission {
     /// The deliveries that may go in a pass.
-    pub release: Release,
+    pub release: HeldRelease,
     /// `None` where no endpoint is asked.
-    pub target: Option<Target>,
+    pub target: Option<DeliveryTarget>,
     /// Most of the folder that are released in a run.
     pub in_run_max: usize,
     /// Most that are released now, beside what is due of the subscription already.
@@ -23,16 +23,16 @@ pub struct Permission {
 
 /// A folder whose turn it is, and what is reserved for it.
 #[derive(Debug)]
-pub struct Allotment {
+pub struct FolderAllotment {
     /// The folder.
     pub folder: HeldFolder,
     /// The part of the pass's room.
-    pub room: Amount,
+    pub room: ReleaseAmount,
     /// The number that may be sent besides those that have expired.
     pub allowed: usize,
     /// Deliveries that have expired by then are sent first. `None` where that was done already.
     pub expired_by: Option<Timestamp>,
-    permission: Permission,
+    permission: ReleasePermission,
 }
 
 /// True if a folder has another turn in this run.
@@ -46,9 +46,9 @@ pub enum NextTurn {
     Stop,
 }
 
-impl Permission {
+impl ReleasePermission {
     /// A permission for which no endpoint is asked.
-    pub fn without_target(release: Release) -> Self {
+    pub fn without_target(release: HeldRelease) -> Self {
         Self {
             release,
             target: None,
@@ -58,30 +58,30 @@ impl Permission {
     }
 
     /// The number of a folder's deliveries that may be sent now.
-    fn allowed(&self, folder: &HeldFolder, links: &LinkShares) -> usize {
+    fn allowed_now(&self, folder: &HeldFolder, links: &LinkShares) -> usize {
         let left_in_run = self.in_run_max.saturating_sub(folder.released);
         links
-            .allowed(self.release, self.target.as_ref())
+            .allowed_for(self.release, self.target.as_ref())
             .min(left_in_run)
             .min(self.own_room)
     }
 }
 
-impl Allotment {
+impl FolderAllotment {
     /// Reserves what a folder may have of this room.
     pub fn reserve(
         folder: HeldFolder,
-        permission: Permission,
-        room: Amount,
+        permission: ReleasePermission,
+        room: ReleaseAmount,
         links: &mut LinkShares,
         expired_by: Option<Timestamp>,
     ) -> Self {
         let max = room.deliveries.min(OF_ONE_MAX);
-        let allowed = permission.allowed(&folder, links).min(max);
-        links.reserve(permission.release, permission.target.as_ref(), allowed);
+        let allowed = permission.allowed_now(&folder, links).min(max);
+        links.reserve_deliveries(permission.release, permission.target.as_ref(), allowed);
         // How many have expired is not known before they are read.
         let has_expired = expired_by.is_some_and(|now| folder.has_expired(now));
-        let room = Amount {
+        let room = ReleaseAmount {
             deliveries: if has_expired { max } else { allowed },
             ..room
         };
@@ -96,18 +96,18 @@ impl Allotment {
 
     /// Tells whether one delivery goes as a probe.
     pub fn is_probe(&self) -> bool {
-        matches!(self.permission.release, Release::Probe(_))
+        matches!(self.permission.release, HeldRelease::Probe(_))
     }
 
     /// Ends the turn, and gives back what is left of it. `released` counts those that had not
     /// expired. Answers the folder, and whether it has another turn.
-    pub fn end(
+    pub fn end_turn(
         mut self,
         released: usize,
         is_refused: bool,
         links: &mut LinkShares,
     ) -> (HeldFolder, NextTurn) {
-        let Permission {
+        let ReleasePermission {
             release, target, ..
         } = &self.permission;
         links.give_back(
@@ -126,10 +126,12 @@ impl Allotment {
 
     fn next(&self, links: &LinkShares) -> NextTurn {
         let has_more = match self.permission.release {
-            Release::All | Release::AtMost(_) => self.folder.released < self.permission.in_run_max,
+            HeldRelease::All | HeldRelease::AtMost(_) => {
+                self.folder.released < self.permission.in_run_max
+            }
             // None was sent as the probe after all.
-            Release::Probe(_) => self.permission.allowed(&self.folder, links) > 0,
-            Release::Nothing => false,
+            HeldRelease::Probe(_) => self.permission.allowed_now(&self.folder, links) > 0,
+            HeldRelease::Nothing => false,
         };
         let has_expired = self
             .expired_by
@@ -148,10 +150,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::circuit::Probed;
+    use crate::circuit::ProbedTargets;
 
     const NOW: Timestamp = Timestamp::from_millis(1_772_856_300_000);
-    const PROBE: Release = Release::Probe(Probed {
+    const PROBE: HeldRelease = HeldRelease::Probe(ProbedTargets {
         link: true,
         subscription: false,
     });
@@ -166,19 +168,24 @@ mod tests {
         folders.remove(0)
     }
 
-    fn reserve(release: Release, minute: &str, room: usize, links: &mut LinkShares) -> Allotment {
-        let target = Some(Target::parse("https://a.example:443 orders.one").unwrap());
-        let permission = Permission {
+    fn reserve(
+        release: HeldRelease,
+        minute: &str,
+        room: usize,
+        links: &mut LinkShares,
+    ) -> FolderAllotment {
+        let target = Some(DeliveryTarget::parse("https://a.example:443 orders.one").unwrap());
+        let permission = ReleasePermission {
             release,
             target,
             in_run_max: 300,
             own_room: usize::MAX,
         };
-        let room = Amount {
+        let room = ReleaseAmount {
             deliveries: room,
             objects: 8,
         };
-        Allotment::reserve(folder(minute), permission, room, links, Some(NOW))
+        FolderAllotment::reserve(folder(minute), permission, room, links, Some(NOW))
     }
 
     #[test]
@@ -193,12 +200,12 @@ mod tests {
         };
         let past = "20200101T0000Z";
         let later = "20300101T0000Z";
-        check(Release::All, later, 500, (OF_ONE_MAX, OF_ONE_MAX));
-        check(Release::All, later, 50, (50, 50));
-        check(Release::AtMost(4), later, 50, (4, 4));
+        check(HeldRelease::All, later, 500, (OF_ONE_MAX, OF_ONE_MAX));
+        check(HeldRelease::All, later, 50, (50, 50));
+        check(HeldRelease::AtMost(4), later, 50, (4, 4));
         check(PROBE, later, 50, (1, 1));
-        check(Release::Nothing, later, 50, (0, 0));
-        check(Release::Nothing, past, 50, (0, 50));
+        check(HeldRelease::Nothing, later, 50, (0, 0));
+        check(HeldRelease::Nothing, past, 50, (0, 50));
         check(PROBE, past, 500, (1, OF_ONE_MAX));
     }
 
@@ -207,7 +214,7 @@ mod tests {
         let check = |release, minute, released, is_refused, expected| {
             let mut links = LinkShares::default();
             let allotment = reserve(release, minute, 500, &mut links);
-            let (folder, next) = allotment.end(released, is_refused, &mut links);
+            let (folder, next) = allotment.end_turn(released, is_refused, &mut links);
             assert_eq!(
                 (folder.released, next),
                 (released, expected),
@@ -216,13 +223,13 @@ mod tests {
         };
         let past = "20200101T0000Z";
         let later = "20300101T0000Z";
-        check(Release::All, later, 200, false, NextTurn::Again);
-        check(Release::All, later, 300, false, NextTurn::Done);
-        check(Release::All, later, 0, true, NextTurn::Stop);
+        check(HeldRelease::All, later, 200, false, NextTurn::Again);
+        check(HeldRelease::All, later, 300, false, NextTurn::Done);
+        check(HeldRelease::All, later, 0, true, NextTurn::Stop);
         check(PROBE, later, 1, false, NextTurn::Done);
         check(PROBE, later, 0, false, NextTurn::Again);
-        check(Release::Nothing, later, 0, false, NextTurn::Done);
-        check(Release::Nothing, past, 0, false, NextTurn::Again);
+        check(HeldRelease::Nothing, later, 0, false, NextTurn::Done);
+        check(HeldRelease::Nothing, past, 0, false, NextTurn::Again);
     }
 
     proptest! {
@@ -234,7 +241,7 @@ mod tests {
             let mut links = LinkShares::default();
             let mut reserved = Vec::new();
             for (room, _) in &turns {
-                reserved.push(reserve(Release::AtMost(max), "20300101T0000Z", *room, &mut links));
+                reserved.push(reserve(HeldRelease::AtMost(max), "20300101T0000Z", *room, &mut links));
             }
             let allowed: usize = reserved.iter().map(|it| it.allowed).sum();
             prop_assert!(allowed <= max);
@@ -242,9 +249,9 @@ mod tests {
             for (allotment, (_, sent)) in reserved.into_iter().zip(&turns) {
                 let sent = allotment.allowed.min(*sent);
                 all += sent;
-                allotment.end(sent, false, &mut links);
+                allotment.end_turn(sent, false, &mut links);
             }
-            let next = reserve(Release::AtMost(max), "20300101T0000Z", 500, &mut links);
+            let next = reserve(HeldRelease::AtMost(max), "20300101T0000Z", 500, &mut links);
             prop_assert_eq!(next.allowed, max - all);
         }
     }

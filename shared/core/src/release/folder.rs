@@ -42,7 +42,7 @@ impl HeldFolder {
                 continue;
             };
             match folders.last_mut().filter(|folder| folder.name == name) {
-                Some(folder) => folder.add(key),
+                Some(folder) => folder.add_key(key),
                 None => folders.push(Self::new(name, key.clone())),
             }
         }
@@ -82,7 +82,7 @@ impl HeldFolder {
     }
 
     /// Puts one of the next keys in front, by a number that was drawn.
-    pub fn draw(&mut self, drawn: u16) {
+    pub fn put_drawn_first(&mut self, drawn: u16) {
         let index = usize::from(drawn) % self.keys.len().max(1);
         if let Some(key) = self.keys.remove(index) {
             self.keys.push_front(key);
@@ -90,11 +90,11 @@ impl HeldFolder {
     }
 
     /// Puts the next keys in order again.
-    pub fn sort(&mut self) {
+    pub fn sort_keys(&mut self) {
         self.keys.make_contiguous().sort_unstable();
     }
 
-    fn add(&mut self, key: String) {
+    fn add_key(&mut self, key: String) {
         if self.keys.len() < KEYS_KEPT_MAX {
             self.keys.push_back(key);
         } else if self.more_after.is_none() {
@@ -105,7 +105,7 @@ impl HeldFolder {
 
 /// Rotates folders, so that in every turn another one comes first and none has all the room there
 /// is.
-pub fn rotate(folders: &mut VecDeque<HeldFolder>, turn: u64) {
+pub fn rotate_folders(folders: &mut VecDeque<HeldFolder>, turn: u64) {
     let count = u64::try_from(folders.len().max(1)).unwrap_or(u64::MAX);
     folders.rotate_left(usize::try_from(turn % count).unwrap_or(0));
 }
@@ -113,7 +113,7 @@ pub fn rotate(folders: &mut VecDeque<HeldFolder>, turn: u64) {
 /// Tells whether the first event of a held object has expired. A key that is none of ours counts as
 /// expired, so that its object is looked at and reported.
 fn is_expired(key: &str, now: Timestamp) -> bool {
-    layout::held_expiry_minute(key).is_none_or(|minute| minute <= now.minute())
+    layout::held_expiry_minute(key).is_none_or(|minute| minute <= now.minute_rounded_down())
 }
 
 #[cfg(test)]
@@ -223,7 +223,7 @@ mod tests {
             let names = |turn| {
                 let mut folders: VecDeque<_> =
                     (0..count).map(|n| HeldFolder::new(&n.to_string(), String::new())).collect();
-                rotate(&mut folders, turn);
+                rotate_folders(&mut folders, turn);
                 folders.into_iter().map(|folder| folder.name).collect::<Vec<_>>()
             };
             let first: BTreeSet<_> = (turn..turn + count).map(|turn| names(turn)[0].clone()).collect();

@@ -35,12 +35,12 @@ pub struct ForcedWalk {
     /// The key after which the next page begins, if there is one.
     next_after: Option<String>,
     pages: usize,
-    end: Option<End>,
+    end: Option<WalkEnd>,
 }
 
 /// The end of a run's walk.
 #[derive(Debug)]
-enum End {
+enum WalkEnd {
     /// Everything was looked at.
     Through,
     /// Something is left for the next run: from this key on, or all that was not looked at.
@@ -55,7 +55,7 @@ impl ForcedWalk {
             .map(|folder| folder.after.clone())
             .min()
             .flatten();
-        let end = folders.is_empty().then_some(End::Through);
+        let end = folders.is_empty().then_some(WalkEnd::Through);
         Self {
             folders,
             next_after: reached.clone(),
@@ -74,7 +74,7 @@ impl ForcedWalk {
     /// start; or nothing, where the walk has ended.
     pub fn turn_page(&mut self) -> Option<Option<String>> {
         if self.pages > 0 && self.next_after.is_none() {
-            self.end = Some(End::Through);
+            self.end = Some(WalkEnd::Through);
             return None;
         }
         self.reached.clone_from(&self.next_after);
@@ -88,7 +88,7 @@ impl ForcedWalk {
 
     /// The next page. Objects that are due soon are left out.
     pub fn add_page(&mut self, keys: Vec<String>, next_after: Option<String>, now: Timestamp) {
-        let left_through = now.minute() + LEFT_BEFORE_DUE_MINUTES;
+        let left_through = now.minute_rounded_down() + LEFT_BEFORE_DUE_MINUTES;
         let is_later =
             |key: &str| layout::parked_due_minute(key).is_some_and(|due| due > left_through);
         let is_forced = |key: &str| self.folders.iter().any(|folder| folder.asks_for(key));
@@ -104,23 +104,23 @@ impl ForcedWalk {
 
     /// Ends the walk of this run; the next one goes on.
     pub fn stop(&mut self) {
-        self.end.get_or_insert(End::Left(None));
+        self.end.get_or_insert(WalkEnd::Left(None));
     }
 
     /// Ends the walk of this run: of the keys from this one on, the queue did not take some.
-    pub fn refuse(&mut self, key: String) {
-        self.end = Some(End::Left(Some(key)));
+    pub fn stop_at_refused(&mut self, key: String) {
+        self.end = Some(WalkEnd::Left(Some(key)));
     }
 
     /// Tells whether everything was looked at.
-    pub fn is_through(&self) -> bool {
-        matches!(self.end, Some(End::Through))
+    pub fn is_finished(&self) -> bool {
+        matches!(self.end, Some(WalkEnd::Through))
     }
 
     /// The last key that the next run need not look at again.
-    pub fn reached(&self) -> Option<String> {
+    pub fn reached_key(&self) -> Option<String> {
         let refused = match &self.end {
-            Some(End::Left(key)) => key.as_ref(),
+            Some(WalkEnd::Left(key)) => key.as_ref(),
             _ => None,
         };
         let first_left = refused.or(self.keys.front());
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_walk_without_requests_has_ended() {
         let walk = ForcedWalk::begin(Vec::new());
-        assert!(!walk.is_open() && walk.is_through());
+        assert!(!walk.is_open() && walk.is_finished());
     }
 
     proptest! {
@@ -207,7 +207,7 @@ mod tests {
                 while walk.is_open() {
                     if let Some(first) = walk.keys.front().cloned() {
                         if left == 0 {
-                            if is_refused { walk.refuse(first) } else { walk.stop() }
+                            if is_refused { walk.stop_at_refused(first) } else { walk.stop() }
                             break;
                         }
                         left -= 1;
@@ -221,11 +221,11 @@ mod tests {
                         walk.add_page(listed, next, NOW);
                     }
                 }
-                if walk.is_through() {
+                if walk.is_finished() {
                     prop_assert!(!parked.iter().any(is_forced));
                     return Ok(());
                 }
-                after = walk.reached().max(after);
+                after = walk.reached_key().max(after);
                 let mut left = parked.iter().filter(|key| is_forced(key));
                 prop_assert!(left.all(|key| Some(key) > after.as_ref()));
             }

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::held::Release;
-use crate::circuit::{Probed, Target};
+use super::held::HeldRelease;
+use crate::circuit::{DeliveryTarget, ProbedTargets};
 use crate::model::Link;
 
 /// One run's account.
 #[derive(Debug, Default)]
 pub struct LinkShares {
-    probed: BTreeSet<Target>,
+    probed: BTreeSet<DeliveryTarget>,
     /// The number of passes in which something went to a link.
     passes: BTreeMap<Link, u32>,
     /// The number of deliveries that went to a link in this pass.
@@ -26,38 +26,48 @@ impl LinkShares {
     }
 
     /// Passes before this one in which something went to a target's link.
-    pub fn passes(&self, target: &Target) -> u32 {
+    pub fn passes_on_link(&self, target: &DeliveryTarget) -> u32 {
         self.passes.get(target.link()).copied().unwrap_or_default()
     }
 
     /// Deliveries that may go to a target now; `None` is a subscription that no endpoint is asked
     /// for.
-    pub fn allowed(&self, release: Release, target: Option<&Target>) -> usize {
+    pub fn allowed_for(&self, release: HeldRelease, target: Option<&DeliveryTarget>) -> usize {
         match (release, target) {
-            (Release::Nothing, _) => 0,
-            (Release::All, _) | (_, None) => usize::MAX,
-            (Release::AtMost(max), Some(target)) => {
+            (HeldRelease::Nothing, _) => 0,
+            (HeldRelease::All, _) | (_, None) => usize::MAX,
+            (HeldRelease::AtMost(max), Some(target)) => {
                 max.saturating_sub(self.in_pass.get(target.link()).copied().unwrap_or_default())
             }
-            (Release::Probe(probed), Some(target)) => {
-                usize::from(!self.probed.contains(&asked(probed, target)))
+            (HeldRelease::Probe(probed), Some(target)) => {
+                usize::from(!self.probed.contains(&probed_target(probed, target)))
             }
         }
     }
 
     /// Reserves deliveries for a target, so that others on the link may have their turn meanwhile.
-    pub fn reserve(&mut self, release: Release, target: Option<&Target>, count: usize) {
+    pub fn reserve_deliveries(
+        &mut self,
+        release: HeldRelease,
+        target: Option<&DeliveryTarget>,
+        count: usize,
+    ) {
         let Some(target) = target.filter(|_| count > 0) else {
             return;
         };
         *self.in_pass.entry(target.link().clone()).or_default() += count;
-        if let Release::Probe(probed) = release {
-            self.probed.insert(asked(probed, target));
+        if let HeldRelease::Probe(probed) = release {
+            self.probed.insert(probed_target(probed, target));
         }
     }
 
     /// Takes back reserved deliveries that were not sent.
-    pub fn give_back(&mut self, release: Release, target: Option<&Target>, unsent: usize) {
+    pub fn give_back(
+        &mut self,
+        release: HeldRelease,
+        target: Option<&DeliveryTarget>,
+        unsent: usize,
+    ) {
         let Some(target) = target.filter(|_| unsent > 0) else {
             return;
         };
@@ -70,16 +80,16 @@ impl LinkShares {
             self.in_pass.insert(target.link().clone(), left);
         }
         // A probe is one delivery.
-        if let Release::Probe(probed) = release {
-            self.probed.remove(&asked(probed, target));
+        if let HeldRelease::Probe(probed) = release {
+            self.probed.remove(&probed_target(probed, target));
         }
     }
 }
 
 /// The target that a probe asks: the link, for all of its subscriptions, or the subscription alone.
-fn asked(probed: Probed, target: &Target) -> Target {
+fn probed_target(probed: ProbedTargets, target: &DeliveryTarget) -> DeliveryTarget {
     if probed.link {
-        Target::Link(target.link().clone())
+        DeliveryTarget::Link(target.link().clone())
     } else {
         target.clone()
     }
@@ -91,22 +101,22 @@ mod tests {
 
     use super::*;
 
-    const OF_LINK: Release = Release::Probe(Probed {
+    const OF_LINK: HeldRelease = HeldRelease::Probe(ProbedTargets {
         link: true,
         subscription: false,
     });
-    const OF_SUBSCRIPTION: Release = Release::Probe(Probed {
+    const OF_SUBSCRIPTION: HeldRelease = HeldRelease::Probe(ProbedTargets {
         link: false,
         subscription: true,
     });
 
-    fn targets() -> [Target; 3] {
+    fn targets() -> [DeliveryTarget; 3] {
         let text = [
             "https://a.example:443 orders.one",
             "https://a.example:443 orders.two",
             "https://b.example:443 orders.one",
         ];
-        text.map(|text| Target::parse(text).unwrap())
+        text.map(|text| DeliveryTarget::parse(text).unwrap())
     }
 
     #[test]
@@ -114,9 +124,9 @@ mod tests {
         let check = |release, expected| {
             let mut links = LinkShares::default();
             let targets = targets();
-            links.reserve(release, Some(&targets[0]), 1);
+            links.reserve_deliveries(release, Some(&targets[0]), 1);
             assert_eq!(
-                targets.map(|target| links.allowed(release, Some(&target))),
+                targets.map(|target| links.allowed_for(release, Some(&target))),
                 expected,
                 "{release:?}"
             );
@@ -129,29 +139,32 @@ mod tests {
     fn a_probe_that_was_not_sent_may_be_made_by_another() {
         let mut links = LinkShares::default();
         let [one, ..] = targets();
-        links.reserve(OF_LINK, Some(&one), 1);
+        links.reserve_deliveries(OF_LINK, Some(&one), 1);
         links.give_back(OF_LINK, Some(&one), 1);
-        assert_eq!(links.allowed(OF_LINK, Some(&one)), 1);
+        assert_eq!(links.allowed_for(OF_LINK, Some(&one)), 1);
         links.begin_pass();
-        assert_eq!(links.passes(&one), 0);
+        assert_eq!(links.passes_on_link(&one), 0);
     }
 
     #[test]
     fn those_on_a_link_share_what_it_gets_in_a_pass() {
         let mut links = LinkShares::default();
         let [one, two, elsewhere] = targets();
-        links.reserve(Release::AtMost(4), Some(&one), 4);
-        links.give_back(Release::AtMost(4), Some(&one), 1);
+        links.reserve_deliveries(HeldRelease::AtMost(4), Some(&one), 4);
+        links.give_back(HeldRelease::AtMost(4), Some(&one), 1);
         let allowed = |links: &LinkShares| {
-            [&one, &two, &elsewhere].map(|it| links.allowed(Release::AtMost(4), Some(it)))
+            [&one, &two, &elsewhere].map(|it| links.allowed_for(HeldRelease::AtMost(4), Some(it)))
         };
-        assert_eq!((allowed(&links), links.passes(&two)), ([1, 1, 4], 0));
+        assert_eq!(
+            (allowed(&links), links.passes_on_link(&two)),
+            ([1, 1, 4], 0)
+        );
         links.begin_pass();
         assert_eq!(
             (
                 allowed(&links),
-                links.passes(&two),
-                links.passes(&elsewhere)
+                links.passes_on_link(&two),
+                links.passes_on_link(&elsewhere)
             ),
             ([4, 4, 4], 1, 0)
         );
@@ -167,14 +180,14 @@ mod tests {
             let mut sent = BTreeMap::<Link, usize>::new();
             for (index, wanted, unsent) in turns {
                 let target = &targets[index];
-                let count = links.allowed(Release::AtMost(max), Some(target)).min(wanted);
-                links.reserve(Release::AtMost(max), Some(target), count);
+                let count = links.allowed_for(HeldRelease::AtMost(max), Some(target)).min(wanted);
+                links.reserve_deliveries(HeldRelease::AtMost(max), Some(target), count);
                 let unsent = unsent.min(count);
-                links.give_back(Release::AtMost(max), Some(target), unsent);
+                links.give_back(HeldRelease::AtMost(max), Some(target), unsent);
                 let sent = sent.entry(target.link().clone()).or_default();
                 *sent += count - unsent;
                 prop_assert!(*sent <= max);
-                prop_assert_eq!(links.allowed(Release::AtMost(max), Some(target)), max - *sent);
+                prop_assert_eq!(links.allowed_for(HeldRelease::AtMost(max), Some(target)), max - *sent);
             }
         }
     }

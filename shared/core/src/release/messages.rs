@@ -19,7 +19,7 @@ pub fn expired_first(messages: Vec<Bytes>, now: Timestamp) -> (Vec<Bytes>, usize
 /// A message as it goes back, and its group: due from now on, because the time that it spent in the
 /// store must not read as a slow drain, and the life of what was published for later begins. One
 /// that cannot be read goes as it is: deliver keeps it byte for byte.
-pub fn requeued(message: &Bytes, now: Timestamp) -> (Bytes, Option<String>) {
+pub fn requeued_message(message: &Bytes, now: Timestamp) -> (Bytes, Option<String>) {
     match parse_delivery(message) {
         Ok(mut delivery) => {
             let marks = delivery.events.iter_mut().map(|entry| &mut entry.marks);
@@ -32,7 +32,10 @@ pub fn requeued(message: &Bytes, now: Timestamp) -> (Bytes, Option<String>) {
                 not_before: now,
                 ..delivery
             };
-            (render_delivery(&delivery), Some(delivery.group()))
+            (
+                render_delivery(&delivery),
+                Some(delivery.message_group_id()),
+            )
         }
         Err(_) => (message.clone(), None),
     }
@@ -43,8 +46,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Carried, Scheduled};
-    use crate::stored::delivery::carried;
+    use crate::model::{CarriedEvents, PublishSchedule};
+    use crate::stored::delivery::carried_by_message;
 
     /// A delivery as an older program wrote it.
     const MESSAGE: &[u8] = include_bytes!("../stored/fixtures/delivery-v1.json");
@@ -61,32 +64,41 @@ mod tests {
 
     #[test]
     fn a_message_goes_back_due_now_and_one_that_cannot_be_read_as_it_is() {
-        let (body, group) = requeued(&message(NOW), NOW);
+        let (body, group) = requeued_message(&message(NOW), NOW);
         let delivery = parse_delivery(&body).unwrap();
-        assert_eq!((delivery.not_before, Some(delivery.group())), (NOW, group));
+        assert_eq!(
+            (delivery.not_before, Some(delivery.message_group_id())),
+            (NOW, group)
+        );
         let broken = Bytes::from_static(b"?");
-        assert_eq!(requeued(&broken, NOW), (broken, None));
+        assert_eq!(requeued_message(&broken, NOW), (broken, None));
     }
 
     /// What waits for something else after its release began to live with that.
     #[test]
     fn life_of_a_scheduled_event_begins_with_its_first_release() {
         let mut delivery = parse_delivery(&message(NOW)).unwrap();
-        delivery.events[0].marks.scheduled = Some(Box::new(Scheduled {
+        delivery.events[0].marks.scheduled = Some(Box::new(PublishSchedule {
             at: delivery.published_at,
             id: "0123".to_owned(),
             released: false,
             cancelled: false,
         }));
-        let (first, _) = requeued(&render_delivery(&delivery), NOW);
+        let (first, _) = requeued_message(&render_delivery(&delivery), NOW);
         let later = Timestamp::from_millis(NOW.as_millis() + 60_000);
-        let (second, _) = requeued(&first, later);
+        let (second, _) = requeued_message(&first, later);
         let delivery = parse_delivery(&second).unwrap();
         assert_eq!((delivery.not_before, delivery.begins_at()), (later, NOW));
         // So does the age of what waits.
-        assert_eq!(carried(&second), Some(Carried::of(&delivery)));
+        assert_eq!(
+            carried_by_message(&second),
+            Some(CarriedEvents::from_delivery(&delivery))
+        );
         let events = delivery.events.len() as u64;
-        assert_eq!(carried(&second), Some(Carried::new(events, NOW)));
+        assert_eq!(
+            carried_by_message(&second),
+            Some(CarriedEvents::new(events, NOW))
+        );
     }
 
     proptest! {

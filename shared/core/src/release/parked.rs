@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::model::Timestamp;
-use crate::stored::{Checkpoint, layout};
+use crate::stored::{WakeCheckpoint, layout};
 
 /// How far before the open minute a list begins: as much as the clocks of two workers may be apart,
 /// and an object be written late.
@@ -43,12 +43,12 @@ pub struct ParkedWalk {
 impl ParkedWalk {
     /// The way of a run that begins now, from what the last one left. A minute that has not come
     /// yet is from a clock that was ahead.
-    pub fn resume(checkpoint: &Checkpoint, began: Timestamp) -> Self {
+    pub fn resume(checkpoint: &WakeCheckpoint, began: Timestamp) -> Self {
         Self {
             began,
             reached: checkpoint
                 .open_from_minute
-                .map(|minute| minute.min(began.minute())),
+                .map(|minute| minute.min(began.minute_rounded_down())),
             retry_from: None,
             scan_at: checkpoint.scan_at,
             expired_to: checkpoint.expired_to.clone(),
@@ -79,12 +79,12 @@ impl ParkedWalk {
     }
 
     /// Everything from the beginning through now was tried.
-    pub fn complete(&mut self) {
-        self.reached = self.reached.max(Some(self.began.minute()));
+    pub fn note_all_tried(&mut self) {
+        self.reached = self.reached.max(Some(self.began.minute_rounded_down()));
     }
 
     /// Notes that these objects were tried, and everything before them.
-    pub fn tried(&mut self, keys: &[String]) {
+    pub fn note_tried(&mut self, keys: &[String]) {
         let last = keys
             .iter()
             .rev()
@@ -93,22 +93,22 @@ impl ParkedWalk {
     }
 
     /// Notes that these objects must be tried again.
-    pub fn retry(&mut self, keys: &[String]) {
+    pub fn note_retry(&mut self, keys: &[String]) {
         let first = keys.iter().find_map(|key| layout::parked_due_minute(key));
         self.retry_from = self.retry_from.into_iter().chain(first).min();
     }
 
     /// The part of the checkpoint that the next run resumes from; the other members are empty.
-    pub fn checkpoint(self) -> Checkpoint {
+    pub fn into_checkpoint(self) -> WakeCheckpoint {
         let open_from = |reached: u64| {
             self.retry_from
                 .map_or(reached, |minute| minute.min(reached))
         };
-        Checkpoint {
+        WakeCheckpoint {
             open_from_minute: self.reached.map(open_from),
             scan_at: self.scan_at,
             expired_to: self.expired_to,
-            ..Checkpoint::default()
+            ..WakeCheckpoint::default()
         }
     }
 }
@@ -116,13 +116,14 @@ impl ParkedWalk {
 /// Tells whether the minute of a parked object has come. A key that is none of ours counts as due,
 /// so that its object is looked at and reported instead of holding up the list.
 pub fn is_due(key: &str, now: Timestamp) -> bool {
-    layout::parked_due_minute(key).is_none_or(|minute| minute <= now.minute())
+    layout::parked_due_minute(key).is_none_or(|minute| minute <= now.minute_rounded_down())
 }
 
 /// Tells whether a parked object is released so late that the note which deliver made of its wait
 /// is old.
 pub fn is_late(key: &str, now: Timestamp) -> bool {
-    layout::parked_due_minute(key).is_some_and(|due| now.minute() >= due + LATE_MINUTES)
+    layout::parked_due_minute(key)
+        .is_some_and(|due| now.minute_rounded_down() >= due + LATE_MINUTES)
 }
 
 #[cfg(test)]
@@ -141,20 +142,20 @@ mod tests {
 
     /// The minute in which the list of the next run begins.
     fn next_begins(walk: &ParkedWalk, now: u64) -> Option<u64> {
-        let next = ParkedWalk::resume(&walk.clone().checkpoint(), at(now));
+        let next = ParkedWalk::resume(&walk.clone().into_checkpoint(), at(now));
         next.begins_after()
             .map(|key| layout::parked_due_minute(&key).unwrap())
     }
 
     #[test]
     fn a_list_begins_ten_minutes_before_the_oldest_minute_that_is_open() {
-        let mut walk = ParkedWalk::resume(&Checkpoint::default(), at(1_000));
+        let mut walk = ParkedWalk::resume(&WakeCheckpoint::default(), at(1_000));
         assert_eq!(walk.begins_after(), None);
-        walk.tried(&[key(700), key(800)]);
+        walk.note_tried(&[key(700), key(800)]);
         assert_eq!(next_begins(&walk, 1_001), Some(790));
-        walk.complete();
+        walk.note_all_tried();
         assert_eq!(next_begins(&walk, 1_001), Some(990));
-        walk.retry(&[key(900), key(950)]);
+        walk.note_retry(&[key(900), key(950)]);
         assert_eq!(next_begins(&walk, 1_001), Some(890));
         // The clock was set back since.
         assert_eq!(next_begins(&walk, 500), Some(490));
@@ -163,16 +164,16 @@ mod tests {
     #[test]
     fn the_start_is_scanned_once_a_day_and_after_an_hour_where_that_failed() {
         let check = |scan_at: Option<u64>, expected| {
-            let checkpoint = Checkpoint {
+            let checkpoint = WakeCheckpoint {
                 scan_at: scan_at.map(at),
-                ..Checkpoint::default()
+                ..WakeCheckpoint::default()
             };
             let mut walk = ParkedWalk::resume(&checkpoint, at(10_000));
             assert_eq!(walk.is_scan_due(), expected, "{scan_at:?}");
             walk.begin_scan();
-            assert_eq!(walk.clone().checkpoint().scan_at, Some(at(10_060)));
+            assert_eq!(walk.clone().into_checkpoint().scan_at, Some(at(10_060)));
             walk.end_scan();
-            assert_eq!(walk.checkpoint().scan_at, Some(at(11_440)));
+            assert_eq!(walk.into_checkpoint().scan_at, Some(at(11_440)));
         };
         check(None, true);
         check(Some(10_000), true);
@@ -218,7 +219,7 @@ mod tests {
         fn no_list_begins_after_an_object_that_was_left_or_may_have_been_written_since(
             runs in prop::collection::vec(run(), 1..30),
         ) {
-            let (mut checkpoint, mut now) = (Checkpoint::default(), 10_000);
+            let (mut checkpoint, mut now) = (WakeCheckpoint::default(), 10_000);
             for (gap, objects, completes) in runs {
                 now += gap;
                 let mut walk = ParkedWalk::resume(&checkpoint, at(now));
@@ -227,10 +228,10 @@ mod tests {
                 objects.sort_unstable();
                 let keys: Vec<_> = objects.iter().map(|(minute, _)| key(*minute)).collect();
                 let left: Vec<_> = objects.iter().filter(|(_, stays)| *stays).map(|it| it.0).collect();
-                walk.retry(&left.iter().map(|minute| key(*minute)).collect::<Vec<_>>());
-                walk.tried(&keys);
+                walk.note_retry(&left.iter().map(|minute| key(*minute)).collect::<Vec<_>>());
+                walk.note_tried(&keys);
                 if completes {
-                    walk.complete();
+                    walk.note_all_tried();
                 }
                 let begins = next_begins(&walk, now);
                 let oldest = left.iter().copied().chain([now]).min().unwrap_or(now);
@@ -239,7 +240,7 @@ mod tests {
                 if completes {
                     prop_assert_eq!(begins, Some(oldest - STEP_BACK_MINUTES));
                 }
-                checkpoint = walk.checkpoint();
+                checkpoint = walk.into_checkpoint();
             }
         }
     }

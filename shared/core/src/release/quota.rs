@@ -1,10 +1,10 @@
 //! Bounds on what may be released at a time, and counts of what was.
 
-use super::speed::Amount;
+use super::speed::ReleaseAmount;
 
 /// Deliveries and objects that were released together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Released {
+pub struct ReleasedCounts {
     /// Deliveries that were sent.
     pub sent: usize,
     /// Objects that some were sent of.
@@ -17,24 +17,24 @@ pub struct Released {
 
 /// Most that may be released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
+pub struct ReleaseQuota {
     /// Most deliveries, and most objects that they are taken of.
-    pub max: Amount,
+    pub max: ReleaseAmount,
     /// Most objects that are read at once.
     pub at_once: usize,
 }
 
-impl Released {
+impl ReleasedCounts {
     /// Deliveries, and the objects that they were of.
-    pub fn amount(&self) -> Amount {
-        Amount {
+    pub fn amount(&self) -> ReleaseAmount {
+        ReleaseAmount {
             deliveries: self.sent,
             objects: self.objects,
         }
     }
 
     /// Counts more that was released.
-    pub fn add(&mut self, more: Self) {
+    pub fn add_released(&mut self, more: Self) {
         self.sent += more.sent;
         self.objects += more.objects;
         self.left += more.left;
@@ -42,13 +42,13 @@ impl Released {
     }
 }
 
-impl Quota {
+impl ReleaseQuota {
     /// The same quota for no more deliveries than this.
     #[must_use]
-    pub fn at_most(self, deliveries: usize) -> Self {
+    pub fn capped_at(self, deliveries: usize) -> Self {
         let deliveries = deliveries.min(self.max.deliveries);
         Self {
-            max: Amount {
+            max: ReleaseAmount {
                 deliveries,
                 ..self.max
             },
@@ -58,7 +58,7 @@ impl Quota {
 
     /// The rest when so much was released.
     #[must_use]
-    pub fn after(self, released: &Released) -> Self {
+    pub fn rest_after(self, released: &ReleasedCounts) -> Self {
         Self {
             max: self.max.minus(released.amount()),
             ..self
@@ -66,8 +66,8 @@ impl Quota {
     }
 
     /// Tells whether more may be released after this.
-    pub fn is_open(self, released: &Released) -> bool {
-        !self.after(released).max.is_nothing() && !released.is_refused
+    pub fn is_open(self, released: &ReleasedCounts) -> bool {
+        !self.rest_after(released).max.is_nothing() && !released.is_refused
     }
 
     /// The number of objects to read next, at least one, by the messages in the last ones.
@@ -87,8 +87,8 @@ mod tests {
     #[test]
     fn as_many_objects_are_read_as_are_likely_to_fit() {
         let check = |deliveries, max_objects, (objects, messages), expected| {
-            let quota = Quota {
-                max: Amount {
+            let quota = ReleaseQuota {
+                max: ReleaseAmount {
                     deliveries,
                     objects: max_objects,
                 },
@@ -115,18 +115,18 @@ mod tests {
             max in 0_usize..1_000,
             parts in prop::collection::vec((0_usize..300, 0_usize..4), 0..12),
         ) {
-            let quota = Quota { max: Amount { deliveries: max, objects: 20 }, at_once: 8 };
-            let mut all = Released::default();
+            let quota = ReleaseQuota { max: ReleaseAmount { deliveries: max, objects: 20 }, at_once: 8 };
+            let mut all = ReleasedCounts::default();
             for (sent, objects) in parts {
-                all.add(Released { sent, objects, ..Released::default() });
-                let rest = quota.after(&all);
+                all.add_released(ReleasedCounts { sent, objects, ..ReleasedCounts::default() });
+                let rest = quota.rest_after(&all);
                 prop_assert_eq!(rest.max.deliveries, max.saturating_sub(all.sent));
                 prop_assert_eq!(rest.max.objects, 20_usize.saturating_sub(all.objects));
                 prop_assert_eq!(quota.is_open(&all), all.sent < max && all.objects < 20);
                 prop_assert!((1..=8).contains(&rest.objects_to_read(objects, sent)));
-                prop_assert!(rest.at_most(5).max.deliveries <= 5);
+                prop_assert!(rest.capped_at(5).max.deliveries <= 5);
             }
-            all.add(Released { is_refused: true, ..Released::default() });
+            all.add_released(ReleasedCounts { is_refused: true, ..ReleasedCounts::default() });
             prop_assert!(!quota.is_open(&all));
         }
     }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use crate::api::LeftOutReason;
 use crate::attempt::DeadLetterReason;
-use crate::circuit::{Condition, Phase};
+use crate::circuit::{TargetCondition, TargetPhase};
 use crate::model::{DeadLetter, LetterPlace, RECOVERIES_MAX, Timestamp};
-use crate::stored::Restored;
+use crate::stored::RestoredLetter;
 
 pub use letters::{MarkIsGoing, OutageLetters};
 pub use step::{RecoveryFacts, RecoveryStep};
@@ -50,12 +50,12 @@ pub fn may_be_of_outage(letter: &DeadLetter) -> bool {
 
 /// Whether a target takes requests, as far as the circuit knows. What is held, or goes only because
 /// an operator wants it, shows nothing.
-pub fn is_well(condition: Option<&Condition>) -> bool {
-    condition.is_none_or(|it| it.phase == Phase::Recovering && !it.forced)
+pub fn is_well(condition: Option<&TargetCondition>) -> bool {
+    condition.is_none_or(|it| it.phase == TargetPhase::Recovering && !it.forced)
 }
 
 /// Whether a target that is not well could be probed, and nothing has done so for a while.
-pub fn is_unprobed(condition: &Condition, now: Timestamp) -> bool {
+pub fn is_unprobed(condition: &TargetCondition, now: Timestamp) -> bool {
     let due = condition.next_probe().unwrap_or(condition.since);
     now >= due + PROBE_UNTAKEN_AFTER
 }
@@ -88,7 +88,7 @@ impl RecoveryRules {
     /// Why the letter in this place is left out; `None` if it is recovered.
     pub fn leaves_out(
         &self,
-        letter: &Restored,
+        letter: &RestoredLetter,
         object: &str,
         index: usize,
     ) -> Option<LeftOutReason> {
@@ -97,7 +97,7 @@ impl RecoveryRules {
             .on_its_way
             .iter()
             .any(|it| it.object == object && it.index == index);
-        let Some((since, life)) = letter.outage_since.zip(letter.life()) else {
+        let Some((since, life)) = letter.outage_since.zip(letter.earlier_life()) else {
             return Some(LeftOutReason::NoOutage);
         };
         if is_cancelled(since) {

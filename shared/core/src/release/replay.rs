@@ -9,8 +9,8 @@ mod resend;
 mod selection;
 mod sending;
 
-pub use log_place::LogPlace;
-pub use pace::{PACE_HORIZON, Pace};
-pub use resend::Resend;
-pub use selection::{ReplayRequestError, Selection};
-pub use sending::{Replay, ReplayMessage, Sendable, SentAgain, replayed_key};
+pub use log_place::LogPosition;
+pub use pace::{PACE_HORIZON, ReplayPace};
+pub use resend::EventResend;
+pub use selection::{ReplayRequestError, ReplaySelection};
+pub use sending::{ReplayContext, ReplayMessage, ResentEvent, SelectedLetter, replayed_key};

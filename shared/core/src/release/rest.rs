@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
-use crate::stored::Checkpoint;
+use crate::stored::WakeCheckpoint;
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -27,7 +27,7 @@ pub fn rest_until(began: Timestamp, next_due: Option<u64>) -> Timestamp {
 
 /// Tells whether a run that begins now may end at once, by what the last one left. Before it does,
 /// the signal has to be read as well: see [`is_covered`].
-pub fn may_rest(last: &Checkpoint, now: Timestamp) -> bool {
+pub fn may_rest(last: &WakeCheckpoint, now: Timestamp) -> bool {
     let Some(began) = last.began_at else {
         return false;
     };
@@ -40,12 +40,12 @@ pub fn may_rest(last: &Checkpoint, now: Timestamp) -> bool {
 
 /// Tells whether the last run saw all the work that a signal announced: it began after the signal's
 /// time.
-pub fn is_covered(last: &Checkpoint, signalled_until: Timestamp) -> bool {
+pub fn is_covered(last: &WakeCheckpoint, signalled_until: Timestamp) -> bool {
     last.began_at.is_some_and(|began| signalled_until < began)
 }
 
 /// The time until which wake was awake or had nothing to do, for finding outages.
-pub fn well_until(last: &Checkpoint) -> Option<Timestamp> {
+pub fn well_until(last: &WakeCheckpoint) -> Option<Timestamp> {
     last.began_at.max(last.rest_until)
 }
 
@@ -57,11 +57,11 @@ mod tests {
         Timestamp::from_millis(minute * MINUTE_MS)
     }
 
-    fn checkpoint(began: u64, until: Option<u64>) -> Checkpoint {
-        Checkpoint {
+    fn checkpoint(began: u64, until: Option<u64>) -> WakeCheckpoint {
+        WakeCheckpoint {
             began_at: Some(at(began)),
             rest_until: until.map(at),
-            ..Checkpoint::default()
+            ..WakeCheckpoint::default()
         }
     }
 
@@ -91,7 +91,7 @@ mod tests {
         // The clock was set back.
         check(100, Some(114), 99, false);
         check(100, Some(115), 101, false);
-        assert!(!may_rest(&Checkpoint::default(), at(0)));
+        assert!(!may_rest(&WakeCheckpoint::default(), at(0)));
     }
 
     #[test]
@@ -106,13 +106,13 @@ mod tests {
         check(100, 99, true);
         check(100, 100, false);
         check(100, 101, false);
-        assert!(!is_covered(&Checkpoint::default(), at(0)));
+        assert!(!is_covered(&WakeCheckpoint::default(), at(0)));
     }
 
     #[test]
     fn a_rest_is_no_outage() {
         assert_eq!(well_until(&checkpoint(100, Some(114))), Some(at(114)));
         assert_eq!(well_until(&checkpoint(100, None)), Some(at(100)));
-        assert_eq!(well_until(&Checkpoint::default()), None);
+        assert_eq!(well_until(&WakeCheckpoint::default()), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The room that the queue has for held deliveries, so that a backlog neither raises the pressure
 //! nor makes new deliveries wait behind it.
 
-use super::speed::{Amount, Speed};
+use super::speed::{ReleaseAmount, ReleaseSpeed};
 use crate::model::Timestamp;
 use crate::pressure::{PressureState, Resource};
 
@@ -46,15 +46,15 @@ pub fn recovery_room(state: Option<&PressureState>, due: u64) -> usize {
 /// The number of deliveries that may be released until the queue is counted again. A count is some
 /// seconds old, up to a minute on AWS. So a release is taken off the count and never added back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct QueueRoom {
     counted_at: Option<Timestamp>,
     left: usize,
 }
 
-impl Room {
+impl QueueRoom {
     /// The number that may be released in the next pass, by this state of the pressure. If the
     /// queue is not counted, as many as a pass may have.
-    pub fn in_pass(&mut self, state: Option<&PressureState>) -> usize {
+    pub fn room_in_pass(&mut self, state: Option<&PressureState>) -> usize {
         let Some(queue) = state.and_then(|state| state.resource(Resource::SubmissionQueue)) else {
             self.counted_at = None;
             self.left = PASS_MAX;
@@ -70,24 +70,24 @@ impl Room {
 
     /// The part of `left`, which a run may still release, that the next pass may have at this
     /// speed.
-    pub fn for_pass(
+    pub fn amount_for_pass(
         &mut self,
-        left: Amount,
-        speed: Speed,
+        left: ReleaseAmount,
+        speed: ReleaseSpeed,
         state: Option<&PressureState>,
-    ) -> Amount {
+    ) -> ReleaseAmount {
         match speed {
-            Speed::Full | Speed::Slow => Amount {
-                deliveries: left.deliveries.min(self.in_pass(state)),
+            ReleaseSpeed::Full | ReleaseSpeed::Slow => ReleaseAmount {
+                deliveries: left.deliveries.min(self.room_in_pass(state)),
                 ..left
             },
             // It is less than any room.
-            Speed::OneObject => left,
+            ReleaseSpeed::OneObject => left,
         }
     }
 
     /// Notes that this number was released.
-    pub fn take(&mut self, released: usize) {
+    pub fn note_released(&mut self, released: usize) {
         self.left = self.left.saturating_sub(released);
     }
 }
@@ -95,16 +95,16 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pressure::{PressureSettings, Readings, evaluate};
+    use crate::pressure::{PressureSettings, ResourceReadings, evaluate_pressure};
 
     /// The state after a count of visible messages at this second.
     fn state(at_secs: u64, visible: u64) -> PressureState {
         let at = Timestamp::from_millis(at_secs * 1000);
-        let readings = Readings {
+        let readings = ResourceReadings {
             visible: Some(visible),
-            ..Readings::default()
+            ..ResourceReadings::default()
         };
-        evaluate(
+        evaluate_pressure(
             &PressureState::normal(at),
             &readings,
             &PressureSettings::default(),
@@ -117,7 +117,7 @@ mod tests {
     fn there_is_room_up_to_half_the_normal_threshold_a_pass_at_most_and_never_none() {
         let check = |visible, expected| {
             assert_eq!(
-                Room::default().in_pass(Some(&state(1, visible))),
+                QueueRoom::default().room_in_pass(Some(&state(1, visible))),
                 expected,
                 "{visible}"
             );
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_was_released_since_the_queue_was_counted_is_taken_off() {
-        let mut room = Room::default();
+        let mut room = QueueRoom::default();
         let mut passes = Vec::new();
         for state in [
             state(1, 100),
@@ -153,8 +153,8 @@ mod tests {
             state(3, 600),
             state(3, 600),
         ] {
-            let pass = room.in_pass(Some(&state));
-            room.take(pass);
+            let pass = room.room_in_pass(Some(&state));
+            room.note_released(pass);
             passes.push(pass);
         }
         assert_eq!(passes, [500, 400, 0, 400, 0]);
@@ -162,14 +162,14 @@ mod tests {
 
     #[test]
     fn where_nobody_counts_every_pass_has_the_same_room() {
-        let mut room = Room::default();
+        let mut room = QueueRoom::default();
         for state in [
             None,
             None,
             Some(PressureState::unmonitored(Timestamp::EPOCH)),
         ] {
-            assert_eq!(room.in_pass(state.as_ref()), PASS_MAX);
-            room.take(PASS_MAX);
+            assert_eq!(room.room_in_pass(state.as_ref()), PASS_MAX);
+            room.note_released(PASS_MAX);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::attempt::JITTER_MAX;
 use crate::model::{SCHEDULE_STEP_MAX, Timestamp};
-use crate::stored::{Checkpoint, SetBackScan, layout};
+use crate::stored::{SetBackScan, WakeCheckpoint, layout};
 
 /// Longest time for which a delivery is parked: the longest step of a schedule with its jitter.
 /// What an endpoint asks for by `Retry-After` and the wait for a turn of a rate are shorter.
@@ -19,21 +19,23 @@ const MINUTES_A_DAY: u64 = 24 * 60;
 
 /// The first minute after `now` whose parked deliveries are not sent yet, nor in the next minute.
 pub fn later_minute(now: Timestamp) -> u64 {
-    now.minute() + SET_BACK_MIN_MINUTES
+    now.minute_rounded_down() + SET_BACK_MIN_MINUTES
 }
 
 /// Tells whether everything that is parked must be scanned, by a run that begins `now` after one
 /// that began at `last`: the clock was set back since, or it is another day. That finds what a
 /// clock wrote that was ahead for less than a minute.
 pub fn is_scan_due(last: Timestamp, now: Timestamp) -> bool {
-    let is_set_back = last.minute() >= now.minute() + SET_BACK_MIN_MINUTES;
-    is_set_back || last.minute() / MINUTES_A_DAY < now.minute() / MINUTES_A_DAY
+    let is_set_back =
+        last.minute_rounded_down() >= now.minute_rounded_down() + SET_BACK_MIN_MINUTES;
+    is_set_back
+        || last.minute_rounded_down() / MINUTES_A_DAY < now.minute_rounded_down() / MINUTES_A_DAY
 }
 
 impl SetBackScan {
     /// The scan that a run does which begins now: a new one where one is due, or else the one that
     /// the last run left.
-    pub fn resume(checkpoint: &Checkpoint, began: Timestamp) -> Option<Self> {
+    pub fn resume(checkpoint: &WakeCheckpoint, began: Timestamp) -> Option<Self> {
         let is_due = checkpoint
             .began_at
             .is_some_and(|last| is_scan_due(last, began));
@@ -91,12 +93,16 @@ pub fn key_instead(key: &str, scan_began: Timestamp, now: Timestamp) -> Option<S
     let wait =
         layout::parked_at_minute(key).map_or(wait_max, |parked_at| due.saturating_sub(parked_at));
     let wait = wait.min(wait_max);
-    if due < now.minute() + wait + SET_BACK_MIN_MINUTES {
+    if due < now.minute_rounded_down() + wait + SET_BACK_MIN_MINUTES {
         return None;
     }
     // No later than now, so that it is never the key that the object has.
     let from = scan_began.min(now);
-    layout::parked_instead(key, (from.minute() + wait).max(now.minute()), from)
+    layout::parked_instead(
+        key,
+        (from.minute_rounded_down() + wait).max(now.minute_rounded_down()),
+        from,
+    )
 }
 
 #[cfg(test)]
@@ -121,7 +127,7 @@ mod tests {
         let due = instead.as_deref().and_then(layout::parked_due_minute);
         assert_eq!(
             due,
-            expected.map(|time| at(time).minute()),
+            expected.map(|time| at(time).minute_rounded_down()),
             "{key} at {now}"
         );
     }
@@ -258,10 +264,10 @@ mod tests {
             ..SetBackScan::begin(earlier)
         };
         let check = |began_at: Option<Timestamp>, expected| {
-            let checkpoint = Checkpoint {
+            let checkpoint = WakeCheckpoint {
                 began_at,
                 look: Some(left.clone()),
-                ..Checkpoint::default()
+                ..WakeCheckpoint::default()
             };
             assert_eq!(
                 SetBackScan::resume(&checkpoint, now),
@@ -272,7 +278,7 @@ mod tests {
         check(None, left.clone());
         check(Some(earlier), left.clone());
         check(Some(at("2026-03-07T10:05:00Z")), SetBackScan::begin(now));
-        assert_eq!(SetBackScan::resume(&Checkpoint::default(), now), None);
+        assert_eq!(SetBackScan::resume(&WakeCheckpoint::default(), now), None);
     }
 
     proptest! {

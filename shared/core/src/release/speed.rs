@@ -7,7 +7,7 @@
 //! What has expired goes at every speed.
 
 use crate::model::HELD_PER_OBJECT_MAX;
-use crate::pressure::{Level, PressureState, Resource};
+use crate::pressure::{PressureLevel, PressureState, Resource};
 
 /// Most parked deliveries of a run at Medium, and as many held or forced ones: a quarter of the
 /// submission queue's normal threshold (2,000 messages by default) each, so that the release alone
@@ -22,7 +22,7 @@ const SLOWED_BY: [Resource; 2] = [Resource::SubmissionQueue, Resource::DrainTime
 
 /// The speed at which a run releases what waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speed {
+pub enum ReleaseSpeed {
     /// As fast as there is time and room.
     Full,
     /// At most [`SLOW_RUN_MAX`] of each place.
@@ -33,7 +33,7 @@ pub enum Speed {
 
 /// A place where deliveries wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum ReleaseSource {
     /// Under the minute in which they are due.
     Parked,
     /// By subscription; with them the parked ones that an operator forces.
@@ -42,16 +42,16 @@ pub enum Waiting {
 
 /// The order in which a run releases them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum ReleaseOrder {
     /// Side by side.
     Together,
     /// One place first; the other gets the rest.
-    First(Waiting),
+    First(ReleaseSource),
 }
 
 /// A number of deliveries, and of objects that they lie in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct ReleaseAmount {
     /// Deliveries.
     pub deliveries: usize,
     /// Objects that at least one of them lies in.
@@ -61,13 +61,13 @@ pub struct Amount {
 /// The deliveries that a run has released so far, without those that had expired.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunAccount {
-    parked: Amount,
-    held: Amount,
+    parked: ReleaseAmount,
+    held: ReleaseAmount,
 }
 
 /// Decides how fast wake releases. Without a state, or with one in which nothing acts, as fast as
 /// it can.
-pub fn speed(state: Option<&PressureState>) -> Speed {
+pub fn release_speed(state: Option<&PressureState>) -> ReleaseSpeed {
     let level = |resource| Some(state?.resource(resource)?.effective_level());
     match SLOWED_BY
         .into_iter()
@@ -75,20 +75,22 @@ pub fn speed(state: Option<&PressureState>) -> Speed {
         .max()
         .unwrap_or_default()
     {
-        Level::Normal => Speed::Full,
-        Level::Medium => Speed::Slow,
-        Level::High => Speed::OneObject,
+        PressureLevel::Normal => ReleaseSpeed::Full,
+        PressureLevel::Medium => ReleaseSpeed::Slow,
+        PressureLevel::High => ReleaseSpeed::OneObject,
     }
 }
 
-impl Speed {
+impl ReleaseSpeed {
     /// The order of a run that begins in this minute. Where there is one object for all, each place
     /// comes first in every second minute.
-    pub const fn order(self, minute: u64) -> Order {
+    pub const fn order_in_minute(self, minute: u64) -> ReleaseOrder {
         match self {
-            Self::Full | Self::Slow => Order::Together,
-            Self::OneObject if minute.is_multiple_of(2) => Order::First(Waiting::Parked),
-            Self::OneObject => Order::First(Waiting::Held),
+            Self::Full | Self::Slow => ReleaseOrder::Together,
+            Self::OneObject if minute.is_multiple_of(2) => {
+                ReleaseOrder::First(ReleaseSource::Parked)
+            }
+            Self::OneObject => ReleaseOrder::First(ReleaseSource::Held),
         }
     }
 
@@ -103,7 +105,7 @@ impl Speed {
     /// held, another one comes first in every turn. Where there is one object for all, a turn
     /// lasts until held deliveries have come first, so that no subscription always has the
     /// minutes in which others do.
-    pub const fn turn(self, minute: u64) -> u64 {
+    pub const fn turn_in_minute(self, minute: u64) -> u64 {
         match self {
             Self::Full | Self::Slow => minute,
             Self::OneObject => minute / ORDERS_REPEAT_MINUTES,
@@ -111,7 +113,7 @@ impl Speed {
     }
 }
 
-impl Amount {
+impl ReleaseAmount {
     /// No bound.
     pub const ALL: Self = Self {
         deliveries: usize::MAX,
@@ -148,27 +150,27 @@ impl Amount {
 
 impl RunAccount {
     /// Notes that this was released of a place.
-    pub fn add(&mut self, place: Waiting, released: Amount) {
+    pub fn note_released(&mut self, place: ReleaseSource, released: ReleaseAmount) {
         let account = match place {
-            Waiting::Parked => &mut self.parked,
-            Waiting::Held => &mut self.held,
+            ReleaseSource::Parked => &mut self.parked,
+            ReleaseSource::Held => &mut self.held,
         };
         *account = account.plus(released);
     }
 
     /// The amount that the run may still release of this place.
-    pub fn left(&self, place: Waiting, speed: Speed) -> Amount {
+    pub fn left_to_release(&self, place: ReleaseSource, speed: ReleaseSpeed) -> ReleaseAmount {
         let released = match place {
-            Waiting::Parked => self.parked,
-            Waiting::Held => self.held,
+            ReleaseSource::Parked => self.parked,
+            ReleaseSource::Held => self.held,
         };
         match speed {
-            Speed::Full => Amount::ALL,
-            Speed::Slow => Amount {
+            ReleaseSpeed::Full => ReleaseAmount::ALL,
+            ReleaseSpeed::Slow => ReleaseAmount {
                 deliveries: SLOW_RUN_MAX.saturating_sub(released.deliveries),
-                ..Amount::ALL
+                ..ReleaseAmount::ALL
             },
-            Speed::OneObject => Amount::ONE_OBJECT.minus(self.parked.plus(self.held)),
+            ReleaseSpeed::OneObject => ReleaseAmount::ONE_OBJECT.minus(self.parked.plus(self.held)),
         }
     }
 }
@@ -177,25 +179,28 @@ impl RunAccount {
 mod tests {
     use super::*;
     use crate::model::Timestamp;
-    use crate::pressure::{PressureSettings, Profile, Readings, Space, Usage, evaluate};
+    use crate::pressure::{
+        ByteUsage, DatabaseSpace, PressureProfile, PressureSettings, ResourceReadings,
+        evaluate_pressure,
+    };
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
-    const FULL: Usage = Usage {
+    const FULL: ByteUsage = ByteUsage {
         used: 99,
         total: 100,
     };
 
-    fn speed_of(readings: &Readings, settings: &PressureSettings) -> Speed {
-        speed(Some(
-            &evaluate(&PressureState::normal(NOW), readings, settings, NOW).0,
+    fn speed_of(readings: &ResourceReadings, settings: &PressureSettings) -> ReleaseSpeed {
+        release_speed(Some(
+            &evaluate_pressure(&PressureState::normal(NOW), readings, settings, NOW).0,
         ))
     }
 
-    fn queue(visible: u64, drain_secs: u64) -> Readings {
-        Readings {
+    fn queue(visible: u64, drain_secs: u64) -> ResourceReadings {
+        ResourceReadings {
             visible: Some(visible),
             drain_secs: Some(drain_secs),
-            ..Readings::default()
+            ..ResourceReadings::default()
         }
     }
 
@@ -205,36 +210,37 @@ mod tests {
             let speed = speed_of(&queue(visible, drain_secs), &PressureSettings::default());
             assert_eq!(speed, expected, "{visible} {drain_secs}");
         };
-        check(1_999, 29, Speed::Full);
-        check(4_000, 40, Speed::Slow);
-        check(10_000, 40, Speed::OneObject);
+        check(1_999, 29, ReleaseSpeed::Full);
+        check(4_000, 40, ReleaseSpeed::Slow);
+        check(10_000, 40, ReleaseSpeed::OneObject);
         // A queue that drains fast does not act.
-        check(10_000, 0, Speed::Full);
-        check(2_500, 60, Speed::Slow);
-        check(2_500, 300, Speed::OneObject);
+        check(10_000, 0, ReleaseSpeed::Full);
+        check(2_500, 60, ReleaseSpeed::Slow);
+        check(2_500, 300, ReleaseSpeed::OneObject);
     }
 
     #[test]
     fn no_other_resource_slows_it() {
-        let readings = Readings {
+        let readings = ResourceReadings {
             version_buckets: Some(5_000),
             batch_points: Some(5_000),
-            database: Some(Space::Disk(FULL)),
+            database: Some(DatabaseSpace::Disk(FULL)),
             log_disk: Some(FULL),
             process_bytes: Some(99),
             memory: Some(FULL),
             dead_letters: Some(50_000),
             ..queue(0, 0)
         };
-        for profile in [Profile::Scaled, Profile::Exchange2013] {
+        for profile in [PressureProfile::Scaled, PressureProfile::Exchange2013] {
             let settings = PressureSettings {
                 profile,
                 ..PressureSettings::default()
             };
-            let (state, _) = evaluate(&PressureState::normal(NOW), &readings, &settings, NOW);
+            let (state, _) =
+                evaluate_pressure(&PressureState::normal(NOW), &readings, &settings, NOW);
             assert_eq!(
-                (state.level(), speed(Some(&state))),
-                (Level::High, Speed::Full),
+                (state.effective_level(), release_speed(Some(&state))),
+                (PressureLevel::High, ReleaseSpeed::Full),
                 "{profile:?}"
             );
         }
@@ -247,56 +253,76 @@ mod tests {
             Some(PressureState::normal(NOW)),
             Some(PressureState::unmonitored(NOW)),
         ] {
-            assert_eq!(speed(state.as_ref()), Speed::Full);
+            assert_eq!(release_speed(state.as_ref()), ReleaseSpeed::Full);
         }
     }
 
     #[test]
     fn each_place_has_a_part_of_its_own_at_medium_and_all_share_one_object_at_high() {
         let mut account = RunAccount::default();
-        account.add(
-            Waiting::Parked,
-            Amount {
+        account.note_released(
+            ReleaseSource::Parked,
+            ReleaseAmount {
                 deliveries: 120,
                 objects: 1,
             },
         );
-        let left = |place, speed| account.left(place, speed);
-        assert_eq!(left(Waiting::Parked, Speed::Full), Amount::ALL);
-        assert_eq!(left(Waiting::Parked, Speed::Slow).deliveries, 380);
-        assert_eq!(left(Waiting::Held, Speed::Slow).deliveries, 500);
-        for place in [Waiting::Parked, Waiting::Held] {
-            assert!(left(place, Speed::OneObject).is_nothing());
-            let one = Amount {
+        let left = |place, speed| account.left_to_release(place, speed);
+        assert_eq!(
+            left(ReleaseSource::Parked, ReleaseSpeed::Full),
+            ReleaseAmount::ALL
+        );
+        assert_eq!(
+            left(ReleaseSource::Parked, ReleaseSpeed::Slow).deliveries,
+            380
+        );
+        assert_eq!(
+            left(ReleaseSource::Held, ReleaseSpeed::Slow).deliveries,
+            500
+        );
+        for place in [ReleaseSource::Parked, ReleaseSource::Held] {
+            assert!(left(place, ReleaseSpeed::OneObject).is_nothing());
+            let one = ReleaseAmount {
                 deliveries: 200,
                 objects: 1,
             };
-            assert_eq!(RunAccount::default().left(place, Speed::OneObject), one);
+            assert_eq!(
+                RunAccount::default().left_to_release(place, ReleaseSpeed::OneObject),
+                one
+            );
         }
     }
 
     #[test]
     fn with_one_object_for_all_everything_that_waits_comes_first_in_its_turn() {
-        let first = |minute| (Speed::OneObject.order(minute), Speed::forced_first(minute));
+        let first = |minute| {
+            (
+                ReleaseSpeed::OneObject.order_in_minute(minute),
+                ReleaseSpeed::forced_first(minute),
+            )
+        };
         assert_eq!(
             [0, 1, 2, 3].map(first),
             [
-                (Order::First(Waiting::Parked), true),
-                (Order::First(Waiting::Held), true),
-                (Order::First(Waiting::Parked), false),
-                (Order::First(Waiting::Held), false),
+                (ReleaseOrder::First(ReleaseSource::Parked), true),
+                (ReleaseOrder::First(ReleaseSource::Held), true),
+                (ReleaseOrder::First(ReleaseSource::Parked), false),
+                (ReleaseOrder::First(ReleaseSource::Held), false),
             ]
         );
-        for speed in [Speed::Full, Speed::Slow] {
+        for speed in [ReleaseSpeed::Full, ReleaseSpeed::Slow] {
             assert_eq!(
-                [0, 1].map(|minute| speed.order(minute)),
-                [Order::Together; 2]
+                [0, 1].map(|minute| speed.order_in_minute(minute)),
+                [ReleaseOrder::Together; 2]
             );
-            assert_eq!([0, 1, 7].map(|minute| speed.turn(minute)), [0, 1, 7]);
+            assert_eq!(
+                [0, 1, 7].map(|minute| speed.turn_in_minute(minute)),
+                [0, 1, 7]
+            );
         }
         // In each of these minutes held deliveries come first, of all that waits.
         assert_eq!(
-            [3, 7, 11].map(|minute| Speed::OneObject.turn(minute)),
+            [3, 7, 11].map(|minute| ReleaseSpeed::OneObject.turn_in_minute(minute)),
             [0, 1, 2]
         );
     }

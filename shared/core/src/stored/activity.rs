@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{Format, FormatError};
-use super::keys::folder;
+use super::format::{FormatError, StoredFormat};
+use super::keys::subscription_folder;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the notes of when something last happened to a topic or subscription that goes
@@ -15,13 +15,13 @@ use crate::model::{SubscriptionName, Timestamp, TopicName};
 pub const ACTIVITY: &str = "activity/";
 
 /// The key of the last activity of a topic.
-pub fn topic_activity(topic: &TopicName) -> String {
+pub fn topic_activity_key(topic: &TopicName) -> String {
     format!("{ACTIVITY}{}", topic.folded())
 }
 
 /// The key of the last activity of a subscription.
-pub fn subscription_activity(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{ACTIVITY}{}", folder(topic, subscription))
+pub fn subscription_activity_key(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{ACTIVITY}{}", subscription_folder(topic, subscription))
 }
 
 /// The prefix of what happened to the subscriptions of a topic. Names have no dots.
@@ -29,7 +29,7 @@ pub fn subscription_activities(topic: &TopicName) -> String {
     format!("{ACTIVITY}{}.", topic.folded())
 }
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a note of activity",
     newest: 1,
 };

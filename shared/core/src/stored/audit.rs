@@ -26,8 +26,8 @@ const HOUR_MILLIS: u64 = 3_600_000;
 versioned_object!(AuditEntry, 1, "an entry of the audit trail");
 
 /// The key of an entry.
-pub fn audit_entry(entry: &AuditEntry) -> String {
-    let start = format!("{}-{}", audit_before(entry.at.0), entry.id);
+pub fn audit_entry_key(entry: &AuditEntry) -> String {
+    let start = format!("{}-{}", audit_key_before(entry.at.0), entry.id);
     match &entry.topic {
         Some(topic) => format!("{start}.{}.json", topic.folded()),
         None => format!("{start}.json"),
@@ -36,15 +36,15 @@ pub fn audit_entry(entry: &AuditEntry) -> String {
 
 /// The beginning of the keys of all entries of this millisecond: the keys before it are those of
 /// later entries.
-pub fn audit_before(at: Timestamp) -> String {
+pub fn audit_key_before(at: Timestamp) -> String {
     let left = LAST_MILLIS.saturating_sub(at.as_millis());
     format!("{AUDIT}{left:013}")
 }
 
 /// A key behind all entries of this millisecond and of later ones.
-pub fn audit_after(at: Timestamp) -> String {
+pub fn audit_key_after(at: Timestamp) -> String {
     // An id follows after a hyphen, which is before a dot.
-    format!("{}.", audit_before(at))
+    format!("{}.", audit_key_before(at))
 }
 
 /// Whether the key of an entry names this topic.
@@ -94,7 +94,7 @@ impl AuditEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{AuditAction, Caller};
+    use crate::api::{AuditAction, AuditCaller};
 
     const FIXTURE: &str = include_str!("fixtures/audit-entry-v1.json");
 
@@ -104,7 +104,12 @@ mod tests {
 
     fn entry(id: &str, millis: u64) -> AuditEntry {
         let at = Timestamp::from_millis(millis);
-        AuditEntry::new(id.to_owned(), at, Caller::default(), AuditAction::PutTopic)
+        AuditEntry::new(
+            id.to_owned(),
+            at,
+            AuditCaller::default(),
+            AuditAction::PutTopic,
+        )
     }
 
     #[test]
@@ -117,33 +122,36 @@ mod tests {
     #[test]
     fn keys_are_in_the_order_of_time_the_newest_first() {
         let millis = [1_700_000_000_000, 1_700_000_000_001, 1_999_999_999_999];
-        let keys = millis.map(|at| audit_entry(&entry("a", at)));
+        let keys = millis.map(|at| audit_entry_key(&entry("a", at)));
         assert!(keys.is_sorted_by(|one, next| one > next), "{keys:?}");
         assert_eq!(keys[0], "audit/8299999999999-a.json");
         let orders = entry("a", millis[0]).of_topic(&topic("Orders"));
-        assert_eq!(audit_entry(&orders), "audit/8299999999999-a.orders.json");
+        assert_eq!(
+            audit_entry_key(&orders),
+            "audit/8299999999999-a.orders.json"
+        );
     }
 
     #[test]
     fn a_time_in_a_key_tells_earlier_from_later_entries() {
         let at = |millis| Timestamp::from_millis(millis);
-        let key = |millis| audit_entry(&entry("f", millis).of_topic(&topic("orders")));
+        let key = |millis| audit_entry_key(&entry("f", millis).of_topic(&topic("orders")));
         let asked = 1_700_000_000_000;
         let later = 1_700_000_000_001;
         // `to` leaves out its own millisecond, `from` does not.
-        assert!(key(asked) < audit_after(at(asked)) && key(later) < audit_after(at(asked)));
-        assert!(key(asked - 1) > audit_after(at(asked)));
-        assert!(key(asked) > audit_before(at(asked)));
-        assert!(key(later) < audit_before(at(asked)));
+        assert!(key(asked) < audit_key_after(at(asked)) && key(later) < audit_key_after(at(asked)));
+        assert!(key(asked - 1) > audit_key_after(at(asked)));
+        assert!(key(asked) > audit_key_before(at(asked)));
+        assert!(key(later) < audit_key_before(at(asked)));
     }
 
     #[test]
     fn a_key_names_the_topic_of_its_entry_alone() {
         let orders = entry("a", 1).of_topic(&topic("Orders"));
-        assert!(is_audit_of(&audit_entry(&orders), &topic("orders")));
-        assert!(!is_audit_of(&audit_entry(&orders), &topic("order")));
+        assert!(is_audit_of(&audit_entry_key(&orders), &topic("orders")));
+        assert!(!is_audit_of(&audit_entry_key(&orders), &topic("order")));
         assert!(!is_audit_of(
-            &audit_entry(&entry("orders", 1)),
+            &audit_entry_key(&entry("orders", 1)),
             &topic("orders")
         ));
         assert!(!is_audit_of("audit/", &topic("orders")));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::format::versioned_object;
-use crate::model::{Delivery, Entry, Timestamp, TopicName, hex};
+use crate::model::{Delivery, DeliveryEntry, Timestamp, TopicName, hex};
 
 /// The prefix of the notes of events that were taken back.
 pub const CANCELLED: &str = "cancelled/";
@@ -17,25 +17,29 @@ pub const CANCELLED: &str = "cancelled/";
 const ID_DIGEST_BYTES: usize = 16;
 
 /// The key of the note that events of this id were taken back. `digest` is an [`event_id_digest`].
-pub fn cancelled(topic: &TopicName, digest: &str) -> String {
+pub fn cancelled_key(topic: &TopicName, digest: &str) -> String {
     format!("{CANCELLED}{}/{digest}", topic.folded())
 }
 
 /// The digest of an event's id: 32 hexadecimal digits, whatever the id has in it.
 pub fn event_id_digest(id: &str) -> String {
-    hex::text(&Sha256::digest(id)[..ID_DIGEST_BYTES])
+    hex::encode(&Sha256::digest(id)[..ID_DIGEST_BYTES])
 }
 
-versioned_object!(Cancellation, 1, "a note of an event that was taken back");
+versioned_object!(
+    EventCancellation,
+    1,
+    "a note of an event that was taken back"
+);
 
 /// Events of one id that were taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cancellation {
+pub struct EventCancellation {
     /// The time of the request. It takes back what was accepted until then.
     pub at: Timestamp,
 }
 
-impl Cancellation {
+impl EventCancellation {
     /// Whether it takes back the events of its id that this delivery has.
     pub fn takes_back(&self, delivery: &Delivery) -> bool {
         delivery.published_at <= self.at
@@ -44,7 +48,7 @@ impl Cancellation {
 
 /// The digest of the id by which an event can be taken back; `None` if it was not published for
 /// later, or was taken back already.
-pub fn cancellable(entry: &Entry) -> Option<&str> {
+pub fn cancellable_id_digest(entry: &DeliveryEntry) -> Option<&str> {
     let scheduled = entry.marks.scheduled.as_ref()?;
     (!scheduled.cancelled).then_some(&scheduled.id)
 }
@@ -57,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_note_is_written_as_it_always_was_and_read_back() {
-        let note = Cancellation::parse(FIXTURE.as_bytes()).unwrap();
+        let note = EventCancellation::parse(FIXTURE.as_bytes()).unwrap();
         assert_eq!(note.render(), FIXTURE.trim_end());
         assert_eq!(note.at, Timestamp::from_millis(1_700_000_000_000));
     }
@@ -65,7 +69,7 @@ mod tests {
     #[test]
     fn key_has_the_topic_and_no_character_of_the_id() {
         let topic = TopicName::parse("Orders").unwrap();
-        let key = cancelled(&topic, &event_id_digest("a/b?ü"));
+        let key = cancelled_key(&topic, &event_id_digest("a/b?ü"));
         let digest = key.strip_prefix("cancelled/orders/").unwrap();
         assert_eq!(digest.len(), 32);
         assert!(digest.bytes().all(|byte| byte.is_ascii_hexdigit()));

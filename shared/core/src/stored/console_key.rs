@@ -7,13 +7,13 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{Format, FormatError};
+use super::format::{FormatError, StoredFormat};
 use crate::model::Secret;
 
 /// The key of the object.
 pub const CONSOLE_KEY: &str = "console-key.json";
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a key of console sessions",
     newest: 1,
 };
@@ -29,7 +29,7 @@ pub struct ConsoleKey {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wire {
+struct ConsoleKeyWire {
     key: String,
     admin_key: String,
 }
@@ -37,7 +37,7 @@ struct Wire {
 impl ConsoleKey {
     /// Reads a key.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        let Wire { key, admin_key } = FORMAT.read(bytes)?;
+        let ConsoleKeyWire { key, admin_key } = FORMAT.read(bytes)?;
         Ok(Self {
             key: Secret::new(key),
             admin_key,
@@ -46,7 +46,7 @@ impl ConsoleKey {
 
     /// Writes the key.
     pub fn render(&self) -> Bytes {
-        FORMAT.render(&Wire {
+        FORMAT.render(&ConsoleKeyWire {
             key: self.key.expose().to_owned(),
             admin_key: self.admin_key.clone(),
         })

@@ -8,9 +8,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use self::members::{Names, ORIGINAL_ATTRIBUTES, members};
+use self::members::{MemberNames, ORIGINAL_ATTRIBUTES, letter_members};
 use crate::events::{set_aside, with_members};
-use crate::model::{DeadLetter, Entry};
+use crate::model::{DeadLetter, DeliveryEntry};
 
 mod key;
 mod members;
@@ -20,14 +20,14 @@ mod restore;
 mod shown;
 
 pub use self::key::{
-    WrittenIn, dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of,
+    WrittenIn, dead_letter_hour, dead_letter_key, dead_letter_owner, dead_letters_of,
     dead_letters_of_topic, is_dead_letter_key, written_at,
 };
 pub use self::moved::{LetterLine, MovedObject, MovedObjectError};
-pub use self::period::Period;
+pub use self::period::KeyPeriod;
 pub use self::restore::{
-    LETTER_WEBHOOK_ID_BYTES_MAX, NotDeadLetters, RestoreError, Restored, restore, restore_all,
-    restore_logged,
+    LETTER_WEBHOOK_ID_BYTES_MAX, NotDeadLetters, RestoreError, RestoredLetter, restore_all,
+    restore_letter, restore_logged,
 };
 pub use self::shown::{ShownLetter, shown_letters};
 
@@ -35,12 +35,15 @@ pub use self::shown::{ShownLetter, shown_letters};
 /// `data`. An event that was never tried has no time of a last attempt, and no outcome unless it
 /// expired. Members of the event's own that have a name of the dead letter's are kept in one member
 /// beside them.
-pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
-    let mut members = members(letter, entry);
+pub fn dead_letter_record(letter: &DeadLetter, entry: &DeliveryEntry, event: &Bytes) -> Bytes {
+    let mut members = letter_members(letter, entry);
     if let Some(envelope) = &entry.envelope {
-        return envelope.around(event, &members);
+        return envelope.wrap_event(event, &members);
     }
-    let Some(own) = set_aside(event, &Names::of(letter.delivery.schema).reserved()) else {
+    let Some(own) = set_aside(
+        event,
+        &MemberNames::for_schema(letter.delivery.schema).reserved_names(),
+    ) else {
         return with_members(event, &members);
     };
     members.push((
@@ -52,12 +55,12 @@ pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
 
 /// Gathers records into one object: a JSON array.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct DeadLetterArray {
     array: BytesMut,
     count: usize,
 }
 
-impl Gathered {
+impl DeadLetterArray {
     /// Adds a record.
     pub fn push(&mut self, record: &Bytes) {
         self.array.put_u8(if self.count == 0 { b'[' } else { b',' });
@@ -76,7 +79,7 @@ impl Gathered {
     }
 
     /// The object.
-    pub fn finish(mut self) -> Bytes {
+    pub fn into_object(mut self) -> Bytes {
         if self.count == 0 {
             self.array.put_u8(b'[');
         }
@@ -94,12 +97,13 @@ mod tests {
 
     use super::*;
     use crate::attempt::{DeadLetterReason, OutcomeName};
-    use crate::events::Envelope;
+    use crate::events::EventEnvelope;
     use crate::model::{
-        Delivery, Hops, LastAttempt, Marks, Payload, Schema, SubscriptionName, Timestamp, TopicName,
+        Delivery, EventMarks, EventPayload, EventSchema, Hops, LastAttempt, SubscriptionName,
+        Timestamp, TopicName,
     };
 
-    pub(super) fn letter(schema: Schema, status: Option<u16>) -> DeadLetter {
+    pub(super) fn letter(schema: EventSchema, status: Option<u16>) -> DeadLetter {
         DeadLetter {
             reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
             storage: None,
@@ -130,20 +134,20 @@ mod tests {
         }
     }
 
-    pub(super) fn entry(envelope: Option<Envelope>) -> Entry {
-        Entry {
+    pub(super) fn entry(envelope: Option<EventEnvelope>) -> DeliveryEntry {
+        DeliveryEntry {
             key: "k".to_owned(),
             expires_at: Timestamp::EPOCH,
             traceparent: None,
-            marks: Marks::default(),
+            marks: EventMarks::default(),
             envelope: envelope.map(Arc::new),
-            payload: Payload::Inline(Bytes::new()),
+            payload: EventPayload::Inline(Bytes::new()),
         }
     }
 
     fn check(letter: &DeadLetter, event: &'static str, expected: &str) {
         assert_eq!(
-            record(letter, &entry(None), &Bytes::from_static(event.as_bytes())),
+            dead_letter_record(letter, &entry(None), &Bytes::from_static(event.as_bytes())),
             expected
         );
     }
@@ -153,7 +157,7 @@ mod tests {
         let mut entry = entry(None);
         entry.marks.redirect = Some("https://a.example/\"hook\"".to_owned());
         let check = |schema, event: &'static str, member: &str| {
-            let record = record(
+            let record = dead_letter_record(
                 &letter(schema, Some(308)),
                 &entry,
                 &Bytes::from_static(event.as_bytes()),
@@ -161,16 +165,24 @@ mod tests {
             let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
             assert_eq!(record[member], "https://a.example/\"hook\"");
         };
-        check(Schema::EventGrid, r#"{"id":"1"}"#, "lastRedirectLocation");
-        check(Schema::CloudEvents, r#"{"id":"1"}"#, "lastredirectlocation");
+        check(
+            EventSchema::EventGrid,
+            r#"{"id":"1"}"#,
+            "lastRedirectLocation",
+        );
+        check(
+            EventSchema::CloudEvents,
+            r#"{"id":"1"}"#,
+            "lastredirectlocation",
+        );
         let own = r#"{"id":"1","lastredirectlocation":"mine"}"#;
-        check(Schema::CloudEvents, own, "lastredirectlocation");
+        check(EventSchema::CloudEvents, own, "lastredirectlocation");
     }
 
     #[test]
     fn event_grid_s_members_have_event_grid_s_names() {
         check(
-            &letter(Schema::EventGrid, Some(404)),
+            &letter(EventSchema::EventGrid, Some(404)),
             r#"{"id":"1", "n": 1.0}"#,
             r#"{"id":"1", "n": 1.0,"deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":1,"lastDeliveryOutcome":"NotFound","lastHttpStatusCode":404,"publishTime":"2020-08-13T17:18:14.0260000Z","lastDeliveryAttemptTime":"2020-08-13T17:18:14.0460000Z","deliveryKey":"k","webhookId":"msg_k"}"#,
         );
@@ -179,7 +191,7 @@ mod tests {
     #[test]
     fn cloud_events_members_are_lower_case() {
         check(
-            &letter(Schema::CloudEvents, None),
+            &letter(EventSchema::CloudEvents, None),
             "{}",
             r#"{"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.0260000Z","lastdeliveryattempttime":"2020-08-13T17:18:14.0460000Z","deliverykey":"k","webhookid":"msg_k"}"#,
         );
@@ -188,7 +200,7 @@ mod tests {
     #[test]
     fn the_event_s_own_members_of_these_names_are_kept_in_one() {
         check(
-            &letter(Schema::CloudEvents, None),
+            &letter(EventSchema::CloudEvents, None),
             r#"{"id":"1", "deadletterreason": "mine","lasthttpstatuscode":7 ,"x":1}"#,
             r#"{"id":"1","x":1,"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.0260000Z","lastdeliveryattempttime":"2020-08-13T17:18:14.0460000Z","deliverykey":"k","webhookid":"msg_k","originalattributes":"{ \"deadletterreason\": \"mine\",\"lasthttpstatuscode\":7 ,\"places\":[1,2]}"}"#,
         );
@@ -196,7 +208,7 @@ mod tests {
 
     #[test]
     fn an_event_that_was_never_tried_has_no_outcome() {
-        let mut letter = letter(Schema::EventGrid, None);
+        let mut letter = letter(EventSchema::EventGrid, None);
         letter.delivery.attempts = 0;
         letter.delivery.last = None;
         letter.reason = DeadLetterReason::SubscriptionDeleted;
@@ -209,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_event_that_expired_without_an_attempt_was_held() {
-        let mut letter = letter(Schema::CloudEvents, None);
+        let mut letter = letter(EventSchema::CloudEvents, None);
         letter.delivery.attempts = 0;
         letter.delivery.last = None;
         letter.reason = DeadLetterReason::TimeToLiveExceeded;
@@ -222,7 +234,7 @@ mod tests {
 
     #[test]
     fn an_event_that_a_function_failed_on_without_finishing_an_attempt_was_cut_short() {
-        let mut letter = letter(Schema::CloudEvents, None);
+        let mut letter = letter(EventSchema::CloudEvents, None);
         letter.delivery.attempts = 0;
         letter.delivery.last = None;
         letter.reason = DeadLetterReason::HandlerFailed;
@@ -235,11 +247,11 @@ mod tests {
 
     #[test]
     fn records_are_gathered_into_an_array() {
-        let mut gathered = Gathered::default();
+        let mut gathered = DeadLetterArray::default();
         gathered.push(&Bytes::from_static(b"{}"));
         gathered.push(&Bytes::from_static(b"{ }"));
         assert_eq!((gathered.bytes(), gathered.count()), (7, 2));
-        assert_eq!(gathered.finish(), "[{},{ }]");
-        assert_eq!(Gathered::default().finish(), "[]");
+        assert_eq!(gathered.into_object(), "[{},{ }]");
+        assert_eq!(DeadLetterArray::default().into_object(), "[]");
     }
 }

@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::delivery::{WIRE_VERSION, parse_delivery, put_open_object, render_delivery};
-use super::format::{Format, FormatError};
+use super::format::{FormatError, StoredFormat};
 use crate::attempt::DeadLetterReason;
 use crate::model::{DeadLetter, StorageTrouble, Timestamp};
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a dead-letter message",
     newest: WIRE_VERSION,
 };
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct DeadLetterHead {
     v: u32,
     reason: DeadLetterReason,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ struct Head {
 #[derive(Deserialize)]
 struct DeadLetterWire<'a> {
     #[serde(flatten)]
-    head: Head,
+    head: DeadLetterHead,
     #[serde(borrow)]
     delivery: &'a RawValue,
 }
@@ -65,7 +65,7 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
         ..
     } = *letter;
     let missed = reason == DeadLetterReason::SubscriptionDisabled;
-    let head = Head {
+    let head = DeadLetterHead {
         v: 1,
         reason: if missed {
             DeadLetterReason::EndpointGone
@@ -89,7 +89,7 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
 pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
     let DeadLetterWire { head, delivery } =
         FORMAT.parse(body, |wire: &DeadLetterWire<'_>| wire.head.v)?;
-    let Head {
+    let DeadLetterHead {
         reason,
         storage,
         object,
@@ -117,7 +117,7 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Marks, Timestamp};
+    use crate::model::{EventMarks, Timestamp};
     use crate::stored::delivery::tests::{as_of_0_1_0, delivery, identified};
 
     const DEAD_LETTER_V1_IDENTITY: &str = include_str!("fixtures/dead-letter-v1-identity.json");
@@ -228,11 +228,11 @@ mod tests {
 
     #[test]
     fn a_dead_letter_keeps_the_marks_of_its_events() {
-        let again = Marks {
+        let again = EventMarks {
             replayed: true,
             run: Some("r".to_owned()),
             redirect: Some("/new".to_owned()),
-            ..Marks::default()
+            ..EventMarks::default()
         };
         let mut letter = dead_letter();
         letter.delivery.events[0].marks = again;

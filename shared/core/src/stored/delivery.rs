@@ -22,12 +22,13 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::format::{Format, FormatError};
+use super::format::{FormatError, StoredFormat};
 use crate::attempt::EventSize;
-use crate::events::{Envelope, EventNames};
+use crate::events::{EventEnvelope, EventNames};
 use crate::model::{
-    Carried, Delivery, EarlierLife, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks,
-    Payload, PayloadDigest, Scheduled, Schema, SubscriptionName, Timestamp, TopicName,
+    CarriedEvents, Delivery, DeliveryEntry, EarlierLife, EventMarks, EventPayload, EventSchema,
+    Hops, Identity, LastAttempt, LetterPlace, PayloadDigest, PublishSchedule, SubscriptionName,
+    Timestamp, TopicName,
 };
 
 /// The newest version this program reads.
@@ -47,7 +48,7 @@ const VERSION_2: u32 = 2;
 /// messages (parked objects, dead letters) need not change.
 const VERSION_3: u32 = 3;
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a delivery message",
     newest: WIRE_VERSION,
 };
@@ -66,7 +67,7 @@ struct DeliveryWire<'a> {
     n: usize,
     topic: TopicName,
     subscription: SubscriptionName,
-    schema: Schema,
+    schema: EventSchema,
     published_at: Timestamp,
     /// The beginning of the events' age, for [`carried`], where it is not `published_at`. An older
     /// program passes it over.
@@ -127,11 +128,11 @@ struct EntryWire<'a> {
     counted: Option<bool>,
     /// An older program passes it over, and drops it with the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scheduled: Option<Cow<'a, Scheduled>>,
+    scheduled: Option<Cow<'a, PublishSchedule>>,
     /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by
     /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
-    envelope: Option<Envelope>,
+    envelope: Option<EventEnvelope>,
     /// Of an event that is stored, but a custom one. [`put_entry`] writes them by
     /// [`EventNames::json`], for the same reason. An older program passes them over, and drops them
     /// with a retry.
@@ -164,7 +165,7 @@ pub fn render_delivery(delivery: &Delivery) -> Bytes {
     let payloads: usize = delivery
         .events
         .iter()
-        .map(|e| EventSize::of(&e.payload, e.envelope.as_deref()).message)
+        .map(|e| EventSize::measure(&e.payload, e.envelope.as_deref()).message)
         .sum();
     let mut body = Vec::with_capacity(payloads + HEAD_BYTES);
     put_open_object(&mut body, &DeliveryWire::head_of(delivery));
@@ -179,15 +180,17 @@ pub fn parse_delivery(body: &Bytes) -> Result<Delivery, FormatError> {
         .parse(body, |wire: &DeliveryWire<'_>| wire.v)?
         .into_delivery(body)?;
     if delivery.events.is_empty() {
-        return Err(FORMAT.malformed("expected one event or more"));
+        return Err(FORMAT.malformed_error("expected one event or more"));
     }
-    let is_custom = delivery.schema == Schema::Custom;
+    let is_custom = delivery.schema == EventSchema::Custom;
     if delivery
         .events
         .iter()
         .any(|entry| entry.envelope.is_some() != is_custom)
     {
-        return Err(FORMAT.malformed("expected an envelope around each custom event and no other"));
+        return Err(
+            FORMAT.malformed_error("expected an envelope around each custom event and no other")
+        );
     }
     Ok(delivery)
 }
@@ -195,31 +198,32 @@ pub fn parse_delivery(body: &Bytes) -> Result<Delivery, FormatError> {
 /// The number of events of a message, and the time at which their age begins, from the message's
 /// beginning. Messages of 0.1.0 do not begin by the number, and are read whole. `None` if it is no
 /// delivery message.
-pub fn carried(body: &[u8]) -> Option<Carried> {
+pub fn carried_by_message(body: &[u8]) -> Option<CarriedEvents> {
     carried_by_head(body).or_else(|| {
         let wire: CountedWire = serde_json::from_slice(body).ok()?;
-        (!wire.events.is_empty()).then(|| Carried::new(wire.events.len() as u64, wire.published_at))
+        (!wire.events.is_empty())
+            .then(|| CarriedEvents::new(wire.events.len() as u64, wire.published_at))
     })
 }
 
 /// The same from the members in front, as [`render_delivery`] writes them: `v`, `n`, two names and
 /// a word, none of which has a quote in it, and the times.
-fn carried_by_head(body: &[u8]) -> Option<Carried> {
-    let (_, rest) = number(body.strip_prefix(b"{\"v\":")?)?;
-    let (events, rest) = number(rest.strip_prefix(b",\"n\":")?)?;
+fn carried_by_head(body: &[u8]) -> Option<CarriedEvents> {
+    let (_, rest) = leading_number(body.strip_prefix(b"{\"v\":")?)?;
+    let (events, rest) = leading_number(rest.strip_prefix(b",\"n\":")?)?;
     let rest = skip_text(rest.strip_prefix(b",\"topic\":\"")?)?;
     let rest = skip_text(rest.strip_prefix(b",\"subscription\":\"")?)?;
     let rest = skip_text(rest.strip_prefix(b",\"schema\":\"")?)?;
-    let (published_ms, rest) = number(rest.strip_prefix(b",\"publishedAt\":")?)?;
+    let (published_ms, rest) = leading_number(rest.strip_prefix(b",\"publishedAt\":")?)?;
     let begin_ms = match rest.strip_prefix(b",\"beginsAt\":") {
-        Some(rest) => number(rest)?.0,
+        Some(rest) => leading_number(rest)?.0,
         None => published_ms,
     };
-    (events > 0).then(|| Carried::new(events, Timestamp::from_millis(begin_ms)))
+    (events > 0).then(|| CarriedEvents::new(events, Timestamp::from_millis(begin_ms)))
 }
 
 /// The number that a text begins with, and the rest.
-fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let end = text.iter().position(|byte| !byte.is_ascii_digit())?;
     let (digits, rest) = text.split_at(end);
     let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
@@ -232,10 +236,10 @@ fn skip_text(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// The oldest version that says all of a delivery.
-fn version(delivery: &Delivery) -> u32 {
+fn oldest_version(delivery: &Delivery) -> u32 {
     if delivery.identity.is_some() || !delivery.hops.is_none() {
         VERSION_3
-    } else if delivery.schema == Schema::Custom {
+    } else if delivery.schema == EventSchema::Custom {
         VERSION_2
     } else {
         VERSION_1
@@ -246,7 +250,7 @@ impl DeliveryWire<'_> {
     /// All of a message but its events.
     fn head_of(delivery: &Delivery) -> Self {
         Self {
-            v: version(delivery),
+            v: oldest_version(delivery),
             n: delivery.events.len(),
             topic: delivery.topic.clone(),
             subscription: delivery.subscription.clone(),
@@ -290,17 +294,21 @@ impl DeliveryWire<'_> {
 
 impl EntryWire<'_> {
     /// The event. `matched` is its own member, or that of the event before.
-    fn into_entry(self, body: &Bytes, matched: Option<Arc<str>>) -> Result<Entry, FormatError> {
+    fn into_entry(
+        self,
+        body: &Bytes,
+        matched: Option<Arc<str>>,
+    ) -> Result<DeliveryEntry, FormatError> {
         let payload = match (self.event, self.payload) {
-            (Some(raw), None) => Payload::Inline(body.slice_ref(raw.get().as_bytes())),
+            (Some(raw), None) => EventPayload::Inline(body.slice_ref(raw.get().as_bytes())),
             (None, Some(stored)) => stored.into_payload(self.names)?,
-            _ => return Err(FORMAT.malformed("expected one of event, payload")),
+            _ => return Err(FORMAT.malformed_error("expected one of event, payload")),
         };
-        Ok(Entry {
+        Ok(DeliveryEntry {
             key: self.key.into_owned(),
             expires_at: self.expires_at,
             traceparent: self.traceparent.map(Cow::into_owned),
-            marks: Marks {
+            marks: EventMarks {
                 notice: self.notice,
                 replayed: self.replayed,
                 resent: self.resent,
@@ -323,13 +331,16 @@ impl EntryWire<'_> {
 }
 
 impl PayloadWire {
-    fn into_payload(self, names: Option<Box<EventNames<'static>>>) -> Result<Payload, FormatError> {
+    fn into_payload(
+        self,
+        names: Option<Box<EventNames<'static>>>,
+    ) -> Result<EventPayload, FormatError> {
         let parse = |text: String| {
             PayloadDigest::parse(&text)
-                .ok_or_else(|| FORMAT.malformed("sha256: expected 64 hexadecimal digits"))
+                .ok_or_else(|| FORMAT.malformed_error("sha256: expected 64 hexadecimal digits"))
         };
         let digest = self.sha256.map(parse).transpose()?;
-        Ok(Payload::Stored {
+        Ok(EventPayload::Stored {
             key: self.key,
             bytes: self.bytes,
             digest,
@@ -365,10 +376,10 @@ fn put_events(body: &mut Vec<u8>, delivery: &Delivery) {
     body.push(b']');
 }
 
-fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
+fn put_entry(body: &mut Vec<u8>, entry: &DeliveryEntry, matched: Option<&str>) {
     let (payload, names, inline) = match &entry.payload {
-        Payload::Inline(json) => (None, None, Some(json)),
-        Payload::Stored {
+        EventPayload::Inline(json) => (None, None, Some(json)),
+        EventPayload::Stored {
             key,
             bytes,
             digest,
@@ -386,7 +397,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
             )
         }
     };
-    let Marks {
+    let EventMarks {
         notice,
         replayed,
         resent,
@@ -424,11 +435,11 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
     put_open_object(body, &head);
     if let Some(envelope) = &entry.envelope {
         body.extend_from_slice(b",\"envelope\":");
-        body.extend_from_slice(&envelope.json());
+        body.extend_from_slice(&envelope.to_json());
     }
     if let Some(names) = names {
         body.extend_from_slice(b",\"names\":");
-        body.extend_from_slice(&names.json());
+        body.extend_from_slice(&names.to_json());
     }
     if let Some(json) = inline {
         body.extend_from_slice(b",\"event\":");

@@ -7,9 +7,9 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::render;
-use super::keys::folder;
-use crate::api::notice::Disabled;
+use super::format::render_json;
+use super::keys::subscription_folder;
+use crate::api::notice::DisabledNotice;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the marks of subscriptions that an operator disabled, each of which asks for a
@@ -17,8 +17,8 @@ use crate::model::{SubscriptionName, Timestamp, TopicName};
 pub const TELLING: &str = "telling/";
 
 /// The key of the mark that an operator disabled a subscription and its topic is to be notified.
-pub fn telling(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{TELLING}{}", folder(topic, subscription))
+pub fn disabled_notice_key(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{TELLING}{}", subscription_folder(topic, subscription))
 }
 
 /// A subscription that was disabled, of which its topic is to be notified.
@@ -43,18 +43,18 @@ impl DisabledMark {
 
     /// Writes the object.
     pub fn render(&self) -> Bytes {
-        render(self)
+        render_json(self)
     }
 
     /// The notice that it asks for.
-    pub fn notice(&self) -> Disabled<'_> {
+    pub fn notice(&self) -> DisabledNotice<'_> {
         let Self {
             topic,
             subscription,
             reason,
             since,
         } = self;
-        Disabled {
+        DisabledNotice {
             topic,
             subscription,
             reason,

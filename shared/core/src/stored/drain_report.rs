@@ -10,18 +10,18 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::delivery::WIRE_VERSION;
-use super::format::{Format, FormatError, render};
+use super::format::{FormatError, StoredFormat, render_json};
 use crate::pressure::{DrainCount, DrainReport, REPORTED_TOPICS_MAX, ReportedTopic};
 
 /// The prefix of what the processes of `deliver` tell of how fast they drain the queue.
 pub const DRAIN: &str = "drain/";
 
 /// The key of the report of one process of `deliver`. `instance` is a UUID.
-pub fn drain(instance: &str) -> String {
+pub fn drain_report_key(instance: &str) -> String {
     format!("{DRAIN}{instance}.json")
 }
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a drain report",
     newest: WIRE_VERSION,
 };
@@ -80,12 +80,12 @@ impl From<CountWire> for DrainCount {
 
 /// Renders a report as an object.
 pub fn render_drain_report(report: &DrainReport) -> Bytes {
-    let all = report.all();
+    let all = report.total_count();
     let topic = |topic: &ReportedTopic| TopicWire {
         group: Box::from(&*topic.group),
         count: topic.count.into(),
     };
-    render(&DrainWire {
+    render_json(&DrainWire {
         v: 1,
         settled: all.settled,
         window_ms: whole_millis(report.window),

@@ -20,7 +20,7 @@ pub enum FormatError {
 
 /// A versioned JSON format.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Format {
+pub(crate) struct StoredFormat {
     /// The name in errors, with its article.
     pub(crate) name: &'static str,
     /// The newest version that this program reads.
@@ -28,19 +28,19 @@ pub(crate) struct Format {
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct VersionMember {
     v: u32,
 }
 
 /// A value that has no version of its own, with the version of its format in front.
 #[derive(Serialize, Deserialize)]
-struct Versioned<T> {
+struct VersionedValue<T> {
     v: u32,
     #[serde(flatten)]
     value: T,
 }
 
-impl Format {
+impl StoredFormat {
     /// Reads bytes; `version` answers the version that they say. Bytes that cannot be read may be
     /// of a newer version.
     pub(crate) fn parse<'a, T: Deserialize<'a>>(
@@ -53,7 +53,7 @@ impl Format {
             Ok(text) => serde_json::from_str(text),
             Err(_) => serde_json::from_slice(bytes),
         };
-        let value = value.map_err(|error| self.unreadable(bytes, error))?;
+        let value = value.map_err(|error| self.unreadable_error(bytes, error))?;
         let version = version(&value);
         if version > self.newest {
             Err(FormatError::Newer(version))
@@ -64,25 +64,27 @@ impl Format {
 
     /// Reads a value that [`Self::render`] wrote.
     pub(super) fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, FormatError> {
-        Ok(self.parse(bytes, |object: &Versioned<T>| object.v)?.value)
+        Ok(self
+            .parse(bytes, |object: &VersionedValue<T>| object.v)?
+            .value)
     }
 
     /// Writes a value with the newest version in front.
     pub(super) fn render(self, value: &impl Serialize) -> Bytes {
-        render(&Versioned {
+        render_json(&VersionedValue {
             v: self.newest,
             value,
         })
     }
 
     /// The error of bytes that are JSON of the right version, but break another rule of the format.
-    pub(crate) fn malformed(self, why: &str) -> FormatError {
+    pub(crate) fn malformed_error(self, why: &str) -> FormatError {
         FormatError::Malformed(self.name, serde::de::Error::custom(why))
     }
 
-    fn unreadable(self, bytes: &[u8], error: serde_json::Error) -> FormatError {
-        match serde_json::from_slice::<Version>(bytes) {
-            Ok(Version { v }) if v > self.newest => FormatError::Newer(v),
+    fn unreadable_error(self, bytes: &[u8], error: serde_json::Error) -> FormatError {
+        match serde_json::from_slice::<VersionMember>(bytes) {
+            Ok(VersionMember { v }) if v > self.newest => FormatError::Newer(v),
             _ => FormatError::Malformed(self.name, error),
         }
     }
@@ -114,6 +116,6 @@ macro_rules! versioned_object {
 pub(super) use versioned_object;
 
 /// The JSON of plain data with text keys, for which serialising cannot fail.
-pub(super) fn render(value: &impl Serialize) -> Bytes {
+pub(super) fn render_json(value: &impl Serialize) -> Bytes {
     Bytes::from(serde_json::to_vec(value).unwrap_or_default())
 }

@@ -7,15 +7,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::format::versioned_object;
-use super::keys::folder;
+use super::keys::subscription_folder;
 use crate::model::{Identity, Subscription, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the marks of subscriptions whose endpoints are gone.
 pub const DISABLED: &str = "disabled/";
 
 /// The key of the mark that the endpoint of a subscription is gone.
-pub fn disabled(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{DISABLED}{}", folder(topic, subscription))
+pub fn gone_mark_key(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{DISABLED}{}", subscription_folder(topic, subscription))
 }
 
 versioned_object!(GoneMark, 1, "a mark of an endpoint that is gone");

@@ -11,10 +11,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::format::render;
+use super::format::render_json;
 use crate::model::{
     IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_CLOCK_SKEW, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX,
-    IDEMPOTENCY_SWEPT_AFTER, Matched, Timestamp, Topic, TopicName, hex,
+    IDEMPOTENCY_SWEPT_AFTER, MatchCounts, Timestamp, Topic, TopicName, hex,
 };
 
 /// The prefix of what is known of producers' idempotency keys.
@@ -22,7 +22,7 @@ pub const IDEMPOTENCY: &str = "idempotency/";
 
 /// The key of the record of an idempotency key on this topic. `digest` is 64 hexadecimal digits,
 /// made of the key and of the time when the topic was created.
-pub fn idempotency(topic: &TopicName, digest: &str) -> String {
+pub fn idempotency_record_key(topic: &TopicName, digest: &str) -> String {
     format!("{IDEMPOTENCY}{}/{digest}", topic.folded())
 }
 
@@ -47,7 +47,7 @@ pub struct IdempotencyRecord {
     /// The request that used it last.
     digest: RequestDigest,
     /// Whether that was published, or may be so yet.
-    state: State,
+    state: IdempotencyState,
     /// The time until which it counts.
     until: Timestamp,
     /// The id of the request that holds the key. No two requests write the same bytes: a store
@@ -56,7 +56,7 @@ pub struct IdempotencyRecord {
     /// The matches of the request that was published. Releases before this member neither write
     /// nor read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    matched: Option<Matched>,
+    matched: Option<MatchCounts>,
     /// The first holder of the key with this very request, if that did not publish it to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first_holder: Option<String>,
@@ -64,7 +64,7 @@ pub struct IdempotencyRecord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum State {
+enum IdempotencyState {
     /// A request is at it.
     Claimed,
     /// Every delivery is durable.
@@ -73,13 +73,13 @@ enum State {
 
 /// The decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum IdempotencyDecision {
     /// Claim the key and publish.
     Free,
     /// Say that it is published, and publish nothing.
     Repeated {
         /// The matches of the request when it was published, if they are known.
-        matched: Option<Matched>,
+        matched: Option<MatchCounts>,
     },
     /// The key belongs to another request.
     Reused,
@@ -103,18 +103,21 @@ impl IdempotencyKey {
 
     /// The key of its record. Every topic has keys of its own, and so has a topic that is created
     /// again under the name of a deleted one.
-    pub fn object(&self, topic: &Topic) -> String {
+    pub fn record_key(&self, topic: &Topic) -> String {
         let made = Sha256::new().chain_update(topic.created_at.as_millis().to_be_bytes());
-        idempotency(
+        idempotency_record_key(
             &topic.name,
-            &hex::text(&made.chain_update(&self.0).finalize()),
+            &hex::encode(&made.chain_update(&self.0).finalize()),
         )
     }
 }
 
 impl RequestDigest {
     /// The digest of a body and the headers that say what it is, in a fixed order.
-    pub fn of<'a>(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>, body: &[u8]) -> Self {
+    pub fn from_request<'a>(
+        headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        body: &[u8],
+    ) -> Self {
         let mut headers: Vec<_> = headers.into_iter().collect();
         headers.sort_unstable();
         let mut digest = Sha256::new();
@@ -127,16 +130,16 @@ impl RequestDigest {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
-        Self(hex::text(&digest.finalize()))
+        Self(hex::encode(&digest.finalize()))
     }
 }
 
 impl IdempotencyRecord {
     /// A request claims the key.
-    pub fn claimed(digest: RequestDigest, holder: String, now: Timestamp) -> Self {
+    pub fn new_claim(digest: RequestDigest, holder: String, now: Timestamp) -> Self {
         Self {
             digest,
-            state: State::Claimed,
+            state: IdempotencyState::Claimed,
             until: now + IDEMPOTENCY_CLAIM_LENGTH,
             holder,
             matched: None,
@@ -147,9 +150,10 @@ impl IdempotencyRecord {
     /// The record of a claim that takes the place of `before`. The same request keeps its id, as
     /// long as it was not published to the end: a part of it may have gone out.
     #[must_use]
-    pub fn in_the_place_of(self, before: Option<&Self>) -> Self {
-        let same =
-            before.filter(|before| before.state == State::Claimed && before.digest == self.digest);
+    pub fn replacing(self, before: Option<&Self>) -> Self {
+        let same = before.filter(|before| {
+            before.state == IdempotencyState::Claimed && before.digest == self.digest
+        });
         let first_holder = same.map(|before| {
             let first = before.first_holder.as_ref();
             first.unwrap_or(&before.holder).clone()
@@ -170,8 +174,8 @@ impl IdempotencyRecord {
 
     /// The record once its request was published.
     #[must_use]
-    pub fn published(self, matched: Matched, now: Timestamp) -> Self {
-        let state = State::Published;
+    pub fn into_published(self, matched: MatchCounts, now: Timestamp) -> Self {
+        let state = IdempotencyState::Published;
         let matched = Some(matched);
         Self {
             state,
@@ -183,7 +187,7 @@ impl IdempotencyRecord {
 
     /// The record once its request failed, in whole or in part. The key is free at once.
     #[must_use]
-    pub fn given_back(self) -> Self {
+    pub fn into_given_back(self) -> Self {
         Self {
             until: Timestamp::EPOCH,
             ..self
@@ -197,26 +201,26 @@ impl IdempotencyRecord {
 
     /// Writes the record.
     pub fn render(&self) -> Bytes {
-        render(self)
+        render_json(self)
     }
 
     /// Decides about a request with this digest. Workers' clocks differ a little. A time that is
     /// much further off than any that is set comes from a clock that was far ahead, and blocks
     /// no request.
-    pub fn decide(&self, digest: &RequestDigest, now: Timestamp) -> Claim {
+    pub fn decide_request(&self, digest: &RequestDigest, now: Timestamp) -> IdempotencyDecision {
         let longest = match self.state {
-            State::Claimed => IDEMPOTENCY_CLAIM_LENGTH,
-            State::Published => IDEMPOTENCY_KEPT,
+            IdempotencyState::Claimed => IDEMPOTENCY_CLAIM_LENGTH,
+            IdempotencyState::Published => IDEMPOTENCY_KEPT,
         };
         if self.until <= now || self.until > now + longest + IDEMPOTENCY_CLOCK_SKEW {
-            return Claim::Free;
+            return IdempotencyDecision::Free;
         }
         match self.state {
-            _ if self.digest != *digest => Claim::Reused,
-            State::Published => Claim::Repeated {
+            _ if self.digest != *digest => IdempotencyDecision::Reused,
+            IdempotencyState::Published => IdempotencyDecision::Repeated {
                 matched: self.matched,
             },
-            State::Claimed => Claim::InProgress {
+            IdempotencyState::Claimed => IdempotencyDecision::InProgress {
                 retry_after: self.until.since(now).min(IDEMPOTENCY_CLAIM_LENGTH),
             },
         }
@@ -233,16 +237,16 @@ mod tests {
     use super::*;
     use crate::stored::topic::TopicRecord;
 
-    const MATCHED: Matched = Matched {
+    const MATCHED: MatchCounts = MatchCounts {
         events: 1,
         subscriptions: 2,
     };
-    const REPEATED: Claim = Claim::Repeated {
+    const REPEATED: IdempotencyDecision = IdempotencyDecision::Repeated {
         matched: Some(MATCHED),
     };
 
     fn digest(body: &str) -> RequestDigest {
-        RequestDigest::of([], body.as_bytes())
+        RequestDigest::from_request([], body.as_bytes())
     }
 
     #[test]
@@ -280,7 +284,7 @@ mod tests {
                 .unwrap();
             IdempotencyKey::parse(key.as_bytes())
                 .unwrap()
-                .object(&topic)
+                .record_key(&topic)
         };
         assert_eq!(
             object("a", "Orders", 1),
@@ -294,11 +298,11 @@ mod tests {
     #[test]
     fn requests_that_say_something_else_differ() {
         let all = [
-            RequestDigest::of([], b"ab"),
-            RequestDigest::of([], b"a"),
-            RequestDigest::of([("ce-id", &b"1"[..])], b"ab"),
-            RequestDigest::of([("ce-id", &b"2"[..])], b"ab"),
-            RequestDigest::of([("ce-i", &b"d1"[..])], b"ab"),
+            RequestDigest::from_request([], b"ab"),
+            RequestDigest::from_request([], b"a"),
+            RequestDigest::from_request([("ce-id", &b"1"[..])], b"ab"),
+            RequestDigest::from_request([("ce-id", &b"2"[..])], b"ab"),
+            RequestDigest::from_request([("ce-i", &b"d1"[..])], b"ab"),
         ];
         for (n, one) in all.iter().enumerate() {
             assert!(all[..n].iter().all(|other| other != one), "{n}");
@@ -306,29 +310,30 @@ mod tests {
         let a = ("a", &b"1"[..]);
         let b = ("b", &b"2"[..]);
         assert_eq!(
-            RequestDigest::of([a, b], b""),
-            RequestDigest::of([b, a], b"")
+            RequestDigest::from_request([a, b], b""),
+            RequestDigest::from_request([b, a], b"")
         );
     }
 
     #[test]
     fn what_a_request_is_to_do_depends_on_the_one_before() {
         let at = |secs: u64| Timestamp::from_millis(1_000_000_000_000 + secs * 1000);
-        let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), at(0));
-        let published = claimed.clone().published(MATCHED, at(10));
-        let check = |record: &IdempotencyRecord, body: &str, now: u64, expected: Claim| {
-            assert_eq!(
-                record.decide(&digest(body), at(now)),
-                expected,
-                "{record:?} {body} {now}"
-            );
-        };
+        let claimed = IdempotencyRecord::new_claim(digest("a"), "h".to_owned(), at(0));
+        let published = claimed.clone().into_published(MATCHED, at(10));
+        let check =
+            |record: &IdempotencyRecord, body: &str, now: u64, expected: IdempotencyDecision| {
+                assert_eq!(
+                    record.decide_request(&digest(body), at(now)),
+                    expected,
+                    "{record:?} {body} {now}"
+                );
+            };
         let secs = Duration::from_secs;
         check(
             &claimed,
             "a",
             0,
-            Claim::InProgress {
+            IdempotencyDecision::InProgress {
                 retry_after: secs(90),
             },
         );
@@ -336,62 +341,68 @@ mod tests {
             &claimed,
             "a",
             89,
-            Claim::InProgress {
+            IdempotencyDecision::InProgress {
                 retry_after: secs(1),
             },
         );
-        check(&claimed, "b", 89, Claim::Reused);
-        check(&claimed, "a", 90, Claim::Free);
-        check(&claimed, "b", 90, Claim::Free);
-        check(&claimed.clone().given_back(), "a", 0, Claim::Free);
+        check(&claimed, "b", 89, IdempotencyDecision::Reused);
+        check(&claimed, "a", 90, IdempotencyDecision::Free);
+        check(&claimed, "b", 90, IdempotencyDecision::Free);
+        check(
+            &claimed.clone().into_given_back(),
+            "a",
+            0,
+            IdempotencyDecision::Free,
+        );
         check(&published, "a", 10, REPEATED);
         check(&published, "a", 10 + 86_399, REPEATED);
-        check(&published, "b", 10 + 86_399, Claim::Reused);
-        check(&published, "a", 10 + 86_400, Claim::Free);
-        check(&published, "b", 10 + 86_400, Claim::Free);
+        check(&published, "b", 10 + 86_399, IdempotencyDecision::Reused);
+        check(&published, "a", 10 + 86_400, IdempotencyDecision::Free);
+        check(&published, "b", 10 + 86_400, IdempotencyDecision::Free);
     }
 
     #[test]
     fn a_clock_that_was_far_ahead_keeps_nobody_out_and_one_that_was_a_little_ahead_does() {
         let written = Timestamp::from_millis(9_000_000_000);
-        let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), written);
-        let published = claimed.clone().published(MATCHED, written);
-        let check = |behind: u64, body: &str, expected: [Claim; 2]| {
+        let claimed = IdempotencyRecord::new_claim(digest("a"), "h".to_owned(), written);
+        let published = claimed.clone().into_published(MATCHED, written);
+        let check = |behind: u64, body: &str, expected: [IdempotencyDecision; 2]| {
             let now = Timestamp::from_millis(written.as_millis() - behind);
-            let found = [&claimed, &published].map(|record| record.decide(&digest(body), now));
+            let found =
+                [&claimed, &published].map(|record| record.decide_request(&digest(body), now));
             assert_eq!(found, expected, "{behind}");
         };
-        let in_progress = Claim::InProgress {
+        let in_progress = IdempotencyDecision::InProgress {
             retry_after: Duration::from_secs(90),
         };
         for behind in [1, 30_000, 300_000] {
             check(behind, "a", [in_progress, REPEATED]);
-            check(behind, "b", [Claim::Reused; 2]);
+            check(behind, "b", [IdempotencyDecision::Reused; 2]);
         }
-        check(300_001, "a", [Claim::Free; 2]);
+        check(300_001, "a", [IdempotencyDecision::Free; 2]);
     }
 
     #[test]
     fn a_record_is_forgotten_an_hour_after_it_is_over() {
         let at = |secs: u64| Timestamp::from_millis(1_000_000_000_000 + secs * 1000);
-        let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), at(0));
+        let claimed = IdempotencyRecord::new_claim(digest("a"), "h".to_owned(), at(0));
         let check = |record: &IdempotencyRecord, now, expected: bool| {
             assert_eq!(record.is_forgotten(at(now)), expected, "{record:?} {now}");
         };
         check(&claimed, 90 + 3599, false);
         check(&claimed, 90 + 3600, true);
         check(
-            &claimed.clone().published(MATCHED, at(0)),
+            &claimed.clone().into_published(MATCHED, at(0)),
             86_400 + 3599,
             false,
         );
-        check(&claimed.published(MATCHED, at(0)), 86_400 + 3600, true);
+        check(&claimed.into_published(MATCHED, at(0)), 86_400 + 3600, true);
     }
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let record =
-            IdempotencyRecord::claimed(digest("a"), "h".to_owned(), Timestamp::from_millis(1));
+            IdempotencyRecord::new_claim(digest("a"), "h".to_owned(), Timestamp::from_millis(1));
         assert_eq!(
             IdempotencyRecord::parse(&record.render()),
             Some(record.clone())
@@ -403,7 +414,7 @@ mod tests {
             "{text}"
         );
         assert_eq!(IdempotencyRecord::parse(b"{}"), None);
-        let published = record.published(MATCHED, Timestamp::from_millis(1));
+        let published = record.into_published(MATCHED, Timestamp::from_millis(1));
         assert_eq!(
             IdempotencyRecord::parse(&published.render()),
             Some(published)
@@ -415,17 +426,16 @@ mod tests {
     fn repeated_request_keeps_its_id_until_it_is_published() {
         let at = Timestamp::from_millis;
         let claim = |holder: &str, body: &str, before: Option<&IdempotencyRecord>| {
-            IdempotencyRecord::claimed(digest(body), holder.to_owned(), at(1))
-                .in_the_place_of(before)
+            IdempotencyRecord::new_claim(digest(body), holder.to_owned(), at(1)).replacing(before)
         };
         let first = claim("a-1", "a", None);
         assert_eq!(first.request_id(), "a1");
-        let failed = first.given_back();
+        let failed = first.into_given_back();
         let second = claim("b-2", "a", Some(&failed));
         let third = claim("c-3", "a", Some(&second));
         assert_eq!([second.request_id(), third.request_id()], ["a1", "a1"]);
         assert_eq!(claim("d-4", "b", Some(&failed)).request_id(), "d4");
-        let published = third.clone().published(MATCHED, at(2));
+        let published = third.clone().into_published(MATCHED, at(2));
         assert_eq!(claim("e-5", "a", Some(&published)).request_id(), "e5");
         let read = IdempotencyRecord::parse(&third.render());
         assert_eq!(read, Some(third));
@@ -437,8 +447,8 @@ mod tests {
         let record = IdempotencyRecord::parse(json.as_bytes()).unwrap();
         let digest = RequestDigest("d".to_owned());
         assert_eq!(
-            record.decide(&digest, Timestamp::EPOCH),
-            Claim::Repeated { matched: None }
+            record.decide_request(&digest, Timestamp::EPOCH),
+            IdempotencyDecision::Repeated { matched: None }
         );
         assert_eq!(record.render(), json);
     }

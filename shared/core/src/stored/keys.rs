@@ -3,7 +3,7 @@
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// A subscription as keys name it, `topic.subscription`. Names have no dots.
-pub fn folder(topic: &TopicName, subscription: &SubscriptionName) -> String {
+pub fn subscription_folder(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{}.{}", topic.folded(), subscription.folded())
 }
 
@@ -55,5 +55,7 @@ pub(super) fn minute_of(minute: &str) -> Option<u64> {
         &time[..2],
         &time[2..]
     );
-    Timestamp::parse(&text).ok().map(Timestamp::minute)
+    Timestamp::parse(&text)
+        .ok()
+        .map(Timestamp::minute_rounded_down)
 }

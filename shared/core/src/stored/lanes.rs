@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{Format, FormatError};
-use crate::circuit::Target;
+use super::format::{FormatError, StoredFormat};
+use crate::circuit::DeliveryTarget;
 use crate::lane::SlowTargets;
 use crate::model::Timestamp;
 
@@ -26,7 +26,7 @@ struct LanesObject {
     late_at: BTreeMap<String, Timestamp>,
 }
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "the targets that are slow",
     newest: 1,
 };
@@ -51,13 +51,13 @@ impl SlowTargets {
     }
 }
 
-fn by_target(texts: BTreeMap<String, Timestamp>) -> BTreeMap<Target, Timestamp> {
-    let read = |(text, at): (String, Timestamp)| Some((Target::parse(&text)?, at));
+fn by_target(texts: BTreeMap<String, Timestamp>) -> BTreeMap<DeliveryTarget, Timestamp> {
+    let read = |(text, at): (String, Timestamp)| Some((DeliveryTarget::parse(&text)?, at));
     texts.into_iter().filter_map(read).collect()
 }
 
-fn by_text(targets: &BTreeMap<Target, Timestamp>) -> BTreeMap<String, Timestamp> {
-    let write = |(target, at): (&Target, &Timestamp)| (target.to_string(), *at);
+fn by_text(targets: &BTreeMap<DeliveryTarget, Timestamp>) -> BTreeMap<String, Timestamp> {
+    let write = |(target, at): (&DeliveryTarget, &Timestamp)| (target.to_string(), *at);
     targets.iter().map(write).collect()
 }
 
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn slow_targets_are_written_as_they_always_were_and_read_back() {
         let at = Timestamp::from_millis(1_700_000_000_000);
-        let target = |text: &str| Target::parse(text).unwrap();
+        let target = |text: &str| DeliveryTarget::parse(text).unwrap();
         let targets = SlowTargets {
             slow_until: BTreeMap::from([
                 (target("https://a.example:443"), at),

@@ -3,40 +3,44 @@
 //! have no version.
 
 pub use super::activity::{
-    ACTIVITY, subscription_activities, subscription_activity, topic_activity,
+    ACTIVITY, subscription_activities, subscription_activity_key, topic_activity_key,
 };
 pub use super::audit::{
-    AUDIT, audit_after, audit_before, audit_entry, expired_id, gone_id, is_audit_of, refused_keys,
+    AUDIT, audit_entry_key, audit_key_after, audit_key_before, expired_id, gone_id, is_audit_of,
+    refused_keys,
 };
-pub use super::cancelled::{CANCELLED, cancelled};
+pub use super::cancelled::{CANCELLED, cancelled_key};
 pub use super::dead_letter::{
-    dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of, dead_letters_of_topic,
+    dead_letter_hour, dead_letter_key, dead_letter_owner, dead_letters_of, dead_letters_of_topic,
 };
-pub use super::disabled::{TELLING, telling};
-pub use super::drain_report::{DRAIN, drain};
-pub use super::gone::{DISABLED, disabled};
-pub use super::idempotency::{IDEMPOTENCY, idempotency};
+pub use super::disabled::{TELLING, disabled_notice_key};
+pub use super::drain_report::{DRAIN, drain_report_key};
+pub use super::gone::{DISABLED, gone_mark_key};
+pub use super::idempotency::{IDEMPOTENCY, idempotency_record_key};
 use super::keys::{day_key, hour_key};
-pub use super::keys::{folder, folder_owner, start_of_minute};
+pub use super::keys::{folder_owner, start_of_minute, subscription_folder};
 pub use super::lanes::LANES;
 pub use super::letter_ending::ENDING;
-pub use super::links::{LINKS, links};
+pub use super::links::{LINKS, link_shard_key};
 pub use super::owner::OWNER;
 pub use super::parked::{
-    HELD, PARKED, carried_of_key, held, held_expiry_minute, held_folder, held_of, held_of_topic,
-    held_past, id_with_carried, is_scheduled, key_of_rest, parked, parked_at_minute, parked_before,
-    parked_due_minute, parked_folder, parked_id, parked_instead, scheduled,
+    HELD, PARKED, carried_of_key, held_expiry_minute, held_folder, held_key, held_of,
+    held_of_topic, held_past, id_with_carried, is_scheduled, key_of_rest, parked_at_minute,
+    parked_before, parked_due_minute, parked_folder, parked_id, parked_instead, parked_key,
+    scheduled_key,
 };
 pub use super::pressure::PRESSURE_KEY;
-pub use super::rate::{RATES, rate};
-pub use super::recovery_mark::{RECOVERY, recovery_mark, recovery_marks_of};
-pub use super::refused_letters::{REFUSED, refused};
-pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
-pub use super::replay_claim::{CLAIMS, replay_claim};
-pub use super::resolved::{RESOLVED, resolved};
+pub use super::rate::{RATES, rate_state_key};
+pub use super::recovery_mark::{RECOVERY, recovery_mark_key, recovery_marks_of};
+pub use super::refused_letters::{REFUSED, refused_letters_key};
+pub use super::replay::{
+    REPLAYING, REPLAYS, replay_id, replay_of, replay_record_key, replaying_mark_key,
+};
+pub use super::replay_claim::{CLAIMS, replay_claim_key};
+pub use super::resolved::{RESOLVED, resolved_letters_key};
 pub use super::serve_run::SERVE_RUN;
-pub use super::slots::{SLOTS, slots};
-pub use super::topic::{TOPICS, topic, topic_name};
+pub use super::slots::{SLOTS, slot_state_key};
+pub use super::topic::{TOPICS, topic_name, topic_record_key};
 pub use super::wake_signal::WAKE_SIGNAL;
 use crate::model::{PAYLOAD_KEPT, SubscriptionName, Timestamp, TopicName};
 
@@ -83,28 +87,32 @@ pub const TEMPORARY: &str = "temporary/";
 pub const VALIDATING: &str = "validating/";
 
 /// The key of the mark that the parked deliveries of a subscription are to go out at once.
-pub fn forcing(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{FORCING}{}", folder(topic, subscription))
+pub fn force_request_key(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{FORCING}{}", subscription_folder(topic, subscription))
 }
 
 /// The key of the note that an endpoint answered the event of this key late.
-pub fn late(topic: &TopicName, subscription: &SubscriptionName, event_key: &str) -> String {
+pub fn late_answer_key(
+    topic: &TopicName,
+    subscription: &SubscriptionName,
+    event_key: &str,
+) -> String {
     format!("{}{event_key}", late_of(topic, subscription))
 }
 
 /// The prefix of the notes that the endpoint of a subscription answered late.
 pub fn late_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{LATE}{}/", folder(topic, subscription))
+    format!("{LATE}{}/", subscription_folder(topic, subscription))
 }
 
 /// A message kept byte for byte because it cannot be read. `id` is a UUID.
-pub fn malformed(at: Timestamp, id: &str) -> String {
+pub fn malformed_message_key(at: Timestamp, id: &str) -> String {
     format!("{MALFORMED}{}/{id}", hour_key(at))
 }
 
 /// A payload, under the day it was stored, so that old ones are found by their prefix. `id` is a
 /// UUID.
-pub fn payload(stored: Timestamp, id: &str) -> String {
+pub fn payload_key(stored: Timestamp, id: &str) -> String {
     format!("{PAYLOADS}{}/{id}", day_key(stored))
 }
 
@@ -145,7 +153,7 @@ pub fn payload_kept_until(key: &str) -> Option<Timestamp> {
 }
 
 /// The key of the marker that a topic is temporary, or has temporary subscriptions.
-pub fn temporary(topic: &TopicName) -> String {
+pub fn temporary_mark_key(topic: &TopicName) -> String {
     format!("{TEMPORARY}{}", topic.folded())
 }
 
@@ -155,7 +163,7 @@ pub fn temporary_topic(key: &str) -> Option<TopicName> {
 }
 
 /// The key of the mark that a topic has an endpoint that is still to be asked for its consent.
-pub fn validating(topic: &TopicName) -> String {
+pub fn validating_mark_key(topic: &TopicName) -> String {
     format!("{VALIDATING}{}", topic.folded())
 }
 
@@ -188,7 +196,7 @@ mod tests {
         let until = |key: &str| payload_kept_until(key).map(|until| until.to_string());
         let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
         assert_eq!(
-            until(&payload(at, "x")),
+            until(&payload_key(at, "x")),
             Some("2026-03-22T00:00:00.000Z".to_owned())
         );
         assert_eq!(
@@ -218,56 +226,56 @@ mod tests {
     fn keys_are_as_the_design_says() {
         let (topic_name, subscription) = names();
         let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
-        assert_eq!(topic(&topic_name), "topics/orders.json");
+        assert_eq!(topic_record_key(&topic_name), "topics/orders.json");
         assert_eq!(
-            parked(at, &topic_name, &subscription, "x"),
+            parked_key(at, &topic_name, &subscription, "x"),
             "parked/20260307T0406Z/orders.billing/x.json"
         );
         assert_eq!(
-            held(&topic_name, &subscription, at, "x"),
+            held_key(&topic_name, &subscription, at, "x"),
             "held/orders.billing/20260307T0406Z/x.json"
         );
         assert_eq!(
-            forcing(&topic_name, &subscription),
+            force_request_key(&topic_name, &subscription),
             "forcing/orders.billing"
         );
         assert_eq!(
-            telling(&topic_name, &subscription),
+            disabled_notice_key(&topic_name, &subscription),
             "telling/orders.billing"
         );
         assert_eq!(
-            disabled(&topic_name, &subscription),
+            gone_mark_key(&topic_name, &subscription),
             "disabled/orders.billing"
         );
-        assert_eq!(payload(at, "x"), "payloads/20260307/x");
+        assert_eq!(payload_key(at, "x"), "payloads/20260307/x");
         assert_eq!(scheduled_payload(at, "x"), "scheduled/20260307/x");
-        assert_eq!(drain("x"), "drain/x.json");
+        assert_eq!(drain_report_key("x"), "drain/x.json");
         assert_eq!(
-            rate(&topic_name, &subscription),
+            rate_state_key(&topic_name, &subscription),
             "rates/orders.billing.json"
         );
         assert_eq!(
-            slots(&topic_name, &subscription),
+            slot_state_key(&topic_name, &subscription),
             "slots/orders.billing.json"
         );
         assert_eq!(
-            dead_letter(&topic_name, &subscription, at, "x"),
+            dead_letter_key(&topic_name, &subscription, at, "x"),
             "ORDERS/BILLING/2026/3/7/4/x.json"
         );
-        assert_eq!(malformed(at, "x"), "MALFORMED/2026/3/7/4/x");
+        assert_eq!(malformed_message_key(at, "x"), "MALFORMED/2026/3/7/4/x");
         assert_eq!(
-            resolved("ORDERS/BILLING/2026/3/7/4/x.json"),
+            resolved_letters_key("ORDERS/BILLING/2026/3/7/4/x.json"),
             "resolved/ORDERS/BILLING/2026/3/7/4/x.json"
         );
-        assert_eq!(topic_activity(&topic_name), "activity/orders");
+        assert_eq!(topic_activity_key(&topic_name), "activity/orders");
         assert_eq!(
-            subscription_activity(&topic_name, &subscription),
+            subscription_activity_key(&topic_name, &subscription),
             "activity/orders.billing"
         );
-        assert_eq!(temporary(&topic_name), "temporary/orders");
-        assert_eq!(validating(&topic_name), "validating/orders");
+        assert_eq!(temporary_mark_key(&topic_name), "temporary/orders");
+        assert_eq!(validating_mark_key(&topic_name), "validating/orders");
         assert_eq!(
-            late(&topic_name, &subscription, "k-0"),
+            late_answer_key(&topic_name, &subscription, "k-0"),
             "late/orders.billing/k-0"
         );
     }
@@ -275,7 +283,7 @@ mod tests {
     #[test]
     fn keys_tell_whose_they_are() {
         let (topic_name, subscription) = names();
-        let owner = dead_letter_owner(&dead_letter(
+        let owner = dead_letter_owner(&dead_letter_key(
             &topic_name,
             &subscription,
             Timestamp::EPOCH,
@@ -289,11 +297,13 @@ mod tests {
         assert_eq!(dead_letter_owner("MALFORMED/2026/3/7/4/x"), None);
         assert_eq!(dead_letter_owner("ORDERS"), None);
         assert_eq!(
-            temporary_topic(&temporary(&topic_name)).unwrap().folded(),
+            temporary_topic(&temporary_mark_key(&topic_name))
+                .unwrap()
+                .folded(),
             "orders"
         );
         assert_eq!(temporary_topic("temporary/a.b"), None);
-        let validated = validating_topic(&validating(&topic_name)).unwrap();
+        let validated = validating_topic(&validating_mark_key(&topic_name)).unwrap();
         assert_eq!(validated.folded(), "orders");
         assert_eq!(validating_topic("validating/a.b"), None);
     }
@@ -302,11 +312,11 @@ mod tests {
     fn keys_of_deliveries_that_wait_tell_their_folder_and_the_folder_its_owner() {
         let (topic_name, subscription) = names();
         let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
-        let held = held(&topic_name, &subscription, at, "x");
+        let held = held_key(&topic_name, &subscription, at, "x");
         assert_eq!(held_folder(&held), Some("orders.billing"));
         assert_eq!(held_expiry_minute(&held), Some(at.minute_rounded_up()));
         assert_eq!(
-            parked_folder(&parked(at, &topic_name, &subscription, "x")),
+            parked_folder(&parked_key(at, &topic_name, &subscription, "x")),
             Some("orders.billing")
         );
         let owner = folder_owner("orders.billing").unwrap();

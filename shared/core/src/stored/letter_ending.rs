@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::format::versioned_object;
 use super::selection::{in_order, selection_key};
 use crate::api::ResolveRequest;
-use crate::model::{Created, Schema, SubscriptionName, Timestamp, TopicName};
+use crate::model::{EventSchema, SubscriptionCreation, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all of them.
 pub const ENDING: &str = "ending/";
@@ -36,16 +36,16 @@ pub enum LetterEnd {
 #[serde(rename_all = "camelCase")]
 pub struct LetterReceiver {
     /// The schema in which it receives events.
-    pub schema: Schema,
+    pub schema: EventSchema,
     /// Its creation: letters of others are former ones.
-    pub created: Created,
+    pub created: SubscriptionCreation,
 }
 
 impl LetterReceiver {
     /// A subscription that is gone.
     pub const GONE: Self = Self {
-        schema: Schema::CloudEvents,
-        created: Created::UNKNOWN,
+        schema: EventSchema::CloudEvents,
+        created: SubscriptionCreation::UNKNOWN,
     };
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{CREATION_ID_BYTES, Creation, CreationId};
+    use crate::model::{CREATION_ID_BYTES, CreationId, CreationRecord};
     use crate::stored::FormatError;
 
     const FIXTURE: &str = include_str!("fixtures/letter-ending-v1.json");
@@ -139,13 +139,13 @@ mod tests {
     }
 
     fn receiver(byte: u8) -> LetterReceiver {
-        let creation = Some(Creation {
+        let creation = Some(CreationRecord {
             id: CreationId::new([byte; CREATION_ID_BYTES]),
             at: Some(Timestamp::EPOCH),
         });
         LetterReceiver {
-            schema: Schema::Custom,
-            created: Created {
+            schema: EventSchema::Custom,
+            created: SubscriptionCreation {
                 topic: creation,
                 subscription: creation,
                 topic_at: Timestamp::EPOCH,

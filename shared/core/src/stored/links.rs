@@ -6,14 +6,14 @@
 //! when an operator acts; always by conditional put. Snapshots: `circuit/tests/snapshots`.
 
 use super::format::versioned_object;
-use crate::circuit::Shard;
+use crate::circuit::LinkShard;
 
 /// The prefix of what is known of links and subscriptions that are not well.
 pub const LINKS: &str = "links/";
 
 /// The key of a part: links that are not well, and subscriptions on its links.
-pub fn links(shard: usize) -> String {
+pub fn link_shard_key(shard: usize) -> String {
     format!("{LINKS}{shard:x}.json")
 }
 
-versioned_object!(Shard, 1, "a list of targets");
+versioned_object!(LinkShard, 1, "a list of targets");

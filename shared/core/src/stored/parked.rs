@@ -24,10 +24,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::delivery::WIRE_VERSION;
-use super::delivery::carried;
-use super::format::{Format, FormatError};
-use super::keys::{folder, minute_key, minute_of};
-use crate::model::{Carried, SubscriptionName, Timestamp, TopicName};
+use super::delivery::carried_by_message;
+use super::format::{FormatError, StoredFormat};
+use super::keys::{minute_key, minute_of, subscription_folder};
+use crate::model::{CarriedEvents, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all parked deliveries.
 pub const PARKED: &str = "parked/";
@@ -37,32 +37,35 @@ const SCHEDULED: &str = "scheduled-";
 
 /// An object of deliveries of one subscription that are due in the same minute. `id` is a
 /// [`parked_id`].
-pub fn parked(
+pub fn parked_key(
     due: Timestamp,
     topic: &TopicName,
     subscription: &SubscriptionName,
     id: &str,
 ) -> String {
     let minute = minute_key(due.minute_rounded_up());
-    format!("{PARKED}{minute}/{}/{id}.json", folder(topic, subscription))
+    format!(
+        "{PARKED}{minute}/{}/{id}.json",
+        subscription_folder(topic, subscription)
+    )
 }
 
 /// The id of an object that is parked at `at`: the minute of that, so that its key tells how long
 /// it waits, and a UUID. Older programs wrote the UUID alone.
 pub fn parked_id(at: Timestamp, uuid: &str) -> String {
-    format!("{}-{uuid}", minute_key(at.minute()))
+    format!("{}-{uuid}", minute_key(at.minute_rounded_down()))
 }
 
 /// The object of what a request schedules for this subscription and this time. `messages` are as
 /// [`render_parked`] takes them.
-pub fn scheduled(
+pub fn scheduled_key(
     not_before: Timestamp,
     (topic, subscription): (&TopicName, &SubscriptionName),
     request_id: &str,
     messages: &[Bytes],
 ) -> String {
     let begin = format!("{SCHEDULED}{request_id}");
-    parked(
+    parked_key(
         not_before,
         topic,
         subscription,
@@ -85,11 +88,11 @@ pub fn id_with_carried(id: &str, messages: &[Bytes]) -> String {
 
 /// The same of an object of what was published for later.
 fn id_without_age(id: &str, messages: &[Bytes]) -> String {
-    id_carrying(id, Carried::without_age(carried_by(messages).events))
+    id_carrying(id, CarriedEvents::without_age(carried_by(messages).events))
 }
 
-fn id_carrying(id: &str, carried: Carried) -> String {
-    let Carried {
+fn id_carrying(id: &str, carried: CarriedEvents) -> String {
+    let CarriedEvents {
         events,
         accepted_secs,
     } = carried;
@@ -97,9 +100,9 @@ fn id_carrying(id: &str, carried: Carried) -> String {
 }
 
 /// What an object carries, as its key says. `None` if its key does not tell, as those of 0.1.0.
-pub fn carried_of_key(key: &str) -> Option<Carried> {
+pub fn carried_of_key(key: &str) -> Option<CarriedEvents> {
     let (_, events, accepted_secs) = carried_parts(key)?;
-    Some(Carried {
+    Some(CarriedEvents {
         events: events.parse().ok()?,
         accepted_secs: accepted_secs.parse().ok()?,
     })
@@ -127,12 +130,12 @@ fn carried_parts(key: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// What messages carry. One that is not understood has one event, of an unknown age.
-fn carried_by(messages: &[Bytes]) -> Carried {
-    let unknown = Carried::without_age(1);
+fn carried_by(messages: &[Bytes]) -> CarriedEvents {
+    let unknown = CarriedEvents::without_age(1);
     messages
         .iter()
-        .map(|message| carried(message).unwrap_or(unknown))
-        .fold(Carried::default(), Carried::and)
+        .map(|message| carried_by_message(message).unwrap_or(unknown))
+        .fold(CarriedEvents::default(), CarriedEvents::plus)
 }
 
 /// The minute in which an object was parked, in minutes since the epoch. `None` if its key does not
@@ -188,7 +191,7 @@ pub const HELD: &str = "held/";
 
 /// An object of deliveries of one subscription that wait for it, the first event of which expires
 /// at `expires_at`. Those that expire first are listed first. `id` is a UUID.
-pub fn held(
+pub fn held_key(
     topic: &TopicName,
     subscription: &SubscriptionName,
     expires_at: Timestamp,
@@ -200,7 +203,7 @@ pub fn held(
 
 /// The prefix of what is held for a subscription.
 pub fn held_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{HELD}{}/", folder(topic, subscription))
+    format!("{HELD}{}/", subscription_folder(topic, subscription))
 }
 
 /// The prefix of what is held for all subscriptions of a topic.
@@ -230,7 +233,7 @@ pub fn held_expiry_minute(key: &str) -> Option<u64> {
 }
 
 /// Objects of newer versions than the messages in them do not exist.
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a parked object",
     newest: WIRE_VERSION,
 };
@@ -307,22 +310,25 @@ mod tests {
         let body = crate::stored::delivery::render_delivery(&delivery());
         let messages = [body.clone(), body.clone(), Bytes::from_static(b"?")];
         let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
-        let expected = Carried {
+        let expected = CarriedEvents {
             events: 5,
             accepted_secs: 1_700_000_000,
         };
         for id in ["1b4e28ba-2fa1-41d2-883f-0016d3cca427", &parked_id(at, "x")] {
             let id = id_with_carried(id, &messages);
             let keys = [
-                parked(at, &topic, &subscription, &id),
-                held(&topic, &subscription, at, &id),
+                parked_key(at, &topic, &subscription, &id),
+                held_key(&topic, &subscription, at, &id),
             ];
             for key in keys {
                 assert_eq!(carried_of_key(&key), Some(expected), "{key}");
                 assert!(key.ends_with(".5.1700000000.json"), "{key}");
                 let rest = key_of_rest(&key, &messages[..1]);
                 assert_eq!(rest, key.replace(".5.1700", ".2.1700"));
-                assert_eq!(carried_of_key(&rest), Some(Carried::of(&delivery())));
+                assert_eq!(
+                    carried_of_key(&rest),
+                    Some(CarriedEvents::from_delivery(&delivery()))
+                );
             }
         }
     }
@@ -349,10 +355,16 @@ mod tests {
         let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
         let body = crate::stored::delivery::render_delivery(&delivery());
         let id = id_with_carried(&parked_id(at, "1b4e28ba-2fa1"), &[body]);
-        let key = parked(at, &topic, &subscription, &id);
-        let moved = parked_instead(&key, at.minute() + 9, at).unwrap();
-        assert_eq!(carried_of_key(&moved), Some(Carried::of(&delivery())));
-        assert_eq!(parked_due_minute(&moved), Some(at.minute() + 9));
+        let key = parked_key(at, &topic, &subscription, &id);
+        let moved = parked_instead(&key, at.minute_rounded_down() + 9, at).unwrap();
+        assert_eq!(
+            carried_of_key(&moved),
+            Some(CarriedEvents::from_delivery(&delivery()))
+        );
+        assert_eq!(
+            parked_due_minute(&moved),
+            Some(at.minute_rounded_down() + 9)
+        );
     }
 
     #[test]
@@ -363,12 +375,12 @@ mod tests {
             at("2026-03-07T03:35:59Z"),
             "1b4e28ba-2fa1-41d2-883f-0016d3cca427",
         );
-        let key = parked(at("2026-03-07T04:05:01Z"), &topic, &subscription, &id);
+        let key = parked_key(at("2026-03-07T04:05:01Z"), &topic, &subscription, &id);
         assert_eq!(
             parked_at_minute(&key),
-            Some(at("2026-03-07T03:35:00Z").minute())
+            Some(at("2026-03-07T03:35:00Z").minute_rounded_down())
         );
-        let due = at("2026-03-06T23:00:00Z").minute();
+        let due = at("2026-03-06T23:00:00Z").minute_rounded_down();
         let parked_at = at("2026-03-06T22:30:00Z");
         let moved = |key: &str| parked_instead(key, due, parked_at);
         let expected = |uuid| {
@@ -381,7 +393,7 @@ mod tests {
             expected("1b4e28ba-2fa1-41d2-883f-0016d3cca427")
         );
         for older in ["1b4e28ba-2fa1-41d2-883f-0016d3cca427", "x"] {
-            let key = parked(at("2026-03-07T04:05:01Z"), &topic, &subscription, older);
+            let key = parked_key(at("2026-03-07T04:05:01Z"), &topic, &subscription, older);
             assert_eq!(
                 (parked_at_minute(&key), moved(&key)),
                 (None, expected(older))
@@ -407,7 +419,7 @@ mod tests {
     fn what_is_listed_past_a_folder_is_in_another_one() {
         let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
         let key = |topic: &str, subscription: &str| {
-            held(
+            held_key(
                 &TopicName::parse(topic).unwrap(),
                 &SubscriptionName::parse(subscription).unwrap(),
                 at,
@@ -438,7 +450,7 @@ mod tests {
             b in 0_u64..4_000_000_000_000,
         ) {
             let (topic, subscription) = names();
-            let key = |ms| parked(Timestamp::from_millis(ms), &topic, &subscription, "x");
+            let key = |ms| parked_key(Timestamp::from_millis(ms), &topic, &subscription, "x");
             let (a, b) = (a.min(b), a.max(b));
             prop_assert!(key(a) <= key(b));
             let minute_of_a = Timestamp::from_millis(a).minute_rounded_up();

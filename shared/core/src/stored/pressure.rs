@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use super::format::{Format, FormatError};
+use super::format::{FormatError, StoredFormat};
 use crate::pressure::{PressureState, TARPIT_LIMIT};
 
 /// The key of the state's object.
 pub const PRESSURE_KEY: &str = "pressure.json";
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a pressure state",
     newest: 1,
 };

@@ -4,7 +4,7 @@
 //! conditional put, and found out again when it is lost.
 
 use super::format::versioned_object;
-use super::keys::folder;
+use super::keys::subscription_folder;
 use crate::attempt::RateState;
 use crate::model::{SubscriptionName, TopicName};
 
@@ -12,8 +12,8 @@ use crate::model::{SubscriptionName, TopicName};
 pub const RATES: &str = "rates/";
 
 /// The key of the state of a subscription with a rate limit.
-pub fn rate(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{RATES}{}.json", folder(topic, subscription))
+pub fn rate_state_key(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{RATES}{}.json", subscription_folder(topic, subscription))
 }
 
 versioned_object!(RateState, 1, "the state of a rate");

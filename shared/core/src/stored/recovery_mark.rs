@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::format::versioned_object;
-use super::keys::folder;
+use super::keys::subscription_folder;
 use crate::model::{Identity, LetterPlace, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all marks.
@@ -27,8 +27,8 @@ pub const ENDED_STANDS: Duration = Duration::from_mins(1);
 versioned_object!(RecoveryMark, 1, "the mark of an outage");
 
 /// The key of a subscription's mark.
-pub fn recovery_mark(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    [RECOVERY, &folder(topic, subscription)].concat()
+pub fn recovery_mark_key(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    [RECOVERY, &subscription_folder(topic, subscription)].concat()
 }
 
 /// The prefix of the marks of a topic's subscriptions.
@@ -210,7 +210,7 @@ mod tests {
     fn a_mark_is_written_as_its_fixture_and_read_back() {
         assert_eq!(mark().render(), V1.trim_end());
         assert_eq!(RecoveryMark::parse(V1.as_bytes()).unwrap(), mark());
-        let key = recovery_mark(&mark().topic, &mark().subscription);
+        let key = recovery_mark_key(&mark().topic, &mark().subscription);
         assert_eq!(key, "recovery/orders.billing");
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::delivery::WIRE_VERSION;
-use super::format::{Format, FormatError, render};
+use super::format::{FormatError, StoredFormat, render_json};
 use crate::model::Timestamp;
 
 /// The prefix of what the processes of `deadletter` tell of refused letters.
@@ -20,11 +20,11 @@ pub const REFUSED: &str = "refused/";
 const STEP_MS: u64 = 10_000;
 
 /// The key of the report of one process of `deadletter`. `instance` is a UUID.
-pub fn refused(instance: &str) -> String {
+pub fn refused_letters_key(instance: &str) -> String {
     format!("{REFUSED}{instance}.json")
 }
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a report of refused letters",
     newest: WIRE_VERSION,
 };
@@ -44,20 +44,20 @@ struct RefusedWire {
 
 impl RefusedLetters {
     /// Counts a letter that is tried again then.
-    pub fn add(&mut self, due: Timestamp) {
+    pub fn add_letter(&mut self, due: Timestamp) {
         let end = (due.as_millis() / STEP_MS + 1) * STEP_MS;
         *self.0.entry(end).or_default() += 1;
     }
 
     /// The letters that still wait. One whose time has come is counted by the queue.
-    pub fn waiting(&self, now: Timestamp) -> u64 {
+    pub fn count_waiting(&self, now: Timestamp) -> u64 {
         let left = self.0.range(now.as_millis() + 1..);
         left.fold(0, |sum, (_, letters)| sum.saturating_add(*letters))
     }
 
     /// Renders the report as an object.
     pub fn render(&self) -> Bytes {
-        render(&RefusedWire {
+        render_json(&RefusedWire {
             v: 1,
             due_by: self
                 .0
@@ -90,7 +90,7 @@ mod tests {
     fn letters() -> RefusedLetters {
         let mut letters = RefusedLetters::default();
         for secs in [0, 9, 10, 905] {
-            letters.add(at(secs));
+            letters.add_letter(at(secs));
         }
         letters
     }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn letters_wait_until_they_are_tried_again() {
-        let waiting = [0, 9, 10, 19, 20, 909, 910].map(|secs| letters().waiting(at(secs)));
+        let waiting = [0, 9, 10, 19, 20, 909, 910].map(|secs| letters().count_waiting(at(secs)));
         assert_eq!(waiting, [4, 4, 2, 2, 1, 1, 0]);
     }
 

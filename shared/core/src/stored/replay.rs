@@ -12,15 +12,15 @@ use bytes::Bytes;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::format::{Format, FormatError, render};
+use super::format::{FormatError, StoredFormat, render_json};
 use crate::api::{
-    IsoTimestamp, LeftOut, RecoveredOutage, ReplayFailure, ReplayReason, ReplayRequest,
+    IsoTimestamp, LeftOutCounts, RecoveredOutage, ReplayFailure, ReplayReason, ReplayRequest,
     ReplaySource, ReplayState, ReplayView,
 };
 use crate::attempt::DeadLetterReason;
 use crate::model::{
-    Created, Identity, LetterPlace, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp,
-    TopicName,
+    Identity, LetterPlace, REPLAY_FAILURES_SHOWN_MAX, SubscriptionCreation, SubscriptionName,
+    Timestamp, TopicName,
 };
 
 /// The prefix of all replays.
@@ -51,7 +51,7 @@ pub fn replay_id(at: Timestamp, uuid: &str) -> String {
 }
 
 /// The record of a replay.
-pub fn replay(id: &str) -> String {
+pub fn replay_record_key(id: &str) -> String {
     format!("{REPLAYS}{id}.json")
 }
 
@@ -61,11 +61,11 @@ pub fn replay_of(key: &str) -> Option<&str> {
 }
 
 /// The marker of a replay that has not ended.
-pub fn replaying(id: &str) -> String {
+pub fn replaying_mark_key(id: &str) -> String {
     format!("{REPLAYING}{id}")
 }
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "the record of a replay",
     newest: VERSION_6,
 };
@@ -171,7 +171,7 @@ pub struct ReplayProgress {
     pub resolved: u64,
     /// What else was left out.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
-    pub left_out: LeftOut,
+    pub left_out: LeftOutCounts,
     /// The number of events, or whole objects, that could not be queued.
     pub failed: u64,
     /// The first of those.
@@ -212,7 +212,7 @@ impl ReplayRecord {
     pub fn new(
         id: String,
         topic: TopicName,
-        (subscription, created): (SubscriptionName, &Created),
+        (subscription, created): (SubscriptionName, &SubscriptionCreation),
         request: ReplayRequest,
         now: Timestamp,
     ) -> Self {
@@ -247,7 +247,7 @@ impl ReplayRecord {
 
     /// The same replay, begun by wake itself.
     #[must_use]
-    pub fn of_recovery(self, origin: RecoveryOrigin) -> Self {
+    pub fn with_recovery_origin(self, origin: RecoveryOrigin) -> Self {
         Self {
             v: VERSION_6,
             recovery: Some(origin),
@@ -262,12 +262,12 @@ impl ReplayRecord {
 
     /// Writes the record.
     pub fn render(&self) -> Bytes {
-        render(self)
+        render_json(self)
     }
 
     /// Whether it was asked for by the subscription of this creation.
-    pub fn is_for(&self, created: &Created) -> bool {
-        created.accepted(self.identity, self.created_at)
+    pub fn is_for(&self, created: &SubscriptionCreation) -> bool {
+        created.has_accepted(self.identity, self.created_at)
     }
 
     /// Whether nothing more will be done for it.
@@ -280,7 +280,12 @@ impl ReplayRecord {
 
     /// The same replay in another state.
     #[must_use]
-    pub fn turned(self, state: ReplayState, reason: Option<ReplayReason>, now: Timestamp) -> Self {
+    pub fn with_state(
+        self,
+        state: ReplayState,
+        reason: Option<ReplayReason>,
+        now: Timestamp,
+    ) -> Self {
         Self {
             state,
             reason,
@@ -290,7 +295,7 @@ impl ReplayRecord {
     }
 
     /// The replay as users see it.
-    pub fn shown(&self) -> ReplayView {
+    pub fn to_view(&self) -> ReplayView {
         let progress = &self.progress;
         ReplayView {
             id: self.id.clone(),
@@ -325,7 +330,7 @@ impl ReplayProgress {
     }
 
     /// The number of events of this object that are done with.
-    pub fn done_of(&self, key: &str) -> usize {
+    pub fn events_done_of(&self, key: &str) -> usize {
         self.part
             .as_ref()
             .filter(|part| part.key == key)
@@ -333,14 +338,14 @@ impl ReplayProgress {
     }
 
     /// An object was looked at to its end.
-    pub fn finish(&mut self, key: &str) {
+    pub fn finish_object(&mut self, key: &str) {
         self.objects += 1;
         self.part.take_if(|part| part.key == key);
         self.after = Some(key.to_owned());
     }
 
     /// An object was looked at up to this event.
-    pub fn reach(&mut self, key: &str, events: usize) {
+    pub fn reach_event(&mut self, key: &str, events: usize) {
         self.part = Some(PartOfObject {
             key: key.to_owned(),
             events,
@@ -349,7 +354,7 @@ impl ReplayProgress {
     }
 
     /// Something could not be sent again. It is counted, and shown while there is room.
-    pub fn fail(&mut self, key: &str, index: Option<usize>, detail: String) {
+    pub fn add_failure(&mut self, key: &str, index: Option<usize>, detail: String) {
         self.failed += 1;
         if self.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
             self.failures.push(ReplayFailure {
@@ -361,7 +366,7 @@ impl ReplayProgress {
     }
 
     /// An object could not be read or sent in a run: in how many that makes.
-    pub fn try_again(&mut self, key: &str) -> u32 {
+    pub fn count_failed_run(&mut self, key: &str) -> u32 {
         let part = self.part.take_if(|part| part.key == key);
         let part = part.unwrap_or_else(|| PartOfObject {
             key: key.to_owned(),
@@ -378,7 +383,7 @@ impl ReplayProgress {
 mod tests {
     use super::*;
     use crate::api::ReplayOutcomes;
-    use crate::model::{Creation, CreationId};
+    use crate::model::{CreationId, CreationRecord};
     use serde_json::json;
 
     /// Version 1 as it was first written. Never edited.
@@ -417,12 +422,12 @@ mod tests {
             TopicName::parse("orders").unwrap(),
             (
                 SubscriptionName::parse("billing").unwrap(),
-                &Created::UNKNOWN,
+                &SubscriptionCreation::UNKNOWN,
             ),
             serde_json::from_value(request).unwrap(),
             now,
         );
-        let record = record.of_recovery(origin);
+        let record = record.with_recovery_origin(origin);
         assert_eq!(record.render(), V6.trim_end());
         assert_eq!(ReplayRecord::parse(V6.as_bytes()).unwrap(), record);
     }
@@ -430,12 +435,12 @@ mod tests {
     #[test]
     fn replay_that_queued_nothing_of_what_it_found_has_failed() {
         let state = |queued, failed| {
-            let mut record = record().turned(ReplayState::Done, None, Timestamp::EPOCH);
+            let mut record = record().with_state(ReplayState::Done, None, Timestamp::EPOCH);
             record.progress.queued = queued;
             record.progress.failed = failed;
             let stored = ReplayRecord::parse(&record.render()).unwrap();
             assert_eq!(stored.state, ReplayState::Done);
-            stored.shown().state
+            stored.to_view().state
         };
         assert_eq!(state(0, 3), ReplayState::Failed);
         assert_eq!(state(1, 3), ReplayState::Done);
@@ -445,7 +450,7 @@ mod tests {
     #[test]
     fn replay_of_which_each_event_failed_again_has_failed() {
         let state = |delivered, failed_again, waiting| {
-            let mut record = record().turned(ReplayState::Done, None, Timestamp::EPOCH);
+            let mut record = record().with_state(ReplayState::Done, None, Timestamp::EPOCH);
             record.progress.queued = 3;
             let outcomes = ReplayOutcomes {
                 delivered,
@@ -454,7 +459,7 @@ mod tests {
                 complete_until: IsoTimestamp(Timestamp::EPOCH),
                 is_partial: false,
             };
-            record.shown().with_outcomes(Some(outcomes)).state
+            record.to_view().with_outcomes(Some(outcomes)).state
         };
         assert_eq!(state(0, 3, 0), ReplayState::Failed);
         assert_eq!(state(0, 2, 1), ReplayState::Done);
@@ -472,20 +477,22 @@ mod tests {
         let mut record = ReplayRecord::new(
             id,
             topic,
-            (name, &Created::UNKNOWN),
+            (name, &SubscriptionCreation::UNKNOWN),
             serde_json::from_value(request).unwrap(),
             now,
         );
-        record.progress.finish("ORDERS/BILLING/2026/11/21/9/a.json");
         record
             .progress
-            .try_again("ORDERS/BILLING/2026/11/21/9/b.json");
-        record.progress.fail(
+            .finish_object("ORDERS/BILLING/2026/11/21/9/a.json");
+        record
+            .progress
+            .count_failed_run("ORDERS/BILLING/2026/11/21/9/b.json");
+        record.progress.add_failure(
             "ORDERS/BILLING/2026/11/21/9/a.json",
             Some(3),
             "why".to_owned(),
         );
-        record.turned(ReplayState::Waiting, Some(ReplayReason::Pressure), now)
+        record.with_state(ReplayState::Waiting, Some(ReplayReason::Pressure), now)
     }
 
     #[test]
@@ -507,12 +514,12 @@ mod tests {
         former.request.include_former = true;
         let at = Timestamp::EPOCH;
         let creation = |byte| {
-            Some(Creation {
+            Some(CreationRecord {
                 id: CreationId::new([byte; 6]),
                 at: Some(at),
             })
         };
-        let created = Created {
+        let created = SubscriptionCreation {
             topic: creation(1),
             subscription: creation(2),
             topic_at: at,
@@ -529,7 +536,7 @@ mod tests {
         assert_eq!(begun.render(), V2.trim_end());
         assert_eq!(ReplayRecord::parse(V2.as_bytes()).unwrap(), begun);
         assert!(begun.is_for(&created) && record().is_for(&created));
-        assert!(!begun.is_for(&Created {
+        assert!(!begun.is_for(&SubscriptionCreation {
             subscription: creation(3),
             ..created
         }));
@@ -550,7 +557,7 @@ mod tests {
         let mut begun = ReplayRecord::new(
             id,
             topic,
-            (subscription, &Created::UNKNOWN),
+            (subscription, &SubscriptionCreation::UNKNOWN),
             request,
             created_at,
         );
@@ -580,7 +587,7 @@ mod tests {
             created_at,
             ..
         } = record();
-        let created = (subscription, &Created::UNKNOWN);
+        let created = (subscription, &SubscriptionCreation::UNKNOWN);
         let begun = ReplayRecord::new(id, topic, created, request, created_at);
         assert_eq!(begun.render(), fixture.trim_end());
         assert_eq!(ReplayRecord::parse(fixture.as_bytes()).unwrap(), begun);
@@ -609,20 +616,23 @@ mod tests {
             events: 7,
             failures: 0,
         });
-        assert_eq!((progress.done_of("a"), progress.done_of("b")), (0, 7));
-        progress.finish("a");
-        assert_eq!(progress.done_of("b"), 7);
+        assert_eq!(
+            (progress.events_done_of("a"), progress.events_done_of("b")),
+            (0, 7)
+        );
+        progress.finish_object("a");
+        assert_eq!(progress.events_done_of("b"), 7);
         assert_eq!(
             (
-                progress.try_again("b"),
-                progress.try_again("b"),
-                progress.done_of("b")
+                progress.count_failed_run("b"),
+                progress.count_failed_run("b"),
+                progress.events_done_of("b")
             ),
             (1, 2, 7)
         );
-        progress.finish("b");
+        progress.finish_object("b");
         assert_eq!(
-            (progress.done_of("b"), progress.after.as_deref()),
+            (progress.events_done_of("b"), progress.after.as_deref()),
             (0, Some("b"))
         );
     }
@@ -631,7 +641,7 @@ mod tests {
     fn every_failure_is_counted_and_the_first_are_shown() {
         let mut progress = record().progress;
         for _ in 0..100 {
-            progress.fail("a", None, String::new());
+            progress.add_failure("a", None, String::new());
         }
         assert_eq!(
             (progress.failed, progress.failures.len()),
@@ -644,8 +654,11 @@ mod tests {
         let at = Timestamp::parse("2026-03-07T04:05:01.999Z").unwrap();
         let id = replay_id(at, "0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e");
         assert_eq!(id, "20260307T040501Z-0b8b9c5e6a0c");
-        assert_eq!(replay_of(&replay(&id)), Some(id.as_str()));
+        assert_eq!(replay_of(&replay_record_key(&id)), Some(id.as_str()));
         assert_eq!((replay_of("replays/x"), replay_of("x.json")), (None, None));
-        assert_eq!(replaying(&id), "replaying/20260307T040501Z-0b8b9c5e6a0c");
+        assert_eq!(
+            replaying_mark_key(&id),
+            "replaying/20260307T040501Z-0b8b9c5e6a0c"
+        );
     }
 }

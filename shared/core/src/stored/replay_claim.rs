@@ -32,7 +32,7 @@ pub struct ReplayClaim {
 
 /// The claim of what a replay selects. The rate is no part of it, and neither is the order in which
 /// keys and types are named.
-pub fn replay_claim(replay: &ReplayRecord) -> String {
+pub fn replay_claim_key(replay: &ReplayRecord) -> String {
     let request = &replay.request;
     let selection = ReplayRequest {
         types: in_order(&request.types),
@@ -64,19 +64,19 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{Created, SubscriptionName, TopicName};
+    use crate::model::{SubscriptionCreation, SubscriptionName, TopicName};
     use crate::stored::FormatError;
 
     const FIXTURE: &str = include_str!("fixtures/replay-claim-v1.json");
 
     fn claim_of(subscription: &str, request: Value) -> String {
         let request = serde_json::from_value(request).unwrap();
-        replay_claim(&ReplayRecord::new(
+        replay_claim_key(&ReplayRecord::new(
             "x".to_owned(),
             TopicName::parse("orders").unwrap(),
             (
                 SubscriptionName::parse(subscription).unwrap(),
-                &Created::UNKNOWN,
+                &SubscriptionCreation::UNKNOWN,
             ),
             request,
             Timestamp::EPOCH,

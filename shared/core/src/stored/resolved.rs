@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{Format, FormatError};
+use super::format::{FormatError, StoredFormat};
 use crate::model::LetterPlace;
 
 /// The prefix of these objects. The names of dead letters are in upper case, so that no key is
@@ -19,11 +19,11 @@ use crate::model::LetterPlace;
 pub const RESOLVED: &str = "resolved/";
 
 /// The key of the object about this dead-letter object.
-pub fn resolved(dead_letter_key: &str) -> String {
+pub fn resolved_letters_key(dead_letter_key: &str) -> String {
     format!("{RESOLVED}{dead_letter_key}")
 }
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a list of resolved dead letters",
     newest: 1,
 };
@@ -66,7 +66,7 @@ const LETTERS_MAX: usize = 1_000_000;
 
 impl ResolvedLetters {
     /// The letters in these places, for which no newer ones stand.
-    pub fn of(places: impl IntoIterator<Item = usize>) -> Self {
+    pub fn from_places(places: impl IntoIterator<Item = usize>) -> Self {
         Self {
             places: places.into_iter().collect(),
             newer: BTreeMap::new(),
@@ -74,7 +74,7 @@ impl ResolvedLetters {
     }
 
     /// Whether the letter in this place is resolved.
-    pub fn has(&self, index: usize) -> bool {
+    pub fn is_resolved(&self, index: usize) -> bool {
         self.places.contains(&index)
     }
 
@@ -84,7 +84,11 @@ impl ResolvedLetters {
     ///
     /// Letters that stand for one another are a chain that grows at its end, so that the same newer
     /// letter may be named again at any time.
-    pub fn resolve(&mut self, index: usize, newer: Option<&LetterPlace>) -> Option<LetterPlace> {
+    pub fn resolve_letter(
+        &mut self,
+        index: usize,
+        newer: Option<&LetterPlace>,
+    ) -> Option<LetterPlace> {
         self.places.insert(index);
         let stands = self.newer.get(&index);
         if let (None, Some(newer)) = (stands, newer) {
@@ -96,12 +100,12 @@ impl ResolvedLetters {
 
     /// Reads an object.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        Self::parse_of(bytes, LETTERS_MAX)
+        Self::parse_bounded(bytes, LETTERS_MAX)
     }
 
     /// Reads what is resolved of an object with so many letters. A text of some bytes can name very
     /// many places, and is refused before they take memory.
-    pub fn parse_of(bytes: &[u8], letters_max: usize) -> Result<Self, FormatError> {
+    pub fn parse_bounded(bytes: &[u8], letters_max: usize) -> Result<Self, FormatError> {
         let ResolvedWire { letters, newer } = FORMAT.read(bytes)?;
         let is_beyond = |[_, last]: &[usize; 2]| *last >= letters_max;
         let lengths = letters
@@ -114,7 +118,7 @@ impl ResolvedLetters {
             || newer_count > letters_max
             || newer.iter().any(is_long)
         {
-            return Err(FORMAT.malformed("a place that no letter can have"));
+            return Err(FORMAT.malformed_error("a place that no letter can have"));
         }
         let newer = newer.into_iter().flat_map(|NewerWire { object, letters }| {
             letters.into_iter().map(move |[of, index]| {
@@ -165,13 +169,13 @@ mod tests {
 
     #[test]
     fn resolved_letters_are_written_as_their_fixture_and_read_back() {
-        let letters = ResolvedLetters::of([0, 1, 2, 7, 9, 10]);
+        let letters = ResolvedLetters::from_places([0, 1, 2, 7, 9, 10]);
         assert_eq!(letters.render(), RESOLVED_V1.trim_end());
         assert_eq!(
             ResolvedLetters::parse(RESOLVED_V1.as_bytes()).unwrap(),
             letters
         );
-        assert!(letters.has(10) && !letters.has(3));
+        assert!(letters.is_resolved(10) && !letters.is_resolved(3));
     }
 
     fn place(object: &str, index: usize) -> LetterPlace {
@@ -183,10 +187,10 @@ mod tests {
 
     #[test]
     fn newer_letters_are_written_as_their_fixture_and_read_back() {
-        let mut letters = ResolvedLetters::of([0]);
+        let mut letters = ResolvedLetters::from_places([0]);
         let newer = [("b", 0), ("a", 7), ("b", 1)].map(|(object, index)| place(object, index));
         for (of, newer) in (1..).zip(&newer) {
-            assert_eq!(letters.resolve(of, Some(newer)), None);
+            assert_eq!(letters.resolve_letter(of, Some(newer)), None);
         }
         assert_eq!(letters.render(), RESOLVED_V1_NEWER.trim_end());
         assert_eq!(
@@ -204,7 +208,7 @@ mod tests {
                 format!(",\"newer\":[{newer}]")
             };
             let json = format!("{{\"v\":1,\"letters\":[{letters}]{newer}}}");
-            let read = ResolvedLetters::parse_of(json.as_bytes(), letters_max);
+            let read = ResolvedLetters::parse_bounded(json.as_bytes(), letters_max);
             assert_eq!(read.is_ok(), is_read, "{json:.80}: {read:?}");
         };
         let runs = vec!["[0,999999]"; 1000].join(",");
@@ -235,12 +239,12 @@ mod tests {
         let [first, second] = [place("a", 0), place("b", 0)];
         let mut former = ResolvedLetters::default();
         for _ in 0..2 {
-            assert_eq!(former.resolve(3, Some(&first)), None);
-            assert_eq!(former.resolve(3, Some(&second)), Some(first.clone()));
-            assert_eq!(former.resolve(3, None), Some(first.clone()));
+            assert_eq!(former.resolve_letter(3, Some(&first)), None);
+            assert_eq!(former.resolve_letter(3, Some(&second)), Some(first.clone()));
+            assert_eq!(former.resolve_letter(3, None), Some(first.clone()));
         }
-        assert_eq!(former.resolve(4, None), None);
-        assert_eq!(former.resolve(4, Some(&second)), None);
+        assert_eq!(former.resolve_letter(4, None), None);
+        assert_eq!(former.resolve_letter(4, Some(&second)), None);
     }
 
     #[test]
@@ -259,7 +263,7 @@ mod tests {
                 (usize::from(of), place(&object.to_string(), index.into()))
             });
             let newer = newer.collect();
-            let letters = ResolvedLetters { newer, ..ResolvedLetters::of(places.into_iter().map(usize::from)) };
+            let letters = ResolvedLetters { newer, ..ResolvedLetters::from_places(places.into_iter().map(usize::from)) };
             proptest::prop_assert_eq!(ResolvedLetters::parse(&letters.render()).unwrap(), letters);
         }
     }

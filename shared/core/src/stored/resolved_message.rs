@@ -8,10 +8,10 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{Format, FormatError};
+use super::format::{FormatError, StoredFormat};
 use crate::model::LetterPlace;
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a message of resolved dead letters",
     newest: 4,
 };

@@ -13,7 +13,7 @@ const DIGEST_BYTES: usize = 16;
 pub(super) fn selection_key(prefix: &str, selection: &impl Serialize) -> String {
     // Serialising such data cannot fail.
     let digest = Sha256::digest(serde_json::to_vec(selection).unwrap_or_default());
-    format!("{prefix}{}", hex::text(&digest[..DIGEST_BYTES]))
+    format!("{prefix}{}", hex::encode(&digest[..DIGEST_BYTES]))
 }
 
 /// The texts in order, each once.

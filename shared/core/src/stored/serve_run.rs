@@ -64,7 +64,7 @@ versioned_object!(ServeRun, 1, "a run of serve");
 impl ServeRun {
     /// What the start after this run must know of it. `written_until` is the last time at which
     /// something was written to the store.
-    pub fn former(&self, written_until: Option<Timestamp>) -> FormerRun {
+    pub fn as_former_run(&self, written_until: Option<Timestamp>) -> FormerRun {
         FormerRun {
             first_started_at: self.first_started_at,
             seen_at: self.started_at.max(written_until.unwrap_or_default()),
@@ -144,11 +144,11 @@ mod tests {
 
     #[test]
     fn run_was_seen_when_it_last_wrote() {
-        let seen = |written| run().former(written).seen_at;
+        let seen = |written| run().as_former_run(written).seen_at;
         assert_eq!(seen(None), at(60));
         assert_eq!(seen(Some(at(59))), at(60));
         assert_eq!(seen(Some(at(75))), at(75));
-        assert_eq!(run().former(None).ended, Some((at(80), 2)));
+        assert_eq!(run().as_former_run(None).ended, Some((at(80), 2)));
     }
 
     #[test]

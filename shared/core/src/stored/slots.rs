@@ -4,7 +4,7 @@
 //! conditional put, and found out again when it is lost. Fixture: `slots-v1.json`.
 
 use super::format::versioned_object;
-use super::keys::folder;
+use super::keys::subscription_folder;
 use crate::attempt::SlotState;
 use crate::model::{SubscriptionName, TopicName};
 
@@ -12,8 +12,8 @@ use crate::model::{SubscriptionName, TopicName};
 pub const SLOTS: &str = "slots/";
 
 /// The key of the slots of a subscription with a bound on its open requests.
-pub fn slots(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{SLOTS}{}.json", folder(topic, subscription))
+pub fn slot_state_key(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{SLOTS}{}.json", subscription_folder(topic, subscription))
 }
 
 versioned_object!(SlotState, 1, "the state of slots");
@@ -22,7 +22,7 @@ versioned_object!(SlotState, 1, "the state of slots");
 mod tests {
     use std::time::Duration;
 
-    use crate::attempt::{Concurrency, SlotClaim, SlotGrant, SlotState};
+    use crate::attempt::{SlotClaim, SlotGrant, SlotLimit, SlotState};
     use crate::model::Timestamp;
     use crate::stored::FormatError;
 
@@ -39,8 +39,8 @@ mod tests {
             timeout: Duration::from_secs(30),
         };
         let now = Timestamp::from_millis(1_700_000_000_000);
-        let limit = Concurrency::new(5).unwrap();
-        let SlotGrant::Lease(_, state) = limit.take(None, &claim, now) else {
+        let limit = SlotLimit::new(5).unwrap();
+        let SlotGrant::Lease(_, state) = limit.take_slots(None, &claim, now) else {
             panic!("expected a lease")
         };
         assert_eq!(state.render(), V1.trim_end());

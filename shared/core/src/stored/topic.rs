@@ -18,22 +18,22 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::format::{Format, FormatError, render};
+use super::format::{FormatError, StoredFormat, render_json};
 use crate::api::{
     KeyName, RecoverySettings, SecretText, SenderHeaderSettings, SettingsError,
     SubscriptionSettings, TierKeys, TopicKeySettings, TopicKeysView, TopicSettings,
     check_topic_keys, compile_topic,
 };
 use crate::model::{
-    Created, CreationId, Creations, DeliveryLogMode, Secret, SubscriptionName, Timestamp, Topic,
-    TopicKeys, TopicName, WhileDisabled,
+    CreationId, DeliveryLogMode, Secret, SubscriptionCreation, SubscriptionName, Timestamp, Topic,
+    TopicCreations, TopicKeys, TopicName, WhileDisabled,
 };
 
 /// The prefix of all topic records.
 pub const TOPICS: &str = "topics/";
 
 /// The record of a topic.
-pub fn topic(name: &TopicName) -> String {
+pub fn topic_record_key(name: &TopicName) -> String {
     // Each request looks its topic up once more, so this allocates once.
     [TOPICS, &name.folded_text(), ".json"].concat()
 }
@@ -53,7 +53,7 @@ pub const RECORD_VERSION: u32 = 2;
 /// be read after a roll-back.
 const VERSION_1: u32 = 1;
 
-const FORMAT: Format = Format {
+const FORMAT: StoredFormat = StoredFormat {
     name: "a topic record",
     newest: RECORD_VERSION,
 };
@@ -86,7 +86,7 @@ pub struct TopicRecord {
     /// record with them needs no newer version, and drop them when they write: what has an
     /// identity is delivered to a record without.
     #[serde(default, skip_serializing_if = "Creations::is_empty")]
-    pub creations: Creations,
+    pub creations: TopicCreations,
     /// The place of `settings.delivery_log` in the stored record; `None` in memory. Older programs
     /// refuse members of the settings that they do not know, and pass this one over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,7 +136,7 @@ const LAST_CHANGES_MAX: usize = 8;
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum TopicRecordError {
     /// Not a record, or written by a newer program.
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -157,7 +157,7 @@ impl TopicRecord {
             created_at: now,
             updated_at: now,
             deleted_at: None,
-            creations: Creations::default(),
+            creations: TopicCreations::default(),
             delivery_log: None,
             record_unmatched: false,
             not_before_attribute: None,
@@ -172,7 +172,7 @@ impl TopicRecord {
     }
 
     /// Reads a record.
-    pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, TopicRecordError> {
         let mut record = FORMAT.parse(bytes, |record: &Self| record.v)?;
         record.settings.delivery_log = record.delivery_log.take();
         record.settings.record_unmatched = take(&mut record.record_unmatched);
@@ -203,14 +203,14 @@ impl TopicRecord {
     /// counts them. They do not sign any more either way.
     pub fn without_ended_secrets(mut self, now: Timestamp) -> Self {
         for subscription in self.settings.subscriptions.values_mut() {
-            subscription.signing = subscription.signing.live(now);
+            subscription.signing = subscription.signing.live_at(now);
         }
         self
     }
 
     /// The oldest version that says what this record says. A tombstone would be a topic to version
     /// 1, and the first program would drop the keys of other tiers with its next write.
-    fn version(&self) -> u32 {
+    fn oldest_version(&self) -> u32 {
         let is_version_1 = self.deleted_at.is_none()
             && self.tier_keys.is_empty()
             && version_1::has_all_of(&self.settings);
@@ -240,20 +240,20 @@ impl TopicRecord {
             let concurrency = concurrency.map(|most| (name.clone(), most));
             stored.max_concurrent_requests.extend(concurrency);
         }
-        stored.v = stored.version();
-        render(&stored)
+        stored.v = stored.oldest_version();
+        render_json(&stored)
     }
 
     /// The record of a topic that is being deleted: nothing of it is left but its name. Stores
     /// delete without a condition; this is written with one, so that no change is lost between
     /// a look at the record and its deletion.
     #[must_use]
-    pub fn tombstone(self, now: Timestamp) -> Self {
+    pub fn into_tombstone(self, now: Timestamp) -> Self {
         let key1 = SecretText::new("");
         let key2 = SecretText::new("");
         let tier_keys = TierKeys::default();
         let settings = TopicSettings::default();
-        let creations = Creations::default();
+        let creations = TopicCreations::default();
         Self {
             key1,
             key2,
@@ -269,7 +269,7 @@ impl TopicRecord {
     /// The record with an identity for the topic and each subscription, written in the place of
     /// `before`; `None` where there was no topic.
     #[must_use]
-    pub fn identified(
+    pub fn with_identities(
         mut self,
         before: Option<&Self>,
         now: Timestamp,
@@ -313,9 +313,9 @@ impl TopicRecord {
     }
 
     /// The identities of a subscription and its topic.
-    pub fn created(&self, subscription: &SubscriptionName) -> Created {
+    pub fn identities_of(&self, subscription: &SubscriptionName) -> SubscriptionCreation {
         let subscription = self.creations.subscriptions.get(subscription).copied();
-        Created {
+        SubscriptionCreation {
             topic: self.creations.topic,
             subscription,
             topic_at: self.created_at,
@@ -351,7 +351,7 @@ impl TopicRecord {
 
     /// Puts a key in its place, in the place of one that was there.
     pub fn set_key(&mut self, name: KeyName, key: SecretText) {
-        match self.tier_keys.place(name) {
+        match self.tier_keys.slot_mut(name) {
             Some(place) => *place = Some(key),
             None if name == KeyName::Key1 => self.key1 = key,
             None => self.key2 = key,
@@ -361,7 +361,7 @@ impl TopicRecord {
     /// Sets the keys that are written with the topic. The others stay.
     pub fn put_keys(&mut self, written: &TopicKeySettings) -> Result<(), SettingsError> {
         check_topic_keys(written, Some(&self.shown_keys()))?;
-        for (name, key) in written.given() {
+        for (name, key) in written.written_keys() {
             self.set_key(name, key.clone());
         }
         Ok(())
@@ -370,7 +370,7 @@ impl TopicRecord {
     /// Takes a key away, and answers whether it was there. `None` for one that every topic has.
     pub fn remove_key(&mut self, name: KeyName) -> Option<bool> {
         self.tier_keys
-            .place(name)
+            .slot_mut(name)
             .map(|place| place.take().is_some())
     }
 
@@ -394,23 +394,25 @@ impl TopicRecord {
         let secret = |key: &SecretText| Secret::new(key.expose());
         let keys = TopicKeys::new(secret(&self.key1), secret(&self.key2));
         let shown = self.shown_keys();
-        let more = shown.present().filter(|(name, _)| !name.is_permanent());
+        let more = shown
+            .present_keys()
+            .filter(|(name, _)| !name.is_permanent());
         more.fold(keys, |keys, (name, key)| {
-            keys.with(name.tier(), secret(key))
+            keys.with_key(name.tier(), secret(key))
         })
     }
 
     /// The topic as the rules use it.
-    pub fn compile(&self) -> Result<Topic, RecordError> {
+    pub fn compile(&self) -> Result<Topic, TopicRecordError> {
         let topic = compile_topic(&self.name, &self.settings, self.topic_keys())
-            .map_err(RecordError::Settings)?;
+            .map_err(TopicRecordError::Settings)?;
         let mut topic = Topic {
             created_at: self.created_at,
             creation: self.creations.topic,
-            ..topic
+            ..topic_record_key
         };
         for subscription in topic.subscriptions.values_mut() {
-            let created = self.created(&subscription.name);
+            let created = self.identities_of(&subscription.name);
             // Compiled a moment ago: it has no other holder.
             if let Some(subscription) = Arc::get_mut(subscription) {
                 subscription.created = created;
@@ -423,9 +425,9 @@ impl TopicRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::Concurrency;
-    use crate::model::{Creation, Identity};
-    use crate::pressure::Tier;
+    use crate::attempt::SlotLimit;
+    use crate::model::{CreationRecord, Identity};
+    use crate::pressure::ProducerTier;
 
     /// Version 1 as it was first written. Never edited.
     const V1: &str = include_str!("fixtures/topic-v1.json");
@@ -464,7 +466,14 @@ mod tests {
         assert_eq!(record.render(), V1.trim_end());
         let topic = record.compile().unwrap();
         let tiers = ["k1", "k2", "k3"].map(|key| topic.keys.tier_of(key));
-        assert_eq!(tiers, [Some(Tier::Standard), Some(Tier::Standard), None]);
+        assert_eq!(
+            tiers,
+            [
+                Some(ProducerTier::Standard),
+                Some(ProducerTier::Standard),
+                None
+            ]
+        );
         assert_eq!(topic.subscriptions["billing"].signing.len(), 1);
     }
 
@@ -501,9 +510,9 @@ mod tests {
         assert_eq!(record.render(), V2_TIER_KEYS.trim_end());
         let tier_of = |record: &TopicRecord, key: &str| record.compile().unwrap().keys.tier_of(key);
         let tiers = ["k1", "k2", "i1", "b1", "b2", "i2"].map(|key| tier_of(&record, key));
-        let internal = Some(Tier::Internal);
-        let standard = Some(Tier::Standard);
-        let bulk = Some(Tier::Bulk);
+        let internal = Some(ProducerTier::Internal);
+        let standard = Some(ProducerTier::Standard);
+        let bulk = Some(ProducerTier::Bulk);
         assert_eq!(tiers, [standard, standard, internal, bulk, bulk, None]);
         let mut changed = record.clone();
         for name in KeyName::ALL {
@@ -527,7 +536,7 @@ mod tests {
             ),
             (true, true)
         );
-        assert!(record.tombstone(Timestamp::EPOCH).tier_keys.is_empty());
+        assert!(record.into_tombstone(Timestamp::EPOCH).tier_keys.is_empty());
     }
 
     #[test]
@@ -544,12 +553,12 @@ mod tests {
             (topic.creation, created.topic_at),
             (created.topic, topic.created_at)
         );
-        let at = |creation: Option<Creation>| creation.unwrap().at;
+        let at = |creation: Option<CreationRecord>| creation.unwrap().at;
         assert_eq!(
             (at(created.topic), at(created.subscription)),
             (Some(topic.created_at), None)
         );
-        assert!(record.tombstone(Timestamp::EPOCH).creations.is_empty());
+        assert!(record.into_tombstone(Timestamp::EPOCH).creations.is_empty());
     }
 
     #[test]
@@ -567,7 +576,7 @@ mod tests {
         assert_eq!(
             record
                 .clone()
-                .tombstone(Timestamp::EPOCH)
+                .into_tombstone(Timestamp::EPOCH)
                 .settings
                 .delivery_log,
             None
@@ -620,7 +629,7 @@ mod tests {
         assert_eq!(record.render(), V1_CONCURRENCY.trim_end());
         let compiled = record.compile().unwrap();
         let concurrency = compiled.subscriptions["billing"].concurrency;
-        assert_eq!(concurrency.map(Concurrency::requests), Some(5));
+        assert_eq!(concurrency.map(SlotLimit::requests), Some(5));
         let older = TopicRecord::parse(V1.as_bytes()).unwrap();
         let older = older.compile().unwrap();
         assert_eq!(older.subscriptions["billing"].concurrency, None);
@@ -631,7 +640,7 @@ mod tests {
         let record = TopicRecord::parse(V1_RECORD_UNMATCHED.as_bytes()).unwrap();
         assert_eq!(record.render(), V1_RECORD_UNMATCHED.trim_end());
         assert!(record.settings.record_unmatched && record.compile().unwrap().record_unmatched);
-        let tombstone = record.tombstone(Timestamp::EPOCH);
+        let tombstone = record.into_tombstone(Timestamp::EPOCH);
         assert!(!tombstone.settings.record_unmatched);
         let older = TopicRecord::parse(V1.as_bytes()).unwrap();
         assert!(!older.compile().unwrap().record_unmatched);
@@ -646,7 +655,7 @@ mod tests {
         let names = headers.map(|it| it.own_names().map(ToString::to_string).collect::<Vec<_>>());
         let expected = ["acme-subscription-name", "acme-attempt", "acme-replayed"];
         assert_eq!(names.unwrap(), expected);
-        let tombstone = record.tombstone(Timestamp::EPOCH);
+        let tombstone = record.into_tombstone(Timestamp::EPOCH);
         assert_eq!(tombstone.settings.sender_headers, None);
     }
 
@@ -656,7 +665,7 @@ mod tests {
         assert_eq!(record.render(), V1_NOT_BEFORE.trim_end());
         let name = record.compile().unwrap().not_before_attribute;
         assert_eq!(name.as_deref(), Some("notbefore"));
-        let tombstone = record.tombstone(Timestamp::EPOCH);
+        let tombstone = record.into_tombstone(Timestamp::EPOCH);
         assert_eq!(tombstone.settings.not_before_attribute, None);
     }
 
@@ -679,7 +688,7 @@ mod tests {
         for id in 1..=LAST_CHANGES_MAX {
             assert!(record.has_change(&id.to_string()), "{id}");
         }
-        assert!(record.tombstone(Timestamp::EPOCH).has_change("1"));
+        assert!(record.into_tombstone(Timestamp::EPOCH).has_change("1"));
     }
 
     #[test]
@@ -708,33 +717,37 @@ mod tests {
         };
         let now = Timestamp::from_millis(1_800_000_000_000);
         let old = TopicRecord::parse(V1.as_bytes()).unwrap();
-        let updated = old.clone().identified(Some(&old), now, &mut random);
-        let [topic, billing] = [1, 2].map(|byte| Creation {
+        let updated = old.clone().with_identities(Some(&old), now, &mut random);
+        let [topic, billing] = [1, 2].map(|byte| CreationRecord {
             id: CreationId::new([byte; 6]),
             at: None,
         });
         let name = SubscriptionName::parse("Billing").unwrap();
-        let of = |record: &TopicRecord| record.created(&name);
+        let of = |record: &TopicRecord| record.identities_of(&name);
         assert_eq!(
             (of(&updated).topic, of(&updated).subscription),
             (Some(topic), Some(billing))
         );
         assert_eq!(
-            updated.clone().identified(Some(&updated), now, &mut random),
+            updated
+                .clone()
+                .with_identities(Some(&updated), now, &mut random),
             updated
         );
         let mut without = updated.clone();
         without.settings.subscriptions.clear();
-        let again = updated.clone().identified(Some(&without), now, &mut random);
+        let again = updated
+            .clone()
+            .with_identities(Some(&without), now, &mut random);
         assert_eq!(
             of(&again).subscription,
-            Some(Creation {
+            Some(CreationRecord {
                 id: CreationId::new([3; 6]),
                 at: Some(now)
             })
         );
         assert_eq!(of(&again).topic, Some(topic));
-        let created = updated.clone().identified(None, now, &mut random);
+        let created = updated.clone().with_identities(None, now, &mut random);
         assert_eq!(of(&created).topic.and_then(|topic| topic.at), Some(now));
         assert_ne!(of(&created).subscription.map(|it| it.id), Some(billing.id));
     }
@@ -743,18 +756,18 @@ mod tests {
     fn a_broken_record_is_never_an_empty_topic() {
         assert!(matches!(
             TopicRecord::parse(b""),
-            Err(RecordError::Format(FormatError::Malformed(..)))
+            Err(TopicRecordError::Format(FormatError::Malformed(..)))
         ));
         assert!(matches!(
             TopicRecord::parse(&V1.as_bytes()[..100]),
-            Err(RecordError::Format(FormatError::Malformed(..)))
+            Err(TopicRecordError::Format(FormatError::Malformed(..)))
         ));
         let newer = V1
             .replace("\"v\":1", "\"v\":3")
             .replace("\"name\"", "\"title\"");
         assert!(matches!(
             TopicRecord::parse(newer.as_bytes()),
-            Err(RecordError::Format(FormatError::Newer(3)))
+            Err(TopicRecordError::Format(FormatError::Newer(3)))
         ));
     }
 
@@ -797,7 +810,9 @@ mod tests {
     #[test]
     fn a_tombstone_holds_nothing_and_is_abandoned_after_a_while() {
         let now = Timestamp::from_millis(1_000_000);
-        let tombstone = TopicRecord::parse(V1.as_bytes()).unwrap().tombstone(now);
+        let tombstone = TopicRecord::parse(V1.as_bytes())
+            .unwrap()
+            .into_tombstone(now);
         assert!(tombstone.settings == TopicSettings::default() && !tombstone.is_temporary());
         let read = TopicRecord::parse(&tombstone.render()).unwrap();
         assert_eq!(

@@ -8,12 +8,12 @@ use super::lease::StoredLease;
 use crate::model::Timestamp;
 
 /// The lease of wake as it is stored.
-pub type WakeLease = StoredLease<Checkpoint>;
+pub type WakeLease = StoredLease<WakeCheckpoint>;
 
 /// The progress of one run, from which the next one goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Checkpoint {
+pub struct WakeCheckpoint {
     /// The oldest minute, since the epoch, for which something may still be parked. `None` if that
     /// is not known.
     pub open_from_minute: Option<u64>,
@@ -72,7 +72,7 @@ mod tests {
         WakeLease {
             lapses_at: at(1_700_000_090_000),
             holder: "0b8b9c5e-2f0a-4a39-9d3f-8b0f5f5f3c11".to_owned(),
-            checkpoint: Checkpoint {
+            checkpoint: WakeCheckpoint {
                 open_from_minute: Some(28_333_333),
                 scan_at: Some(at(1_700_086_400_000)),
                 swept_to: Some("temporary/orders".to_owned()),
@@ -101,12 +101,12 @@ mod tests {
         let at = Timestamp::from_millis;
         let lease = WakeLease {
             lapses_at: at(0),
-            checkpoint: Checkpoint {
+            checkpoint: WakeCheckpoint {
                 open_from_minute: Some(28_333_333),
                 scan_at: Some(at(1_700_086_400_000)),
                 began_at: Some(at(1_700_000_000_000)),
                 rest_until: Some(at(1_700_000_840_000)),
-                ..Checkpoint::default()
+                ..WakeCheckpoint::default()
             },
             ..lease()
         };
@@ -119,7 +119,7 @@ mod tests {
         let old = WakeLease::parse(br#"{"lapsesAt":5}"#).unwrap();
         assert_eq!(
             (old.lapses_at, &old.checkpoint),
-            (Timestamp::from_millis(5), &Checkpoint::default())
+            (Timestamp::from_millis(5), &WakeCheckpoint::default())
         );
         assert_eq!(
             old.render(),

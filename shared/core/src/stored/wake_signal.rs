@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::render;
+use super::format::render_json;
 use crate::model::Timestamp;
 
 /// The key of the signal.
@@ -33,14 +33,14 @@ pub struct WakeSignal {
 
 impl WakeSignal {
     /// A signal that is sent now.
-    pub fn sent(now: Timestamp) -> Self {
+    pub fn sent_at(now: Timestamp) -> Self {
         Self {
             until: now + LENGTH,
         }
     }
 
     /// Tells whether work that is made from now on is announced by this signal.
-    pub fn announces(self, now: Timestamp) -> bool {
+    pub fn announces_work_at(self, now: Timestamp) -> bool {
         now + ENDING <= self.until && self.until <= now + LENGTH
     }
 
@@ -51,7 +51,7 @@ impl WakeSignal {
 
     /// Writes the object.
     pub fn render(self) -> Bytes {
-        render(&self)
+        render_json(&self)
     }
 }
 
@@ -74,8 +74,9 @@ mod tests {
     #[test]
     fn a_signal_announces_work_until_a_minute_before_its_end() {
         let at = |second: u64| Timestamp::from_millis(second * 1000);
-        let signal = WakeSignal::sent(at(1000));
-        let check = |now, expected| assert_eq!(signal.announces(at(now)), expected, "{now}");
+        let signal = WakeSignal::sent_at(at(1000));
+        let check =
+            |now, expected| assert_eq!(signal.announces_work_at(at(now)), expected, "{now}");
         check(1000, true);
         check(1540, true);
         check(1541, false);

@@ -53,7 +53,7 @@ pub enum PairsError {
 pub fn parse_resource(text: &str) -> Result<ResourceAttributes, PairsError> {
     let parts = text.split(',').map(str::trim);
     let parts = parts.filter(|part| !part.is_empty());
-    parts.map(pair).collect()
+    parts.map(parse_pair).collect()
 }
 
 /// Reads headers in the same form.
@@ -70,7 +70,7 @@ pub fn parse_headers(text: &str) -> Result<HeaderMap, PairsError> {
     Ok(headers)
 }
 
-fn pair(part: &str) -> Result<(String, String), PairsError> {
+fn parse_pair(part: &str) -> Result<(String, String), PairsError> {
     let (name, value) = part
         .split_once('=')
         .map(|(name, value)| (name.trim(), value.trim()))

@@ -12,7 +12,7 @@ use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnDescPtr;
-use posthaste_core::delivery_log::{ColumnType, Encoding, column};
+use posthaste_core::delivery_log::{ColumnEncoding, ColumnType, find_column};
 
 use super::sizes::RowSizes;
 use crate::cells::Cells;
@@ -221,9 +221,11 @@ impl Opened {
             let column_type = column_type
                 .ok_or_else(|| broken("a column is of a type that the log does not have"))?;
             let group = self.footer.meta.row_groups().first();
-            let encoding = match column(descr.name()) {
+            let encoding = match find_column(descr.name()) {
                 Some(own) => own.encoding,
-                None => group.map_or(Encoding::Distinct, |group| encoding_of(group.column(index))),
+                None => group.map_or(ColumnEncoding::Distinct, |group| {
+                    encoding_of(group.column(index))
+                }),
             };
             let required = descr.max_def_level() == 0;
             Ok(StoredColumn {

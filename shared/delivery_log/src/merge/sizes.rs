@@ -89,7 +89,7 @@ fn add(changes: &mut Changes, start: usize, end: usize, bytes: i64) {
 mod tests {
     use bytes::Bytes;
     use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader};
-    use posthaste_core::delivery_log::{Payload, Record};
+    use posthaste_core::delivery_log::{LogRecord, RecordPayload};
 
     use crate::{MergeInput, MergeLimits, RowGroups, merge, write_file};
 
@@ -101,12 +101,12 @@ mod tests {
     /// A file in which a few payloads of one topic are a hundred times as large as the many of the
     /// next.
     fn skewed(file: u32) -> Bytes {
-        let payload = |len: usize| Payload::parse(&format!("\"{}\"", "x".repeat(len)));
-        let record = |n: u32| Record {
+        let payload = |len: usize| RecordPayload::parse(&format!("\"{}\"", "x".repeat(len)));
+        let record = |n: u32| LogRecord {
             record_id: format!("{:032x}", n * FILES + file),
             topic: if n < 75 { "a" } else { "b" }.to_owned(),
             payload: payload(if n < 75 { 10_000 } else { 100 }),
-            ..Record::default()
+            ..LogRecord::default()
         };
         write_file(
             &(0..2_500).map(record).collect::<Vec<_>>(),

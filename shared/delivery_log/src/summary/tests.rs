@@ -12,11 +12,11 @@ const DAY_MS: u64 = 1_772_841_600_000;
 const HOUR_MS: u64 = 3_600_000;
 
 fn hour(place: u64) -> LogHour {
-    LogHour::of(Timestamp::from_millis(DAY_MS + place * HOUR_MS))
+    LogHour::containing(Timestamp::from_millis(DAY_MS + place * HOUR_MS))
 }
 
 fn day() -> LogDay {
-    LogDay::of(hour(0))
+    LogDay::containing(hour(0))
 }
 
 fn ids(prefix: &str, count: usize) -> Vec<u64> {
@@ -153,7 +153,7 @@ fn damaged_row_says_nothing() {
         assert!(row(&damaged, id).is_none(), "byte {byte}");
         assert!(DaySummary::parse(day(), &damaged).is_none(), "byte {byte}");
     }
-    let other_day = LogDay::of(hour(24));
+    let other_day = LogDay::containing(hour(24));
     assert!(Row::parse(bytes.slice(at..at + ROW_BYTES), other_day).is_none());
 }
 

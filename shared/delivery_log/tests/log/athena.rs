@@ -69,7 +69,7 @@ fn the_partitions_of_athena_are_the_folders_of_the_files() {
     let folder = folder
         .replace("${date}", "2026-03-07")
         .replace("${hour}", &format!("{:0digits$}", 4));
-    let hour = LogHour::of(Timestamp::parse("2026-03-07T04:30:00Z").unwrap());
+    let hour = LogHour::containing(Timestamp::parse("2026-03-07T04:30:00Z").unwrap());
     let key = FileKey {
         hour,
         name: FileName::Fresh {

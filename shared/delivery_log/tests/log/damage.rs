@@ -1,7 +1,7 @@
 //! Damaged files are errors, or answer something; they never panic the caller.
 
 use bytes::Bytes;
-use posthaste_core::delivery_log::{LookUp, Record, RecordFilter};
+use posthaste_core::delivery_log::{LogRecord, RecordFilter, RecordLookup};
 use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, merge, write_file};
 use proptest::prelude::*;
 
@@ -18,9 +18,9 @@ async fn ask(file: Bytes) -> [(usize, Vec<LogError>); 2] {
     let found = reader
         .look_up(
             &files,
-            &LookUp {
+            &RecordLookup {
                 event_id,
-                ..LookUp::default()
+                ..RecordLookup::default()
             },
         )
         .await
@@ -95,9 +95,9 @@ async fn a_damaged_file_hides_no_other() {
     let found = reader
         .look_up(
             &files,
-            &LookUp {
+            &RecordLookup {
                 event_id,
-                ..LookUp::default()
+                ..RecordLookup::default()
             },
         )
         .await
@@ -112,7 +112,7 @@ async fn a_damaged_file_hides_no_other() {
 }
 
 /// A file whose rows are found, and whose records cannot be read: a reason in it is no text.
-fn file_with_unreadable_records(records: &[Record]) -> Bytes {
+fn file_with_unreadable_records(records: &[LogRecord]) -> Bytes {
     let mut file = write_file(records, SMALL).unwrap().to_vec();
     let reasons: Vec<_> = (0..file.len())
         .filter(|at| file[*at..].starts_with(b"Busy"))

@@ -1,7 +1,7 @@
 //! Merged files have the same records, each once, in order.
 
 use bytes::Bytes;
-use posthaste_core::delivery_log::{MergeNote, Record, RecordFilter};
+use posthaste_core::delivery_log::{LogRecord, MergeNote, RecordFilter};
 use posthaste_delivery_log::{MergeInput, MergeLimits, RowGroups, merge, write_file};
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn limits(groups: RowGroups) -> MergeLimits {
     }
 }
 
-async fn read(parts: Vec<Bytes>) -> Vec<Record> {
+async fn read(parts: Vec<Bytes>) -> Vec<LogRecord> {
     let memory = (0..)
         .zip(parts)
         .fold(Memory::default(), |memory, (n, part)| {
@@ -47,7 +47,7 @@ async fn copies_of_a_record_are_merged_into_one() {
 }
 
 /// The same records, merged from one file: the same bytes but for the names of the inputs.
-fn write_merged_at_once(records: &[Record]) -> Bytes {
+fn write_merged_at_once(records: &[LogRecord]) -> Bytes {
     let files = [records, &[], &[], &[]].map(|it| write_file(it, SMALL).unwrap());
     merge_all(files.to_vec(), limits(SMALL)).remove(0)
 }

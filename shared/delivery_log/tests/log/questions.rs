@@ -1,7 +1,8 @@
 //! Look-ups and lists answer what a walk over all records answers.
 
 use posthaste_core::delivery_log::{
-    Kind, LogResult, LookUp, Record, RecordFilter, StatusRange, histories, without_duplicates,
+    Kind, LogRecord, LogResult, RecordFilter, RecordLookup, StatusRange, gather_by_delivery,
+    without_duplicates,
 };
 use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
 use posthaste_delivery_log::LogFile;
@@ -13,9 +14,9 @@ use crate::support::{
 };
 
 /// Three hours: one of fresh files, one of both with copies, one that is merged.
-fn three_hours() -> (Memory, Vec<Record>) {
+fn three_hours() -> (Memory, Vec<LogRecord>) {
     let hours = [0, 1, 2].map(|hour| hour_of_records(hour, 300));
-    let merged_file = |records: &[Record]| {
+    let merged_file = |records: &[LogRecord]| {
         let files = records
             .chunks(60)
             .map(|it| posthaste_delivery_log::write_file(it, SMALL).unwrap());
@@ -40,15 +41,15 @@ async fn every_record_is_found_by_its_event_and_by_its_request() {
     let (memory, records) = three_hours();
     let (reader, files) = memory.reader();
     for record in records.iter().step_by(7) {
-        let by_event = LookUp {
+        let by_event = RecordLookup {
             event_id: record.event_id.clone(),
-            ..LookUp::default()
+            ..RecordLookup::default()
         };
-        let by_request = LookUp {
+        let by_request = RecordLookup {
             webhook_id: record.webhook_id.clone(),
-            ..LookUp::default()
+            ..RecordLookup::default()
         };
-        let in_topic = LookUp {
+        let in_topic = RecordLookup {
             topic: Some(record.topic.clone()),
             ..by_event.clone()
         };
@@ -68,28 +69,28 @@ async fn what_is_not_there_is_not_found() {
     let (reader, files) = memory.reader();
     let known = records[0].event_id.clone();
     for look_up in [
-        LookUp {
+        RecordLookup {
             event_id: Some("event-x".into()),
-            ..LookUp::default()
+            ..RecordLookup::default()
         },
-        LookUp {
+        RecordLookup {
             event_id: Some(String::new()),
-            ..LookUp::default()
+            ..RecordLookup::default()
         },
-        LookUp {
+        RecordLookup {
             event_id: known.clone(),
             topic: Some("other".into()),
-            ..LookUp::default()
+            ..RecordLookup::default()
         },
-        LookUp {
+        RecordLookup {
             event_id: known.clone(),
             from: Some(Timestamp::from_millis(DAY + HOUR_MS)),
-            ..LookUp::default()
+            ..RecordLookup::default()
         },
-        LookUp {
+        RecordLookup {
             event_id: known,
             to: Some(records[0].time),
-            ..LookUp::default()
+            ..RecordLookup::default()
         },
     ] {
         assert_eq!(
@@ -103,7 +104,7 @@ async fn what_is_not_there_is_not_found() {
 #[tokio::test]
 async fn the_history_of_an_event_is_gathered_over_hours() {
     let retry = record(10, 100);
-    let delivered = Record {
+    let delivered = LogRecord {
         record_id: "f".repeat(32),
         time: Timestamp::from_millis(DAY + HOUR_MS + 5),
         result: LogResult::Delivered,
@@ -119,11 +120,11 @@ async fn the_history_of_an_event_is_gathered_over_hours() {
         )
         .with_records(fresh(1, 0), &[delivered]);
     let (reader, files) = memory.reader();
-    let look_up = LookUp {
+    let look_up = RecordLookup {
         event_id: retry.event_id.clone(),
-        ..LookUp::default()
+        ..RecordLookup::default()
     };
-    let histories = histories(reader.look_up(&files, &look_up).await.unwrap().records);
+    let histories = gather_by_delivery(reader.look_up(&files, &look_up).await.unwrap().records);
     assert_eq!(histories.len(), 1);
     let attempts: Vec<_> = histories[0]
         .attempts()
@@ -201,8 +202,8 @@ async fn lists_are_the_newest_that_are_selected_over_all_pages() {
 }
 
 /// Records that all have one event's id, and one request's.
-fn of_one_id(records: Vec<Record>) -> Vec<Record> {
-    let same = |it| Record {
+fn of_one_id(records: Vec<LogRecord>) -> Vec<LogRecord> {
+    let same = |it| LogRecord {
         event_id: Some("same".into()),
         webhook_id: Some("msg_same".into()),
         ..it
@@ -210,10 +211,10 @@ fn of_one_id(records: Vec<Record>) -> Vec<Record> {
     records.into_iter().map(same).collect()
 }
 
-fn same_id() -> LookUp {
-    LookUp {
+fn same_id() -> RecordLookup {
+    RecordLookup {
         event_id: Some("same".into()),
-        ..LookUp::default()
+        ..RecordLookup::default()
     }
 }
 
@@ -233,7 +234,7 @@ async fn of_an_id_that_repeats_without_end_the_newest_are_answered() {
     assert_eq!((found.records, found.is_cut), (newest, true));
     let to = Some(Timestamp::from_millis(DAY + HOUR_MS));
     let found = reader
-        .look_up(&files, &LookUp { to, ..same_id() })
+        .look_up(&files, &RecordLookup { to, ..same_id() })
         .await
         .unwrap();
     assert_eq!(
@@ -248,7 +249,7 @@ async fn a_look_up_can_be_for_one_subscription() {
     let (reader, files) = Memory::default()
         .with_records(fresh(0, 0), &records)
         .reader();
-    let look_up = LookUp {
+    let look_up = RecordLookup {
         subscription: Some("sub-4".into()),
         ..same_id()
     };
@@ -319,7 +320,7 @@ async fn a_search_whose_time_is_over_says_how_far_it_came() {
         .unwrap();
     let searched_from = found.searched_from.unwrap();
     assert!(found.records.len() < 40 && !found.is_cut);
-    let rest = LookUp {
+    let rest = RecordLookup {
         to: Some(searched_from),
         ..same_id()
     };
@@ -387,7 +388,7 @@ async fn payloads_are_read_where_they_are_asked_for() {
         ..all
     };
     let listed = reader.list(&files, &filter, 20).await.unwrap().records;
-    let without = whole.into_iter().map(|record| Record {
+    let without = whole.into_iter().map(|record| LogRecord {
         payload: None,
         ..record
     });
@@ -430,7 +431,7 @@ async fn all_pages(
     files: &[LogFile],
     mut filter: RecordFilter,
     limit: usize,
-) -> Vec<Record> {
+) -> Vec<LogRecord> {
     let mut records = Vec::new();
     loop {
         let page = reader.list(files, &filter, limit).await.unwrap();

@@ -1,6 +1,6 @@
 //! The reads of a question, counted: they follow the number of row groups, and not that of records.
 
-use posthaste_core::delivery_log::{LogResult, LookUp, RecordFilter};
+use posthaste_core::delivery_log::{LogResult, RecordFilter, RecordLookup};
 use posthaste_core::model::{LOG_FILE_BYTES_MAX, LOG_ROW_GROUP_RECORDS_MAX};
 use posthaste_delivery_log::{LogFile, MergeLimits, write_file};
 use posthaste_testkit::Calls;
@@ -59,9 +59,9 @@ async fn reads_are_bounded() {
 
 async fn look_up_by_id(reader: &Reader, files: &[LogFile], calls: &Calls) {
     let event_id = hour_of_records(5, RECORDS.into())[500].event_id.clone();
-    let look_up = LookUp {
+    let look_up = RecordLookup {
         event_id,
-        ..LookUp::default()
+        ..RecordLookup::default()
     };
     for footers in [FOOTER_READS * usize::from(HOURS), 0] {
         take_reads(calls);
@@ -83,9 +83,9 @@ async fn look_up_by_id(reader: &Reader, files: &[LogFile], calls: &Calls) {
 #[tokio::test]
 async fn the_footers_of_a_step_take_no_more_than_the_cache() {
     let (reader, files) = day().reader();
-    let look_up = LookUp {
+    let look_up = RecordLookup {
         event_id: Some("none".to_owned()),
-        ..LookUp::default()
+        ..RecordLookup::default()
     };
     reader.look_up(&files, &look_up).await.unwrap();
     let groups_of_a_file =

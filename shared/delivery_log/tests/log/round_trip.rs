@@ -1,12 +1,12 @@
 //! What is written is read back.
 
-use posthaste_core::delivery_log::{Payload, Record, RecordFilter};
+use posthaste_core::delivery_log::{LogRecord, RecordFilter, RecordPayload};
 use posthaste_delivery_log::{RowGroups, write_file};
 use proptest::prelude::*;
 
 use crate::support::{Memory, SMALL, any_records, fresh, hour_of_records, in_order, rows, usual};
 
-async fn read_all(file: bytes::Bytes) -> Vec<Record> {
+async fn read_all(file: bytes::Bytes) -> Vec<LogRecord> {
     let (reader, files) = Memory::default().with(fresh(0, 0), file).reader();
     reader
         .list(&files, &RecordFilter::default(), usize::MAX)
@@ -25,15 +25,15 @@ async fn records_are_read_back_the_newest_first() {
 #[tokio::test]
 async fn a_file_without_records_has_none() {
     let file = write_file(&[], usual()).unwrap();
-    assert_eq!(read_all(file).await, Vec::<Record>::new());
+    assert_eq!(read_all(file).await, Vec::<LogRecord>::new());
 }
 
 #[tokio::test]
 async fn large_payloads_begin_new_row_groups_and_are_read_back() {
-    let payload = Payload::parse(&format!("\"{}\"", "x".repeat(60_000)));
+    let payload = RecordPayload::parse(&format!("\"{}\"", "x".repeat(60_000)));
     let records: Vec<_> = hour_of_records(0, 20)
         .into_iter()
-        .map(|it| Record {
+        .map(|it| LogRecord {
             payload: payload.clone(),
             ..it
         })

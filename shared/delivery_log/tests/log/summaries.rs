@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use posthaste_core::delivery_log::{LogDay, LogHour, LookUp, Record};
+use posthaste_core::delivery_log::{LogDay, LogHour, LogRecord, RecordLookup};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{
     DaySummary, LogFile, LogReader, MergeLimits, Summaries, digest_of_hour, write_file,
@@ -26,7 +26,7 @@ struct Log {
 }
 
 impl Log {
-    fn put(&self, key: &str, records: &[Record]) {
+    fn put(&self, key: &str, records: &[LogRecord]) {
         self.store.write(key, write_file(records, usual()).unwrap());
     }
 
@@ -58,7 +58,7 @@ impl Log {
         }
         let mut days = BTreeMap::<LogDay, DaySummary>::new();
         for (hour, files) in hours.into_iter().filter(|(hour, _)| is_chosen(*hour)) {
-            let day = LogDay::of(hour);
+            let day = LogDay::containing(hour);
             let summary = days.entry(day).or_insert_with(|| DaySummary::new(day));
             let filter = reader.hour_filter(hour, &files).await.unwrap();
             filter.put_into(summary);
@@ -71,7 +71,7 @@ impl Log {
     }
 
     /// The records of a look-up by the summaries, as by a reader that knows none.
-    async fn look_up(&self, look_up: &LookUp) -> Vec<Record> {
+    async fn look_up(&self, look_up: &RecordLookup) -> Vec<LogRecord> {
         let plain = LogReader::new(self.store(), 1 << 20);
         let by_summaries = LogReader::new(self.store(), 1 << 20).with_summaries(self.summaries());
         let expected = plain.look_up(&self.files(), look_up).await.unwrap();
@@ -86,26 +86,26 @@ impl Log {
     }
 }
 
-fn by_event(id: &str) -> LookUp {
-    LookUp {
+fn by_event(id: &str) -> RecordLookup {
+    RecordLookup {
         event_id: Some(id.to_owned()),
-        ..LookUp::default()
+        ..RecordLookup::default()
     }
 }
 
-fn by_request(id: &str) -> LookUp {
-    LookUp {
+fn by_request(id: &str) -> RecordLookup {
+    RecordLookup {
         webhook_id: Some(id.to_owned()),
-        ..LookUp::default()
+        ..RecordLookup::default()
     }
 }
 
-fn event_id(record: &Record) -> &str {
+fn event_id(record: &LogRecord) -> &str {
     record.event_id.as_deref().unwrap()
 }
 
 /// Three hours with a file each, and their summary.
-async fn three_hours() -> (Log, Vec<Vec<Record>>) {
+async fn three_hours() -> (Log, Vec<Vec<LogRecord>>) {
     let log = Log::default();
     let hours: Vec<_> = (0..3).map(|hour| hour_of_records(hour, 100)).collect();
     for (hour, records) in (0..).zip(&hours) {
@@ -144,7 +144,7 @@ async fn webhook_ids_of_both_forms_are_found() {
     let accepted = DAY + HOUR_MS / 2;
     let id = format!("msg_{accepted:012x}7abc8def0123456789ab-0");
     for (hour, n) in [(0, 900), (5, 901)] {
-        let told = Record {
+        let told = LogRecord {
             webhook_id: Some(id.clone()),
             ..record(n, hour * HOUR_MS + HOUR_MS / 2)
         };
@@ -182,7 +182,7 @@ async fn merged_hour_is_searched_before_it_is_summarized() {
 #[tokio::test]
 async fn damaged_summary_is_as_none() {
     let (log, hours) = three_hours().await;
-    let key = format!("_summary/{}", LogDay::of(hour(0)).key());
+    let key = format!("_summary/{}", LogDay::containing(hour(0)).summary_key());
     let bytes = log.store.under("_summary/").remove(0).1;
     for damaged in [
         bytes.slice(..bytes.len() - 1),
@@ -209,7 +209,7 @@ async fn damaged_summary_is_as_none() {
 }
 
 fn hour(place: u64) -> LogHour {
-    LogHour::of(Timestamp::from_millis(DAY + place * HOUR_MS))
+    LogHour::containing(Timestamp::from_millis(DAY + place * HOUR_MS))
 }
 
 #[tokio::test]
@@ -318,7 +318,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let log = Log::default();
-            let records = |hour: u64, minute: u8, count: u64| -> Vec<Record> {
+            let records = |hour: u64, minute: u8, count: u64| -> Vec<LogRecord> {
                 let first = hour * 40 + u64::from(minute);
                 (first..first + count).map(|n| record(n, hour * HOUR_MS + n)).collect()
             };

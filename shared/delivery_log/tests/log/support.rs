@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogResult, Origin, Payload, Record, newest_first, record_id,
+    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, RecordPayload, newest_first,
+    record_id,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{
@@ -29,7 +30,7 @@ pub(crate) fn usual() -> RowGroups {
 }
 
 /// A record of event `n` at a time of the day; one in ten is a failure that is tried again.
-pub(crate) fn record(n: u64, time_ms: u64) -> Record {
+pub(crate) fn record(n: u64, time_ms: u64) -> LogRecord {
     let time = Timestamp::from_millis(DAY + time_ms);
     let key = format!("{n:08x}-0");
     let failed = n.is_multiple_of(10);
@@ -38,7 +39,7 @@ pub(crate) fn record(n: u64, time_ms: u64) -> Record {
     } else {
         LogResult::Delivered
     };
-    Record {
+    LogRecord {
         record_id: record_id(&format!("message-{n}"), 1, &key, 1, Kind::Attempt, time),
         time,
         kind: Kind::Attempt,
@@ -61,13 +62,13 @@ pub(crate) fn record(n: u64, time_ms: u64) -> Record {
         next_attempt_at: failed.then_some(time),
         accepted_at: time,
         expires_at: Timestamp::from_millis(DAY + 86_400_000),
-        payload: Payload::parse(&format!("{{\"n\":{n}}}")),
-        ..Record::default()
+        payload: RecordPayload::parse(&format!("{{\"n\":{n}}}")),
+        ..LogRecord::default()
     }
 }
 
 /// Records of an hour, spread over it.
-pub(crate) fn hour_of_records(hour: u64, count: u64) -> Vec<Record> {
+pub(crate) fn hour_of_records(hour: u64, count: u64) -> Vec<LogRecord> {
     let time = |n: u64| hour * HOUR_MS + n * (HOUR_MS - 1) / count;
     (0..count)
         .map(|n| record(hour * count + n, time(n)))
@@ -76,7 +77,7 @@ pub(crate) fn hour_of_records(hour: u64, count: u64) -> Vec<Record> {
 
 pub(crate) fn key(hour: u64, name: FileName) -> String {
     FileKey {
-        hour: LogHour::of(Timestamp::from_millis(DAY + hour * HOUR_MS)),
+        hour: LogHour::containing(Timestamp::from_millis(DAY + hour * HOUR_MS)),
         name,
     }
     .render()
@@ -117,7 +118,7 @@ pub(crate) fn merge_all(files: Vec<Bytes>, limits: MergeLimits) -> Vec<Bytes> {
         .collect()
 }
 
-pub(crate) fn in_order(mut records: Vec<Record>) -> Vec<Record> {
+pub(crate) fn in_order(mut records: Vec<LogRecord>) -> Vec<LogRecord> {
     records.sort_by(newest_first);
     records
 }
@@ -138,7 +139,7 @@ impl Memory {
         self
     }
 
-    pub(crate) fn with_records(self, key: String, records: &[Record]) -> Self {
+    pub(crate) fn with_records(self, key: String, records: &[LogRecord]) -> Self {
         self.with(key, write_file(records, SMALL).unwrap())
     }
 
@@ -186,8 +187,8 @@ prop_compose! {
         event_type in proptest::option::of(word(&["t", "u"])),
         webhook_id in proptest::option::of("[a-c]{0,2}"),
         endpoint in proptest::option::of(any::<String>()),
-    ) -> Record {
-        Record { topic, subscription, event_id, event_type, webhook_id, endpoint, ..Record::default() }
+    ) -> LogRecord {
+        LogRecord { topic, subscription, event_id, event_type, webhook_id, endpoint, ..LogRecord::default() }
     }
 }
 
@@ -204,8 +205,8 @@ prop_compose! {
         answer in proptest::option::of(any::<String>()),
         payload in proptest::option::of(any::<i64>()),
         next in proptest::option::of(0..4 * HOUR_MS),
-    ) -> Record {
-        Record {
+    ) -> LogRecord {
+        LogRecord {
             record_id: format!("{id:032x}"),
             time: Timestamp::from_millis(DAY + ms / 60_000 * 60_000),
             kind,
@@ -213,14 +214,14 @@ prop_compose! {
             status,
             attempt,
             answer,
-            payload: payload.and_then(|n| Payload::parse(&format!("[{n}]"))),
+            payload: payload.and_then(|n| RecordPayload::parse(&format!("[{n}]"))),
             next_attempt_at: next.map(Timestamp::from_millis),
             ..names
         }
     }
 }
 
-pub(crate) fn any_records(most: usize) -> impl Strategy<Value = Vec<Record>> {
+pub(crate) fn any_records(most: usize) -> impl Strategy<Value = Vec<LogRecord>> {
     proptest::collection::vec(any_record(), 0..most)
 }
 

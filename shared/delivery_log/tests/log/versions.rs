@@ -10,7 +10,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RowAccessor;
 use parquet::schema::types::Type;
-use posthaste_core::delivery_log::{LogResult, LookUp, Record, RecordFilter};
+use posthaste_core::delivery_log::{LogRecord, LogResult, RecordFilter, RecordLookup};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{MergeInput, MergeLimits, merge, write_file};
 
@@ -104,7 +104,7 @@ fn newer() -> Bytes {
     ])
 }
 
-async fn list(file: Bytes) -> Vec<Record> {
+async fn list(file: Bytes) -> Vec<LogRecord> {
     let (reader, files) = Memory::default().with(fresh(0, 0), file).reader();
     reader
         .list(&files, &RecordFilter::default(), 10)
@@ -113,13 +113,13 @@ async fn list(file: Bytes) -> Vec<Record> {
         .records
 }
 
-fn expected(id: &str, event: &str, ms: u64) -> Record {
-    Record {
+fn expected(id: &str, event: &str, ms: u64) -> LogRecord {
+    LogRecord {
         record_id: id.to_owned(),
         event_id: Some(event.to_owned()),
         time: Timestamp::from_millis(DAY + ms),
         topic: "orders".to_owned(),
-        ..Record::default()
+        ..LogRecord::default()
     }
 }
 
@@ -144,9 +144,9 @@ async fn files_of_three_programs_are_searched_together() {
         .with_records(fresh(0, 2), &hour_of_records(0, 30));
     let (reader, files) = memory.reader();
     for (event, id) in [("e1", "r1"), ("e3", "r3")] {
-        let look_up = LookUp {
+        let look_up = RecordLookup {
             event_id: Some(event.to_owned()),
-            ..LookUp::default()
+            ..RecordLookup::default()
         };
         let found = reader.look_up(&files, &look_up).await.unwrap().records;
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::api::doctor::{CertificateTimes, EndpointFault, EndpointSeen};
+use posthaste_core::api::doctor::{CertificateTimes, ConnectedEndpoint, EndpointFault};
 use posthaste_core::attempt::{CertificateFault, SendFailure};
 use posthaste_core::model::{EndpointUrl, Link, Timestamp};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError};
@@ -19,7 +19,7 @@ fn link(url: &str) -> Link {
     EndpointUrl::parse(url).unwrap().link()
 }
 
-fn failure(look: Result<EndpointSeen, EndpointFault>) -> SendFailure {
+fn failure(look: Result<ConnectedEndpoint, EndpointFault>) -> SendFailure {
     look.unwrap_err().failure
 }
 
@@ -28,7 +28,7 @@ async fn look_connects_and_sends_no_request() {
     let endpoint = Endpoint::start(vec![vec![Step::Hang]]).await;
     let seen = client().look_at(&link(&endpoint.url()), TIMEOUT).await;
     let here = [endpoint.address.ip()];
-    let expected = EndpointSeen {
+    let expected = ConnectedEndpoint {
         addresses: here.to_vec(),
         connected: here[0],
         certificate: None,

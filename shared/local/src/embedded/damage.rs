@@ -4,7 +4,7 @@
 use std::any::Any;
 
 use bytes::Bytes;
-use posthaste_core::model::{Carried, Timestamp};
+use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_ports::QueueName;
 use posthaste_ports::caught::catching;
 
@@ -45,7 +45,7 @@ pub(super) fn set_aside(queues: &[QueueState], sequence: u64, now: Timestamp) {
         group: "",
         due: Timestamp::EPOCH,
         bytes: 0,
-        carried: Carried::default(),
+        carried: CarriedEvents::default(),
     };
     queues[redrive].index.lock().insert(arrived, now);
     queues[redrive].changed.notify_one();

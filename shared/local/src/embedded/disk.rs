@@ -134,7 +134,7 @@ impl Disk for FolderDisk {
 
     fn free_bytes(&self) -> io::Result<u64> {
         let disk = probe::disk(&self.folder).ok_or(io::ErrorKind::Unsupported)?;
-        Ok(disk.free())
+        Ok(disk.free_bytes())
     }
 
     fn used_bytes(&self) -> io::Result<u64> {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::model::{Carried, SQS_DELAY_MAX, Timestamp};
+use posthaste_core::model::{CarriedEvents, SQS_DELAY_MAX, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::QueueCounts;
 
@@ -45,7 +45,7 @@ pub(super) struct Arrived<'a> {
     /// The size of its body.
     pub(super) bytes: usize,
     /// Its events, none where they are no matter.
-    pub(super) carried: Carried,
+    pub(super) carried: CarriedEvents,
 }
 
 /// A message that was received too often, and is out of its queue.
@@ -53,7 +53,7 @@ pub(super) struct Arrived<'a> {
 pub(super) struct WornOut {
     pub(super) sequence: u64,
     pub(super) group: Arc<str>,
-    pub(super) carried: Carried,
+    pub(super) carried: CarriedEvents,
 }
 
 /// The messages of a receive.
@@ -77,7 +77,7 @@ pub(super) enum ChangeRefused {
 #[derive(Debug, Clone, Copy)]
 struct Flight {
     group: GroupId,
-    carried: Carried,
+    carried: CarriedEvents,
     count: u32,
     received_at: Duration,
     until: Duration,
@@ -89,7 +89,7 @@ struct Flight {
 #[derive(Debug, Clone, Copy)]
 struct Delayed {
     group: GroupId,
-    carried: Carried,
+    carried: CarriedEvents,
 }
 
 /// A visible message that was received before.
@@ -97,7 +97,7 @@ struct Delayed {
 struct Returned {
     group: GroupId,
     count: u32,
-    carried: Carried,
+    carried: CarriedEvents,
 }
 
 /// The index.

@@ -5,7 +5,7 @@ mod receive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::model::{Carried, SQS_VISIBILITY_SECS_MAX, Timestamp};
+use posthaste_core::model::{CarriedEvents, SQS_VISIBILITY_SECS_MAX, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::{
     Clock, ErrorKind, Fate, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts,
@@ -204,7 +204,7 @@ struct Place {
     due: Timestamp,
     /// The size of its body.
     bytes: usize,
-    carried: Carried,
+    carried: CarriedEvents,
 }
 
 /// Messages with numbers from `first`, each with its place.

@@ -1,7 +1,7 @@
 //! The record of a message in the engine: a small header with a digest, then the body byte for
 //! byte.
 
-use posthaste_core::model::{Carried, Timestamp};
+use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_core::stored::delivery;
 use posthaste_ports::QueueName;
 
@@ -122,12 +122,14 @@ pub(super) fn crc(parts: &[&[u8]]) -> u32 {
 
 /// The events that wait by a message: none outside of the queue of deliveries. One that is not
 /// understood counts as one event, accepted when it was sent.
-pub(super) fn carried(queue: QueueName, body: &[u8], sent_at: Timestamp) -> Carried {
+pub(super) fn carried(queue: QueueName, body: &[u8], sent_at: Timestamp) -> CarriedEvents {
     match queue {
         QueueName::Deliveries | QueueName::SlowDeliveries => {
-            delivery::carried(body).unwrap_or_else(|| Carried::one(sent_at))
+            delivery::carried_by_message(body).unwrap_or_else(|| CarriedEvents::one_event(sent_at))
         }
-        QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => Carried::default(),
+        QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => {
+            CarriedEvents::default()
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use posthaste_core::api::WaitingCount;
-use posthaste_core::model::Carried;
+use posthaste_core::model::CarriedEvents;
 use posthaste_core::stored::layout;
 
 use super::index::Ages;
@@ -35,7 +35,7 @@ struct Place {
 /// An object that waits, as its key tells.
 struct Object<'a> {
     folder: &'a str,
-    carried: Option<Carried>,
+    carried: Option<CarriedEvents>,
     /// The minute in which it is due. `None` of a held one.
     due: Option<u64>,
 }

@@ -48,7 +48,7 @@ impl Kit {
         self.arrivals.note(|| key.to_owned(), &seen);
     }
 
-    async fn tries(&self) -> Tries {
+    async fn tries(&self) -> SubscriptionTries {
         let book = self.arrivals.stored().await.unwrap();
         book.subscription(BILLING).unwrap().tries.clone()
     }
@@ -85,7 +85,10 @@ async fn arrivals_count_where_something_fails_and_nowhere_else() {
     kit.note(BILLING, TryResult::Arrived);
     kit.arrivals.write("another run").await.unwrap();
     let settings = posthaste_core::health::ArrivalSettings::default();
-    let share = kit.tries().await.measured(Timestamp::EPOCH, &settings);
+    let share = kit
+        .tries()
+        .await
+        .measured_share(Timestamp::EPOCH, &settings);
     assert_eq!((share.arrived, share.failed), (2, 1));
 }
 
@@ -141,8 +144,8 @@ async fn arrivals_count_while_the_failure_before_is_not_written() {
         kit.note(BILLING, FAILED);
         plan.kill(kit.arrivals.write("run")).await;
         if is_gathered {
-            let mut tries = Tries::default();
-            tries.note(&arrival);
+            let mut tries = SubscriptionTries::default();
+            tries.add_try(&arrival);
             kit.arrivals.gather([(BILLING.to_owned(), tries)].into());
         } else {
             kit.arrivals.note(|| BILLING.to_owned(), &arrival);

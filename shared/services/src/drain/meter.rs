@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::model::{Delivery, SubscriptionName, TopicName, group};
+use posthaste_core::model::{Delivery, SubscriptionName, TopicName, message_group_id};
 use posthaste_core::pressure::{
-    DrainCount, DrainLook, Drained, OwnWait, REPORTED_TOPICS_MAX, REPORTED_WAIT_MIN, ReportedTopic,
-    SubscriptionDrain,
+    DrainCount, DrainLook, DrainedMessages, OwnWait, REPORTED_TOPICS_MAX, REPORTED_WAIT_MIN,
+    ReportedTopic, SubscriptionDrain,
 };
 use posthaste_ports::{DrainSource, LookTime, PortError};
 
@@ -242,7 +242,7 @@ impl Counts {
         if let Some(of) = known.and_then(|of_topic| of_topic.counted.get_mut(&*name)) {
             return change(of);
         }
-        let mut of = OfSubscription::new(&group(topic, subscription));
+        let mut of = OfSubscription::new(&message_group_id(topic, subscription));
         change(&mut of);
         let of_topic = self.topics.entry(Arc::from(&*topic_text)).or_default();
         of_topic.counted.insert(Arc::from(&*name), of);
@@ -351,7 +351,7 @@ impl DrainSource for DrainMeter {
     async fn drained(&self, _: u64, time: LookTime) -> Result<Option<DrainLook>, PortError> {
         let taken = self.take(time.now);
         Ok(Some(DrainLook {
-            all: Drained {
+            all: DrainedMessages {
                 messages: taken.all.messages,
                 over: time.elapsed,
                 waited_max: taken.all.waited_max,
@@ -366,12 +366,12 @@ impl DrainSource for DrainMeter {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use posthaste_core::model::{Payload, Timestamp};
+    use posthaste_core::model::{EventPayload, Timestamp};
 
     use super::*;
 
     fn delivery() -> Delivery {
-        let payload = Payload::Inline(Bytes::from_static(b"{}"));
+        let payload = EventPayload::Inline(Bytes::from_static(b"{}"));
         posthaste_testkit::records::delivery(names(), "e", [payload], Timestamp::EPOCH)
     }
 

@@ -37,7 +37,7 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
             meter,
             store,
             clock,
-            key: layout::drain(instance),
+            key: layout::drain_report_key(instance),
             posted_at: Mutex::default(),
         }
     }
@@ -94,7 +94,7 @@ fn report(taken: Taken, window: Duration) -> DrainReport {
         .partition(|drain| drain.own_wait == OwnWait::Throughout);
     let together = |drains: Vec<&SubscriptionDrain>| {
         let counts = drains.into_iter().map(|drain| drain.count);
-        counts.fold(DrainCount::default(), DrainCount::with)
+        counts.fold(DrainCount::default(), DrainCount::plus)
     };
     let self_limited = together(waited);
     let others = together(others);

@@ -154,6 +154,6 @@ fn together(
     if current.is_empty() {
         return Ok(None);
     }
-    let look = DrainLook::reported(&current, elapsed, processes, understood);
+    let look = DrainLook::from_reports(&current, elapsed, processes, understood);
     Ok(Some(look))
 }

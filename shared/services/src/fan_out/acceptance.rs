@@ -8,7 +8,8 @@ use bytes::Bytes;
 use posthaste_core::delivery_log::{RecordText, join_records};
 use posthaste_core::events::Event;
 use posthaste_core::model::{
-    MATCHED_IN_MESSAGES_MAX, Status, Subscription, Timestamp, Topic, TopicName, matched_names,
+    MATCHED_IN_MESSAGES_MAX, Subscription, SubscriptionStatus, Timestamp, Topic, TopicName,
+    matched_names,
 };
 use posthaste_ports::{Clock, PortError, QueueName, QueueSender, Successor, Withheld};
 
@@ -58,8 +59,9 @@ impl Meant {
         (schedule, at): (&Schedule, Timestamp),
         first_attempts_wait: bool,
     ) -> Self {
-        let is_tried =
-            |of: &Subscription| !first_attempts_wait && of.status_at(at) == Status::Active;
+        let is_tried = |of: &Subscription| {
+            !first_attempts_wait && of.status_at(at) == SubscriptionStatus::Active
+        };
         let is_expired = |event: &Event| event.expirytime().is_some_and(|end| end <= at);
         let is_plain = receivers.clone().nth(1).is_none()
             && receivers.clone().all(|(of, _)| is_tried(of))

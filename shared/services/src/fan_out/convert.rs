@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use posthaste_core::delivery_log::names_to_keep;
-use posthaste_core::events::{Event, EventError, converted, fits_into_a_message};
+use posthaste_core::events::{Event, EventError, convert_event, fits_into_a_message};
 use posthaste_core::model::{
-    Payload, PayloadDigest, SCHEDULED_OBJECTS_PER_REQUEST_MAX, Schema, Timestamp,
+    EventPayload, EventSchema, PayloadDigest, SCHEDULED_OBJECTS_PER_REQUEST_MAX, Timestamp,
 };
 use posthaste_core::stored::layout;
 use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
@@ -123,25 +123,25 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
         &self,
         plan: &Plan<'_>,
         (index, event): (usize, &Event),
-        schema: Schema,
+        schema: EventSchema,
         waiting: &mut Vec<(String, Bytes)>,
-    ) -> Result<Payload, FanOutError> {
+    ) -> Result<EventPayload, FanOutError> {
         if !plan.is_received(index, schema) {
-            return Ok(Payload::Inline(Bytes::new()));
+            return Ok(EventPayload::Inline(Bytes::new()));
         }
-        let text = converted(event, schema).map_err(unconvertible)?;
+        let text = convert_event(event, schema).map_err(unconvertible)?;
         if !plan.stores(index, schema, text.len(), self.inline) && fits_into_a_message(&text) {
-            return Ok(Payload::Inline(text));
+            return Ok(EventPayload::Inline(text));
         }
         let id = self.entropy.uuid().to_string();
         let key = match self.schedule.later_than(self.at, index) {
             Some(not_before) => layout::scheduled_payload(not_before, &id),
-            None => layout::payload(self.at, &id),
+            None => layout::payload_key(self.at, &id),
         };
-        let payload = Payload::Stored {
+        let payload = EventPayload::Stored {
             key: key.clone(),
             bytes: text.len(),
-            digest: Some(PayloadDigest::of(&text)),
+            digest: Some(PayloadDigest::for_json(&text)),
             names: names_to_keep(schema, &text),
         };
         waiting.push((key, text));

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use posthaste_core::attempt::{EventSize, decide};
 use posthaste_core::delivery_log::{AcceptedEvent, RecordText};
-use posthaste_core::events::{Envelope, Event};
+use posthaste_core::events::{Event, EventEnvelope};
 use posthaste_core::model::{
-    Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX,
-    Intake, LOG_PAYLOAD_BYTES_MAX, Marks, Matched, Payload, SQS_MESSAGE_BYTES_MAX, Scheduled,
-    Schema, Subscription, Timestamp, Topic,
+    Delivery, DeliveryEntry, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, EventMarks,
+    EventPayload, EventSchema, Hops, INLINE_FAN_OUT_BYTES_MAX, LOG_PAYLOAD_BYTES_MAX, MatchCounts,
+    PublishSchedule, SQS_MESSAGE_BYTES_MAX, Subscription, SubscriptionIntake, Timestamp, Topic,
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{event_id_digest, layout};
@@ -57,7 +57,7 @@ impl Inline {
 pub(super) struct Plan<'a> {
     /// The schema of the events: as a rule the topic's, but a notice is a CloudEvent wherever it
     /// is sent.
-    input: Schema,
+    input: EventSchema,
     /// Every subscription that receives something, with its part of `indexes`.
     receivers: Vec<(&'a Subscription, Range<usize>)>,
     /// The matched events of one receiver after the other, as positions in the request. One list
@@ -67,17 +67,17 @@ pub(super) struct Plan<'a> {
     /// The subscriptions that are disabled and skip events, each with theirs.
     skipped: Vec<(&'a Subscription, Vec<u32>)>,
     /// The number of receivers of every event, by schema.
-    copies: Vec<[u32; Schema::ALL.len()]>,
+    copies: Vec<[u32; EventSchema::ALL.len()]>,
 }
 
 /// The payload of every event, by the schema in which it is sent. It is empty where no subscription
 /// receives the event in that schema, and a schema in which none receives anything has no payloads.
 #[derive(Debug, Default)]
-pub(super) struct Payloads([Vec<Payload>; Schema::ALL.len()]);
+pub(super) struct Payloads([Vec<EventPayload>; EventSchema::ALL.len()]);
 
 impl Payloads {
     /// Takes in the payloads of all events in this schema.
-    pub(super) fn set(&mut self, schema: Schema, payloads: Vec<Payload>) {
+    pub(super) fn set(&mut self, schema: EventSchema, payloads: Vec<EventPayload>) {
         self.0[schema as usize] = payloads;
     }
 }
@@ -86,7 +86,7 @@ impl Payloads {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The marks of the events.
-    pub marks: Marks,
+    pub marks: EventMarks,
     /// The number of posthaste deliveries they came through.
     pub hops: Hops,
     /// The id of the request, from which its events have theirs: where the same request may be
@@ -127,26 +127,26 @@ impl<'a> Plan<'a> {
         let input = events.first().map_or(topic.input_schema, Event::schema);
         let mut receivers = Vec::new();
         let mut indexes = Vec::new();
-        let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
-        let matches = topic.filters.matches(events);
+        let mut copies = vec![[0; EventSchema::ALL.len()]; events.len()];
+        let matches = topic.filters.match_events(events);
         let mut skipped = Vec::new();
         // Of hundreds of subscriptions only those that something is for are looked at.
         let passing = matches
-            .passing()
+            .passing_filters()
             .iter()
             .map(|position| (*position, &*topic.subscriptions[*position]));
         for (position, subscription) in passing {
             match subscription.intake_at(at) {
-                Intake::Delivers | Intake::DeadLetters => {}
-                Intake::Skips => {
-                    skipped.push((subscription, matches.of(position).collect()));
+                SubscriptionIntake::Delivers | SubscriptionIntake::DeadLetters => {}
+                SubscriptionIntake::Skips => {
+                    skipped.push((subscription, matches.passing_events(position).collect()));
                     continue;
                 }
-                Intake::PassesBy => continue,
+                SubscriptionIntake::PassesBy => continue,
             }
             let start = indexes.len();
             let schema = output(input, subscription);
-            indexes.extend(matches.of(position));
+            indexes.extend(matches.passing_events(position));
             for index in &indexes[start..] {
                 copies[*index as usize][schema as usize] += 1;
             }
@@ -202,33 +202,33 @@ impl<'a> Plan<'a> {
 
     /// The events that at least one subscription receives, and the subscriptions that receive
     /// something.
-    pub(super) fn matched(&self) -> Matched {
+    pub(super) fn matched(&self) -> MatchCounts {
         let events = self
             .copies
             .iter()
             .filter(|copies| copies.iter().any(|&copies| copies > 0))
             .count();
-        Matched {
+        MatchCounts {
             events,
             subscriptions: self.receivers.len(),
         }
     }
 
     /// The schemas in which any subscription receives an event.
-    pub(super) fn schemas(&self) -> impl Iterator<Item = Schema> {
+    pub(super) fn schemas(&self) -> impl Iterator<Item = EventSchema> {
         let in_schema =
-            |schema: Schema| self.copies.iter().any(|copies| copies[schema as usize] > 0);
-        Schema::ALL
+            |schema: EventSchema| self.copies.iter().any(|copies| copies[schema as usize] > 0);
+        EventSchema::ALL
             .into_iter()
             .filter(move |schema| in_schema(*schema))
     }
 
     /// Whether any subscription receives this event in this schema.
-    pub(super) fn is_received(&self, index: usize, schema: Schema) -> bool {
+    pub(super) fn is_received(&self, index: usize, schema: EventSchema) -> bool {
         self.copies_of(index, schema) > 0
     }
 
-    fn copies_of(&self, index: usize, schema: Schema) -> usize {
+    fn copies_of(&self, index: usize, schema: EventSchema) -> usize {
         self.copies
             .get(index)
             .map_or(0, |copies| copies[schema as usize] as usize)
@@ -238,7 +238,7 @@ impl<'a> Plan<'a> {
     pub(super) fn stores(
         &self,
         index: usize,
-        schema: Schema,
+        schema: EventSchema,
         bytes: usize,
         inline: Inline,
     ) -> bool {
@@ -282,7 +282,7 @@ impl<'a> Plan<'a> {
             };
             let messages: Vec<_> = runs.map(body).collect();
             let owner = (&subscription.topic, &subscription.name);
-            let key = layout::scheduled(minute, owner, request.id, &messages);
+            let key = layout::scheduled_key(minute, owner, request.id, &messages);
             ScheduledObject { key, messages }
         })
     }
@@ -302,7 +302,7 @@ impl<'a> Plan<'a> {
 
 /// The schema in which a subscription receives events of this one. A topic is checked as a whole,
 /// so that its own events always have a conversion; others go out as they are.
-fn output(input: Schema, subscription: &Subscription) -> Schema {
+fn output(input: EventSchema, subscription: &Subscription) -> EventSchema {
     let output = subscription.delivery_schema;
     if input.converts_to(output) {
         output
@@ -323,28 +323,33 @@ impl Request<'_> {
     }
 
     /// The events of each message to a subscription.
-    fn runs(&self, to: &Subscription, schema: Schema, indexes: &[u32]) -> Vec<Range<usize>> {
+    fn runs(&self, to: &Subscription, schema: EventSchema, indexes: &[u32]) -> Vec<Range<usize>> {
         let sizes = indexes
             .iter()
             .map(|&index| self.size(schema, index as usize));
-        to.batching.messages(&sizes.collect::<Vec<_>>())
+        to.batching.cut_into_messages(&sizes.collect::<Vec<_>>())
     }
 
     fn message(
         &self,
         subscription: &Subscription,
-        schema: Schema,
+        schema: EventSchema,
         indexes: &[u32],
     ) -> OutgoingMessage {
         let delivery = self.delivery(subscription, schema, indexes);
         OutgoingMessage {
             body: render_delivery(&delivery),
-            group: Some(delivery.group()),
+            group: Some(delivery.message_group_id()),
             delay: Duration::ZERO,
         }
     }
 
-    fn delivery(&self, subscription: &Subscription, schema: Schema, indexes: &[u32]) -> Delivery {
+    fn delivery(
+        &self,
+        subscription: &Subscription,
+        schema: EventSchema,
+        indexes: &[u32],
+    ) -> Delivery {
         let entry = |&index: &u32| self.entry(subscription, schema, index as usize);
         Delivery {
             topic: subscription.topic.clone(),
@@ -362,15 +367,15 @@ impl Request<'_> {
     }
 
     /// Custom events travel with their envelope; in the other schemas all of it is in the text.
-    fn envelope(&self, schema: Schema, index: usize) -> Option<&Arc<Envelope>> {
+    fn envelope(&self, schema: EventSchema, index: usize) -> Option<&Arc<EventEnvelope>> {
         self.events[index]
             .envelope()
-            .filter(|_| schema == Schema::Custom)
+            .filter(|_| schema == EventSchema::Custom)
     }
 
-    fn size(&self, schema: Schema, index: usize) -> EventSize {
+    fn size(&self, schema: EventSchema, index: usize) -> EventSize {
         let envelope = self.envelope(schema, index).map(|envelope| &**envelope);
-        let size = EventSize::of(&self.payloads.0[schema as usize][index], envelope);
+        let size = EventSize::measure(&self.payloads.0[schema as usize][index], envelope);
         let scheduled = self.scheduled(index).map_or(0, |_| SCHEDULED_BYTES);
         EventSize {
             message: size.message + self.meant.message_bytes(index) + scheduled,
@@ -398,7 +403,7 @@ impl Request<'_> {
                 return records;
             }
             let key = self.key(*index);
-            records.extend(self.accepted(*index, &key).record(matched));
+            records.extend(self.accepted(*index, &key).render_record(matched));
         }
         for (subscription, indexes) in &plan.skipped {
             for index in indexes {
@@ -428,16 +433,21 @@ impl Request<'_> {
         self.origin.schedule.later_than(self.at, index)
     }
 
-    fn entry(&self, subscription: &Subscription, schema: Schema, index: usize) -> Entry {
+    fn entry(
+        &self,
+        subscription: &Subscription,
+        schema: EventSchema,
+        index: usize,
+    ) -> DeliveryEntry {
         let event = &self.events[index];
         let not_before = self.scheduled(index);
-        let scheduled = |at| Scheduled {
+        let scheduled = |at| PublishSchedule {
             at,
             id: event_id_digest(event.id()),
             released: false,
             cancelled: false,
         };
-        Entry {
+        DeliveryEntry {
             key: self.key(index),
             expires_at: decide::expires_at(
                 not_before.unwrap_or(self.at),
@@ -446,7 +456,7 @@ impl Request<'_> {
                 self.topic.default_time_to_live,
             ),
             traceparent: event.traceparent().map(str::to_owned),
-            marks: Marks {
+            marks: EventMarks {
                 matched: self.meant.in_messages(index).cloned(),
                 scheduled: not_before.map(scheduled).map(Box::new),
                 ..self.origin.marks.clone()
@@ -494,14 +504,14 @@ mod tests {
 
     fn event(event_type: char) -> Event {
         let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": event_type });
-        Event::parse(Schema::CloudEvents, Bytes::from(json.to_string())).unwrap()
+        Event::parse(EventSchema::CloudEvents, Bytes::from(json.to_string())).unwrap()
     }
 
     fn stores(copies: usize, bytes: usize, inline: Inline) -> bool {
         let topic = topic(&vec![('a', 0); copies]);
         Plan::of(&topic, &[event('a')], Timestamp::EPOCH).stores(
             0,
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             bytes,
             inline,
         )
@@ -537,8 +547,8 @@ mod tests {
             let topic = topic(&subscriptions);
             let events: Vec<Event> = types.iter().copied().map(event).collect();
             let mut payloads = Payloads::default();
-            let inline = events.iter().map(|event| Payload::Inline(event.json().clone()));
-            payloads.set(Schema::CloudEvents, inline.collect());
+            let inline = events.iter().map(|event| EventPayload::Inline(event.json().clone()));
+            payloads.set(EventSchema::CloudEvents, inline.collect());
             let at = Timestamp::from_millis(1);
             let origin = Origin::default();
             let plan = Plan::of(&topic, &events, at);
@@ -569,7 +579,7 @@ mod tests {
             let events = types.iter().filter(is_wanted).count();
             let is_receiver = |(wanted, _): &&(char, u32)| types.contains(wanted);
             let receivers = subscriptions.iter().filter(is_receiver).count();
-            prop_assert_eq!(plan.matched(), Matched { events, subscriptions: receivers });
+            prop_assert_eq!(plan.matched(), MatchCounts { events, subscriptions: receivers });
         }
     }
 }

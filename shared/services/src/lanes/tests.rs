@@ -10,7 +10,7 @@ use super::*;
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 /// The second late request of an invocation.
-const SECOND: Slowness = Slowness::Late {
+const SECOND: LaneObservation = LaneObservation::Late {
     in_invocation: 2,
     holds_others_up: true,
 };
@@ -64,8 +64,8 @@ impl World {
     }
 }
 
-fn billing() -> Target {
-    Target::parse("https://a.example:443 orders.billing").unwrap()
+fn billing() -> DeliveryTarget {
+    DeliveryTarget::parse("https://a.example:443 orders.billing").unwrap()
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn time_of_a_slow_target_is_written_once_in_half_of_it() {
     let mut writes = 0;
     for _ in 0..60 {
         world.clock.advance(Duration::from_secs(10));
-        worker.note(Slowness::SlowAnswer, &billing()).await;
+        worker.note(LaneObservation::SlowAnswer, &billing()).await;
         writes += world.requests().1;
     }
     assert_eq!(writes, 3);
@@ -157,8 +157,8 @@ async fn time_of_a_slow_target_is_written_once_in_half_of_it() {
 async fn answers_of_quick_targets_cost_no_request() {
     let world = World::new();
     let worker = world.process();
-    worker.note(Slowness::SlowAnswer, &billing()).await;
-    let alone = Slowness::Late {
+    worker.note(LaneObservation::SlowAnswer, &billing()).await;
+    let alone = LaneObservation::Late {
         in_invocation: 1,
         holds_others_up: false,
     };
@@ -214,7 +214,7 @@ async fn slow_lane(world: &World) -> SlowLane<MemoryQueue, Store, ManualClock> {
         "crm": { "endpoint": { "url": "https://b.example/hooks" } },
     } }));
     let record = records::topic_record(records::topic_name("orders"), settings, START);
-    let key = layout::topic(&records::topic_name("orders"));
+    let key = layout::topic_record_key(&records::topic_name("orders"));
     world.memory.write(&key, record.render());
     SlowLane {
         queue: MemoryQueue::default().beside(QueueName::SlowDeliveries),

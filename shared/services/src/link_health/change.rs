@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_core::circuit::{LINK_SHARDS, Shard};
+use posthaste_core::circuit::{LINK_SHARDS, LinkShard};
 use posthaste_core::stored::layout;
 
 use super::{LinkHealth, LinksError};
@@ -18,7 +18,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     pub async fn change(
         &self,
         index: usize,
-        mut change: impl FnMut(&mut Shard) -> bool + Send,
+        mut change: impl FnMut(&mut LinkShard) -> bool + Send,
     ) -> Result<bool, LinksError> {
         let index = index % LINK_SHARDS;
         let mut tries = 0;
@@ -29,7 +29,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         }
         loop {
             let known = self.known(index);
-            let mut shard = Shard::clone(&known.shard);
+            let mut shard = LinkShard::clone(&known.shard);
             if !change(&mut shard) {
                 if is_read {
                     return Ok(false);
@@ -44,7 +44,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 .map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
             match self
                 .store
-                .put(&layout::links(index), shard.render(), condition)
+                .put(&layout::link_shard_key(index), shard.render(), condition)
                 .await
             {
                 Ok(etag) => {

@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use posthaste_core::attempt::OutcomeName;
-use posthaste_core::circuit::{Failure, Phase};
+use posthaste_core::circuit::{RequestFailure, TargetPhase};
 
 use super::*;
 use posthaste_ports::{ErrorKind, ListPage, Object, PutCondition};
 use posthaste_testkit::memory::{MemoryStore, SetClock};
 use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
 
-const BUSY: Failure = Failure {
+const BUSY: RequestFailure = RequestFailure {
     outcome: OutcomeName::Busy,
     status: Some(503),
 };
 
-fn target(text: &str) -> Target {
-    Target::parse(text).unwrap()
+fn target(text: &str) -> DeliveryTarget {
+    DeliveryTarget::parse(text).unwrap()
 }
 
-fn link() -> Target {
+fn link() -> DeliveryTarget {
     target("https://a.example:443")
 }
 
@@ -100,7 +100,7 @@ fn workers(count: usize, store: &Slow, clock: &SetClock) -> Vec<LinkHealth<Slow,
     (0..count).map(worker).collect()
 }
 
-async fn conditions(book: &LinkHealth<Slow, SetClock>) -> Vec<(String, Phase, u32)> {
+async fn conditions(book: &LinkHealth<Slow, SetClock>) -> Vec<(String, TargetPhase, u32)> {
     let all = book.all().await.unwrap();
     all.iter()
         .flat_map(|(_, shard)| shard.conditions())
@@ -139,7 +139,7 @@ async fn a_pause_is_written_once_for_all_that_were_under_way() {
     let mine = target("https://a.example:443 orders.billing");
     let asked = |secs| {
         let until = clock.now() + Duration::from_secs(secs);
-        Observation::Asked(Asked {
+        Observation::Asked(RequestedPause {
             until,
             last: BUSY,
             began: clock.now(),
@@ -178,7 +178,7 @@ async fn an_object_that_is_not_understood_counts_as_well_and_is_written_anew_unl
     let check = |text: &'static str, is_written: bool| async move {
         let clock = SetClock::default();
         let store = MemoryStore::default();
-        let key = layout::links(shard_index(link().link()));
+        let key = layout::link_shard_key(shard_index(link().link()));
         store
             .put(
                 &key,
@@ -223,10 +223,10 @@ async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
         );
         assert_eq!(conditions(&workers[0]).await.len(), count + 1);
         for (expected_phase, expected_hold) in [
-            (Phase::Glitch, 2),
-            (Phase::Glitch, 3),
-            (Phase::Retry, 1),
-            (Phase::Retry, 2),
+            (TargetPhase::Glitch, 2),
+            (TargetPhase::Glitch, 3),
+            (TargetPhase::Retry, 1),
+            (TargetPhase::Retry, 2),
         ] {
             clock.advance(Duration::from_mins(16));
             let names: Vec<_> = (0..count).map(|index| index.to_string()).collect();
@@ -343,7 +343,7 @@ async fn all_parts_are_listed_and_the_empty_ones_left_out() {
 }
 
 fn asked_to_wait(now: Timestamp, secs: u64) -> Observation {
-    Observation::Asked(Asked {
+    Observation::Asked(RequestedPause {
         until: now + Duration::from_secs(secs),
         last: BUSY,
         began: now,

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::TopicName;
-use posthaste_core::pressure::{Level, Measure, RELIEF_EVERY, Resource, ResourceState, Thresholds};
+use posthaste_core::pressure::{
+    LevelThresholds, PressureLevel, PressureMeasure, RELIEF_EVERY, Resource, ResourceState,
+};
 use posthaste_core::stored::PRESSURE_KEY;
 
 use super::*;
@@ -75,16 +77,16 @@ impl World {
     }
 
     /// A state in which the submission queue asks for these.
-    fn state(&self, measures: &[Measure]) -> PressureState {
+    fn state(&self, measures: &[PressureMeasure]) -> PressureState {
         let at = self.clock.now();
         let mut state = PressureState::normal(at);
         state.resources = vec![ResourceState {
             resource: Resource::SubmissionQueue,
-            level: Level::Medium,
+            level: PressureLevel::Medium,
             since: at,
             reading: 5000,
             read_at: at,
-            thresholds: Thresholds::new(2000, 4000, 10_000),
+            thresholds: LevelThresholds::new(2000, 4000, 10_000),
             acts: true,
             watched_only: false,
             tarpits: false,
@@ -110,9 +112,10 @@ impl World {
 async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_rest() {
     let world = World::new().await;
     let reliever = world.reliever();
-    let relieve = |measures: &[Measure]| reliever.relieve(reliever.due(&world.state(measures)));
-    let trim = [Measure::TrimCaches];
-    let both = [Measure::TrimCaches, Measure::FlushDns];
+    let relieve =
+        |measures: &[PressureMeasure]| reliever.relieve(reliever.due(&world.state(measures)));
+    let trim = [PressureMeasure::TrimCaches];
+    let both = [PressureMeasure::TrimCaches, PressureMeasure::FlushDns];
     let trimmed = |topics: usize| {
         Some(Evicted {
             entries: topics + 2,
@@ -120,7 +123,10 @@ async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_res
         })
     };
     assert!(world.look().await);
-    for measures in [&[][..], &[Measure::Dehydrate, Measure::Alarm]] {
+    for measures in [
+        &[][..],
+        &[PressureMeasure::Dehydrate, PressureMeasure::Alarm],
+    ] {
         assert_eq!(relieve(measures), Relieved::default());
     }
     assert_eq!(
@@ -159,7 +165,7 @@ async fn where_the_pressure_is_only_read_whoever_reads_it_has_the_process_reliev
     let reader = PressureReader::new(world.store.clone(), world.clock.clone(), Duration::ZERO);
     let plain = reader.clone();
     let relieving = reader.relieving(world.reliever());
-    let asked = async |measures: &[Measure]| {
+    let asked = async |measures: &[PressureMeasure]| {
         let state = world.state(measures).render();
         world
             .store
@@ -173,11 +179,17 @@ async fn where_the_pressure_is_only_read_whoever_reads_it_has_the_process_reliev
         world.registry.trim()
     };
     assert_eq!(asked(&[]).await, TOPIC);
-    assert_eq!(asked(&[Measure::TrimCaches]).await, Evicted::default());
+    assert_eq!(
+        asked(&[PressureMeasure::TrimCaches]).await,
+        Evicted::default()
+    );
     // Clones rest together.
-    assert_eq!(asked(&[Measure::TrimCaches]).await, TOPIC);
+    assert_eq!(asked(&[PressureMeasure::TrimCaches]).await, TOPIC);
     world.clock.advance(RELIEF_EVERY);
-    assert_eq!(asked(&[Measure::TrimCaches]).await, Evicted::default());
+    assert_eq!(
+        asked(&[PressureMeasure::TrimCaches]).await,
+        Evicted::default()
+    );
 }
 
 #[tokio::test]
@@ -185,7 +197,7 @@ async fn a_state_that_is_forgotten_asks_for_nothing() {
     let world = World::new().await;
     let reader = PressureReader::new(world.store.clone(), world.clock.clone(), Duration::ZERO);
     let relieving = reader.relieving(world.reliever());
-    let state = world.state(&[Measure::TrimCaches]).render();
+    let state = world.state(&[PressureMeasure::TrimCaches]).render();
     world
         .store
         .put(PRESSURE_KEY, Bytes::from(state), PutCondition::Always)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::api::notice::Disabled;
+use posthaste_core::api::notice::DisabledNotice;
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::stored::delivery::parse_delivery;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ impl World {
             entropy: &Zero,
         };
         let topic = TopicName::parse("orders").unwrap();
-        let disabled = Disabled {
+        let disabled = DisabledNotice {
             topic: &topic,
             subscription: &SubscriptionName::parse("billing").unwrap(),
             reason: "gone",

@@ -5,7 +5,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use posthaste_core::pressure::{Level, PressureSettings, Readings, Resource, Usage, evaluate};
+use posthaste_core::pressure::{
+    ByteUsage, PressureLevel, PressureSettings, Resource, ResourceReadings, evaluate_pressure,
+};
 
 use super::*;
 use posthaste_ports::{ErrorKind, PutCondition};
@@ -38,15 +40,15 @@ impl World {
     /// Writes the state of a monitor at this moment with so much memory used.
     async fn write(&self, memory_percent: u64) {
         let now = self.clock.now();
-        let memory = Some(Usage {
+        let memory = Some(ByteUsage {
             used: memory_percent,
             total: 100,
         });
-        let readings = Readings {
+        let readings = ResourceReadings {
             memory,
-            ..Readings::default()
+            ..ResourceReadings::default()
         };
-        let (state, _) = evaluate(
+        let (state, _) = evaluate_pressure(
             &PressureState::normal(now),
             &readings,
             &PressureSettings::default(),
@@ -62,8 +64,11 @@ impl World {
             .unwrap();
     }
 
-    async fn level(&self) -> Option<Level> {
-        self.reader.state().await.map(|state| state.level())
+    async fn level(&self) -> Option<PressureLevel> {
+        self.reader
+            .state()
+            .await
+            .map(|state| state.effective_level())
     }
 
     fn reads(&self) -> usize {
@@ -79,15 +84,21 @@ async fn the_state_is_read_at_most_every_two_seconds() {
     world.clock.advance(Duration::from_millis(1999));
     assert_eq!((world.level().await, world.reads()), (None, 1));
     world.clock.advance(Duration::from_millis(1));
-    assert_eq!((world.level().await, world.reads()), (Some(Level::High), 2));
-    assert_eq!((world.level().await, world.reads()), (Some(Level::High), 2));
+    assert_eq!(
+        (world.level().await, world.reads()),
+        (Some(PressureLevel::High), 2)
+    );
+    assert_eq!(
+        (world.level().await, world.reads()),
+        (Some(PressureLevel::High), 2)
+    );
 }
 
 #[tokio::test]
 async fn a_producer_is_told_what_the_state_says() {
     let world = World::with(&Plan::none());
     world.write(95).await;
-    let told = world.reader.admit(Tier::Internal).await;
+    let told = world.reader.admit(ProducerTier::Internal).await;
     let retry_after = posthaste_core::pressure::REFUSED_RETRY_AFTER;
     assert_eq!(
         told,
@@ -104,7 +115,7 @@ async fn a_producer_is_told_what_the_state_says() {
                 .unwrap()
                 .resource(Resource::SystemMemory)
                 .cloned()
-                .map(|resource| Pressing {
+                .map(|resource| PressureCause {
                     resource,
                     subscription: None,
                 }),
@@ -121,7 +132,7 @@ async fn a_store_that_fails_leaves_the_last_known_state_in_use() {
     let world = World::with(&plan);
     world.write(95).await;
     for _ in 0..3 {
-        assert_eq!(world.level().await, Some(Level::High));
+        assert_eq!(world.level().await, Some(PressureLevel::High));
         world.clock.advance(PRESSURE_MAX_AGE);
     }
     assert_eq!(plan.faults(), 2);
@@ -133,7 +144,7 @@ async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
     for bytes in [Some(&b"null"[..]), None] {
         world.write(95).await;
         world.clock.advance(PRESSURE_MAX_AGE);
-        assert_eq!(world.level().await, Some(Level::High));
+        assert_eq!(world.level().await, Some(PressureLevel::High));
         match bytes {
             Some(bytes) => world.put(bytes.to_vec()).await,
             None => world.store.delete(PRESSURE_KEY).await.unwrap(),
@@ -147,7 +158,7 @@ async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
             base: Duration::ZERO,
             drain: Duration::ZERO,
         };
-        assert_eq!(world.reader.admit(Tier::Bulk).await, normal);
+        assert_eq!(world.reader.admit(ProducerTier::Bulk).await, normal);
     }
 }
 
@@ -156,18 +167,21 @@ async fn nobody_waits_for_a_read_that_hangs_and_dropping_it_lets_the_next_one_re
     let plan = Plan::by(|effect| (effect.number == 1).then_some(Fault::HangBefore));
     let world = World::with(&plan);
     world.write(95).await;
-    assert_eq!(world.level().await, Some(Level::High));
+    assert_eq!(world.level().await, Some(PressureLevel::High));
     world.clock.advance(PRESSURE_MAX_AGE);
     world.write(10).await;
     {
         let mut hanging = pin!(world.level());
         let mut context = Context::from_waker(Waker::noop());
         assert_eq!(hanging.as_mut().poll(&mut context), Poll::Pending);
-        assert_eq!((world.level().await, world.reads()), (Some(Level::High), 1));
+        assert_eq!(
+            (world.level().await, world.reads()),
+            (Some(PressureLevel::High), 1)
+        );
     }
     assert_eq!(
         (world.level().await, plan.effects()),
-        (Some(Level::Normal), 3)
+        (Some(PressureLevel::Normal), 3)
     );
 }
 
@@ -186,7 +200,7 @@ async fn before_the_first_read_has_ended_everyone_waits_for_it() {
     };
     assert_eq!(
         second.as_mut().poll(&mut context),
-        Poll::Ready(Some(Level::High))
+        Poll::Ready(Some(PressureLevel::High))
     );
 }
 
@@ -195,18 +209,18 @@ async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_
     let world = World::with(&Plan::none());
     let base = Duration::from_secs(2);
     let now = world.clock.now();
-    let readings = Readings {
-        memory: Some(Usage {
+    let readings = ResourceReadings {
+        memory: Some(ByteUsage {
             used: 95,
             total: 100,
         }),
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
     let mut settings = PressureSettings::default();
     settings.tarpit.base = base;
-    let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
+    let (state, _) = evaluate_pressure(&PressureState::normal(now), &readings, &settings, now);
     world.put(state.render()).await;
-    assert!(world.reader.admit(Tier::Bulk).await.is_held_back());
+    assert!(world.reader.admit(ProducerTier::Bulk).await.is_held_back());
     world.clock.advance(Duration::from_secs(901));
     let rest = Admitted {
         admission: Admission::Delay(base),
@@ -217,7 +231,10 @@ async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_
         drain: Duration::ZERO,
     };
     assert_eq!(
-        (world.reader.admit(Tier::Bulk).await, world.level().await),
+        (
+            world.reader.admit(ProducerTier::Bulk).await,
+            world.level().await
+        ),
         (rest.clone(), None)
     );
     assert!(!rest.is_held_back());

@@ -47,7 +47,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         for (part, changes) in changes.into_parts() {
             let gathered = unwritten.entry(part).or_default();
             if gathered.len() >= COUNTED_MESSAGES_MAX {
-                *gathered = vec![PartChanges::folded(gathered)];
+                *gathered = vec![PartChanges::fold_messages(gathered)];
             }
             gathered.push(changes);
             is_full |= gathered.len() >= COUNTED_MESSAGES_MAX;
@@ -80,7 +80,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         let updated = update(&self.state, &key, |found| {
             let before = parsed(found.as_ref())?;
             let mut after = before.clone();
-            after.add(&messages, now);
+            after.add_messages(&messages, now);
             if after == before {
                 return Ok(Edit::Keep(()));
             }
@@ -217,7 +217,7 @@ fn corrections(
     }
     let mut corrections = BTreeMap::new();
     for (number, FoundPart { part, etag }) in parts {
-        let corrected = part.corrected(&by_part.remove(&number).unwrap_or_default());
+        let corrected = part.with_exact_counts(&by_part.remove(&number).unwrap_or_default());
         if corrected != part {
             let part = corrected;
             corrections.insert(number, FoundPart { part, etag });

@@ -56,7 +56,8 @@ impl WaitingNumbers {
     /// The number of events that wait for a subscription.
     pub fn waiting(&self, key: &str) -> u64 {
         let part = self.parts.get(&waiting_part(key));
-        part.and_then(|part| part.waiting(key)).unwrap_or_default()
+        part.and_then(|part| part.waiting_events(key))
+            .unwrap_or_default()
     }
 
     /// Whether all changes of a subscription are counted.
@@ -72,7 +73,9 @@ impl WaitingNumbers {
 
     /// Each subscription whose events wait.
     pub fn each(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.parts.values().flat_map(WaitingPart::all)
+        self.parts
+            .values()
+            .flat_map(WaitingPart::waiting_subscriptions)
     }
 
     async fn read(state: &impl ObjectStore, parts: Vec<usize>, now: Timestamp) -> Option<Self> {
@@ -134,7 +137,7 @@ pub(super) fn parsed(object: Option<&Object>) -> Result<WaitingPart, FormatError
         Err(error @ FormatError::Malformed(..)) => {
             let error = &error as &dyn Error;
             tracing::error!(error, "what waits not understood, its numbers begin again");
-            Ok(WaitingPart::doubtful())
+            Ok(WaitingPart::new_doubtful())
         }
         parsed => parsed,
     }

@@ -1,7 +1,7 @@
 //! What waits is counted once, wherever it waits.
 
 use bytes::Bytes;
-use posthaste_core::model::{Delivery, Payload, Timestamp};
+use posthaste_core::model::{Delivery, EventPayload, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueSender, ReceiveRequest};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, SetClock};
@@ -21,7 +21,7 @@ struct World {
 }
 
 fn accepted(topic: &str, name: &str, events: usize, secs: u64) -> Delivery {
-    let payloads = (0..events).map(|_| Payload::Inline(Bytes::from_static(b"{}")));
+    let payloads = (0..events).map(|_| EventPayload::Inline(Bytes::from_static(b"{}")));
     let at = Timestamp::from_millis(secs * 1000);
     delivery(
         (topic_name(topic), subscription_name(name)),
@@ -35,7 +35,7 @@ impl World {
     async fn send(&self, delivery: &Delivery, delay_secs: u64) {
         let message = OutgoingMessage {
             body: render_delivery(delivery),
-            group: Some(delivery.group()),
+            group: Some(delivery.message_group_id()),
             delay: Duration::from_secs(delay_secs),
         };
         let sent = self.queue.send_batch(vec![message]).await.unwrap();
@@ -44,7 +44,7 @@ impl World {
 
     fn park(&self, delivery: &Delivery, due: Timestamp) {
         let id = layout::id_with_carried("x", &[render_delivery(delivery)]);
-        let key = layout::parked(due, &delivery.topic, &delivery.subscription, &id);
+        let key = layout::parked_key(due, &delivery.topic, &delivery.subscription, &id);
         self.state.write(&key, "");
     }
 
@@ -52,7 +52,7 @@ impl World {
         let id = layout::id_with_carried("x", &[render_delivery(delivery)]);
         let topic = &delivery.topic;
         let name = &delivery.subscription;
-        let key = layout::held(topic, name, delivery.expires_first(), &id);
+        let key = layout::held_key(topic, name, delivery.expires_first(), &id);
         self.state.write(&key, "");
     }
 
@@ -95,7 +95,7 @@ async fn events_are_counted_wherever_they_wait_and_the_sum_is_that_of_all() {
     };
     let taken = world.queue.receive(request).await.unwrap();
     assert_eq!(taken.len(), 1);
-    let due = at((now.minute() + 60) * 60);
+    let due = at((now.minute_rounded_down() + 60) * 60);
     world.park(&accepted("orders", "a", 20, 100), due);
     world.hold(&accepted("orders", "a", 400, 40));
     world.hold(&accepted("parcels", "b", 9, 30));
@@ -143,8 +143,8 @@ async fn objects_of_0_1_0_make_a_count_a_lower_bound() {
     let name = subscription_name("a");
     world
         .state
-        .write(&layout::held(&topic, &name, at(9), "x"), "");
-    let parked = layout::parked(at(120), &topic, &name, "x");
+        .write(&layout::held_key(&topic, &name, at(9), "x"), "");
+    let parked = layout::parked_key(at(120), &topic, &name, "x");
     world.state.write(&parked, "");
     let a = world.of("a").await;
     assert_eq!((a.held, a.parked, a.is_partial), (1, 1, true));

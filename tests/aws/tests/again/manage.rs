@@ -48,7 +48,7 @@ fn api(world: &World) -> Api {
         activity: Activity::default(),
         clock: world.clock.clone(),
         entropy: SeededEntropy::new(1),
-        admin_key: KeyDigest::of(""),
+        admin_key: KeyDigest::for_key(""),
         wrong_keys: WrongKeys::default(),
         address_policy: AddressPolicy::default(),
         examiner: None,

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::delivery::group;
-use posthaste_core::model::{Delivery, DeliveryLogMode, Payload, SubscriptionName, TopicName};
+use posthaste_core::model::delivery::message_group_id;
+use posthaste_core::model::{Delivery, DeliveryLogMode, EventPayload, SubscriptionName, TopicName};
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
@@ -62,7 +62,11 @@ impl World {
         let clock = ManualClock::new(start());
         let double = Double::start(clock.clone()).await;
         double.bucket(STATE, Access::Full);
-        double.put(STATE, &layout::topic(&topic()), record(&clock).render());
+        double.put(
+            STATE,
+            &layout::topic_record_key(&topic()),
+            record(&clock).render(),
+        );
         let urls = QueueUrls::from([
             (QueueName::Deliveries, double.queue(DELIVERIES, None)),
             (QueueName::DeadLetters, double.queue(DEAD_LETTERS, None)),
@@ -129,7 +133,7 @@ impl World {
 
     /// Puts deliveries of one event each into the queue, as publish does.
     pub(crate) async fn publish(&self, ids: &[String]) {
-        let group = Some(group(&topic(), &subscription()));
+        let group = Some(message_group_id(&topic(), &subscription()));
         let message = |id: &String| {
             let body = render_delivery(&delivery(id, &self.clock));
             OutgoingMessage {
@@ -230,7 +234,7 @@ impl World {
 }
 
 fn delivery(id: &str, clock: &ManualClock) -> Delivery {
-    let payload = Payload::Inline(Bytes::from(event(id)));
+    let payload = EventPayload::Inline(Bytes::from(event(id)));
     records::delivery(
         (topic(), subscription()),
         &format!("key-{id}"),

@@ -60,7 +60,7 @@ async fn recovery_of_a_thousand_letters_asks_for_so_much() {
     let subscription = SubscriptionName::parse("billing").unwrap();
     let began = world.clock.now();
     for object in 0..OBJECTS {
-        let key = layout::dead_letter(&topic, &subscription, began, &object.to_string());
+        let key = layout::dead_letter_key(&topic, &subscription, began, &object.to_string());
         world.put(&key, letters(object, began));
     }
     let outage = OutageLetters {
@@ -71,8 +71,8 @@ async fn recovery_of_a_thousand_letters_asks_for_so_much() {
         outages: [(began, (OBJECTS * LETTERS_OF_OBJECT) as u64)].into(),
         written_at: began,
     };
-    let mark = outage.mark(None).unwrap().unwrap();
-    let key = layout::recovery_mark(&topic, &subscription);
+    let mark = outage.updated_mark(None).unwrap().unwrap();
+    let key = layout::recovery_mark_key(&topic, &subscription);
     world.put(&key, mark.render());
     for _ in 0..MINUTES {
         world.clock.advance(MINUTE);

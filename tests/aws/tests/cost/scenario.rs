@@ -279,7 +279,7 @@ impl Scenario {
 /// happen.
 async fn pass_time(world: &mut World) {
     let now = world.clock.now();
-    let next_minute = Timestamp::from_millis((now.minute() + 1) * MINUTE_MS);
+    let next_minute = Timestamp::from_millis((now.minute_rounded_down() + 1) * MINUTE_MS);
     let next = world.next_due().map_or(next_minute, |due| {
         next_second(due.max(now)).min(next_minute)
     });

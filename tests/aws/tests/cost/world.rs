@@ -294,7 +294,7 @@ impl World {
         double.bucket(LOG, Access::Full);
         double.put(
             STATE,
-            &layout::topic(&topic_name()),
+            &layout::topic_record_key(&topic_name()),
             record(subscriptions).render(),
         );
         let urls = QueueUrls::from([
@@ -519,7 +519,7 @@ pub(crate) fn identity() -> Identity {
 pub(crate) fn record(subscriptions: &Value) -> TopicRecord {
     let settings = records::topic_settings(json!({ "subscriptions": subscriptions }));
     let record = records::topic_record(topic_name(), settings, START);
-    record.identified(None, START, || CreationId::new([7; CREATION_ID_BYTES]))
+    record.with_identities(None, START, || CreationId::new([7; CREATION_ID_BYTES]))
 }
 
 pub(crate) fn topic_name() -> TopicName {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use posthaste_core::circuit::{Condition, Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetCondition, TargetPhase};
 use posthaste_simulation::Answer;
 
 use crate::world::{World, settings, wait_until};
@@ -12,14 +12,14 @@ use crate::world::{World, settings, wait_until};
 /// what the first saw.
 const EVENTS: usize = 20;
 
-async fn condition(world: &World) -> Option<Condition> {
-    let target = Target::parse("https://billing.example.com:443 orders.billing").unwrap();
+async fn condition(world: &World) -> Option<TargetCondition> {
+    let target = DeliveryTarget::parse("https://billing.example.com:443 orders.billing").unwrap();
     world.links.decide(&target, true).await;
     world.links.condition(&target)
 }
 
 /// Delivers until the subscription is in a phase.
-async fn reach(world: &World, phase: Phase) -> Condition {
+async fn reach(world: &World, phase: TargetPhase) -> TargetCondition {
     wait_until(&format!("{phase:?}"), async || {
         world.deliver().await;
         condition(world).await.filter(|it| it.phase == phase)
@@ -34,14 +34,14 @@ async fn an_outage_waits_in_the_queue_then_in_the_bucket_and_ends_with_everythin
     for n in 0..EVENTS {
         world.publish(&n.to_string()).await;
     }
-    reach(&world, Phase::Glitch).await;
+    reach(&world, TargetPhase::Glitch).await;
     assert_eq!(
         (world.held().await, world.queued().await),
         (0, EVENTS as u64),
         "they wait in the queue"
     );
 
-    let down = reach(&world, Phase::Retry).await;
+    let down = reach(&world, TargetPhase::Retry).await;
     assert_eq!(down.probe, None);
     wait_until("everything to be held", async || {
         world.deliver().await;
@@ -78,7 +78,8 @@ async fn an_outage_waits_in_the_queue_then_in_the_bucket_and_ends_with_everythin
     );
     let left = condition(&world).await;
     assert!(
-        left.as_ref().is_none_or(|it| it.phase == Phase::Recovering),
+        left.as_ref()
+            .is_none_or(|it| it.phase == TargetPhase::Recovering),
         "{left:?}"
     );
 }

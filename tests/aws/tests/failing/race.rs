@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 use posthaste_aws::S3Store;
 use posthaste_core::attempt::OutcomeName;
-use posthaste_core::circuit::{CircuitDecision, Failure, Observation, Phase, Target};
+use posthaste_core::circuit::{
+    CircuitDecision, DeliveryTarget, Observation, RequestFailure, TargetPhase,
+};
 use posthaste_ports::Clock;
 use posthaste_services::LinkHealth;
 use posthaste_system::SystemClock;
 
 use crate::world::{Emulated, wait_until};
 
-const BUSY: Failure = Failure {
+const BUSY: RequestFailure = RequestFailure {
     outcome: OutcomeName::Busy,
     status: Some(503),
 };
@@ -26,8 +28,8 @@ const ASKING: usize = 4;
 
 type Book = LinkHealth<S3Store, SystemClock>;
 
-fn target(n: usize) -> Target {
-    Target::parse(&format!("https://a.example:443 orders.s{n}")).unwrap()
+fn target(n: usize) -> DeliveryTarget {
+    DeliveryTarget::parse(&format!("https://a.example:443 orders.s{n}")).unwrap()
 }
 
 fn failing() -> Observation {
@@ -39,7 +41,7 @@ fn failing() -> Observation {
 }
 
 /// The state in the bucket, as a new worker reads it.
-async fn phases(emulated: &Emulated) -> BTreeMap<String, (Phase, u32)> {
+async fn phases(emulated: &Emulated) -> BTreeMap<String, (TargetPhase, u32)> {
     let all = emulated.links().all().await.unwrap();
     let conditions = all.iter().flat_map(|(_, shard)| shard.conditions());
     conditions
@@ -79,7 +81,7 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
             |phase, hold| (0..SUBSCRIPTIONS).map(move |n| (target(n).to_string(), (phase, hold)));
         assert_eq!(
             phases(&emulated).await,
-            expected(Phase::Glitch, 1).collect(),
+            expected(TargetPhase::Glitch, 1).collect(),
             "{workers} workers"
         );
 
@@ -123,7 +125,7 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
         assert_eq!(failed.await.iter().sum::<usize>(), 1, "{owner}");
         assert_eq!(
             phases(&emulated).await[&last.to_string()],
-            (Phase::Glitch, 2)
+            (TargetPhase::Glitch, 2)
         );
         // A success is reported by any worker that knows of the failure.
         join_all(books.iter().map(LinkHealth::all))
@@ -136,7 +138,7 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
         );
         assert_eq!(
             phases(&emulated).await,
-            expected(Phase::Recovering, 1).collect(),
+            expected(TargetPhase::Recovering, 1).collect(),
             "{workers} workers"
         );
     }

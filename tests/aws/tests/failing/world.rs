@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::delivery::group;
-use posthaste_core::model::{Payload, SubscriptionName, TopicName};
+use posthaste_core::model::delivery::message_group_id;
+use posthaste_core::model::{EventPayload, SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_deliver::{
@@ -141,7 +141,7 @@ impl World {
     pub(crate) async fn start() -> Self {
         let emulated = Emulated::start().await;
         let endpoint = ScriptedEndpoint::new(ManualClock::new(start()));
-        let key = layout::topic(&topic());
+        let key = layout::topic_record_key(&topic());
         emulated
             .state()
             .put(&key, record().render(), PutCondition::Always)
@@ -196,11 +196,11 @@ impl World {
 
     /// Puts a delivery of one event of this id into the queue, as publish does.
     pub(crate) async fn publish(&self, id: &str) {
-        let payload = Payload::Inline(Bytes::from(event(id)));
+        let payload = EventPayload::Inline(Bytes::from(event(id)));
         let to = (topic(), subscription());
         let delivery = records::delivery(to, &format!("key-{id}"), [payload], SystemClock.now());
         let body = render_delivery(&delivery);
-        let group = Some(group(&topic(), &subscription()));
+        let group = Some(message_group_id(&topic(), &subscription()));
         let sent = self
             .queue
             .send_batch(vec![OutgoingMessage {

@@ -12,12 +12,12 @@ use http_body_util::BodyExt;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{
-    AddressPolicy, DeadLetter, Delivery, DeliveryLogMode, KeyDigest, Payload, PublishUrls,
+    AddressPolicy, DeadLetter, Delivery, DeliveryLogMode, EventPayload, KeyDigest, PublishUrls,
     SenderHeaders, Timestamp,
 };
-use posthaste_core::stored::dead_letter::record;
+use posthaste_core::stored::dead_letter::dead_letter_record;
 use posthaste_core::stored::delivery::render_delivery;
-use posthaste_core::stored::{Gathered, layout};
+use posthaste_core::stored::{DeadLetterArray, layout};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings, unguarded_router};
@@ -86,7 +86,7 @@ impl Kit {
         members.extend(settings.as_object().unwrap().clone());
         let settings = json!({ "subscriptions": { "billing": subscription } });
         let record = topic_record(topic_name("orders"), topic_settings(settings), START);
-        let key = layout::topic(&topic_name("orders"));
+        let key = layout::topic_record_key(&topic_name("orders"));
         self.state.write(&key, record.render());
     }
 
@@ -167,7 +167,7 @@ impl Kit {
             activity: Activity::default(),
             clock: self.clock.clone(),
             entropy: Self::entropy(actor),
-            admin_key: KeyDigest::of(""),
+            admin_key: KeyDigest::for_key(""),
             wrong_keys: WrongKeys::default(),
             address_policy: AddressPolicy::default(),
             examiner: None,
@@ -250,7 +250,12 @@ impl Kit {
     /// Puts a delivery of this event into the delivery queue.
     pub(crate) async fn send_delivery(&self, id: &str) {
         let names = (topic_name("orders"), subscription_name("billing"));
-        let delivery = delivery(names, id, [Payload::Inline(event(id))], self.clock.now());
+        let delivery = delivery(
+            names,
+            id,
+            [EventPayload::Inline(event(id))],
+            self.clock.now(),
+        );
         self.send(QueueName::Deliveries, render_delivery(&delivery))
             .await;
     }
@@ -319,11 +324,15 @@ pub(crate) fn deadline(kit: &Kit, length: Duration) -> Duration {
 pub(crate) fn write_letter(kit: &Kit, id: &str, outage_since: Option<Timestamp>) -> String {
     let now = kit.clock.now();
     let dead = dead_letter(now, id, outage_since);
-    let mut gathered = Gathered::default();
-    gathered.push(&record(&dead, &dead.delivery.events[0], &event(id)));
+    let mut gathered = DeadLetterArray::default();
+    gathered.push(&dead_letter_record(
+        &dead,
+        &dead.delivery.events[0],
+        &event(id),
+    ));
     let names = (topic_name("orders"), subscription_name("billing"));
-    let key = layout::dead_letter(&names.0, &names.1, now, id);
-    kit.bucket.write_at(&key, gathered.finish(), now);
+    let key = layout::dead_letter_key(&names.0, &names.1, now, id);
+    kit.bucket.write_at(&key, gathered.into_object(), now);
     key
 }
 
@@ -334,7 +343,7 @@ pub(crate) fn dead_letter(now: Timestamp, id: &str, outage_since: Option<Timesta
         reason: DeadLetterReason::TimeToLiveExceeded,
         delivery: Delivery {
             attempts: 1,
-            ..delivery(names, id, [Payload::Inline(event(id))], now)
+            ..delivery(names, id, [EventPayload::Inline(event(id))], now)
         },
         storage: None,
         object: None,

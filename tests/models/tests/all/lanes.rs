@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use posthaste_core::lane::Lane;
+use posthaste_core::lane::DeliveryLane;
 use posthaste_core::stored::layout;
 use posthaste_ports::QueueName;
 use posthaste_tests_models::check::{holds, refutes};
@@ -85,12 +85,12 @@ async fn calls_of_workers_of_both_lanes_are_steps_of_the_model() {
     let slow = kit.deliver(SLOW);
     let until = deadline(&kit, Duration::from_mins(1));
     let handled = kit.invoke((QueueName::Deliveries, 0), 2, |batch| {
-        quick.handle_in(Lane::Quick, batch, until)
+        quick.handle_in(DeliveryLane::Quick, batch, until)
     });
     kit.in_time(handled).await;
     for _ in 0..2 {
         let handled = kit.invoke((QueueName::SlowDeliveries, SLOW), 1, |batch| {
-            slow.handle_in(Lane::Slow, batch, until)
+            slow.handle_in(DeliveryLane::Slow, batch, until)
         });
         kit.in_time(handled).await;
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use futures_util::future::join;
-use posthaste_core::model::{Claim, STATE_OWNER_RENEWED};
+use posthaste_core::model::{OwnershipClaim, STATE_OWNER_RENEWED};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ErrorKind, ObjectStore};
 use posthaste_services::{ClaimRefused, Ownership, UpdateError};
@@ -112,10 +112,10 @@ async fn calls_of_stacks_are_steps_of_the_model() {
     stacks.is_refused(1).await;
     let first = stacks.of(0);
     stacks.clock.advance(STATE_OWNER_RENEWED);
-    assert_eq!(first.claim(&name(0)).await.unwrap(), Claim::Due);
+    assert_eq!(first.claim(&name(0)).await.unwrap(), OwnershipClaim::Due);
     first.release(&name(0)).await.unwrap();
     let third = stacks.of(2);
-    assert_eq!(third.claim(&name(2)).await.unwrap(), Claim::Due);
+    assert_eq!(third.claim(&name(2)).await.unwrap(), OwnershipClaim::Due);
     let run = stacks.run();
     assert_eq!(run.calls().len(), 8, "{run:#?}");
     let model = StackClaim {
@@ -171,7 +171,7 @@ async fn calls_of_a_claim_whose_answer_is_lost_are_steps_of_the_model() {
     assert!(matches!(lost, UpdateError::Write(_)), "{lost}");
     second.release(&name(1)).await.unwrap();
     let third = stacks.of(2);
-    assert_eq!(third.claim(&name(2)).await.unwrap(), Claim::Due);
+    assert_eq!(third.claim(&name(2)).await.unwrap(), OwnershipClaim::Due);
     let run = stacks.run();
     assert_eq!(run.calls().len(), 6, "{run:#?}");
     let model = StackClaim {

@@ -78,7 +78,7 @@ fn run_of(kit: &Kit) -> Run<Key> {
 async fn calls_of_runs_of_wake_are_steps_of_the_model() {
     let kit = Kit::new(&json!({}));
     let names = (topic_name("orders"), subscription_name("billing"));
-    let key = layout::parked(START, &names.0, &names.1, "x");
+    let key = layout::parked_key(START, &names.0, &names.1, "x");
     kit.state
         .write(&key, render_parked(&[Bytes::from_static(b"\"x\"")]));
     let first = kit.wake(0);

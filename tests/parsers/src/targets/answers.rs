@@ -1,12 +1,12 @@
 //! Answers of endpoints.
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use posthaste_core::api::{SecretText, Validation};
-use posthaste_core::attempt::echo::{Extent, masked};
-use posthaste_core::attempt::handshake::judge;
-use posthaste_core::attempt::partial::acknowledged;
+use posthaste_core::api::{EndpointValidation, SecretText};
+use posthaste_core::attempt::echo::{TextExtent, mask_secrets};
+use posthaste_core::attempt::handshake::judge_response;
+use posthaste_core::attempt::partial::read_acknowledgement;
 use posthaste_core::attempt::{
-    Acknowledged, AllowedRate, AnswerBody, BatchEvent, readable, redirect_location,
+    AllowedRate, AnswerBody, BatchAcknowledgement, BatchEvent, readable, redirect_location,
 };
 use posthaste_core::delivery_log::{answer_body_text, answer_text};
 
@@ -51,18 +51,18 @@ fn report(bytes: &[u8]) -> String {
         text: text.as_bytes(),
         envelope_id: None,
     });
-    let cut = acknowledged(AnswerBody::new(&headers, &body, false), &events);
-    let whole = acknowledged(AnswerBody::new(&headers, &body, true), &events);
+    let cut = read_acknowledgement(AnswerBody::new(&headers, &body, false), &events);
+    let whole = read_acknowledgement(AnswerBody::new(&headers, &body, true), &events);
     for answer in [&cut, &whole] {
         let arrived = (0..events.len()).filter(|index| answer.includes(*index));
         let arrived = arrived.count();
         match answer {
-            Acknowledged::All => assert_eq!(arrived, events.len()),
-            Acknowledged::AllBut(failed) => {
+            BatchAcknowledgement::All => assert_eq!(arrived, events.len()),
+            BatchAcknowledgement::AllBut(failed) => {
                 assert!(failed.iter().all(|index| *index < events.len()));
                 assert!(arrived < events.len(), "{answer:?}");
             }
-            Acknowledged::Nothing(_) => assert_eq!(arrived, 0),
+            BatchAcknowledgement::Nothing(_) => assert_eq!(arrived, 0),
         }
     }
     word(&(cut, whole))
@@ -73,8 +73,12 @@ fn validation(bytes: &[u8]) -> String {
     let (headers, body) = request(bytes);
     let origin = HeaderValue::from_static("posthaste.example");
     let code = SecretText::new("a-code");
-    let judged = [Validation::CloudEvents, Validation::EventGrid].map(|validation| {
-        judge(
+    let judged = [
+        EndpointValidation::CloudEvents,
+        EndpointValidation::EventGrid,
+    ]
+    .map(|validation| {
+        judge_response(
             (validation, &origin, &code),
             true,
             StatusCode::OK,
@@ -82,20 +86,20 @@ fn validation(bytes: &[u8]) -> String {
             &body,
         )
     });
-    let _ = AllowedRate::of(&headers);
+    let _ = AllowedRate::from_headers(&headers);
     word(&judged)
 }
 
 /// What is shown of an answer is short, and has no secret in it.
 fn shown(bytes: &[u8]) -> String {
     let (headers, body): (HeaderMap, _) = request(bytes);
-    let text = readable(&headers, &body, SHOWN_BYTES_MAX);
+    let text = readable_text(&headers, &body, SHOWN_BYTES_MAX);
     let location = redirect_location(308, &headers);
     let logged = answer_body_text(&headers, &body, &[SECRET]);
     assert!(!logged.contains(SECRET), "{logged}");
     assert!(!answer_text(&body, &[SECRET]).contains(SECRET));
-    for extent in [Extent::Whole, Extent::Cut] {
-        let masked = masked(&String::from_utf8_lossy(&body), &[SECRET], extent, "***");
+    for extent in [TextExtent::Whole, TextExtent::Cut] {
+        let masked = mask_secrets(&String::from_utf8_lossy(&body), &[SECRET], extent, "***");
         assert!(!masked.contains(SECRET), "{masked}");
     }
     debug(&(text.is_empty(), location.is_some(), text == logged))

@@ -4,18 +4,18 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use posthaste_core::attempt::signature::header;
+use posthaste_core::attempt::signature::header_value;
 use posthaste_core::attempt::{SigningSecret, webhook_id_of};
 use posthaste_core::delivery_log::{log_text, names_to_keep};
 use posthaste_core::events::output::{binary_request, request_body};
-use posthaste_core::events::test_event::given;
+use posthaste_core::events::test_event::check_given_event;
 use posthaste_core::events::{
-    Event, Input, Made, PublishRequest, attribute_time, converted, fits_into_a_message,
-    parse_request, put_back, set_aside, with_members, without_members,
+    Event, GeneratedValues, PublishRequest, TopicInput, attribute_time, convert_event,
+    fits_into_a_message, parse_request, put_back, set_aside, with_members, without_members,
 };
 use posthaste_core::filter::FilterSet;
 use posthaste_core::model::{
-    Hops, InputMapping, Mapped, Schema, SourceField, Timestamp, TopicName,
+    EventSchema, Hops, InputMapping, MappedField, SourceField, Timestamp, TopicName,
 };
 
 use crate::hold::{debug, word};
@@ -38,17 +38,17 @@ const SAMPLES: &[&str] = &[
 /// The targets.
 pub(super) const TARGETS: &[Target] = &[
     target("publish-cloud-events", REQUESTS, |bytes| {
-        published(bytes, Input::CloudEvents)
+        published(bytes, TopicInput::CloudEvents)
     }),
     target("publish-event-grid", REQUESTS, |bytes| {
-        published(bytes, Input::EventGrid)
+        published(bytes, TopicInput::EventGrid)
     }),
     target("publish-custom", REQUESTS, |bytes| {
         let at = NOW;
         let seed = [7; 16];
-        let made = Made { at, seed };
+        let made = GeneratedValues { at, seed };
         let mapping = mapping();
-        published(bytes, Input::Custom { mapping, made })
+        published(bytes, TopicInput::Custom { mapping, made })
     }),
     target("event", SAMPLES, event),
     target("event-members", SAMPLES, members),
@@ -73,7 +73,7 @@ fn mapping() -> &'static InputMapping {
     static MAPPING: OnceLock<InputMapping> = OnceLock::new();
     MAPPING.get_or_init(|| {
         let source = |text| SourceField::parse(text).ok();
-        let mapped = |text, default: &str| Mapped {
+        let mapped = |text, default: &str| MappedField {
             source: source(text),
             default: Some(default.into()),
         };
@@ -83,7 +83,7 @@ fn mapping() -> &'static InputMapping {
             event_time: source("scannedAt"),
             event_type: mapped("type", "scan"),
             subject: mapped("order.id", "none"),
-            data_version: Mapped::default(),
+            data_version: MappedField::default(),
         }
     })
 }
@@ -112,10 +112,10 @@ pub(super) fn request(bytes: &[u8]) -> (HeaderMap, Bytes) {
 }
 
 /// An accepted event can be kept, filtered, converted, logged and sent.
-fn published(bytes: &[u8], input: Input<'_>) -> String {
+fn published(bytes: &[u8], input: TopicInput<'_>) -> String {
     let (headers, body) = request(bytes);
     let topic = TopicName::parse("orders").expect("a name");
-    let hops = Hops::of_request(&headers);
+    let hops = Hops::from_request(&headers);
     let request = PublishRequest {
         topic: &topic,
         input,
@@ -125,7 +125,13 @@ fn published(bytes: &[u8], input: Input<'_>) -> String {
     match parse_request(&request) {
         Ok(events) => {
             events.iter().for_each(holds);
-            assert_eq!(FilterSet::of([]).matches(&events).passing().len(), 0);
+            assert_eq!(
+                FilterSet::from_filters([])
+                    .match_events(&events)
+                    .passing_filters()
+                    .len(),
+                0
+            );
             format!("{} {hops:?}", events.len().min(3))
         }
         Err(error) => word(&error),
@@ -134,7 +140,7 @@ fn published(bytes: &[u8], input: Input<'_>) -> String {
 
 fn holds(event: &Event) {
     let kept = match event.envelope() {
-        Some(envelope) => Event::enveloped(event.json().clone(), envelope.clone()),
+        Some(envelope) => Event::from_envelope(event.json().clone(), envelope.clone()),
         None => Event::parse(event.schema(), event.json().clone()).expect("it was accepted"),
     };
     assert_eq!(kept.json(), event.json());
@@ -153,11 +159,15 @@ fn holds(event: &Event) {
     );
     let logged = log_text(event.id());
     assert_eq!(log_text(&logged), logged, "{:?}", event.id());
-    for output in [Schema::CloudEvents, Schema::EventGrid, Schema::Custom] {
+    for output in [
+        EventSchema::CloudEvents,
+        EventSchema::EventGrid,
+        EventSchema::Custom,
+    ] {
         if !event.schema().converts_to(output) {
             continue;
         }
-        let text = converted(event, output).expect("it was accepted");
+        let text = convert_event(event, output).expect("it was accepted");
         sent(&text, output);
         if event.envelope().is_none() {
             let again = Event::parse(output, text).expect("it was converted");
@@ -168,18 +178,18 @@ fn holds(event: &Event) {
 }
 
 /// A kept text goes out, in a body that is JSON, or in headers.
-fn sent(text: &Bytes, schema: Schema) {
+fn sent(text: &Bytes, schema: EventSchema) {
     let body = request_body(&[text.clone(), text.clone()], schema, true);
     let body = body.slices.concat();
     let items: Vec<serde::de::IgnoredAny> = serde_json::from_slice(&body).expect("a JSON array");
     assert_eq!(items.len(), 2);
-    if schema == Schema::CloudEvents
+    if schema == EventSchema::CloudEvents
         && let Some(binary) = binary_request(text).expect("it was accepted")
     {
         assert!(!binary.body.is_empty());
     }
     let secret = SigningSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
-    let signed = header(
+    let signed = header_value(
         &[secret],
         &webhook_id_of("key"),
         NOW,
@@ -192,14 +202,22 @@ fn sent(text: &Bytes, schema: Schema) {
 fn event(bytes: &[u8]) -> String {
     let bytes = Bytes::copy_from_slice(bytes);
     let mut words = Vec::new();
-    for schema in [Schema::CloudEvents, Schema::EventGrid, Schema::Custom] {
-        let _ = given(schema, &bytes);
+    for schema in [
+        EventSchema::CloudEvents,
+        EventSchema::EventGrid,
+        EventSchema::Custom,
+    ] {
+        let _ = check_given_event(schema, &bytes);
         words.push(match Event::parse(schema, bytes.clone()) {
             Ok(event) => {
                 let again = Event::parse(schema, event.json().clone());
                 assert_eq!(debug(&again.ok()), debug(&Some(&event)));
-                for output in [Schema::CloudEvents, Schema::EventGrid, Schema::Custom] {
-                    let _ = converted(&event, output);
+                for output in [
+                    EventSchema::CloudEvents,
+                    EventSchema::EventGrid,
+                    EventSchema::Custom,
+                ] {
+                    let _ = convert_event(&event, output);
                 }
                 "read".to_owned()
             }
@@ -214,7 +232,7 @@ fn event(bytes: &[u8]) -> String {
 /// Members that are added and taken out again leave the text as it was.
 fn members(bytes: &[u8]) -> String {
     let event = Bytes::copy_from_slice(bytes);
-    let Ok(read) = Event::parse(Schema::CloudEvents, event.clone()) else {
+    let Ok(read) = Event::parse(EventSchema::CloudEvents, event.clone()) else {
         return "no event".to_owned();
     };
     // White space around an event is no part of it: an accepted one has none.
@@ -225,7 +243,7 @@ fn members(bytes: &[u8]) -> String {
         ("posthastenumber", "1".to_owned()),
     ];
     let more = with_members(text, &own);
-    assert!(Event::parse(Schema::CloudEvents, more.clone()).is_ok());
+    assert!(Event::parse(EventSchema::CloudEvents, more.clone()).is_ok());
     let names = own.each_ref().map(|(name, _)| *name);
     let less = without_members(&more, names[0], &names);
     assert_eq!(less, text, "{more:?}");

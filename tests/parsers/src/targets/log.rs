@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{
-    LogDay, LogHour, Record, count_records, parse_records, render_records,
+    LogDay, LogHour, LogRecord, count_records, parse_records, render_records,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{DaySummary, MergeInput, MergeLimits, merge};
@@ -41,7 +41,7 @@ fn records(bytes: &[u8]) -> String {
             let again = written
                 .iter()
                 .map(|body| parse_records(body).expect("it was written"));
-            let again: Vec<Record> = again.flatten().collect();
+            let again: Vec<LogRecord> = again.flatten().collect();
             assert_eq!(debug(&again), debug(&records), "{written:?}");
             "read".to_owned()
         }
@@ -63,8 +63,8 @@ fn file(bytes: &[u8]) -> String {
 /// A summary that is read tells of every hour.
 fn summary(bytes: &[u8]) -> String {
     let start = Timestamp::from_millis(1_795_255_200_000);
-    let hour = LogHour::of(start);
-    let day = LogDay::of(hour);
+    let hour = LogHour::containing(start);
+    let day = LogDay::containing(hour);
     match DaySummary::parse(day, &Bytes::copy_from_slice(bytes)) {
         Some(summary) => debug(&(summary.files(hour) == 0)),
         None => "none".to_owned(),

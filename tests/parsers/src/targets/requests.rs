@@ -106,7 +106,7 @@ fn check_dead_letters(world: &World) {
         if key.starts_with(layout::RESOLVED) {
             continue;
         }
-        let states = resolved.get(&layout::resolved(&key));
+        let states = resolved.get(&layout::resolved_letters_key(&key));
         let states = states.map(|list| ResolvedLetters::parse(list).expect("a list of ours"));
         let moved = MovedObject::read(&key, &bytes, &states.unwrap_or_default());
         assert!(moved.is_ok(), "{key}: {moved:?}");

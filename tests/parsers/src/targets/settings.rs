@@ -5,16 +5,16 @@ use std::fmt::Debug;
 
 use posthaste_core::api::events::{EventQuery, RecordQuery};
 use posthaste_core::api::{
-    ApplyFile, DeadLetterPage, JsonFault, Notation, ReplayRequest, ResendRequest, ResolveRequest,
-    RotateSecret, SecretText, SettingsError, SubscriptionPage, SubscriptionSettings, TestRequest,
-    TopicSettings, Written, compile_subscription, compile_topic, read_answer, read_json,
-    read_written,
+    ApplyFile, DeadLetterPage, InputNotation, JsonFault, ReplayRequest, ResendRequest,
+    ResolveRequest, RotateSecret, SecretText, SettingsError, SubscriptionPage,
+    SubscriptionSettings, TestRequest, TopicSettings, WrittenValue, compile_subscription,
+    compile_topic, read_answer, read_json, read_written,
 };
 use posthaste_core::events::Event;
 use posthaste_core::filter::FilterSet;
-use posthaste_core::model::{Schema, SubscriptionName, Timestamp, TopicKeys, TopicName};
+use posthaste_core::model::{EventSchema, SubscriptionName, Timestamp, TopicKeys, TopicName};
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
-use posthaste_core::release::Selection;
+use posthaste_core::release::ReplaySelection;
 use posthaste_yaml::{read, read_file, write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -64,7 +64,7 @@ pub(super) const TARGETS: &[Target] = &[
         |bytes| {
             json(bytes, |request: &ReplayRequest| {
                 let (topic, subscription) = names();
-                let _ = debug(&Selection::new(&topic, &subscription, request, NOW));
+                let _ = debug(&ReplaySelection::new(&topic, &subscription, request, NOW));
                 Ok(())
             })
         },
@@ -140,17 +140,17 @@ fn check_topic(settings: &TopicSettings) -> Result<(), SettingsError> {
     let event = bytes::Bytes::from_static(
         br#"{"specversion":"1.0","id":"1","source":"/s","type":"order.paid","subject":"/a","data":{"amount":2,"a":{}}}"#,
     );
-    let event = Event::parse(Schema::CloudEvents, event).expect("an event");
-    let _ = FilterSet::of(filters).matches(&[event]);
+    let event = Event::parse(EventSchema::CloudEvents, event).expect("an event");
+    let _ = FilterSet::from_filters(filters).match_events(&[event]);
     Ok(())
 }
 
 fn check_subscription(settings: &SubscriptionSettings) -> Result<(), SettingsError> {
     let (topic, subscription) = names();
-    for schema in Schema::ALL {
+    for schema in EventSchema::ALL {
         let _ = compile_subscription(&topic, schema, &subscription, settings);
     }
-    compile_subscription(&topic, Schema::CloudEvents, &subscription, settings).map(|_| ())
+    compile_subscription(&topic, EventSchema::CloudEvents, &subscription, settings).map(|_| ())
 }
 
 /// JSON that is read is written as JSON that reads the same, and as YAML.
@@ -235,12 +235,12 @@ fn exchange(bytes: &[u8]) -> String {
 /// The query of a request for records.
 fn query(bytes: &[u8]) -> String {
     let members = url::form_urlencoded::parse(bytes);
-    let members = members.map(|(name, value)| (name.into_owned(), Written::text(value)));
-    let written = Written::Object(members.collect());
+    let members = members.map(|(name, value)| (name.into_owned(), WrittenValue::from_text(value)));
+    let written = WrittenValue::Object(members.collect());
     let (topic, _) = names();
-    let records = read_written::<RecordQuery>(written.clone(), Notation::Query, |_| Ok(()));
-    let events = read_written::<EventQuery>(written, Notation::Query, |_| Ok(()));
-    let of_records = records.map(|query| query.filter(&topic, NOW).map(|_| ()));
+    let records = read_written::<RecordQuery>(written.clone(), InputNotation::Query, |_| Ok(()));
+    let events = read_written::<EventQuery>(written, InputNotation::Query, |_| Ok(()));
+    let of_records = records.map(|query| query.to_filter(&topic, NOW).map(|_| ()));
     let of_events = events.map(|query| {
         let id = query.event_id("a".to_owned());
         let _ = query.look_up(&topic, &id, NOW);

@@ -3,22 +3,22 @@
 
 use posthaste_core::api::AuditEntry;
 use posthaste_core::attempt::{RateState, SlotState};
-use posthaste_core::circuit::Shard;
+use posthaste_core::circuit::LinkShard;
 use posthaste_core::delivery_log::{WaitingLook, WaitingPart};
 use posthaste_core::health::HealthBook;
 use posthaste_core::lane::SlowTargets;
-use posthaste_core::model::{Schema, StateOwner};
+use posthaste_core::model::{EventSchema, StateOwner};
 use posthaste_core::pressure::PressureState;
-use posthaste_core::stored::dead_letter::{restore, restore_all, shown_letters};
+use posthaste_core::stored::dead_letter::{restore_all, restore_letter, shown_letters};
 use posthaste_core::stored::dead_letter_message::{parse_dead_letter, render_dead_letter};
-use posthaste_core::stored::delivery::{carried, parse_delivery, render_delivery};
+use posthaste_core::stored::delivery::{carried_by_message, parse_delivery, render_delivery};
 use posthaste_core::stored::drain_report::{parse_drain_report, render_drain_report};
 use posthaste_core::stored::parked::{parse_parked, render_parked};
 use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_core::stored::{
-    ActivityNote, Cancellation, Checkpoint, ConsoleKey, DisabledMark, ForceRequest, GoneMark,
+    ActivityNote, ConsoleKey, DisabledMark, EventCancellation, ForceRequest, GoneMark,
     IdempotencyRecord, LetterEnding, MergeCheckpoint, RecoveryMark, RefusedLetters, ReplayClaim,
-    ReplayRecord, ResolvedLetters, ServeRun, StoredLease, TopicRecord, WakeSignal,
+    ReplayRecord, ResolvedLetters, ServeRun, StoredLease, TopicRecord, WakeCheckpoint, WakeSignal,
 };
 
 use crate::hold::{Nothing, debug, object, settled, word};
@@ -72,7 +72,7 @@ pub(super) const TARGETS: &[Target] = &[
         "delivery",
         fixtures!["delivery-"],
         |bytes| {
-            let _ = carried(bytes);
+            let _ = carried_by_message(bytes);
             parse_delivery(bytes)
         },
         render_delivery
@@ -97,7 +97,11 @@ pub(super) const TARGETS: &[Target] = &[
         ["tests/parsers/corpus/stored/activity"],
         ActivityNote
     ),
-    stored!("cancellation", fixtures!["cancellation-"], Cancellation),
+    stored!(
+        "cancellation",
+        fixtures!["cancellation-"],
+        EventCancellation
+    ),
     stored!("console-key", fixtures!["console-key-"], ConsoleKey),
     stored!(
         "disabled-mark",
@@ -128,7 +132,7 @@ pub(super) const TARGETS: &[Target] = &[
     // Names are written in lower case.
     settled!("lanes", fixtures!["lanes-"], SlowTargets),
     stored!("letter-ending", fixtures!["letter-ending-"], LetterEnding),
-    stored!("links", ["tests/parsers/corpus/stored/links"], Shard),
+    stored!("links", ["tests/parsers/corpus/stored/links"], LinkShard),
     stored!("owner", fixtures!["owner-"], StateOwner),
     stored!(
         "pressure-state",
@@ -155,7 +159,7 @@ pub(super) const TARGETS: &[Target] = &[
         |bytes| {
             let replay = ReplayRecord::parse(bytes)?;
             let _ = replay.selection();
-            let _ = replay.shown();
+            let _ = replay.to_view();
             Ok::<_, posthaste_core::stored::FormatError>(replay)
         },
         ReplayRecord::render
@@ -168,7 +172,7 @@ pub(super) const TARGETS: &[Target] = &[
     stored!(
         "wake-lease",
         fixtures!["wake-lease"],
-        |bytes| { StoredLease::<Checkpoint>::parse(bytes).ok_or(Nothing) },
+        |bytes| { StoredLease::<WakeCheckpoint>::parse(bytes).ok_or(Nothing) },
         StoredLease::render
     ),
     stored!("wake-signal", fixtures!["wake-signal"], WakeSignal),
@@ -197,7 +201,11 @@ fn dead_letter(bytes: &[u8]) -> String {
     let bytes = bytes::Bytes::copy_from_slice(bytes);
     let shown = shown_letters(&bytes);
     let mut words = Vec::new();
-    for output in [Schema::CloudEvents, Schema::EventGrid, Schema::Custom] {
+    for output in [
+        EventSchema::CloudEvents,
+        EventSchema::EventGrid,
+        EventSchema::Custom,
+    ] {
         match restore_all(&bytes, output) {
             Ok(letters) => {
                 assert!(shown.is_ok(), "it has letters, which are not shown");
@@ -209,7 +217,7 @@ fn dead_letter(bytes: &[u8]) -> String {
             }
             Err(error) => words.push(word(&error)),
         }
-        if let Ok(letter) = restore(&bytes, output)
+        if let Ok(letter) = restore_letter(&bytes, output)
             && letter.event.envelope().is_none()
         {
             let event = &letter.event;

@@ -1,24 +1,26 @@
 //! Texts in headers, queries, settings, options and keys.
 
-use posthaste_core::api::events::{EncodedId, IdInUrl, KnownBy};
+use posthaste_core::api::events::{EncodedId, EventReference, IdInUrl};
 use posthaste_core::api::{IsoDuration, IsoTimestamp};
 use posthaste_core::attempt::retry::parse_retry_after;
 use posthaste_core::attempt::{AllowedRate, DeliveryHeader, SigningSecret};
-use posthaste_core::circuit::Target as LinkTarget;
-use posthaste_core::delivery_log::{Cursor, FileKey, LogDay, StatusRange, log_text, time_in_id};
-use posthaste_core::filter::{Key, Number};
-use posthaste_core::model::json_pointer::string;
+use posthaste_core::circuit::DeliveryTarget as LinkTarget;
+use posthaste_core::delivery_log::{
+    FileKey, LogDay, RecordCursor, StatusRange, log_text, time_in_id,
+};
+use posthaste_core::filter::{DecimalNumber, FilterKey};
+use posthaste_core::model::json_pointer::decode_string;
 use posthaste_core::model::pasted::{read_admin_key, read_key, read_pasted};
 use posthaste_core::model::size::{DiskShare, parse_size};
 use posthaste_core::model::time::{format_duration, parse_duration};
 use posthaste_core::model::url_text::parse_written;
-use posthaste_core::model::visible::{escaped_json, visible, visible_line};
+use posthaste_core::model::visible::{escaped_json, visible_line, visible_text};
 use posthaste_core::model::{
-    AddressPolicy, EndpointUrl, Identity, JsonPointer, KeyDigest, PayloadDigest, PublishUrls,
-    SasToken, Schema, Secret, SourceField, SubscriptionName, Timestamp, TopicName, WrittenTime,
-    WrittenTimeError, is_key_text, is_object_key, origin,
+    AddressPolicy, EndpointUrl, EventSchema, Identity, JsonPointer, KeyDigest, PayloadDigest,
+    PublishUrls, SasToken, Secret, SourceField, SubscriptionName, Timestamp, TopicName,
+    WrittenTime, WrittenTimeError, is_key_text, is_object_key, origin,
 };
-use posthaste_core::release::LogPlace;
+use posthaste_core::release::LogPosition;
 use posthaste_core::stored::IdempotencyKey;
 use posthaste_core::stored::dead_letter::dead_letter_owner;
 use posthaste_core::stored::layout::{payload_kept_until, temporary_topic, validating_topic};
@@ -59,7 +61,7 @@ pub(super) const TARGETS: &[Target] = texts! {
         bytes,
         |text| {
             let time = WrittenTime::parse(text)?;
-            let _ = time.at(NOW);
+            let _ = time.resolve_at(NOW);
             Ok::<_, WrittenTimeError>(time.to_string())
         },
         String::clone
@@ -75,7 +77,7 @@ pub(super) const TARGETS: &[Target] = texts! {
         String::clone
     );
     "size": |bytes| only_text(bytes, |text| {
-        let _ = DiskShare::parse(text, 1).map(|share| share.bytes(u64::MAX));
+        let _ = DiskShare::parse(text, 1).map(|share| share.bytes_of_disk(u64::MAX));
         parse_size(text).ok_or(Nothing)
     });
     "topic-name": |bytes| text(bytes, TopicName::parse, ToString::to_string);
@@ -101,7 +103,7 @@ pub(super) const TARGETS: &[Target] = texts! {
         let _ = pointer.find(text.as_bytes());
         Ok::<_, posthaste_core::model::JsonPointerError>(())
     });
-    "json-string": |bytes| only_text(bytes, |text| string(text).map(|text| text.len()).ok_or(Nothing));
+    "json-string": |bytes| only_text(bytes, |text| decode_string(text).map(|text| text.len()).ok_or(Nothing));
     "source-field": |bytes| text(bytes, SourceField::parse, |field| field.as_str().to_owned());
     "sas-token": sas_token;
     "signing-secret": |bytes| text(bytes, SigningSecret::parse, |secret| {
@@ -111,14 +113,14 @@ pub(super) const TARGETS: &[Target] = texts! {
     "delivery-header": |bytes| only_text(bytes, |text| {
         let (name, value) = text.split_once('\t').unwrap_or((text, ""));
         let _ = DeliveryHeader::from_event(name, value);
-        DeliveryHeader::fixed(name, value, false)
+        DeliveryHeader::with_value(name, value, false)
     });
     "filter-key": |bytes| only_text(bytes, |text| {
-        let _ = Key::parse(text, Schema::EventGrid);
-        let _ = Key::parse(text, Schema::Custom);
-        Key::parse(text, Schema::CloudEvents)
+        let _ = FilterKey::parse(text, EventSchema::EventGrid);
+        let _ = FilterKey::parse(text, EventSchema::Custom);
+        FilterKey::parse(text, EventSchema::CloudEvents)
     });
-    "filter-number": |bytes| only_text(bytes, |text| Number::parse(text).ok_or(Nothing));
+    "filter-number": |bytes| only_text(bytes, |text| DecimalNumber::parse(text).ok_or(Nothing));
     "retry-after": |bytes| only_text(bytes, |text| parse_retry_after(text, NOW).ok_or(Nothing));
     "allowed-rate": |bytes| only_text(bytes, AllowedRate::parse);
     "link-target": |bytes| text(
@@ -128,14 +130,14 @@ pub(super) const TARGETS: &[Target] = texts! {
         String::clone
     );
     "status-range": |bytes| only_text(bytes, |text| StatusRange::parse(text).ok_or(Nothing));
-    "log-cursor": |bytes| text(bytes, |text| Cursor::parse(text).ok_or(Nothing), ToString::to_string);
+    "log-cursor": |bytes| text(bytes, |text| RecordCursor::parse(text).ok_or(Nothing), ToString::to_string);
     "log-file-key": |bytes| text(
         bytes,
         |text| FileKey::parse(text).ok_or(Nothing),
         FileKey::render
     );
-    "log-day-key": |bytes| text(bytes, |text| LogDay::parse(text).ok_or(Nothing), |day| day.key());
-    "log-place": |bytes| text(bytes, |text| LogPlace::parse(text).ok_or(Nothing), LogPlace::text);
+    "log-day-key": |bytes| text(bytes, |text| LogDay::parse(text).ok_or(Nothing), |day| day.summary_key());
+    "log-place": |bytes| text(bytes, |text| LogPosition::parse(text).ok_or(Nothing), LogPosition::to_text);
     "idempotency-key": |bytes| IdempotencyKey::parse(bytes)
         .map_or_else(|error| word(&error), |_| "read".to_owned());
     "event-id": event_id;
@@ -163,7 +165,7 @@ fn endpoint_url(bytes: &[u8]) -> String {
             let target = LinkTarget::parse(&link.to_string());
             assert_eq!(target.as_ref().map(LinkTarget::link), Some(&link), "{text}");
             let policy = AddressPolicy::default();
-            let _ = PublishUrls::default().check(&url);
+            let _ = PublishUrls::default().refuse_own_url(&url);
             format!(
                 "{:?} {:?}",
                 policy.check_link(&link),
@@ -187,7 +189,7 @@ fn sas_token(bytes: &[u8]) -> String {
     };
     let key = Secret::new("a-key-that-signed-nothing");
     let topic = TopicName::parse("orders").expect("a name");
-    assert!(!token.opens(&key, &topic, NOW), "{text}");
+    assert!(!token.is_valid_for(&key, &topic, NOW), "{text}");
     assert!(!token.has_expired(&key, &topic, NOW), "{text}");
     "read".to_owned()
 }
@@ -197,13 +199,18 @@ fn event_id(bytes: &[u8]) -> String {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return "no text".to_owned();
     };
-    let _ = (time_in_id(text), KnownBy::read(text));
-    let encoded = IdInUrl::encoded(text);
-    let (_, value) = encoded.parameter().expect("an encoded id is a parameter");
+    let _ = (time_in_id(text), EventReference::from_text(text));
+    let encoded = IdInUrl::always_encoded(text);
+    let (_, value) = encoded
+        .query_parameter()
+        .expect("an encoded id is a parameter");
     let again = EncodedId::try_from(value.to_owned()).map(|id| id.0);
     assert_eq!(again.ok().as_deref(), Some(&*log_text(text)));
     let as_it_is = EncodedId::try_from(text.to_owned()).is_ok();
-    format!("{:?} {as_it_is}", IdInUrl::of(text).parameter().is_some())
+    format!(
+        "{:?} {as_it_is}",
+        IdInUrl::for_id(text).query_parameter().is_some()
+    )
 }
 
 /// A name of an object, which may be another program's.
@@ -235,6 +242,6 @@ fn shown_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let shown = visible_line(&text);
     assert!(!shown.chars().any(char::is_control), "{text:?}");
-    let _ = (visible(&text).len(), escaped_json(&text).len());
+    let _ = (visible_text(&text).len(), escaped_json(&text).len());
     debug(&(shown == text))
 }

@@ -117,7 +117,7 @@ impl World {
             self.state.clone(),
             self.clock.clone(),
             SeededEntropy::new(3),
-            KeyDigest::of(ADMIN_KEY),
+            KeyDigest::for_key(ADMIN_KEY),
         );
         let router = posthaste_console::router(Arc::new(access), Console::new(self.api()));
         self.answer(router, request)
@@ -137,7 +137,7 @@ impl World {
             webhooks: MemoryEndpoint::default(),
             clock,
             entropy: SeededEntropy::new(2),
-            admin_key: KeyDigest::of(ADMIN_KEY),
+            admin_key: KeyDigest::for_key(ADMIN_KEY),
             wrong_keys: WrongKeys::default(),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),

@@ -37,7 +37,7 @@ impl IdleWatch {
                 continue;
             };
             for name in record.settings.subscriptions.keys() {
-                let waits = waiting(state, &layout::folder(&record.name, name));
+                let waits = waiting(state, &layout::subscription_folder(&record.name, name));
                 now.insert((record.name.to_string(), name.to_string()), waits);
             }
         }

@@ -17,7 +17,7 @@ use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http::Request as HttpRequest;
 use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
-use posthaste_core::lane::Lane;
+use posthaste_core::lane::DeliveryLane;
 use posthaste_core::model::{LetterPlace, Timestamp};
 use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{
@@ -473,8 +473,8 @@ impl Installation {
             return false;
         };
         match name {
-            QueueName::Deliveries => self.free_worker(process, Lane::Quick).is_some(),
-            QueueName::SlowDeliveries => self.free_worker(process, Lane::Slow).is_some(),
+            QueueName::Deliveries => self.free_worker(process, DeliveryLane::Quick).is_some(),
+            QueueName::SlowDeliveries => self.free_worker(process, DeliveryLane::Slow).is_some(),
             QueueName::DeadLetters => !process.dead_letters_run,
             QueueName::Redrive => !process.redrive_runs,
             QueueName::Records => process.recording.is_none(),
@@ -483,12 +483,12 @@ impl Installation {
 
     /// The worker for a lane that has the fewest invocations, if it may have one more. On AWS half
     /// of them are for each lane.
-    fn free_worker(&self, process: &Process, lane: Lane) -> Option<usize> {
+    fn free_worker(&self, process: &Process, lane: DeliveryLane) -> Option<usize> {
         let half = process.delivering.len() / 2;
         let (range, most) = match (self.shared.setting.place, lane) {
             (Place::Serve, _) => (0..process.delivering.len(), INVOCATIONS_MAX),
-            (Place::Aws, Lane::Quick) => (0..half, 1),
-            (Place::Aws, Lane::Slow) => (half..process.delivering.len(), 1),
+            (Place::Aws, DeliveryLane::Quick) => (0..half, 1),
+            (Place::Aws, DeliveryLane::Slow) => (half..process.delivering.len(), 1),
         };
         let least = range.min_by_key(|worker| process.delivering[*worker])?;
         (process.delivering[least] < most).then_some(least)
@@ -689,8 +689,8 @@ impl Installation {
         let place = self.shared.setting.place;
         let deadline = clock.monotonic() + timeout(name);
         let lane = match name {
-            QueueName::SlowDeliveries => Lane::Slow,
-            _ => Lane::Quick,
+            QueueName::SlowDeliveries => DeliveryLane::Slow,
+            _ => DeliveryLane::Quick,
         };
         let worker = self
             .process

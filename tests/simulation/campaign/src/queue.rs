@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_core::model::{Carried, Timestamp};
+use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
-use posthaste_core::stored::delivery::carried;
+use posthaste_core::stored::delivery::carried_by_message;
 use posthaste_ports::{
     Clock, ErrorKind, Fate, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts,
     QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
@@ -154,7 +154,8 @@ impl SimulatedQueue {
             .filter(|it| it.1.visible_from < Duration::MAX);
         for (_, stored) in shown {
             let body = &stored.message.body;
-            let carried = carried(body).unwrap_or_else(|| Carried::one(stored.sent_at));
+            let carried = carried_by_message(body)
+                .unwrap_or_else(|| CarriedEvents::one_event(stored.sent_at));
             let group = stored.message.group.clone().unwrap_or_default();
             let (count, due_bytes, next_due) = all.entry(group).or_default();
             let events = u64::from(carried.events);
@@ -168,7 +169,11 @@ impl SimulatedQueue {
                 let due = time + stored.visible_from.saturating_sub(now);
                 *next_due = (*next_due).into_iter().chain([due]).min();
             }
-            count.oldest = count.oldest.into_iter().chain(carried.accepted()).min();
+            count.oldest = count
+                .oldest
+                .into_iter()
+                .chain(carried.oldest_accepted_at())
+                .min();
         }
         all
     }

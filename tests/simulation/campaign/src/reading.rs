@@ -206,7 +206,7 @@ impl Reader<'_> {
             if key.starts_with(layout::RESOLVED) || is_of_notices {
                 continue;
             }
-            let list = bucket.under(&layout::resolved(&key));
+            let list = bucket.under(&layout::resolved_letters_key(&key));
             let list = list
                 .first()
                 .and_then(|(_, list)| ResolvedLetters::parse(list).ok());
@@ -230,7 +230,7 @@ impl Reader<'_> {
                     name: name.clone(),
                     reason: text(["deadletterreason", "deadLetterReason"]),
                     hour_end: hour_end(&key),
-                    is_resolved: list.has(index),
+                    is_resolved: list.is_resolved(index),
                 });
             }
         }

@@ -287,7 +287,7 @@ impl Wiring<'_> {
             activity: Activity::default(),
             clock: self.clock(),
             entropy: self.entropy("manage"),
-            admin_key: KeyDigest::of(""),
+            admin_key: KeyDigest::for_key(""),
             wrong_keys: WrongKeys::default(),
             address_policy: AddressPolicy::default(),
             examiner: None,

@@ -45,7 +45,7 @@ impl World {
     pub async fn unresolved(&self) -> Vec<Value> {
         let mut unresolved = Vec::new();
         for (key, bytes) in self.buried().await {
-            let list = self.bucket.get(&layout::resolved(&key)).await;
+            let list = self.bucket.get(&layout::resolved_letters_key(&key)).await;
             let list = list.expect("a read").map(|list| list.bytes);
             let list = list.map(|list| ResolvedLetters::parse(&list).expect("a list"));
             let list = list.unwrap_or_default();
@@ -53,7 +53,7 @@ impl World {
             let letters = letters.into_iter().enumerate();
             unresolved.extend(
                 letters
-                    .filter(|(index, _)| !list.has(*index))
+                    .filter(|(index, _)| !list.is_resolved(*index))
                     .map(|it| it.1),
             );
         }
@@ -115,12 +115,17 @@ impl World {
         let id = layout::replay_id(now, "0b8b9c5e-6a0c");
         let subscription = (
             subscription_name(),
-            &self.record().await.created(&subscription_name()),
+            &self.record().await.identities_of(&subscription_name()),
         );
         let record = ReplayRecord::new(id.clone(), topic_name(), subscription, request, now);
-        self.ask_wake(&layout::replaying(&id), String::new()).await;
+        self.ask_wake(&layout::replaying_mark_key(&id), String::new())
+            .await;
         state
-            .put(&layout::replay(&id), record.render(), PutCondition::Always)
+            .put(
+                &layout::replay_record_key(&id),
+                record.render(),
+                PutCondition::Always,
+            )
             .await
             .expect("a write");
         id
@@ -131,7 +136,7 @@ impl World {
         let object = self
             .local
             .state()
-            .get(&layout::replay(id))
+            .get(&layout::replay_record_key(id))
             .await
             .expect("a read");
         ReplayRecord::parse(&object.expect("the replay").bytes).expect("a record")

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use posthaste_core::api::TopicSettings;
 use posthaste_core::model::{
-    Creation, Creations, Delivery, Payload, SQS_BATCH_ENTRIES_MAX, SubscriptionName, Timestamp,
-    TopicName,
+    CreationRecord, Delivery, EventPayload, SQS_BATCH_ENTRIES_MAX, SubscriptionName, Timestamp,
+    TopicCreations, TopicName,
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
@@ -64,16 +64,16 @@ impl World {
         }
         let now = self.clock.now();
         for (topic, settings) in topics {
-            let creation = Creation {
+            let creation = CreationRecord {
                 id: creation_id(1),
                 at: Some(now),
             };
             let created = settings.subscriptions.keys();
-            let creations = Creations {
+            let creations = TopicCreations {
                 topic: Some(creation),
                 subscriptions: created.map(|name| (name.clone(), creation)).collect(),
             };
-            let key = layout::topic(&topic);
+            let key = layout::topic_record_key(&topic);
             let record = TopicRecord {
                 creations,
                 ..records::topic_record(topic, settings, now)
@@ -86,7 +86,7 @@ impl World {
 
     /// Puts so many deliveries, each of these events, into the queue for a subscription.
     pub async fn publish_to(&self, place: &str, events: &[String], messages: usize) {
-        let payload = |json: &String| Payload::Inline(Bytes::from(json.clone()));
+        let payload = |json: &String| EventPayload::Inline(Bytes::from(json.clone()));
         let key = format!("k{}", self.clock.now().as_millis());
         let delivery = Delivery {
             identity: Some(self.identity()),
@@ -99,7 +99,7 @@ impl World {
         };
         let message = OutgoingMessage {
             body: render_delivery(&delivery),
-            group: Some(delivery.group()),
+            group: Some(delivery.message_group_id()),
             delay: Duration::ZERO,
         };
         let queue = self.local.queue(QueueName::Deliveries);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::delivery::group;
-use posthaste_core::model::{Delivery, Payload, PayloadDigest, SubscriptionName, TopicName};
+use posthaste_core::model::delivery::message_group_id;
+use posthaste_core::model::{Delivery, EventPayload, PayloadDigest, SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
 use posthaste_testkit::records;
@@ -17,7 +17,7 @@ impl World {
     pub async fn publish(&self, events: &[String], time_to_live: Duration) {
         let payloads = events
             .iter()
-            .map(|json| Payload::Inline(Bytes::from(json.clone())));
+            .map(|json| EventPayload::Inline(Bytes::from(json.clone())));
         self.publish_payloads(payloads.collect(), time_to_live)
             .await;
     }
@@ -27,7 +27,7 @@ impl World {
     pub async fn publish_to_ops(&self, events: &[String], time_to_live: Duration) {
         let payloads = events
             .iter()
-            .map(|json| Payload::Inline(Bytes::from(json.clone())));
+            .map(|json| EventPayload::Inline(Bytes::from(json.clone())));
         let delivery = Delivery {
             topic: TopicName::parse("ops").expect("a name"),
             subscription: SubscriptionName::parse("pager").expect("a name"),
@@ -40,8 +40,8 @@ impl World {
     /// Puts one delivery into the queue whose event is, or was, in the state bucket under this key:
     /// this text.
     pub async fn publish_stored(&self, key: &str, json: &str) {
-        let digest = Some(PayloadDigest::of(json.as_bytes()));
-        let payload = Payload::Stored {
+        let digest = Some(PayloadDigest::for_json(json.as_bytes()));
+        let payload = EventPayload::Stored {
             key: key.to_owned(),
             bytes: json.len(),
             digest,
@@ -51,7 +51,7 @@ impl World {
             .await;
     }
 
-    async fn publish_payloads(&self, payloads: Vec<Payload>, time_to_live: Duration) {
+    async fn publish_payloads(&self, payloads: Vec<EventPayload>, time_to_live: Duration) {
         self.send(
             QueueName::Deliveries,
             render_delivery(&self.delivery(payloads, time_to_live)),
@@ -63,13 +63,13 @@ impl World {
     pub fn message(&self, events: &[String], time_to_live: Duration) -> OutgoingMessage {
         let payloads = events
             .iter()
-            .map(|json| Payload::Inline(Bytes::from(json.clone())));
+            .map(|json| EventPayload::Inline(Bytes::from(json.clone())));
         message(render_delivery(
             &self.delivery(payloads.collect(), time_to_live),
         ))
     }
 
-    fn delivery(&self, payloads: Vec<Payload>, time_to_live: Duration) -> Delivery {
+    fn delivery(&self, payloads: Vec<EventPayload>, time_to_live: Duration) -> Delivery {
         let now = self.clock.now();
         let to = (topic_name(), subscription_name());
         let key = format!("k{}", now.as_millis());
@@ -96,7 +96,7 @@ impl World {
 }
 
 fn message(body: Bytes) -> OutgoingMessage {
-    let group = Some(group(&topic_name(), &subscription_name()));
+    let group = Some(message_group_id(&topic_name(), &subscription_name()));
     OutgoingMessage {
         body,
         group,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Record, parse_records};
-use posthaste_core::pressure::Drained;
+use posthaste_core::delivery_log::{LogRecord, parse_records};
+use posthaste_core::pressure::DrainedMessages;
 use posthaste_ports::{
     BatchResponse, Clock, DrainSource, LookTime, QueueName, QueueReceiver, ReceivedMessage,
 };
@@ -55,7 +55,7 @@ impl World {
     }
 
     /// Deliver's report of the drain since the last time.
-    pub async fn drained(&self) -> Drained {
+    pub async fn drained(&self) -> DrainedMessages {
         let time = LookTime {
             now: self.clock.monotonic(),
             elapsed: Duration::ZERO,
@@ -109,7 +109,7 @@ impl World {
     }
 
     /// The records of the delivery log that were sent since the last time.
-    pub async fn log_records(&self) -> Vec<Record> {
+    pub async fn log_records(&self) -> Vec<LogRecord> {
         let mut records = Vec::new();
         loop {
             let messages = self.receive(QueueName::Records).await;

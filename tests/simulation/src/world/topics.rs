@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use posthaste_core::api::{SubscriptionSettings, TopicSettings};
 use posthaste_core::model::{
-    Creation, Creations, DeliveryLogMode, Identity, SubscriptionName, Timestamp, TopicName,
+    CreationRecord, DeliveryLogMode, Identity, SubscriptionName, Timestamp, TopicCreations,
+    TopicName,
 };
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
@@ -62,7 +63,7 @@ impl World {
             SubscriptionName::parse("pager").expect("a name"),
             subscription,
         );
-        let key = layout::topic(&ops);
+        let key = layout::topic_record_key(&ops);
         self.local
             .state()
             .put(&key, record.render(), PutCondition::Always)
@@ -95,13 +96,14 @@ impl World {
     }
 
     /// The creations in a record that was written at this time.
-    fn creations(&self, at: Timestamp) -> Creations {
+    fn creations(&self, at: Timestamp) -> TopicCreations {
         let Identity {
             topic,
             subscription,
         } = self.identity();
-        let [topic, subscription] = [topic, subscription].map(|id| Creation { id, at: Some(at) });
-        Creations {
+        let [topic, subscription] =
+            [topic, subscription].map(|id| CreationRecord { id, at: Some(at) });
+        TopicCreations {
             topic: Some(topic),
             subscriptions: [(subscription_name(), subscription)].into(),
         }
@@ -117,7 +119,7 @@ impl World {
         let object = self
             .local
             .state()
-            .get(&layout::topic(&topic_name()))
+            .get(&layout::topic_record_key(&topic_name()))
             .await
             .expect("a read");
         TopicRecord::parse(&object.expect("the topic").bytes).expect("a record")
@@ -125,7 +127,7 @@ impl World {
 
     /// Writes these bytes where the topic's record is.
     pub async fn write_record(&self, bytes: Bytes) {
-        let key = layout::topic(&topic_name());
+        let key = layout::topic_record_key(&topic_name());
         self.local
             .state()
             .put(&key, bytes, PutCondition::Always)

@@ -325,7 +325,7 @@ async fn publish_newcomer(world: &World) {
     delivery.subscription = SubscriptionName::parse("pager").unwrap();
     let message = OutgoingMessage {
         body: render_delivery(&delivery),
-        group: Some(delivery.group()),
+        group: Some(delivery.message_group_id()),
         delay: Duration::ZERO,
     };
     let sent = world

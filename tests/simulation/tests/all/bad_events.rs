@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::circuit::{Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, LinkPath, World, event, start};
@@ -131,8 +131,8 @@ async fn one_burst_of_bad_events_delays_no_good_one() {
     }
 }
 
-fn phase(world: &World, target: &str) -> Option<Phase> {
-    let target = Target::parse(target).unwrap();
+fn phase(world: &World, target: &str) -> Option<TargetPhase> {
+    let target = DeliveryTarget::parse(target).unwrap();
     world.links.condition(&target).map(|it| it.phase)
 }
 
@@ -140,15 +140,15 @@ fn phase(world: &World, target: &str) -> Option<Phase> {
 #[tokio::test]
 async fn dead_endpoint_is_stopped_as_soon_as_ever() {
     for (answer, link, subscription) in [
-        (Answer::Status(500), None, Some(Phase::Glitch)),
+        (Answer::Status(500), None, Some(TargetPhase::Glitch)),
         (
             Answer::Failure(SendFailure::Closed),
             None,
-            Some(Phase::Glitch),
+            Some(TargetPhase::Glitch),
         ),
         (
             Answer::Failure(SendFailure::Refused),
-            Some(Phase::Glitch),
+            Some(TargetPhase::Glitch),
             None,
         ),
     ] {
@@ -181,7 +181,7 @@ async fn endpoint_that_died_a_moment_ago_is_stopped_after_ten() {
         world.deliver().await;
     }
     assert_eq!(world.endpoint.take().len(), 10);
-    assert_eq!(phase(&world, BILLING), Some(Phase::Glitch));
+    assert_eq!(phase(&world, BILLING), Some(TargetPhase::Glitch));
 }
 
 /// Closed connections of two subscriptions are those of the host.
@@ -198,7 +198,7 @@ async fn closed_connections_of_two_subscriptions_stop_the_link() {
         }
         world.deliver().await;
     }
-    assert_eq!(phase(&world, LINK), Some(Phase::Glitch));
+    assert_eq!(phase(&world, LINK), Some(TargetPhase::Glitch));
 }
 
 /// The event that fails is not the one that asks: a delivery that never failed waits too.
@@ -211,7 +211,7 @@ async fn probe_of_a_glitch_is_an_event_that_did_not_fail() {
     let bad = [0, 1, 2].map(|bad| event(&format!("bad-{bad}")));
     world.publish(&bad, DAY).await;
     world.deliver().await;
-    assert_eq!(phase(&world, BILLING), Some(Phase::Glitch));
+    assert_eq!(phase(&world, BILLING), Some(TargetPhase::Glitch));
     // The bad ones come back within the minute, before the good one is published.
     world.clock.advance(30 * SECOND);
     world.deliver().await;
@@ -225,7 +225,7 @@ async fn probe_of_a_glitch_is_an_event_that_did_not_fail() {
     let requests = world.endpoint.take();
     assert!(requests[0].body.contains("good"), "{requests:?}");
     assert_eq!(requests[0].at, start() + MINUTE);
-    assert_eq!(phase(&world, BILLING), Some(Phase::Recovering));
+    assert_eq!(phase(&world, BILLING), Some(TargetPhase::Recovering));
 }
 
 /// A problem event that asks for a pause asks for none of the others.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use posthaste_core::delivery_log::{Record, render_records};
+use posthaste_core::delivery_log::{LogRecord, render_records};
 use posthaste_core::model::{MAX_RECEIVE_COUNT, SQS_RETENTION};
 use posthaste_core::stored::WIRE_VERSION;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
@@ -171,10 +171,10 @@ const SHARED_RECORDS: &[u8] =
 
 /// A message of the delivery log, with these many records of each topic.
 fn log_records(topics: &[(&str, usize)]) -> Bytes {
-    let record = |topic: &str| Record {
+    let record = |topic: &str| LogRecord {
         record_id: "r".into(),
         topic: topic.into(),
-        ..Record::default()
+        ..LogRecord::default()
     };
     let records = topics
         .iter()

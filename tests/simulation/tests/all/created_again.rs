@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::{ReplayReason, ReplayState, StatusState, StatusView};
-use posthaste_core::model::{Creations, Delivery, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{Delivery, SubscriptionName, Timestamp, TopicCreations, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
@@ -182,7 +182,7 @@ async fn a_worker_that_knows_a_record_of_before_identities_looks_again_before_it
     let world = World::remembering(&Faults::none(), HOUR);
     world.subscribe(json!({})).await;
     let mut record = world.record().await;
-    record.creations = Creations::default();
+    record.creations = TopicCreations::default();
     world.write_record(record.render()).await;
     let message = parse_delivery(&world.message(&[event("first")], DAY).body).unwrap();
     world
@@ -238,14 +238,14 @@ async fn a_record_that_an_older_program_wrote_receives_what_has_an_identity() {
     world.subscribe(json!({})).await;
     world.publish(&[event("a")], DAY).await;
     let mut record = world.record().await;
-    record.creations = Creations::default();
+    record.creations = TopicCreations::default();
     world.write_record(record.render()).await;
     world.deliver_all().await;
     world.publish(&[event("b")], DAY).await;
     let mut number = 100;
     let adopted = record
         .clone()
-        .identified(Some(&record), world.clock.now(), || {
+        .with_identities(Some(&record), world.clock.now(), || {
             number += 1;
             posthaste_core::model::CreationId::new([number; 6])
         });
@@ -267,7 +267,7 @@ async fn a_late_answer_to_the_old_one_still_counts() {
         timed_out: true,
         ..parse_delivery(&message.body).unwrap()
     };
-    let note = layout::late(
+    let note = layout::late_answer_key(
         &delivery.topic,
         &delivery.subscription,
         &delivery.events[0].key,
@@ -351,7 +351,7 @@ async fn neither_a_replay_nor_a_force_ends_by_a_record_that_is_known_from_before
         TopicName::parse("orders").unwrap(),
         SubscriptionName::parse("billing").unwrap(),
     );
-    let mark = layout::forcing(&folder.0, &folder.1);
+    let mark = layout::force_request_key(&folder.0, &folder.1);
     world
         .write_state(&mark, format!(r#"{{"identity":"{}"}}"#, world.identity()))
         .await;
@@ -396,7 +396,7 @@ async fn a_force_of_the_old_one_forces_nothing_of_the_next_one() {
             TopicName::parse("orders").unwrap(),
             SubscriptionName::parse("billing").unwrap(),
         );
-        let mark = layout::forcing(&folder.0, &folder.1);
+        let mark = layout::force_request_key(&folder.0, &folder.1);
         world
             .write_state(&mark, format!(r#"{{"identity":"{}"}}"#, world.identity()))
             .await;

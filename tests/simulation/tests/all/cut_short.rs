@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
-use posthaste_core::circuit::{Failure, Observation, Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, Observation, RequestFailure, TargetPhase};
 use posthaste_core::model::Timestamp;
-use posthaste_core::stored::{Checkpoint, StoredLease, WAKE_LEASE, layout};
+use posthaste_core::stored::{StoredLease, WAKE_LEASE, WakeCheckpoint, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName};
 use posthaste_services::LeftWork;
 use posthaste_simulation::{Answer, Api, Faults, World};
@@ -175,7 +175,7 @@ async fn write(world: &World, key: &str, text: &str) {
 /// Holds the subscription and its link.
 async fn hold(world: &World) {
     world.clock.advance(HALF_MINUTE);
-    let last = Failure {
+    let last = RequestFailure {
         outcome: OutcomeName::Busy,
         status: Some(503),
     };
@@ -185,7 +185,7 @@ async fn hold(world: &World) {
             last,
             began: world.clock.now(),
         };
-        let target = Target::parse(target).unwrap();
+        let target = DeliveryTarget::parse(target).unwrap();
         world.links.observe(&[(target, failing)]).await.unwrap();
     }
     world.clock.advance(HALF_MINUTE);
@@ -193,10 +193,10 @@ async fn hold(world: &World) {
 
 /// Whether the target is held, as the store says.
 async fn is_held(world: &World, target: &str) -> bool {
-    let target = Target::parse(target).unwrap();
+    let target = DeliveryTarget::parse(target).unwrap();
     let all = world.links.all().await.unwrap();
     let mut conditions = all.iter().flat_map(|(_, shard)| shard.conditions());
-    conditions.any(|(of, it)| of == target && it.phase != Phase::Recovering)
+    conditions.any(|(of, it)| of == target && it.phase != TargetPhase::Recovering)
 }
 
 async fn shown(world: &World, path: &str) -> (u16, Value) {
@@ -467,10 +467,10 @@ async fn marker_that_is_too_old_or_empty_begins_nothing() {
         let id = world.replay(json!({ "includeFormer": true })).await;
         let record = world.replayed(&id).await;
         let state = world.local.state();
-        state.delete(&layout::replay(&id)).await.unwrap();
+        state.delete(&layout::replay_record_key(&id)).await.unwrap();
         let text = String::from_utf8(record.render().to_vec()).unwrap();
         let text = if is_empty { String::new() } else { text };
-        write(&world, &layout::replaying(&id), &text).await;
+        write(&world, &layout::replaying_mark_key(&id), &text).await;
         world
             .clock
             .advance(Duration::from_hours(hours).saturating_sub(HALF_MINUTE));
@@ -656,7 +656,7 @@ async fn start_runs_wake_beside_the_lease_of_a_dead_one() {
     let held = StoredLease {
         lapses_at: world.clock.now() + HALF_MINUTE,
         holder: "dead".to_owned(),
-        checkpoint: Checkpoint::default(),
+        checkpoint: WakeCheckpoint::default(),
     };
     let text = String::from_utf8(held.render().to_vec()).unwrap();
     world.ask_wake(WAKE_LEASE, text).await;

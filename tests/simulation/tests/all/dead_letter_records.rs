@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{DeliveryState, Kind, LogResult, Record, histories};
+use posthaste_core::delivery_log::{DeliveryState, Kind, LogRecord, LogResult, gather_by_delivery};
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_ports::{ErrorKind, QueueName};
 use posthaste_services::delivery_log::RECORDS_TIME;
@@ -29,7 +29,7 @@ async fn refuse(world: &World, ids: &[&str]) {
     world.clock.advance(DELAY);
 }
 
-fn of_kind(records: Vec<Record>, kind: Kind) -> Vec<Record> {
+fn of_kind(records: Vec<LogRecord>, kind: Kind) -> Vec<LogRecord> {
     records
         .into_iter()
         .filter(|record| record.kind == kind)
@@ -44,7 +44,7 @@ async fn a_dead_letter_is_recorded_with_its_object() {
     assert_eq!(world.bury().await.failures, []);
     let object = world.buried().await.remove(0).0;
     let records = world.log_records().await;
-    let history = histories(records.clone()).remove(0);
+    let history = gather_by_delivery(records.clone()).remove(0);
     assert_eq!(history.state, DeliveryState::DeadLettered);
     assert_eq!(history.dead_letter_object.as_ref(), Some(&object));
     assert_eq!(
@@ -52,7 +52,7 @@ async fn a_dead_letter_is_recorded_with_its_object() {
         (1, true)
     );
     let letters = of_kind(records, Kind::DeadLettered);
-    let shown = |it: &Record| {
+    let shown = |it: &LogRecord| {
         (
             it.event_id.clone(),
             it.attempt,
@@ -110,7 +110,7 @@ async fn a_letter_that_is_given_up_is_recorded_as_dropped() {
         world.clock.advance(Duration::from_mins(15));
     }
     let records = world.log_records().await;
-    let history = histories(records.clone()).remove(0);
+    let history = gather_by_delivery(records.clone()).remove(0);
     assert_eq!(
         (history.state, history.dead_letter_object.as_ref()),
         (DeliveryState::Dropped, None)

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
-use posthaste_core::model::{PAYLOAD_KEPT, Payload};
+use posthaste_core::model::{EventPayload, PAYLOAD_KEPT};
 use posthaste_core::pressure::{
-    Level, PressureSettings, PressureState, Profile, Resource, ThresholdSettings,
+    PressureLevel, PressureProfile, PressureSettings, PressureState, Resource, ThresholdSettings,
 };
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout::PAYLOADS;
@@ -30,7 +30,7 @@ const DATA_BYTES: usize = 2000;
 /// with four.
 fn settings() -> PressureSettings {
     let mut settings = PressureSettings {
-        profile: Profile::Exchange2013,
+        profile: PressureProfile::Exchange2013,
         ..PressureSettings::default()
     };
     let set = ThresholdSettings {
@@ -167,11 +167,11 @@ fn event(id: &str) -> String {
 fn reference(message: &ReceivedMessage) -> Option<String> {
     let delivery = parse_delivery(&message.body).unwrap();
     match &delivery.events[0].payload {
-        Payload::Stored { key, bytes, .. } => {
+        EventPayload::Stored { key, bytes, .. } => {
             assert_eq!(*bytes, event("high").len());
             Some(key.clone())
         }
-        Payload::Inline(_) => None,
+        EventPayload::Inline(_) => None,
     }
 }
 
@@ -185,11 +185,11 @@ async fn at_high() -> Host {
     let state = host.poll().await;
     assert_eq!(
         (
-            state.level(),
-            state.dehydrate(),
+            state.effective_level(),
+            state.asks_to_dehydrate(),
             host.payloads().await.len()
         ),
-        (Level::High, true, 0)
+        (PressureLevel::High, true, 0)
     );
     host.publish("high").await;
     host
@@ -260,13 +260,19 @@ async fn it_lasts_until_normal_and_then_events_lie_in_their_messages_again() {
         host.publish(id).await;
     }
     let state = host.poll().await;
-    assert_eq!((state.level(), state.dehydrate()), (Level::Medium, true));
+    assert_eq!(
+        (state.effective_level(), state.asks_to_dehydrate()),
+        (PressureLevel::Medium, true)
+    );
     host.publish("medium-3").await;
     assert_eq!(host.payloads().await.len(), 4);
     host.world.deliver_all().await;
     host.received();
     let state = host.poll().await;
-    assert_eq!((state.level(), state.dehydrate()), (Level::Normal, false));
+    assert_eq!(
+        (state.effective_level(), state.asks_to_dehydrate()),
+        (PressureLevel::Normal, false)
+    );
     host.publish("normal").await;
     let waiting = host.waiting().await;
     assert_eq!(waiting.iter().map(reference).collect::<Vec<_>>(), [None]);
@@ -283,7 +289,7 @@ async fn what_was_stored_is_deleted_when_no_message_can_refer_to_it_any_more() {
     host.world.endpoint.answer([Answer::Status(200)]);
     host.world.deliver_all().await;
     // The day it was stored on must be over, and wake looks once an hour.
-    let to_the_hour = 60 - host.world.clock.now().minute() % 60;
+    let to_the_hour = 60 - host.world.clock.now().minute_rounded_down() % 60;
     host.world.clock.advance(Duration::from_mins(to_the_hour));
     host.world.wake().await;
     assert_eq!(host.payloads().await.len(), 1);
@@ -305,7 +311,7 @@ async fn a_replay_which_would_bring_payloads_into_messages_waits_meanwhile() {
     for n in 0..4 {
         host.publish(&format!("more-{n}")).await;
     }
-    assert_eq!(host.poll().await.level(), Level::High);
+    assert_eq!(host.poll().await.effective_level(), PressureLevel::High);
     host.world.wake().await;
     let progress = host.world.replayed(&id).await.progress;
     assert_eq!(

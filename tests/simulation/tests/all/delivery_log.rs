@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posthaste_core::delivery_log::{
-    Kind, LogHour, Record, RecordFilter, record_id, render_records,
+    Kind, LogHour, LogRecord, RecordFilter, record_id, render_records,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader};
@@ -21,17 +21,17 @@ const MESSAGES: usize = 4;
 /// Longer than a lease of the merge.
 const LAPSE: Duration = Duration::from_mins(3);
 
-fn record(n: u64) -> Record {
+fn record(n: u64) -> LogRecord {
     let key = format!("{n:08x}-0");
     let time = start() + Duration::from_secs(n);
-    Record {
+    LogRecord {
         record_id: record_id("message", 1, &key, 1, Kind::Attempt, time),
         time,
         topic: "orders".to_owned(),
         subscription: "billing".to_owned(),
         delivery_key: key,
         event_id: Some(format!("event-{n}")),
-        ..Record::default()
+        ..LogRecord::default()
     }
 }
 
@@ -65,7 +65,7 @@ async fn record_all(world: &World) {
 
 /// The end of the hour in which all records lie, and some minutes.
 fn closed() -> Timestamp {
-    LogHour::of(start()).end() + Duration::from_mins(6)
+    LogHour::containing(start()).end() + Duration::from_mins(6)
 }
 
 async fn files(world: &World) -> Vec<LogFile> {

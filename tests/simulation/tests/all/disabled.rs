@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
-use posthaste_core::health::{HealthBook, Missed};
+use posthaste_core::health::{HealthBook, MissedEvents};
 use posthaste_core::model::{DISABLED_KEPT, MISSED_TOLD_BEFORE};
 use posthaste_core::stored::HEALTH;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
@@ -60,7 +60,7 @@ async fn missed(world: &World) -> Vec<(String, String)> {
         .collect()
 }
 
-async fn book(world: &World) -> Option<Missed> {
+async fn book(world: &World) -> Option<MissedEvents> {
     let object = world.local.state().get(HEALTH).await.unwrap()?;
     let book = HealthBook::parse(&object.bytes).unwrap();
     book.missed_by("orders.billing").copied()
@@ -251,9 +251,9 @@ async fn subscription_without_room_for_its_first_event_is_told_of() {
     }
     assert_eq!(tags[0], tags[1]);
     let noted = book(&world).await.unwrap();
-    let expected = Missed {
+    let expected = MissedEvents {
         was_skipped: true,
-        ..Missed::default()
+        ..MissedEvents::default()
     };
     assert_eq!(noted, expected);
     world.endpoint.take();

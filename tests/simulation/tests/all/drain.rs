@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
-use posthaste_core::pressure::{Drained, Level, PressureSettings, PressureState, Resource};
-use posthaste_core::stored::layout::drain;
+use posthaste_core::pressure::{
+    DrainedMessages, PressureLevel, PressureSettings, PressureState, Resource,
+};
+use posthaste_core::stored::layout::drain_report_key;
 use posthaste_core::stored::{DRAIN, PRESSURE_KEY};
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
@@ -103,7 +105,7 @@ impl Bucket {
     }
 
     /// The reports while a thousand messages are visible.
-    async fn told(&self) -> Option<Drained> {
+    async fn told(&self) -> Option<DrainedMessages> {
         let told = self
             .reports()
             .drained(1000, self.look_time())
@@ -124,7 +126,7 @@ impl Bucket {
     }
 
     async fn write(&self, instance: &str, text: &'static str) {
-        let key = drain(instance);
+        let key = drain_report_key(instance);
         let bytes = Bytes::from_static(text.as_bytes());
         self.world
             .local
@@ -139,9 +141,9 @@ impl Bucket {
     }
 }
 
-fn drained(messages: u64, over_secs: u64, waited_secs: u64) -> Drained {
+fn drained(messages: u64, over_secs: u64, waited_secs: u64) -> DrainedMessages {
     let [over, waited_max] = [over_secs, waited_secs].map(Duration::from_secs);
-    Drained {
+    DrainedMessages {
         messages,
         over,
         waited_max,
@@ -415,7 +417,10 @@ async fn what_deliver_receives_late_slows_producers_though_the_monitor_runs_else
     world.subscribe(json!({})).await;
     world.endpoint.answer([Answer::Status(200)]);
     publish(world, 30).await;
-    assert_eq!(monitor(&bucket)().await.level(), Level::Normal);
+    assert_eq!(
+        monitor(&bucket)().await.effective_level(),
+        PressureLevel::Normal
+    );
     world.clock.advance(Duration::from_secs(70));
     world.deliver().await;
     let post = DrainPost::new(world.drain.clone(), bucket.store(), bucket.clock(), "a");
@@ -423,13 +428,16 @@ async fn what_deliver_receives_late_slows_producers_though_the_monitor_runs_else
     // Ten were settled in no time, but they had waited for 70 s.
     let state = monitor(&bucket)().await;
     assert_eq!(
-        (drain_secs(&state), state.level()),
-        (Some(70), Level::Medium)
+        (drain_secs(&state), state.effective_level()),
+        (Some(70), PressureLevel::Medium)
     );
     assert!(state.tarpit_ms > 0);
     world.deliver_all().await;
     world.clock.advance(POLL);
-    assert_eq!(monitor(&bucket)().await.level(), Level::Normal);
+    assert_eq!(
+        monitor(&bucket)().await.effective_level(),
+        PressureLevel::Normal
+    );
 }
 
 #[tokio::test]
@@ -446,7 +454,10 @@ async fn topic_whose_backlog_is_gone_is_free_again() {
     let state = monitor(&bucket)().await;
     let drains: Vec<_> = state.topics.iter().map(|of| &of.drain_time).collect();
     assert_eq!(drains.len(), 1);
-    assert_eq!((drains[0].reading, drains[0].level), (70, Level::Medium));
+    assert_eq!(
+        (drains[0].reading, drains[0].level),
+        (70, PressureLevel::Medium)
+    );
     world.deliver_all().await;
     for _ in 0..10 {
         world.clock.advance(POLL);
@@ -479,18 +490,24 @@ async fn where_nobody_tells_there_is_no_backlog_as_long_as_somebody_receives() {
     let process = bucket.process("a");
     bucket.invoke(&process, 10, 1, 61).await;
     // One in ten seconds: forty take 400 s.
-    assert_eq!(monitor(&bucket)().await.level(), Level::High);
+    assert_eq!(
+        monitor(&bucket)().await.effective_level(),
+        PressureLevel::High
+    );
     bucket.world.clock.advance(Duration::from_secs(31));
     // Nothing is received either: nothing is known, and the level stays.
     let state = monitor(&bucket)().await;
-    assert_eq!((drain_secs(&state), state.level()), (None, Level::High));
+    assert_eq!(
+        (drain_secs(&state), state.effective_level()),
+        (None, PressureLevel::High)
+    );
     // Somebody receives, and nothing of it is late.
     assert_eq!(bucket.world.receive(QueueName::Deliveries).await.len(), 10);
     bucket.world.clock.advance(POLL);
     let state = monitor(&bucket)().await;
     assert_eq!(
-        (drain_secs(&state), state.level()),
-        (Some(0), Level::Normal)
+        (drain_secs(&state), state.effective_level()),
+        (Some(0), PressureLevel::Normal)
     );
 }
 

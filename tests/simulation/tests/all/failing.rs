@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::circuit::{Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, Letter, Request, VISIBILITY, World, event, start};
@@ -33,8 +33,8 @@ async fn publish(world: &World, numbers: std::ops::Range<u32>) {
     }
 }
 
-fn subscription() -> Target {
-    Target::parse("https://billing.example.com:443 orders.billing").unwrap()
+fn subscription() -> DeliveryTarget {
+    DeliveryTarget::parse("https://billing.example.com:443 orders.billing").unwrap()
 }
 
 /// The event's id, and how many attempts were made before.
@@ -48,7 +48,7 @@ fn sent(request: &Request) -> (String, u32) {
     (body["id"].as_str().unwrap().to_owned(), before)
 }
 
-fn phase(world: &World) -> Option<(Phase, u32)> {
+fn phase(world: &World) -> Option<(TargetPhase, u32)> {
     world
         .links
         .condition(&subscription())
@@ -61,7 +61,7 @@ async fn the_first_ten_fail_the_others_are_delayed_one_asks_a_minute_later_and_a
     publish(&world, 0..10).await;
     assert_eq!(
         (world.endpoint.take().len(), phase(&world)),
-        (10, Some((Phase::Glitch, 1)))
+        (10, Some((TargetPhase::Glitch, 1)))
     );
     publish(&world, 10..25).await;
     world.pass(59 * SECOND).await;
@@ -82,7 +82,7 @@ async fn the_first_ten_fail_the_others_are_delayed_one_asks_a_minute_later_and_a
     for _ in 0..60 {
         world.in_time(world.deliver()).await;
         let recovering = world.links.condition(&subscription()).unwrap();
-        assert_eq!(recovering.phase, Phase::Recovering);
+        assert_eq!(recovering.phase, TargetPhase::Recovering);
         let steps = world.clock.now().since(recovering.since).as_secs() / 5;
         at_once.push((world.endpoint.most_at_once(), 1 << steps.min(6)));
         world.clock.advance(SECOND);
@@ -138,7 +138,7 @@ async fn one_that_stays_down_is_asked_as_exchange_asks_and_nothing_is_charged_to
     }
     let minutes: Vec<_> = asked.iter().map(|secs| secs / 60).collect();
     assert_eq!(minutes, [1, 2, 3, 13, 23, 33, 48, 63]);
-    assert_eq!(phase(&world), Some((Phase::Retry, 6)));
+    assert_eq!(phase(&world), Some((TargetPhase::Retry, 6)));
     // Ten attempts at the beginning, and the probes: the others have none.
     world.pass(10 * MINUTE).await;
     let attempts: u16 = world
@@ -155,7 +155,7 @@ async fn one_that_stays_down_is_asked_as_exchange_asks_and_nothing_is_charged_to
 
 #[tokio::test]
 async fn an_invocation_all_of_whose_requests_fail_is_a_streak_from_three_on() {
-    for (events, expected) in [(2, None), (3, Some((Phase::Glitch, 1)))] {
+    for (events, expected) in [(2, None), (3, Some((TargetPhase::Glitch, 1)))] {
         let world = failing(&Faults::none(), Answer::Status(503)).await;
         let events: Vec<_> = (0..events).map(|n| event(&n.to_string())).collect();
         world.publish(&events, DAY).await;
@@ -173,7 +173,7 @@ async fn what_expires_while_it_is_held_and_was_never_tried_is_a_dead_letter_of_p
     let world = failing(&Faults::none(), Answer::Status(503)).await;
     publish(&world, 0..10).await;
     world.pass(4 * MINUTE).await;
-    assert_eq!(phase(&world), Some((Phase::Retry, 1)));
+    assert_eq!(phase(&world), Some((TargetPhase::Retry, 1)));
     world.publish(&[event("late")], 5 * MINUTE).await;
     world.pass(7 * MINUTE).await;
     let letter = Letter {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::circuit::{Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
 use posthaste_simulation::{Answer, Request, World, event};
 use serde_json::{Value, json};
 
@@ -42,10 +42,10 @@ async fn reaches_neighbour(world: &World) -> bool {
         .any(|request| request.url.contains("/pager"))
 }
 
-fn phase(world: &World, target: &str) -> Option<Phase> {
+fn phase(world: &World, target: &str) -> Option<TargetPhase> {
     world
         .links
-        .condition(&Target::parse(target).unwrap())
+        .condition(&DeliveryTarget::parse(target).unwrap())
         .map(|it| it.phase)
 }
 
@@ -58,28 +58,29 @@ const BILLING: &str = "https://billing.example.com:443 orders.billing";
 
 #[tokio::test]
 async fn what_fails_decides_who_is_left_alone() {
-    let check = async |answer: Answer, link: Option<Phase>, subscription: Option<Phase>| {
-        let world = neighbours(json!({})).await;
-        world.endpoint.answer_at("/hooks", answer.clone());
-        publish(&world, 0..12).await;
-        assert_eq!(
-            (phase(&world, LINK), phase(&world, BILLING)),
-            (link, subscription),
-            "{answer:?}"
-        );
-        let sent = if link.is_some() || subscription.is_some() {
-            10
-        } else {
-            12
+    let check =
+        async |answer: Answer, link: Option<TargetPhase>, subscription: Option<TargetPhase>| {
+            let world = neighbours(json!({})).await;
+            world.endpoint.answer_at("/hooks", answer.clone());
+            publish(&world, 0..12).await;
+            assert_eq!(
+                (phase(&world, LINK), phase(&world, BILLING)),
+                (link, subscription),
+                "{answer:?}"
+            );
+            let sent = if link.is_some() || subscription.is_some() {
+                10
+            } else {
+                12
+            };
+            assert_eq!(world.endpoint.take().len(), sent, "{answer:?}");
+            assert_eq!(
+                reaches_neighbour(&world).await,
+                link.is_none(),
+                "{answer:?}"
+            );
         };
-        assert_eq!(world.endpoint.take().len(), sent, "{answer:?}");
-        assert_eq!(
-            reaches_neighbour(&world).await,
-            link.is_none(),
-            "{answer:?}"
-        );
-    };
-    let glitch = Some(Phase::Glitch);
+    let glitch = Some(TargetPhase::Glitch);
     let unresolved = SendFailure::Resolution {
         does_not_exist: false,
     };
@@ -121,7 +122,7 @@ async fn a_link_that_is_down_is_asked_once_for_all_of_its_subscriptions_and_come
     world.pass(4 * MINUTE).await;
     assert_eq!(
         (world.endpoint.take().len(), phase(&world, LINK)),
-        (3, Some(Phase::Retry))
+        (3, Some(TargetPhase::Retry))
     );
     // One is the notice that the link is failing.
     assert_eq!(world.held_deliveries().await.len(), 16);
@@ -207,7 +208,7 @@ async fn an_event_that_fails_by_itself_does_not_keep_what_is_well_again_from_the
         world.deliver().await;
     }
     world.pass(5 * MINUTE).await;
-    assert_eq!(phase(&world, BILLING), Some(Phase::Retry));
+    assert_eq!(phase(&world, BILLING), Some(TargetPhase::Retry));
     world.endpoint.answer([Answer::By(
         |body, _| if body.contains("poison") { 500 } else { 204 },
     )]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::circuit::{Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
 use posthaste_simulation::{Answer, World, event, start};
 use serde_json::json;
 
@@ -28,7 +28,7 @@ async fn first_is_down(second: Answer) -> World {
     world.pass(10 * MINUTE).await;
     assert_eq!(
         phase(&world, "https://first.example.com:443"),
-        Some(Phase::Retry)
+        Some(TargetPhase::Retry)
     );
     world
 }
@@ -43,10 +43,10 @@ async fn publish(world: &World, id: &str) {
     world.deliver_all().await;
 }
 
-fn phase(world: &World, link: &str) -> Option<Phase> {
+fn phase(world: &World, link: &str) -> Option<TargetPhase> {
     world
         .links
-        .condition(&Target::parse(link).unwrap())
+        .condition(&DeliveryTarget::parse(link).unwrap())
         .map(|it| it.phase)
 }
 
@@ -95,7 +95,7 @@ async fn while_both_are_down_it_is_held_and_goes_out_when_either_is_well() {
         world.pass(10 * MINUTE).await;
         assert_eq!(
             phase(&world, "https://second.example.com:443"),
-            Some(Phase::Retry)
+            Some(TargetPhase::Retry)
         );
         // Some wait for their own next attempt.
         assert!(!world.held().await.is_empty());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{SubscriptionName, Timestamp, group};
+use posthaste_core::model::{SubscriptionName, Timestamp, message_group_id};
 use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
@@ -164,7 +164,7 @@ async fn hundred_subscriptions(world: &World) {
             delivery.events[0].key = format!("{name}-{}", world.clock.now().as_millis());
             let message = OutgoingMessage {
                 body: render_delivery(&delivery),
-                group: Some(group(&delivery.topic, &name)),
+                group: Some(message_group_id(&delivery.topic, &name)),
                 ..message
             };
             assert!(queue.send_batch(vec![message]).await.unwrap()[0].is_ok());

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posthaste_core::attempt::{OutcomeName, SendFailure};
-use posthaste_core::circuit::{CircuitDecision, Failure, HealthSettings, Observation, Target};
+use posthaste_core::circuit::{
+    CircuitDecision, DeliveryTarget, HealthSettings, Observation, RequestFailure,
+};
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
@@ -22,8 +24,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
 const LINK: &str = "https://billing.example.com:443";
 
-fn link() -> Target {
-    Target::parse(LINK).expect("a target")
+fn link() -> DeliveryTarget {
+    DeliveryTarget::parse(LINK).expect("a target")
 }
 
 /// The links as a separate worker knows them.
@@ -37,7 +39,7 @@ fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
 
 /// Has another worker see the link fail until its deliveries pause for ten minutes.
 async fn retry(world: &World) {
-    let last = Failure {
+    let last = RequestFailure {
         outcome: OutcomeName::SocketError,
         status: None,
     };
@@ -126,7 +128,7 @@ async fn a_second_endpoint_gets_what_was_held_while_both_were_down() {
     let subscription = SubscriptionName::parse("billing");
     let topic = topic.expect("a name");
     let subscription = subscription.expect("a name");
-    let key = layout::held(&topic, &subscription, world.clock.now() + DAY, "x");
+    let key = layout::held_key(&topic, &subscription, world.clock.now() + DAY, "x");
     let object = render_parked(&[world.message(&[event("1")], DAY).body]);
     world
         .write_state(&key, String::from_utf8(object.to_vec()).expect("text"))

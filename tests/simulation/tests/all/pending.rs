@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use posthaste_core::delivery_log::Record;
+use posthaste_core::delivery_log::LogRecord;
 use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName, QueueReceiver};
@@ -235,7 +235,7 @@ fn acceptances_beyond_the_room_of_a_request_are_counted_as_lost() {
             let batch = "application/cloudevents-batch+json";
             send_body(&world, &Plan::none(), batch, &json!(events)).await;
             let records = world.log_records().await;
-            let id = |record: &Record| record.event_id.as_ref()?.parse::<usize>().ok();
+            let id = |record: &LogRecord| record.event_id.as_ref()?.parse::<usize>().ok();
             let mut kept: Vec<_> = records.iter().filter_map(id).collect();
             kept.sort_unstable();
             assert_eq!(kept, (0..ACCEPTANCES_MAX).collect::<Vec<_>>());

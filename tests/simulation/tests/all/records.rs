@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogResult, Origin, Record};
+use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, Origin};
 use posthaste_core::model::Timestamp;
 use posthaste_deliver::{DeliverSettings, RecordsSettings};
 use posthaste_ports::ErrorKind;
@@ -27,7 +27,7 @@ async fn every_attempt_of_an_event_is_recorded_and_its_payload_once() {
     world.clock.advance(Duration::from_secs(34));
     world.deliver().await;
     let records = world.log_records().await;
-    let shown = |it: &Record| {
+    let shown = |it: &LogRecord| {
         (
             it.attempt,
             it.origin,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::attempt::{DeadLetterReason, SendFailure};
-use posthaste_core::circuit::Target;
-use posthaste_core::model::{DeadLetter, Delivery, Payload};
+use posthaste_core::circuit::DeliveryTarget;
+use posthaste_core::model::{DeadLetter, Delivery, EventPayload};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_core::stored::{RecoveryMark, ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, QueueName};
@@ -90,7 +90,7 @@ async fn recover(world: &World) {
 
 /// The mark, unless it only remembers what is on its way as a probe.
 async fn mark(world: &World) -> Option<RecoveryMark> {
-    let key = layout::recovery_mark(&topic_name("orders"), &subscription_name("billing"));
+    let key = layout::recovery_mark_key(&topic_name("orders"), &subscription_name("billing"));
     let found = world.local.state().get(&key).await.unwrap();
     let mark = found.map(|object| RecoveryMark::parse(&object.bytes).unwrap());
     mark.filter(|mark| !mark.is_empty() || mark.cancelled_at.is_some())
@@ -196,7 +196,7 @@ async fn letter_that_comes_after_the_recovery_is_recovered_alone() {
         "probes are on their way"
     );
     let names = (topic_name("orders"), subscription_name("billing"));
-    let payload = Payload::Inline(event("late").into());
+    let payload = EventPayload::Inline(event("late").into());
     let late = DeadLetter {
         reason: DeadLetterReason::TimeToLiveExceeded,
         delivery: Delivery {
@@ -263,7 +263,7 @@ async fn backlog_of_an_outage_that_expires_after_it_is_recovered() {
         world.publish_to(paths[1], &[other], 1).await;
         pass(&world, MINUTE, MINUTE).await;
     }
-    let link = Target::parse("https://billing.example.com:443").unwrap();
+    let link = DeliveryTarget::parse("https://billing.example.com:443").unwrap();
     assert_eq!(world.links.condition(&link), None, "it is well");
     pass(&world, 5 * MINUTE, HOUR).await;
     let resume = format!("{subscription}/resume");

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posthaste_core::attempt::OutcomeName;
-use posthaste_core::circuit::{Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
 use posthaste_ports::Clock;
 use posthaste_simulation::{Answer, Letter, World, event, start};
 use serde_json::{Value, json};
@@ -34,8 +34,8 @@ async fn publish(world: &World, numbers: std::ops::Range<u32>) {
     }
 }
 
-fn condition(world: &World) -> Option<(Phase, u32)> {
-    let target = Target::parse(BILLING).unwrap();
+fn condition(world: &World) -> Option<(TargetPhase, u32)> {
+    let target = DeliveryTarget::parse(BILLING).unwrap();
     world.links.condition(&target).map(|it| (it.phase, it.hold))
 }
 
@@ -47,7 +47,11 @@ async fn endpoint_that_refuses_everything_gets_ten_requests() {
         let world = world(json!({}), status).await;
         publish(&world, 0..15).await;
         assert_eq!(world.endpoint.take().len(), 10, "{status}");
-        assert_eq!(condition(&world), Some((Phase::Glitch, 1)), "{status}");
+        assert_eq!(
+            condition(&world),
+            Some((TargetPhase::Glitch, 1)),
+            "{status}"
+        );
     }
 }
 
@@ -58,7 +62,7 @@ async fn endpoint_that_is_gone_for_every_event_gets_ten_requests() {
     let world = world(keeps, 410).await;
     publish(&world, 0..15).await;
     assert_eq!(world.endpoint.take().len(), 10);
-    assert_eq!(condition(&world), Some((Phase::Glitch, 1)));
+    assert_eq!(condition(&world), Some((TargetPhase::Glitch, 1)));
 }
 
 #[tokio::test]
@@ -101,7 +105,7 @@ async fn refusals_of_two_events_stop_nothing() {
     assert_eq!((world.endpoint.take().len(), condition(&world)), (26, None));
     // The third event makes it the endpoint.
     publish(&world, 2..3).await;
-    assert_eq!(condition(&world), Some((Phase::Glitch, 1)));
+    assert_eq!(condition(&world), Some((TargetPhase::Glitch, 1)));
 }
 
 fn refused_letter(id: u32) -> Letter {
@@ -128,7 +132,7 @@ async fn success_of_a_probe_releases_what_was_not_refused() {
     }
     assert_eq!(
         (probes, condition(&world)),
-        (vec![1, 2, 3], Some((Phase::Retry, 1)))
+        (vec![1, 2, 3], Some((TargetPhase::Retry, 1)))
     );
     assert_eq!(world.held_deliveries().await.len(), 12);
     world.endpoint.answer([Answer::Status(204)]);
@@ -165,5 +169,5 @@ async fn hold_for_refusals_outlives_a_restart() {
     assert_eq!(world.endpoint.take().len(), 0);
     world.pass(SECOND).await;
     assert_eq!(world.endpoint.take().len(), 1);
-    assert_eq!(condition(&world), Some((Phase::Glitch, 2)));
+    assert_eq!(condition(&world), Some((TargetPhase::Glitch, 2)));
 }

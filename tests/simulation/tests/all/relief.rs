@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::Request;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::AddressPolicy;
-use posthaste_core::pressure::{Level, PressureState, RELIEF_EVERY, Usage};
+use posthaste_core::pressure::{ByteUsage, PressureLevel, PressureState, RELIEF_EVERY};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
 use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
@@ -45,7 +45,7 @@ struct Machine(Arc<Mutex<(u64, u64)>>);
 impl Probe for Machine {
     fn sample(&self) -> Sample {
         let (process, used) = *self.0.lock().unwrap();
-        let memory = Some(Usage { used, total: 100 });
+        let memory = Some(ByteUsage { used, total: 100 });
         Sample {
             process_bytes: Some(process),
             memory,
@@ -263,12 +263,15 @@ async fn under_pressure_the_caches_give_back_what_they_hold_and_everything_goes_
     assert_eq!((process.client.idle_connections(), process.reads()), (1, 1));
     let (state, relieved) = process.poll(70, 50).await;
     assert_eq!(
-        (state.level(), relieved),
-        (Level::Normal, Relieved::default())
+        (state.effective_level(), relieved),
+        (PressureLevel::Normal, Relieved::default())
     );
 
     let (state, relieved) = process.poll(73, 50).await;
-    assert_eq!((state.level(), relieved.names), (Level::Medium, None));
+    assert_eq!(
+        (state.effective_level(), relieved.names),
+        (PressureLevel::Medium, None)
+    );
     let waiting = process.receive().await;
     let held = [TOPIC.len() + process.record_bytes, waiting[0].body.len()];
     // The topic, the body that waited and the connection, whose bytes are unknown.
@@ -320,9 +323,9 @@ async fn at_high_names_are_forgotten_too_and_are_looked_up_anew() {
     assert_eq!(process.poll(10, 92).await.1.names, None);
     let (state, relieved) = process.poll(10, 94).await;
     assert_eq!(
-        (state.level(), relieved),
+        (state.effective_level(), relieved),
         (
-            Level::High,
+            PressureLevel::High,
             Relieved {
                 trimmed: None,
                 names: Some(1)

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::pressure::{PressureSettings, PressureState, Readings, Usage, evaluate};
+use posthaste_core::pressure::{
+    ByteUsage, PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
+};
 use posthaste_core::stored::{PRESSURE_KEY, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
@@ -41,15 +43,15 @@ async fn die(world: &World, ids: &[&str]) {
 /// The state that a monitor writes when nearly all memory is used.
 fn medium(world: &World) -> Bytes {
     let now = world.clock.now();
-    let memory = Some(Usage {
+    let memory = Some(ByteUsage {
         used: 93,
         total: 100,
     });
-    let readings = Readings {
+    let readings = ResourceReadings {
         memory,
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
-    let (state, _) = evaluate(
+    let (state, _) = evaluate_pressure(
         &PressureState::normal(now),
         &readings,
         &PressureSettings::default(),
@@ -334,12 +336,12 @@ async fn a_cancelled_replay_sends_nothing_more() {
     let world = world(&["a"], &Faults::none()).await;
     let id = world.replay(json!({})).await;
     let now = world.clock.now();
-    let record = world.replayed(&id).await.turned(
+    let record = world.replayed(&id).await.with_state(
         ReplayState::Cancelled,
         Some(ReplayReason::Requested),
         now,
     );
-    let key = layout::replay(&id);
+    let key = layout::replay_record_key(&id);
     world
         .local
         .state()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::circuit::{Condition, Observation, Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, Observation, TargetCondition, TargetPhase};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event, start};
@@ -30,11 +30,11 @@ fn asks(status: u16, wait: &'static str) -> Answer {
     Answer::With(status, "retry-after", wait)
 }
 
-fn billing() -> Target {
-    Target::parse("https://billing.example.com:443 orders.billing").unwrap()
+fn billing() -> DeliveryTarget {
+    DeliveryTarget::parse("https://billing.example.com:443 orders.billing").unwrap()
 }
 
-fn condition(world: &World) -> Option<Condition> {
+fn condition(world: &World) -> Option<TargetCondition> {
     world.links.condition(&billing())
 }
 
@@ -142,7 +142,7 @@ async fn the_others_of_a_subscription_wait_and_one_asks_after_the_pause() {
         (1, 1),
         "{first:?}"
     );
-    assert_eq!(condition(&world).unwrap().phase, Phase::Recovering);
+    assert_eq!(condition(&world).unwrap().phase, TargetPhase::Recovering);
     pass_until(&world, secs(120)).await;
     let mut ids: Vec<_> = first
         .into_iter()
@@ -367,7 +367,10 @@ async fn start_knows_links_that_failed_before_it() {
     for _ in 0..2 {
         world.deliver().await;
     }
-    assert_eq!(condition(&world).map(|it| it.phase), Some(Phase::Glitch));
+    assert_eq!(
+        condition(&world).map(|it| it.phase),
+        Some(TargetPhase::Glitch)
+    );
     world.endpoint.take();
     world = World::over(world.end().await, start());
     publish(&world, &["b"]).await;

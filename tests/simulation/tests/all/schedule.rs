@@ -24,7 +24,8 @@ struct Life {
 /// Lets time pass to the next moment at which something could happen: a second while something is
 /// delayed in a queue, else the next full minute, at which wake runs.
 async fn pass(world: &World) {
-    let full_minute = Timestamp::from_millis((world.clock.now().minute() + 1) * 60_000);
+    let full_minute =
+        Timestamp::from_millis((world.clock.now().minute_rounded_down() + 1) * 60_000);
     let rest = full_minute.since(world.clock.now());
     let is_delayed = world.delayed(QueueName::Deliveries).await
         + world.delayed(QueueName::DeadLetters).await

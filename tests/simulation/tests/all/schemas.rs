@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::events::Envelope;
-use posthaste_core::model::{Delivery, Payload, Schema};
+use posthaste_core::events::EventEnvelope;
+use posthaste_core::model::{Delivery, EventPayload, EventSchema};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World};
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 const EVENT: &str = r#"{ "prop1":"my property","n": 12345678901234567890 }"#;
 
-fn envelope() -> Envelope {
-    Envelope {
+fn envelope() -> EventEnvelope {
+    EventEnvelope {
         id: "8bc07e6f".into(),
         event_time: "2020-08-13T18:11:29.4121391Z".into(),
         event_type: "myEventType".into(),
@@ -31,7 +31,7 @@ async fn world(settings: Value) -> World {
     let world = World::new();
     world.subscribe(settings).await;
     let mut record = world.record().await;
-    record.settings.input_schema = Schema::Custom;
+    record.settings.input_schema = EventSchema::Custom;
     world.write_record(record.render()).await;
     world
 }
@@ -41,13 +41,13 @@ async fn publish(world: &World, texts: &[&'static str]) {
     let now = world.clock.now();
     let payloads = texts
         .iter()
-        .map(|text| Payload::Inline(Bytes::from_static(text.as_bytes())));
+        .map(|text| EventPayload::Inline(Bytes::from_static(text.as_bytes())));
     let to = (
         records::topic_name("orders"),
         records::subscription_name("billing"),
     );
     let mut delivery = Delivery {
-        schema: Schema::Custom,
+        schema: EventSchema::Custom,
         ..records::delivery(to, "k", payloads, now)
     };
     for entry in &mut delivery.events {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use posthaste_core::model::SubscriptionName;
 use posthaste_core::pressure::{
-    Level, PressureSettings, PressureState, Profile, Resource, Tier, admit, admit_to,
+    PressureLevel, PressureProfile, PressureSettings, PressureState, ProducerTier, Resource,
+    admit_producer, admit_to,
 };
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
@@ -22,7 +23,7 @@ const INVOCATION: Duration = Duration::from_mins(2);
 
 type Watch = Monitor<TestPorts<LocalQueue<ManualClock>, StateStore>, NoMachine, DrainMeter>;
 
-fn monitor(world: &World, profile: Profile) -> Watch {
+fn monitor(world: &World, profile: PressureProfile) -> Watch {
     let queue = |name| world.local.queue(name);
     let state = world.local.state();
     let ports = MonitorPorts {
@@ -84,7 +85,7 @@ async fn settle(world: &World) {
 }
 
 /// The state after so many polls while an invocation waits for the slow endpoint.
-async fn polled(world: &World, profile: Profile, polls: usize) -> PressureState {
+async fn polled(world: &World, profile: PressureProfile, polls: usize) -> PressureState {
     let mut monitor = monitor(world, profile);
     let script = async {
         let mut state = monitor.sample().await.unwrap();
@@ -108,8 +109,8 @@ fn reading(state: &PressureState, resource: Resource) -> u64 {
 #[tokio::test]
 async fn slow_endpoint_slows_its_own_topic_alone() {
     let world = flooded(0).await;
-    let state = polled(&world, Profile::Scaled, 32).await;
-    assert_eq!(state.level(), Level::Normal);
+    let state = polled(&world, PressureProfile::Scaled, 32).await;
+    assert_eq!(state.effective_level(), PressureLevel::Normal);
     assert_eq!(reading(&state, Resource::SubmissionQueue), 0);
     assert_eq!(reading(&state, Resource::DrainTime), 0);
     let topic = &state.topics[0];
@@ -118,21 +119,27 @@ async fn slow_endpoint_slows_its_own_topic_alone() {
         ("orders", "billing")
     );
     assert_eq!(topic.due, 190);
-    let standard = admit_to(Some(&state), &topic.topic, Tier::Standard, state.at);
-    assert_ne!(standard, admit(Some(&state), Tier::Standard, state.at));
+    let standard = admit_to(Some(&state), &topic.topic, ProducerTier::Standard, state.at);
+    assert_ne!(
+        standard,
+        admit_producer(Some(&state), ProducerTier::Standard, state.at)
+    );
 }
 
 #[tokio::test]
 async fn one_slow_endpoint_of_a_hundred_slows_nobody() {
     let world = flooded(99).await;
-    let state = polled(&world, Profile::Scaled, 32).await;
-    assert_eq!((state.level(), state.topics), (Level::Normal, Vec::new()));
+    let state = polled(&world, PressureProfile::Scaled, 32).await;
+    assert_eq!(
+        (state.effective_level(), state.topics),
+        (PressureLevel::Normal, Vec::new())
+    );
 }
 
 #[tokio::test]
 async fn in_the_documents_profile_its_messages_slow_everybody() {
     let world = flooded(0).await;
-    let state = polled(&world, Profile::Exchange2013, 1).await;
+    let state = polled(&world, PressureProfile::Exchange2013, 1).await;
     assert_eq!(reading(&state, Resource::SubmissionQueue), 190);
     assert_eq!(state.topics, []);
 }

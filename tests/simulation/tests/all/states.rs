@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use posthaste_core::api::{IsoTimestamp, StatusState, StatusView};
-use posthaste_core::attempt::handshake::act;
-use posthaste_core::attempt::{Action, Begin};
-use posthaste_core::model::{Intake, Timestamp};
+use posthaste_core::attempt::handshake::status_after_action;
+use posthaste_core::attempt::{NewHandshake, SubscriptionAction};
+use posthaste_core::model::{SubscriptionIntake, Timestamp};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::json;
@@ -141,10 +141,10 @@ async fn an_endpoint_that_is_gone_is_disabled_with_its_reason_and_enabled_by_han
         ))
     );
     let code = posthaste_core::api::SecretText::new("code");
-    let enabled = act(
-        Action::Enable,
+    let enabled = status_after_action(
+        SubscriptionAction::Enable,
         settings,
-        Begin {
+        NewHandshake {
             now: world.clock.now(),
             code: &code,
         },
@@ -168,7 +168,7 @@ async fn a_handshake_whose_time_is_over_holds_events_as_a_failed_one_does_and_le
     write(&world, serde_json::from_value(status).unwrap()).await;
     let takes_new_events = async |world: &World| {
         let topic = world.record().await.compile().unwrap();
-        topic.subscriptions["billing"].intake_at(world.clock.now()) == Intake::Delivers
+        topic.subscriptions["billing"].intake_at(world.clock.now()) == SubscriptionIntake::Delivers
     };
     assert!(takes_new_events(&world).await);
     world.publish(&[event("1")], HOUR).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
-use posthaste_core::trace::{SampleRatio, Span, SpanKind, SpanValue, TraceContext};
+use posthaste_core::trace::{SampleRatio, SpanKind, SpanValue, TraceContext, TraceSpan};
 use posthaste_ports::{Clock, SpanSink};
 use posthaste_services::Traces;
 use posthaste_simulation::{Answer, Worker, World};
@@ -20,16 +20,16 @@ const PRODUCER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 /// The spans that were taken.
 #[derive(Debug, Default)]
-struct Taken(Mutex<Vec<Span>>);
+struct Taken(Mutex<Vec<TraceSpan>>);
 
 impl SpanSink for Taken {
-    fn take(&self, span: Span) {
+    fn take(&self, span: TraceSpan) {
         self.0.lock().unwrap().push(span);
     }
 }
 
 impl Taken {
-    fn all(&self) -> Vec<Span> {
+    fn all(&self) -> Vec<TraceSpan> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
@@ -93,11 +93,11 @@ impl Traced {
     }
 }
 
-fn kinds(spans: &[Span]) -> Vec<&'static str> {
+fn kinds(spans: &[TraceSpan]) -> Vec<&'static str> {
     spans.iter().map(|span| span.kind.as_str()).collect()
 }
 
-fn value(span: &Span, name: &str) -> Option<SpanValue> {
+fn value(span: &TraceSpan, name: &str) -> Option<SpanValue> {
     let mut values = span.values.iter();
     Some(values.find(|(known, _)| *known == name)?.1.clone())
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::circuit::{Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
 use posthaste_simulation::{Answer, Letter, World, event};
 use serde_json::json;
 
@@ -32,8 +32,8 @@ async fn publish_twelve(world: &World) {
     }
 }
 
-fn phase(world: &World) -> Option<Phase> {
-    let link = Target::parse("https://billing.example.com:443").expect("a link");
+fn phase(world: &World) -> Option<TargetPhase> {
+    let link = DeliveryTarget::parse("https://billing.example.com:443").expect("a link");
     world.links.condition(&link).map(|it| it.phase)
 }
 
@@ -85,7 +85,7 @@ async fn a_probe_that_meets_no_such_name_releases_what_is_held_each_to_its_own_v
     let world = world(Answer::Failure(SendFailure::Socket)).await;
     publish_twelve(&world).await;
     world.pass(6 * MINUTE).await;
-    assert_eq!(phase(&world), Some(Phase::Retry));
+    assert_eq!(phase(&world), Some(TargetPhase::Retry));
     assert!(
         world.held_deliveries().await.len() >= 10,
         "what waits is held"
@@ -94,7 +94,7 @@ async fn a_probe_that_meets_no_such_name_releases_what_is_held_each_to_its_own_v
     world.endpoint.answer([NO_SUCH_NAME]);
     // The hold of ten minutes, the ramp, and then the one retry of each.
     world.pass(8 * MINUTE).await;
-    assert_eq!(phase(&world), Some(Phase::Recovering));
+    assert_eq!(phase(&world), Some(TargetPhase::Recovering));
     assert_eq!(world.endpoint.take().len(), 12);
     world.pass(10 * MINUTE).await;
     assert_eq!(

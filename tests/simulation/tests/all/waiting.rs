@@ -7,7 +7,9 @@ use bytes::Bytes;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::delivery_log::DeliveryState;
-use posthaste_core::model::{DeliveryLogMode, Payload, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{
+    DeliveryLogMode, EventPayload, SubscriptionName, Timestamp, TopicName,
+};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
 use posthaste_deliver::DeliverSettings;
@@ -36,7 +38,7 @@ const ENDPOINTS: [(&str, Answer); 8] = [
 const OUTAGE_MINUTES: u64 = 45;
 
 fn flapping(_: &str, at: Timestamp) -> u16 {
-    if at.minute().is_multiple_of(2) {
+    if at.minute_rounded_down().is_multiple_of(2) {
         503
     } else {
         204
@@ -63,7 +65,7 @@ impl Book {
     async fn publish(&mut self, world: &World, round: u64, events: usize) {
         for (of, _) in &ENDPOINTS {
             let key = format!("k{round}");
-            let payload = |n| Payload::Inline(Bytes::from(event(&format!("{round}-{n}"))));
+            let payload = |n| EventPayload::Inline(Bytes::from(event(&format!("{round}-{n}"))));
             let to = (topic(), name(of));
             let delivery = delivery(to, &key, (0..events).map(payload), world.clock.now());
             let keys = delivery.events.iter().map(|entry| entry.key.clone());
@@ -73,7 +75,7 @@ impl Book {
                 .extend(keys);
             let message = OutgoingMessage {
                 body: render_delivery(&delivery),
-                group: Some(delivery.group()),
+                group: Some(delivery.message_group_id()),
                 delay: Duration::ZERO,
             };
             let queue = world.local.queue(QueueName::Deliveries);
@@ -84,7 +86,7 @@ impl Book {
     /// Reads the records of what deliver did.
     async fn read(&mut self, world: &World) {
         for record in world.log_records().await {
-            let state = record.result.state();
+            let state = record.result.delivery_state();
             if !matches!(state, DeliveryState::Waiting | DeliveryState::Held) {
                 self.ended
                     .entry(record.subscription)
@@ -289,7 +291,7 @@ async fn nothing_waits_of_a_subscription_that_was_deleted() {
         let mut record = world.record().await;
         record.settings.subscriptions.clear();
         if topic_goes_too {
-            let key = layout::topic(&topic());
+            let key = layout::topic_record_key(&topic());
             world.local.state().delete(&key).await.unwrap();
         } else {
             world.write_record(record.render()).await;

@@ -147,7 +147,7 @@ async fn a_run_ends_in_time_whatever_is_left_to_delete() {
             .await
             .expect("a write");
     }
-    let minutes = world.clock.now().minute();
+    let minutes = world.clock.now().minute_rounded_down();
     world.clock.advance_to(Timestamp::from_millis(
         minutes.next_multiple_of(60) * 60_000,
     ));
@@ -166,7 +166,7 @@ async fn every_old_payload_is_deleted_and_no_young_one() {
     let world = World::new();
     let state = world.local.state();
     let old = (0..1_100).map(|n| format!("payloads/20200101/{n:05}"));
-    for key in old.chain([layout::payload(world.clock.now(), "young")]) {
+    for key in old.chain([layout::payload_key(world.clock.now(), "young")]) {
         state
             .put(&key, Bytes::from_static(b"{}"), PutCondition::Always)
             .await

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use posthaste_core::api::{StatusState, StatusView};
-use posthaste_core::pressure::{PressureSettings, PressureState, Readings, Space, Usage, evaluate};
+use posthaste_core::pressure::{
+    ByteUsage, DatabaseSpace, PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
+};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};
@@ -15,38 +17,41 @@ const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
 /// A disk of 10 GB that is used to 94 %, which is Medium for its size.
-fn disk_at_medium() -> Readings {
-    let disk = Usage {
+fn disk_at_medium() -> ResourceReadings {
+    let disk = ByteUsage {
         used: 9_400 << 20,
         total: 10_000 << 20,
     };
-    Readings {
-        database: Some(Space::Disk(disk)),
+    ResourceReadings {
+        database: Some(DatabaseSpace::Disk(disk)),
         visible: Some(0),
         drain_secs: Some(0),
-        ..Readings::default()
+        ..ResourceReadings::default()
     }
 }
 
 /// A queue that is more than full, and drains slowly.
-fn queue_at_high() -> Readings {
-    Readings {
+fn queue_at_high() -> ResourceReadings {
+    ResourceReadings {
         visible: Some(20_000),
         drain_secs: Some(1_000),
-        ..Readings::default()
+        ..ResourceReadings::default()
     }
 }
 
 /// Has the monitor see this.
-async fn press(world: &World, readings: Readings) {
+async fn press(world: &World, readings: ResourceReadings) {
     let now = world.clock.now();
-    let (state, _) = evaluate(
+    let (state, _) = evaluate_pressure(
         &PressureState::normal(now),
         &readings,
         &PressureSettings::default(),
         now,
     );
-    assert_ne!(state.level(), posthaste_core::pressure::Level::Normal);
+    assert_ne!(
+        state.effective_level(),
+        posthaste_core::pressure::PressureLevel::Normal
+    );
     world
         .write_state(PRESSURE_KEY, String::from_utf8(state.render()).unwrap())
         .await;
@@ -61,7 +66,7 @@ async fn set(world: &World, state: StatusState) {
 }
 
 /// A minute under this pressure, and how many requests arrived in it.
-async fn minute(world: &World, readings: Readings) -> usize {
+async fn minute(world: &World, readings: ResourceReadings) -> usize {
     world.clock.advance(MINUTE);
     press(world, readings).await;
     world.wake().await;

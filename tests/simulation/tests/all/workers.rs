@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::circuit::{Condition, Phase, Shard, Target, shard_index};
+use posthaste_core::circuit::{
+    DeliveryTarget, LinkShard, TargetCondition, TargetPhase, shard_index,
+};
 use posthaste_core::model::SubscriptionName;
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
@@ -97,18 +99,18 @@ impl Fleet {
     }
 
     /// The state of a target in the store.
-    async fn condition(&self, target: &Target) -> Option<Condition> {
-        let key = layout::links(shard_index(target.link()));
+    async fn condition(&self, target: &DeliveryTarget) -> Option<TargetCondition> {
+        let key = layout::link_shard_key(shard_index(target.link()));
         let object = self.world.local.state().get(&key).await.unwrap()?;
-        Shard::parse(&object.bytes)
+        LinkShard::parse(&object.bytes)
             .unwrap()
             .condition(target)
             .cloned()
     }
 }
 
-fn billing() -> Target {
-    Target::parse("https://billing.example.com:443 orders.billing").unwrap()
+fn billing() -> DeliveryTarget {
+    DeliveryTarget::parse("https://billing.example.com:443 orders.billing").unwrap()
 }
 
 fn minute_of(request: &Request) -> u64 {
@@ -149,7 +151,7 @@ async fn an_hour_with(workers: usize) {
         assert!((least..=least + 1).contains(hold), "{minutes:?}");
     }
     let condition = fleet.condition(&billing()).await.unwrap();
-    assert_eq!((condition.phase, condition.hold), (Phase::Retry, 5));
+    assert_eq!((condition.phase, condition.hold), (TargetPhase::Retry, 5));
     fleet
         .world
         .endpoint
@@ -166,7 +168,7 @@ async fn an_hour_with(workers: usize) {
         fleet
             .condition(&billing())
             .await
-            .is_none_or(|it| it.phase == Phase::Recovering)
+            .is_none_or(|it| it.phase == TargetPhase::Recovering)
     );
     assert!(fleet.world.is_at_rest().await);
     assert_eq!(arrived.len(), fleet.published);
@@ -221,11 +223,12 @@ async fn ten_workers_that_each_find_another_subscription_of_one_link_failing_at_
     assert_eq!(fleet.world.endpoint.take().len(), 30);
     for name in &names {
         let target =
-            Target::parse(&format!("https://shared.example.com:443 orders.{name}")).unwrap();
+            DeliveryTarget::parse(&format!("https://shared.example.com:443 orders.{name}"))
+                .unwrap();
         let condition = fleet.condition(&target).await;
         assert_eq!(
             condition.map(|it| (it.phase, it.hold)),
-            Some((Phase::Glitch, 1)),
+            Some((TargetPhase::Glitch, 1)),
             "{name}"
         );
     }

@@ -3,7 +3,7 @@
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use posthaste_core::api::ResolveAnswer;
+use posthaste_core::api::ResolveResponse;
 use serde_json::{Map, Value};
 
 use super::failures::{failures, left_out};
@@ -76,7 +76,7 @@ async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Resp
         return Err(asked.refused(&Refusal::default()));
     };
     let sent = api
-        .send::<ResolveAnswer>(Method::POST, target, None, &asked.body())
+        .send::<ResolveResponse>(Method::POST, target, None, &asked.body())
         .await;
     let answer = sent.map_err(|refusal| asked.refused(&refusal))?.body;
     if is_dry_run {
@@ -112,7 +112,7 @@ impl Asked {
         body
     }
 
-    fn preview(&self, answer: &ResolveAnswer, visit: &Visit) -> Page {
+    fn preview(&self, answer: &ResolveResponse, visit: &Visit) -> Page {
         let at_least = if answer.cursor.is_some() {
             "at least "
         } else {
@@ -140,7 +140,7 @@ impl Asked {
     }
 
     /// The page of a request that did not come to the end, or not without failures.
-    fn so_far(&self, answer: &ResolveAnswer, visit: &Visit) -> Page {
+    fn so_far(&self, answer: &ResolveResponse, visit: &Visit) -> Page {
         let body = html! {
             p.done role="status" {
                 @if answer.in_progress {
@@ -160,7 +160,7 @@ impl Asked {
         Page::new(self.title(), body).of(Section::DeadLetters)
     }
 
-    fn counts(&self, answer: &ResolveAnswer) -> Markup {
+    fn counts(&self, answer: &ResolveResponse) -> Markup {
         html! {
             dl.facts {
                 dt { "Objects that have them" }

@@ -1,7 +1,7 @@
 //! Events and objects that an action could not take, or left out.
 
 use maud::{Markup, html};
-use posthaste_core::api::{LeftOut, ReplayFailure};
+use posthaste_core::api::{LeftOutCounts, ReplayFailure};
 
 use crate::shown::{foreign_cut, number};
 
@@ -27,10 +27,10 @@ pub(crate) fn failures(failures: &[ReplayFailure], title: &str) -> Markup {
 }
 
 /// Rows of a list of facts: what was left out, and why.
-pub(crate) fn left_out(left_out: &LeftOut) -> Markup {
+pub(crate) fn left_out(left_out: &LeftOutCounts) -> Markup {
     html! {
         @for (reason, count) in left_out.iter() {
-            dt { "Left out: " (reason.thing()) "s " (reason.in_words()) }
+            dt { "Left out: " (reason.counted_noun()) "s " (reason.in_words()) }
             dd { (number(count)) }
         }
     }

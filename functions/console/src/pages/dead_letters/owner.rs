@@ -3,7 +3,7 @@
 use axum::http::Method;
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::ResolveAnswer;
+use posthaste_core::api::ResolveResponse;
 use posthaste_core::stored::layout;
 
 use super::rows::state_badge;
@@ -104,7 +104,7 @@ async fn open_letters(api: &Api, search: &DeadLetterSearch) -> Option<u64> {
     body.insert("dryRun".to_owned(), true.into());
     body.insert("includeFormer".to_owned(), true.into());
     let answer = api
-        .send::<ResolveAnswer>(Method::POST, target, None, &body)
+        .send::<ResolveResponse>(Method::POST, target, None, &body)
         .await
         .ok()?
         .body;

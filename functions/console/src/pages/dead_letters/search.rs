@@ -88,7 +88,7 @@ impl DeadLetterSearch {
         let (Ok(from), Ok(to)) = (parsed(&self.from), parsed(&self.to)) else {
             return self;
         };
-        let (begin, end) = WrittenTime::period(from, to, now);
+        let (begin, end) = WrittenTime::resolve_period(from, to, now);
         let is_open = end.is_none_or(|end| end > now) && begin.is_none_or(|begin| begin < now);
         let point = |written, text, at: Option<Timestamp>| match written {
             None | Some(WrittenTime::At(_)) => text,

@@ -58,9 +58,9 @@ impl Asked<'_> {
     }
 
     pub(super) fn target(&self) -> Target {
-        let carried = IdInUrl::of(self.id);
-        let target = Target::new(&["topics", self.topic, "events", carried.segment()]);
-        let target = match carried.parameter() {
+        let carried = IdInUrl::for_id(self.id);
+        let target = Target::new(&["topics", self.topic, "events", carried.path_segment()]);
+        let target = match carried.query_parameter() {
             Some((name, value)) => target.query(name, Some(value)),
             None => target,
         };

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::events::AttemptView;
-use posthaste_core::attempt::{DeadLetterReason, Outcome};
+use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason};
 use posthaste_core::delivery_log::Origin;
 
 use crate::shown::{foreign, foreign_cut, number, time};
@@ -53,12 +53,12 @@ fn failure(it: &AttemptView) -> String {
     if !is_last {
         return it.outcome.clone();
     }
-    let answered = it.status.map(|status| Outcome::Answered {
+    let answered = it.status.map(|status| AttemptOutcome::Answered {
         status,
         retry_after: None,
     });
     answered
-        .and_then(Outcome::name)
+        .and_then(AttemptOutcome::name)
         .map_or_else(|| "failed".to_owned(), |name| name.to_string())
 }
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView};
-use posthaste_core::delivery_log::Payload;
+use posthaste_core::delivery_log::RecordPayload;
 
 use super::asked::Asked;
 use crate::json_text::indented;
@@ -35,8 +35,8 @@ pub(super) fn payload(asked: &Asked<'_>, view: &EventView) -> Markup {
 
 fn shown(
     asked: &Asked<'_>,
-    first: &(&DeliveryView, &Payload),
-    others: &[(&DeliveryView, &Payload)],
+    first: &(&DeliveryView, &RecordPayload),
+    others: &[(&DeliveryView, &RecordPayload)],
 ) -> Markup {
     let (delivery, payload) = first;
     let differs = others.iter().filter(|(_, other)| other != payload).count();

@@ -53,17 +53,17 @@ pub(crate) async fn resend(
 ) -> Result<Redirect, Page> {
     let id = asked.id();
     let subscription = fields.get("subscription");
-    let carried = IdInUrl::of(&id);
+    let carried = IdInUrl::for_id(&id);
     let target = Target::new(&[
         "topics",
         &topic,
         "subscriptions",
         subscription,
         "events",
-        carried.segment(),
+        carried.path_segment(),
         "resend",
     ]);
-    let target = match carried.parameter() {
+    let target = match carried.query_parameter() {
         Some((name, value)) => target.query(name, Some(value)),
         None => target,
     };

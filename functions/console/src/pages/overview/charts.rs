@@ -1,7 +1,7 @@
 //! The last hour of the installation.
 
 use maud::{Markup, html};
-use posthaste_core::pressure::Level;
+use posthaste_core::pressure::PressureLevel;
 
 use crate::chart::{Chart, Shape, Unit};
 use crate::recent::Recent;
@@ -60,7 +60,7 @@ fn all(recent: &Recent) -> [Chart; 8] {
 
 /// The level of back pressure.
 pub(crate) fn level(recent: &Recent) -> Chart {
-    let number = |level: Level| f64::from(level.number());
+    let number = |level: PressureLevel| f64::from(level.as_number());
     let values = recent.gauge(|it| it.pressure.map(|pressure| number(pressure.level)));
     Chart::new("Pressure", Unit::Level, Shape::Steps).with("level", values)
 }

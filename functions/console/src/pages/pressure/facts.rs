@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{PressureFreshness, PressureView};
-use posthaste_core::pressure::Tier;
+use posthaste_core::pressure::ProducerTier;
 
 use super::{level_badge, wait};
 use crate::shown::time;
@@ -70,11 +70,11 @@ fn producers(view: &PressureView) -> Markup {
     table(
         "What producers get",
         &COLUMNS,
-        Tier::ALL.into_iter().map(|tier| row(view, tier)),
+        ProducerTier::ALL.into_iter().map(|tier| row(view, tier)),
     )
 }
 
-fn row(view: &PressureView, tier: Tier) -> Markup {
+fn row(view: &PressureView, tier: ProducerTier) -> Markup {
     html! {
         tr {
             th scope="row" { (tier.as_str()) }
@@ -84,15 +84,15 @@ fn row(view: &PressureView, tier: Tier) -> Markup {
     }
 }
 
-const fn who(tier: Tier) -> &'static str {
+const fn who(tier: ProducerTier) -> &'static str {
     match tier {
-        Tier::Internal => "critical producers",
-        Tier::Standard => "ordinary producers",
-        Tier::Bulk => "imports and replays",
+        ProducerTier::Internal => "critical producers",
+        ProducerTier::Standard => "ordinary producers",
+        ProducerTier::Bulk => "imports and replays",
     }
 }
 
-fn treatment(view: &PressureView, tier: Tier) -> Markup {
+fn treatment(view: &PressureView, tier: ProducerTier) -> Markup {
     html! {
         @if view.refused_tiers.contains(&tier) {
             span.badge.bad { "refused" } " with 503 and " code { "Retry-After" }

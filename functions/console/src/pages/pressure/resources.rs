@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{PressureResource, PressureTopic, PressureView};
-use posthaste_core::pressure::{Level, Measure, Resource, Tier};
+use posthaste_core::pressure::{PressureLevel, PressureMeasure, ProducerTier, Resource};
 
 use super::{level_badge, tiers, wait};
 use crate::chart::{Chart, Mark, Shape, Unit};
@@ -90,7 +90,7 @@ fn row(it: &PressureResource) -> Markup {
             th scope="row" { code { (it.resource) } br; span.hint { (meaning(it)) } }
             td {
                 (level_badge(it.level))
-                @if !it.acts && it.level != Level::Normal { " " span.hint { "without consequences" } }
+                @if !it.acts && it.level != PressureLevel::Normal { " " span.hint { "without consequences" } }
                 br;
                 span.hint { "since " (time(it.since.0)) }
             }
@@ -128,21 +128,21 @@ fn polls(it: &PressureResource) -> Markup {
     }
 }
 
-fn refused(from: Option<Tier>) -> Markup {
+fn refused(from: Option<ProducerTier>) -> Markup {
     html! {
         @match from {
-            Some(from) => { span.badge.bad { (from.as_str()) } @if from != Tier::Bulk { " and below" } }
+            Some(from) => { span.badge.bad { (from.as_str()) } @if from != ProducerTier::Bulk { " and below" } }
             None => { "nobody" }
         }
     }
 }
 
-fn measures(measures: &[Measure]) -> Markup {
+fn measures(measures: &[PressureMeasure]) -> Markup {
     let words = measures.iter().map(|measure| match measure {
-        Measure::TrimCaches => "empties caches",
-        Measure::FlushDns => "forgets host names",
-        Measure::Dehydrate => "stores events beside their messages",
-        Measure::Alarm => "alarm",
+        PressureMeasure::TrimCaches => "empties caches",
+        PressureMeasure::FlushDns => "forgets host names",
+        PressureMeasure::Dehydrate => "stores events beside their messages",
+        PressureMeasure::Alarm => "alarm",
     });
     html! { (words.collect::<Vec<_>>().join(", ")) }
 }

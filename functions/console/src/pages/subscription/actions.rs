@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{SecretText, SubscriptionSettings};
-use posthaste_core::attempt::handshake::act;
-use posthaste_core::attempt::{Action, Begin};
+use posthaste_core::attempt::handshake::status_after_action;
+use posthaste_core::attempt::{NewHandshake, SubscriptionAction};
 
 use super::named::Named;
 use super::waiting;
@@ -11,26 +11,26 @@ use crate::parts::button;
 use crate::visit::Visit;
 
 /// The actions, each with its button and what it does.
-const ACTIONS: [(Action, &str, &str); 6] = [
-    (Action::Pause, "Pause", "lets its events wait"),
+const ACTIONS: [(SubscriptionAction, &str, &str); 6] = [
+    (SubscriptionAction::Pause, "Pause", "lets its events wait"),
     (
-        Action::Resume,
+        SubscriptionAction::Resume,
         "Resume",
         "delivers again, and ends the holds of its endpoint",
     ),
     (
-        Action::Enable,
+        SubscriptionAction::Enable,
         "Enable",
         "delivers again, and ends the holds of its endpoint",
     ),
     (
-        Action::Validate,
+        SubscriptionAction::Validate,
         "Ask for consent",
         "asks the endpoint again whether it wants events",
     ),
-    (Action::Force, "Force", FORCE),
+    (SubscriptionAction::Force, "Force", FORCE),
     (
-        Action::Disable,
+        SubscriptionAction::Disable,
         "Disable",
         "lets new events pass by, and gives up those that wait",
     ),
@@ -41,7 +41,11 @@ const FORCE: &str = "ends the holds of its endpoint. Events that are held or par
     and retries that are already in the queue within 15 minutes";
 
 /// The actions that end holds.
-const ENDING_HOLDS: [Action; 3] = [Action::Resume, Action::Enable, Action::Force];
+const ENDING_HOLDS: [SubscriptionAction; 3] = [
+    SubscriptionAction::Resume,
+    SubscriptionAction::Enable,
+    SubscriptionAction::Force,
+];
 
 pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSettings) -> Markup {
     let possible: Vec<_> = ACTIONS
@@ -52,7 +56,7 @@ pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSetti
         h2 { "Actions" }
         div.actions {
             @for (action, label, _) in &possible {
-                @if *action != Action::Disable {
+                @if *action != SubscriptionAction::Disable {
                     (button(visit, &named.page(&[action.as_str()]), "", label))
                 }
             }
@@ -60,7 +64,7 @@ pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSetti
         }
         ul.hint {
             @for (action, label, effect) in &possible {
-                @if *action != Action::Disable { li { (label) ": " (effect) "." } }
+                @if *action != SubscriptionAction::Disable { li { (label) ": " (effect) "." } }
             }
             @if possible.iter().any(|(action, ..)| ENDING_HOLDS.contains(action)) {
                 li {
@@ -69,27 +73,27 @@ pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSetti
                 }
             }
         }
-        @if possible.iter().any(|(action, ..)| *action == Action::Disable) {
+        @if possible.iter().any(|(action, ..)| *action == SubscriptionAction::Disable) {
             details {
                 summary { "Disable this subscription" }
                 p {
                     "New events pass by, and those that wait become dead letters. Events that wait: "
                     (waiting::count(shown)) "."
                 }
-                (button(visit, &named.page(&[Action::Disable.as_str()]), "danger", "Disable"))
+                (button(visit, &named.page(&[SubscriptionAction::Disable.as_str()]), "danger", "Disable"))
             }
         }
     }
 }
 
 /// Whether the state allows an action, by the rule that the API has.
-fn is_possible(visit: &Visit, action: Action, shown: &SubscriptionSettings) -> bool {
+fn is_possible(visit: &Visit, action: SubscriptionAction, shown: &SubscriptionSettings) -> bool {
     // Nothing is begun here, so there is no code.
     let code = &SecretText::new("");
-    act(
+    status_after_action(
         action,
         shown,
-        Begin {
+        NewHandshake {
             now: visit.now,
             code,
         },

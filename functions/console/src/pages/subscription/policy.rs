@@ -152,7 +152,7 @@ pub(super) fn headers(headers: &[DeliveryHeaderSettings]) -> Markup {
 
 /// The value of a header. A secret one is masked here as it is by the API.
 fn value(header: &DeliveryHeaderSettings) -> Markup {
-    let shown = header.shown();
+    let shown = header.masked();
     html! {
         @match (&shown.value, &shown.from_event) {
             (Some(value), _) => (foreign_cut(value.expose(), 4 * CELL_CHARS_MAX)),
@@ -164,10 +164,10 @@ fn value(header: &DeliveryHeaderSettings) -> Markup {
 
 pub(super) fn signing(visit: &Visit, named: Named<'_>, signing: &SigningSettings) -> Markup {
     html! {
-        @if signing.timed().next().is_none() {
+        @if signing.timed_secrets().next().is_none() {
             p { "Requests are not signed." }
         } @else {
-            ul { @for (secret, end) in signing.timed() { li { (masked(&secret, end.map(|end| end.0))) } } }
+            ul { @for (secret, end) in signing.timed_secrets() { li { (masked(&secret, end.map(|end| end.0))) } } }
         }
         details {
             summary { "Rotate the signing secret" }

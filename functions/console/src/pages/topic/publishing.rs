@@ -4,8 +4,8 @@ use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use maud::{Markup, html};
 use posthaste_core::api::TopicSettings;
-use posthaste_core::events::test_event::sample;
-use posthaste_core::model::{Schema, TopicName};
+use posthaste_core::events::test_event::sample_event;
+use posthaste_core::model::{EventSchema, TopicName};
 
 use crate::address;
 use crate::cookie;
@@ -62,10 +62,10 @@ fn is_plain(host: &str) -> bool {
 
 fn command(visit: &Visit, endpoint: &str, topic: &TopicSettings) -> Option<String> {
     let name: &TopicName = topic.name.as_ref()?;
-    let event = sample(topic.input_schema, name, ID, visit.now);
+    let event = sample_event(topic.input_schema, name, ID, visit.now);
     let media_type = match topic.input_schema {
-        Schema::CloudEvents => "application/cloudevents+json",
-        Schema::EventGrid | Schema::Custom => "application/json",
+        EventSchema::CloudEvents => "application/cloudevents+json",
+        EventSchema::EventGrid | EventSchema::Custom => "application/json",
     };
     let event = String::from_utf8_lossy(&event).replace('\'', r"'\''");
     Some(format!(

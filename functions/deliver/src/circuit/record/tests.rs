@@ -12,28 +12,28 @@ use crate::testing::{
     START, TestPorts, World, delivery, job, request_plan, secs, subscription, target,
 };
 
-const UNREACHABLE: Outcome = Outcome::Failed(SendFailure::Socket);
+const UNREACHABLE: AttemptOutcome = AttemptOutcome::Failed(SendFailure::Socket);
 
-fn answered(status: u16, retry_after: Option<u64>) -> Outcome {
-    Outcome::Answered {
+fn answered(status: u16, retry_after: Option<u64>) -> AttemptOutcome {
+    AttemptOutcome::Answered {
         status,
         retry_after: retry_after.map(secs),
     }
 }
 
-fn own() -> Target {
+fn own() -> DeliveryTarget {
     target(&subscription(json!({})))
 }
 
-fn link() -> Target {
-    Target::Link(own().link().clone())
+fn link() -> DeliveryTarget {
+    DeliveryTarget::Link(own().link().clone())
 }
 
 /// Records these outcomes of requests that began now.
 async fn record(
     circuit: &Circuit<TestPorts>,
     invocation: &Invocation,
-    outcomes: impl IntoIterator<Item = Outcome>,
+    outcomes: impl IntoIterator<Item = AttemptOutcome>,
     is_problem: bool,
 ) {
     let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
@@ -66,7 +66,7 @@ async fn a_streak_of_failures_is_reported_once_and_drops_the_link() {
     record(&circuit, &invocation, [UNREACHABLE; 1], false).await;
     assert_eq!(
         circuit.links.condition(&link()).map(|it| it.phase),
-        Some(Phase::Glitch)
+        Some(TargetPhase::Glitch)
     );
     // The state, and the signal to wake.
     assert_eq!(
@@ -187,7 +187,7 @@ async fn ten_refusals_of_different_events_are_reported() {
     let condition = circuit.links.condition(&own()).unwrap();
     assert_eq!(
         (condition.phase, condition.refused, condition.failures),
-        (Phase::Glitch, true, 10)
+        (TargetPhase::Glitch, true, 10)
     );
     assert_eq!(circuit.links.condition(&link()), None);
 }
@@ -219,7 +219,7 @@ async fn closed_connections_of_one_subscription_leave_its_link() {
     let world = World::new();
     let circuit = world.circuit();
     let invocation = world.invocation(Vec::new());
-    let closed = Outcome::Failed(SendFailure::Closed);
+    let closed = AttemptOutcome::Failed(SendFailure::Closed);
     record(&circuit, &invocation, [closed; 10], false).await;
     assert_eq!(circuit.links.condition(&link()), None);
     assert!(circuit.links.condition(&own()).is_some());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogResult, Record};
+use posthaste_core::delivery_log::{Kind, LogRecord, LogResult};
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_ports::Receipt;
 
@@ -52,7 +52,7 @@ async fn recorded(
     world: &World,
     settler: Settler<TestPorts>,
     verdicts: &[EntryVerdict],
-) -> (Vec<Vec<Record>>, usize) {
+) -> (Vec<Vec<LogRecord>>, usize) {
     let invocation = logged(world, verdicts.len()).await;
     settle(&settler, &invocation, attempts(&invocation, verdicts)).await;
     (world.recorded(), invocation.response().failures.len())
@@ -116,7 +116,7 @@ async fn records_travel_in_the_transaction_that_replaces_the_first_message() {
     assert!(
         records[0]
             .iter()
-            .all(|record: &Record| record.kind == Kind::Attempt)
+            .all(|record: &LogRecord| record.kind == Kind::Attempt)
     );
 }
 
@@ -137,7 +137,7 @@ async fn no_transaction_stands_between_a_delivered_message_and_its_acknowledgeme
     assert!(
         records[0]
             .iter()
-            .all(|record: &Record| record.result == LogResult::Delivered)
+            .all(|record: &LogRecord| record.result == LogResult::Delivered)
     );
 }
 
@@ -282,7 +282,7 @@ async fn a_full_group_is_settled_at_once() {
     let mut invocation = logged(&world, 20).await;
     for job in &mut invocation.jobs {
         let large = format!("{{\"id\":\"1\",\"data\":\"{}\"}}", "x".repeat(60_000));
-        job.delivery.events[0].payload = posthaste_core::model::Payload::Inline(large.into());
+        job.delivery.events[0].payload = posthaste_core::model::EventPayload::Inline(large.into());
     }
     assert_eq!(
         settled_after(&world, settler(&world), &invocation).await,
@@ -370,7 +370,7 @@ async fn a_group_that_waits_for_its_records_does_not_delay_the_next() {
     let mut invocation = logged(&world, 20).await;
     for job in &mut invocation.jobs {
         let large = format!("{{\"id\":\"1\",\"data\":\"{}\"}}", "x".repeat(60_000));
-        job.delivery.events[0].payload = posthaste_core::model::Payload::Inline(large.into());
+        job.delivery.events[0].payload = posthaste_core::model::EventPayload::Inline(large.into());
     }
     // The second group is gathered for a second. The first would be settled after two.
     let after = settled_after(&world, beside(&world), &invocation).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{LogDay, LogHour, LogResult, Record};
+use posthaste_core::delivery_log::{LogDay, LogHour, LogRecord, LogResult};
 use posthaste_delivery_log::DaySummary;
 use posthaste_ports::ErrorKind;
 use serde_json::{Value, json};
@@ -48,8 +48,8 @@ fn event(topic: &str, id: &str, subscriptions: &[&str]) -> (String, String, Vec<
 }
 
 /// The same record in another topic.
-fn in_topic(record: Record, topic: &str) -> Record {
-    Record {
+fn in_topic(record: LogRecord, topic: &str) -> LogRecord {
+    LogRecord {
         topic: topic.to_owned(),
         record_id: record.record_id.chars().rev().collect(),
         ..record
@@ -91,7 +91,7 @@ async fn id_of_several_topics_is_listed_for_all() {
 #[tokio::test]
 async fn webhook_id_leads_to_the_whole_event() {
     let api = Api::with_billing().await;
-    let to_audit = Record {
+    let to_audit = LogRecord {
         subscription: "audit".to_owned(),
         delivery_key: "other-0".to_owned(),
         webhook_id: Some("msg_d696566cadfa433ea894554ff54dd785".to_owned()),
@@ -132,7 +132,7 @@ async fn key_of_a_dead_letter_leads_to_its_events() {
     let letter = |id| json!({ "id": id, "type": "t", "deadletterreason": "EndpointGone" });
     let object = json!([letter("order-1"), letter("order-9")]).to_string();
     api.dead_letters.write(OBJECT, object);
-    let dead = Record {
+    let dead = LogRecord {
         result: LogResult::DeadLettered,
         dead_letter_object: Some(OBJECT.to_owned()),
         ..delivered("order-1", 70)
@@ -271,9 +271,9 @@ async fn stale_summary_hides_nothing() {
         "a",
         &[delivered("order-1", 70), delivered("order-2", 5)],
     );
-    let day = LogDay::of(LogHour::of(before(70)));
+    let day = LogDay::containing(LogHour::containing(before(70)));
     let mut summary = DaySummary::new(day);
-    summary.set_hour(LogHour::of(before(70)), 77, Some(&[]));
+    summary.set_hour(LogHour::containing(before(70)), 77, Some(&[]));
     api.log.write("_summary/2026-11-21", summary.render());
     assert_eq!(events(&find(&api, "order-1").await).len(), 1);
 }
@@ -282,8 +282,8 @@ async fn stale_summary_hides_nothing() {
 /// not answer hides no event, and the answer says how far back it looked.
 #[tokio::test]
 async fn search_passes_over_summaries_that_cannot_be_read() {
-    let hour = LogHour::of(before(70));
-    let mut summary = DaySummary::new(LogDay::of(hour));
+    let hour = LogHour::containing(before(70));
+    let mut summary = DaySummary::new(LogDay::containing(hour));
     summary.set_hour(hour, 77, Some(&[]));
     let summary = summary.render();
     let check = async |what: &str, change: fn(&Memory, Vec<u8>)| {

@@ -1,4 +1,4 @@
-use posthaste_core::delivery_log::{Kind, LogHour, LogResult, Record};
+use posthaste_core::delivery_log::{Kind, LogHour, LogRecord, LogResult};
 use posthaste_delivery_log::{RowGroups, write_file};
 use serde_json::{Value, json};
 
@@ -26,21 +26,21 @@ pub(super) async fn list(api: &Api, path: &str, query: &str) -> Value {
 /// Records of three hours and two subscriptions.
 pub(super) async fn filled() -> Api {
     let api = Api::with_billing().await;
-    let audit = Record {
+    let audit = LogRecord {
         subscription: "audit".to_owned(),
         ..delivered("e", 3)
     };
-    let held = Record {
+    let held = LogRecord {
         kind: Kind::Held,
         result: LogResult::Held,
         status: None,
         ..delivered("d", 61)
     };
-    let shipped = Record {
+    let shipped = LogRecord {
         event_type: Some("order.shipped".to_owned()),
         ..delivered("c", 62)
     };
-    let elsewhere = Record {
+    let elsewhere = LogRecord {
         topic: "invoices".to_owned(),
         ..delivered("x", 1)
     };
@@ -145,7 +145,7 @@ async fn attempts_are_those_of_one_subscription_with_answers() {
     write(
         &api,
         "c",
-        &[Record {
+        &[LogRecord {
             time: before(2),
             ..another(delivered("a", 130), 2)
         }],
@@ -183,7 +183,7 @@ async fn a_name_that_is_written_wrong_is_no_empty_list() {
         "unknown-subscription",
     )
     .await;
-    let former = Record {
+    let former = LogRecord {
         subscription: "former".to_owned(),
         ..delivered("a", 1)
     };
@@ -253,7 +253,7 @@ async fn a_rare_record_is_found_over_short_pages() {
         let file = write_file(std::slice::from_ref(&record), RowGroups::default()).unwrap();
         for name in 0..64 {
             api.log.write(
-                &key(LogHour::of(record.time), &name.to_string()),
+                &key(LogHour::containing(record.time), &name.to_string()),
                 file.clone(),
             );
         }
@@ -273,7 +273,7 @@ async fn an_hour_of_many_files_stops_no_list() {
     let file = write_file(std::slice::from_ref(&record), RowGroups::default()).unwrap();
     for name in 0..1_000 {
         api.log.write(
-            &key(LogHour::of(record.time), &name.to_string()),
+            &key(LogHour::containing(record.time), &name.to_string()),
             file.clone(),
         );
     }

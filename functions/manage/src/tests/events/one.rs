@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use posthaste_core::delivery_log::{Kind, LogResult, Payload, Record};
+use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, RecordPayload};
 use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
 use posthaste_ports::ErrorKind;
 use serde_json::{Value, json};
@@ -26,13 +26,13 @@ fn deliveries(answer: &Answer) -> Vec<Value> {
 #[tokio::test]
 async fn an_event_is_shown_with_its_deliveries_and_attempts() {
     let api = Api::with_billing().await;
-    let first = Record {
+    let first = LogRecord {
         event_source: Some("/shop".to_owned()),
         endpoint: Some("https://billing.example.com/hooks".to_owned()),
-        payload: Payload::parse(r#"{"id":"order-1"}"#),
+        payload: RecordPayload::parse(r#"{"id":"order-1"}"#),
         ..refused("order-1", 70)
     };
-    let second = Record {
+    let second = LogRecord {
         time: before(1),
         ..another(delivered("order-1", 70), 2)
     };
@@ -63,19 +63,19 @@ async fn an_event_is_shown_with_its_deliveries_and_attempts() {
 #[tokio::test]
 async fn each_state_is_said() {
     let api = Api::with_billing().await;
-    let held = Record {
+    let held = LogRecord {
         kind: Kind::Held,
         result: LogResult::Held,
         attempt: 0,
         ..delivered("held", 5)
     };
-    let dead = Record {
+    let dead = LogRecord {
         result: LogResult::DeadLettered,
         reason: Some("EndpointGone".to_owned()),
         dead_letter_object: Some("ORDERS/BILLING/x.json".to_owned()),
         ..delivered("dead", 5)
     };
-    let dropped = Record {
+    let dropped = LogRecord {
         kind: Kind::Expired,
         result: LogResult::Dropped,
         ..delivered("dropped", 5)
@@ -123,12 +123,12 @@ async fn states(api: &Api, query: &str) -> String {
 #[tokio::test]
 async fn subscription_without_a_record_is_pending() {
     let api = Api::with_billing().await;
-    let first = Record {
+    let first = LogRecord {
         matched: Some("audit,billing".to_owned()),
         ..delivered("order-1", 70)
     };
     let accepted = first.accepted_at;
-    let second = Record {
+    let second = LogRecord {
         record_id: "second".to_owned(),
         time: before(5),
         subscription: "audit".to_owned(),
@@ -162,7 +162,7 @@ async fn subscription_without_a_record_is_pending() {
 #[tokio::test]
 async fn delivery_without_a_record_is_pending_up_to_the_end_of_the_period() {
     let api = Api::with_billing().await;
-    let first = Record {
+    let first = LogRecord {
         matched: Some("audit,billing".to_owned()),
         ..delivered("order-1", 70)
     };
@@ -181,7 +181,7 @@ async fn delivery_without_a_record_is_pending_up_to_the_end_of_the_period() {
 #[tokio::test]
 async fn accepted_event_is_no_delivery_but_those_of_its_subscriptions() {
     let api = Api::with_billing().await;
-    let accepted = Record {
+    let accepted = LogRecord {
         kind: Kind::Accepted,
         result: LogResult::Pending,
         subscription: String::new(),
@@ -189,7 +189,7 @@ async fn accepted_event_is_no_delivery_but_those_of_its_subscriptions() {
         matched: Some("billing".to_owned()),
         ..delivered("order-1", 5)
     };
-    let unmatched = Record {
+    let unmatched = LogRecord {
         result: LogResult::Unmatched,
         matched: None,
         ..accepted.clone()
@@ -336,15 +336,15 @@ async fn long_id_is_found_by_the_query_as_it_is_and_in_base64() {
 async fn ids_that_repeat_are_told_apart() {
     let api = Api::with_billing().await;
     api.put("/topics/Invoices", json!({})).await;
-    let again = Record {
+    let again = LogRecord {
         delivery_key: "another".to_owned(),
         ..another(delivered("order-1", 3), 1)
     };
-    let audit = Record {
+    let audit = LogRecord {
         subscription: "audit".to_owned(),
         ..another(delivered("order-1", 5), 2)
     };
-    let elsewhere = Record {
+    let elsewhere = LogRecord {
         topic: "invoices".to_owned(),
         ..another(delivered("order-1", 4), 3)
     };
@@ -518,7 +518,7 @@ async fn a_file_that_was_merged_in_between_is_found_again() {
     let [file] = write(&api, "a", &[delivered("order-1", 5)])
         .try_into()
         .unwrap();
-    let hour = posthaste_core::delivery_log::LogHour::of(before(5));
+    let hour = posthaste_core::delivery_log::LogHour::containing(before(5));
     api.log
         .move_when_read(&file, &[&key(hour, "b"), &key(hour, "c")]);
     assert_eq!(deliveries(&ask(&api, "order-1", "").await).len(), 1);

@@ -1,7 +1,7 @@
 //! The slow lane: what is written of it, and that it bounds nobody.
 
-use posthaste_core::circuit::Target;
-use posthaste_core::lane::{EMPTY_LANES_MAX_AGE, SLOW_FOR, SlowTargets, Slowness};
+use posthaste_core::circuit::DeliveryTarget;
+use posthaste_core::lane::{EMPTY_LANES_MAX_AGE, LaneObservation, SLOW_FOR, SlowTargets};
 use posthaste_core::pressure::SlowLaneState;
 use posthaste_core::stored::layout;
 
@@ -29,12 +29,12 @@ fn state(targets: usize, due: u64) -> SlowLaneState {
 
 /// Writes down that a target is slow.
 async fn make_slow(world: &World) {
-    let target = Target::parse("https://a.example:443 orders.billing").unwrap();
-    let late = Slowness::Late {
+    let target = DeliveryTarget::parse("https://a.example:443 orders.billing").unwrap();
+    let late = LaneObservation::Late {
         in_invocation: 2,
         holds_others_up: true,
     };
-    let targets = SlowTargets::default().after(late, &target, world.clock.now());
+    let targets = SlowTargets::default().after_observation(late, &target, world.clock.now());
     let object = targets.unwrap().render();
     let put = world.store.put(layout::LANES, object, PutCondition::Always);
     put.await.unwrap();
@@ -66,7 +66,10 @@ async fn messages_of_the_slow_lane_press_on_no_producer() {
     for _ in 0..40 {
         let seen = monitor.sample().await.unwrap();
         assert_eq!(seen.slow_lane, Some(state(0, 1_000_000)));
-        assert_eq!((seen.level(), seen.tarpit_ms), (Level::Normal, 0));
+        assert_eq!(
+            (seen.effective_level(), seen.tarpit_ms),
+            (PressureLevel::Normal, 0)
+        );
         assert!(!seen.has_slow_targets());
         world.clock.advance(POLL);
     }

@@ -1,7 +1,7 @@
 //! Reading, deciding and showing the pressure.
 
 use posthaste_core::stored::RefusedLetters;
-use posthaste_core::stored::refused_letters::refused;
+use posthaste_core::stored::refused_letters::refused_letters_key;
 
 use super::*;
 
@@ -10,9 +10,12 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     let world = World::new();
     let mut monitor = world.monitor();
     let reader = world.reader();
-    assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
     assert_eq!(
-        reader.admit(Tier::Standard).await.admission,
+        monitor.sample().await.unwrap().effective_level(),
+        PressureLevel::Normal
+    );
+    assert_eq!(
+        reader.admit(ProducerTier::Standard).await.admission,
         Admission::Accept
     );
     // 900 messages at 10 a second are 90 seconds' work, which the second poll can tell.
@@ -22,7 +25,7 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
         world.clock.advance(POLL);
         world.drain.settled(20);
         monitor.sample().await.unwrap();
-        heard.push(match reader.admit(Tier::Standard).await.admission {
+        heard.push(match reader.admit(ProducerTier::Standard).await.admission {
             Admission::Accept => 0,
             Admission::Delay(delay) => delay.as_secs(),
             Admission::Refuse { .. } => 99,
@@ -31,14 +34,17 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     assert_eq!(heard[..12], [0, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 55]);
     assert_eq!(heard[28..], [55, 55, 99, 99]);
     assert_eq!(
-        reader.admit(Tier::Internal).await.admission,
+        reader.admit(ProducerTier::Internal).await.admission,
         Admission::Accept
     );
     world.deliveries.set(0);
     world.clock.advance(POLL);
-    assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
     assert_eq!(
-        reader.admit(Tier::Standard).await.admission,
+        monitor.sample().await.unwrap().effective_level(),
+        PressureLevel::Normal
+    );
+    assert_eq!(
+        reader.admit(ProducerTier::Standard).await.admission,
         Admission::Accept
     );
 }
@@ -60,15 +66,15 @@ async fn dead_letters_that_their_storage_refused_are_a_backlog() {
     let before = world.calls.count(Operation::Get);
     assert_eq!(
         reading(&monitor.sample().await.unwrap()),
-        (3, Level::Normal)
+        (3, PressureLevel::Normal)
     );
     assert_eq!(world.calls.count(Operation::Get) - before, 1);
     let mut letters = RefusedLetters::default();
     for _ in 0..2000 {
-        letters.add(START + Duration::from_mins(5));
+        letters.add_letter(START + Duration::from_mins(5));
     }
     for process in ["a", "b"] {
-        let key = refused(process);
+        let key = refused_letters_key(process);
         let put = world
             .store
             .put(&key, letters.render(), PutCondition::Always);
@@ -77,12 +83,12 @@ async fn dead_letters_that_their_storage_refused_are_a_backlog() {
     world.clock.advance(POLL);
     assert_eq!(
         reading(&monitor.sample().await.unwrap()),
-        (4003, Level::High)
+        (4003, PressureLevel::High)
     );
     world.clock.advance(Duration::from_mins(6));
     assert_eq!(
         reading(&monitor.sample().await.unwrap()),
-        (3, Level::Normal)
+        (3, PressureLevel::Normal)
     );
 }
 
@@ -94,7 +100,10 @@ async fn a_backlog_that_drains_fast_throttles_nobody() {
     for _ in 0..400 {
         world.clock.advance(POLL);
         world.drain.settled(20_000);
-        assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
+        assert_eq!(
+            monitor.sample().await.unwrap().effective_level(),
+            PressureLevel::Normal
+        );
     }
 }
 
@@ -109,7 +118,7 @@ async fn retries_and_what_is_being_posted_do_not_count() {
     });
     world.clock.advance(POLL);
     let state = monitor.sample().await.unwrap();
-    assert_eq!(state.level(), Level::Normal);
+    assert_eq!(state.effective_level(), PressureLevel::Normal);
     assert_eq!(
         state.resource(Resource::SubmissionQueue).unwrap().reading,
         0
@@ -180,7 +189,7 @@ async fn a_full_disk_refuses_at_once_and_is_shown_in_the_gauges() {
     let mut monitor = world.monitor();
     world.machine.0.lock().unwrap().database = Some(Database::Disk(full(99)));
     let state = monitor.sample().await.unwrap();
-    assert_eq!(state.refused_tiers(), Tier::ALL);
+    assert_eq!(state.refused_tiers(), ProducerTier::ALL);
     let text = recorder.handle().render();
     let gauges: Vec<_> = text
         .lines()
@@ -233,7 +242,7 @@ async fn what_sqs_has_metrics_of_is_not_billed_twice() {
 #[tokio::test]
 async fn settings_that_make_no_sense_and_disks_too_small_are_refused_at_the_start() {
     let mut world = World::new();
-    world.machine.0.lock().unwrap().log_disk = Some(Usage {
+    world.machine.0.lock().unwrap().log_disk = Some(ByteUsage {
         used: 0,
         total: 1 << 30,
     });
@@ -259,14 +268,20 @@ async fn a_queue_that_cannot_be_counted_leaves_its_level_as_it_was() {
     let world = World::new();
     let mut monitor = world.monitor();
     world.dead_letters.set(4000);
-    assert!(monitor.sample().await.unwrap().asks_for(Measure::Alarm));
+    assert!(
+        monitor
+            .sample()
+            .await
+            .unwrap()
+            .asks_for(PressureMeasure::Alarm)
+    );
     *world.dead_letters.0.lock().unwrap() = None;
     world.clock.advance(POLL);
     let state = monitor.sample().await.unwrap();
     let backlog = state.resource(Resource::DeadLetterBacklog).unwrap();
     assert_eq!(
         (backlog.level, backlog.polls, backlog.read_at),
-        (Level::High, 1, START)
+        (PressureLevel::High, 1, START)
     );
 }
 
@@ -277,7 +292,10 @@ async fn a_resource_that_is_forgotten_leaves_no_gauge_at_its_last_level() {
     let world = World::new();
     let mut monitor = world.monitor();
     world.machine.0.lock().unwrap().memory = Some(full(99));
-    assert_eq!(monitor.sample().await.unwrap().level(), Level::High);
+    assert_eq!(
+        monitor.sample().await.unwrap().effective_level(),
+        PressureLevel::High
+    );
     world.machine.0.lock().unwrap().memory = None;
     for _ in 0..451 {
         world.clock.advance(POLL);
@@ -299,11 +317,11 @@ async fn a_row_that_turns_nobody_away_is_shown_in_its_gauge() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let mut world = World::new();
-    world.settings.profile = posthaste_core::pressure::Profile::Exchange2013;
+    world.settings.profile = posthaste_core::pressure::PressureProfile::Exchange2013;
     world.dead_letters.set(4000);
     assert_eq!(
-        world.monitor().sample().await.unwrap().level(),
-        Level::Normal
+        world.monitor().sample().await.unwrap().effective_level(),
+        PressureLevel::Normal
     );
     let text = recorder.handle().render();
     assert!(
@@ -317,12 +335,12 @@ async fn a_disk_that_shrinks_below_its_formula_is_reported_once_and_again_only_a
     let world = World::new();
     let mut monitor = world.monitor();
     let mut reported = |bytes| {
-        let readings = Readings {
-            log_disk: Some(Usage {
+        let readings = ResourceReadings {
+            log_disk: Some(ByteUsage {
                 used: 0,
                 total: bytes,
             }),
-            ..Readings::default()
+            ..ResourceReadings::default()
         };
         monitor
             .new_misfits(&readings)

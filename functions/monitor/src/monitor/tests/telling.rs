@@ -53,7 +53,7 @@ impl World {
         entries
             .map(|entry| {
                 assert!(entry.marks.notice);
-                let posthaste_core::model::Payload::Inline(text) = entry.payload else {
+                let posthaste_core::model::EventPayload::Inline(text) = entry.payload else {
                     panic!("stored")
                 };
                 serde_json::from_slice(&text).unwrap()

@@ -1,7 +1,7 @@
 //! Slow subscriptions, which slow their own topic's producers and nobody else.
 
 use posthaste_core::model::SubscriptionName;
-use posthaste_core::pressure::Profile;
+use posthaste_core::pressure::PressureProfile;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -49,9 +49,9 @@ impl World {
         let delivery = posthaste_testkit::records::delivery(
             (topic(topic_name), name),
             "e",
-            [posthaste_core::model::Payload::Inline(Bytes::from_static(
-                b"{}",
-            ))],
+            [posthaste_core::model::EventPayload::Inline(
+                Bytes::from_static(b"{}"),
+            )],
             START,
         );
         for _ in 0..messages {
@@ -65,7 +65,7 @@ impl World {
 /// The answer to a standard producer of a topic.
 async fn admission(reader: &PressureReader<Store, ManualClock>, name: &str) -> Admission {
     reader
-        .admit_to(&topic(name), Tier::Standard)
+        .admit_to(&topic(name), ProducerTier::Standard)
         .await
         .admission
 }
@@ -107,7 +107,7 @@ async fn slow_subscription_slows_its_own_topic_alone() {
     assert_eq!(slow.subscription.as_str(), "s0");
     assert_eq!(state.topics.len(), 1);
     assert_eq!(reading(&state, Resource::SubmissionQueue), Some(2));
-    assert_eq!(state.level(), Level::Normal);
+    assert_eq!(state.effective_level(), PressureLevel::Normal);
     assert_eq!(
         admission(&reader, "orders").await,
         Admission::Delay(Duration::from_secs(15))
@@ -120,7 +120,9 @@ async fn slow_subscription_slows_its_own_topic_alone() {
         Admission::Refuse { .. }
     ));
     assert_eq!(admission(&reader, "quick").await, Admission::Accept);
-    let told = reader.admit_to(&topic("orders"), Tier::Standard).await;
+    let told = reader
+        .admit_to(&topic("orders"), ProducerTier::Standard)
+        .await;
     assert_eq!(
         told.header.as_deref(),
         Some("medium; resource=drain-time; subscription=s0; retry-after=30")
@@ -139,7 +141,7 @@ async fn one_slow_subscription_of_many_slows_nobody() {
             is_slow,
             "{subscriptions} {paused}"
         );
-        assert_eq!(state.level(), Level::Normal);
+        assert_eq!(state.effective_level(), PressureLevel::Normal);
     };
     check(1, 0, true).await;
     check(2, 0, false).await;
@@ -153,7 +155,7 @@ async fn subscription_that_fills_the_disk_slows_its_topic() {
     let check = async |free_gib: u64, is_slow| {
         let world = World::new();
         world.topic("orders", 100, 0).await;
-        let disk = Usage {
+        let disk = ByteUsage {
             used: 0,
             total: free_gib << 30,
         };
@@ -170,7 +172,7 @@ async fn subscription_that_fills_the_disk_slows_its_topic() {
 #[tokio::test]
 async fn in_the_documents_profile_everything_counts_for_everybody() {
     let mut world = World::new();
-    world.settings.profile = Profile::Exchange2013;
+    world.settings.profile = PressureProfile::Exchange2013;
     world.topic("orders", 1, 0).await;
     let mut monitor = world.monitor();
     let state = poll(&world, &mut monitor, 3).await;

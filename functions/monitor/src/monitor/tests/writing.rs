@@ -105,10 +105,16 @@ async fn switched_off_it_writes_normal_once() {
     let reader = world.reader();
     for _ in 0..5 {
         world.clock.advance(POLL);
-        assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
+        assert_eq!(
+            monitor.sample().await.unwrap().effective_level(),
+            PressureLevel::Normal
+        );
     }
     assert_eq!(
-        (world.puts(), reader.admit(Tier::Bulk).await.admission),
+        (
+            world.puts(),
+            reader.admit(ProducerTier::Bulk).await.admission
+        ),
         (2, Admission::Accept)
     );
 }
@@ -122,7 +128,7 @@ async fn a_stopped_monitor_holds_nobody_for_ever() {
     let mut heard = Vec::new();
     for secs in [0, 7, 893, 1] {
         world.clock.advance(Duration::from_secs(secs));
-        heard.push(match reader.admit(Tier::Standard).await.admission {
+        heard.push(match reader.admit(ProducerTier::Standard).await.admission {
             Admission::Accept => "accepted",
             Admission::Delay(_) => "delayed",
             Admission::Refuse { .. } => "refused",

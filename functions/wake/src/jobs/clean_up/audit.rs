@@ -47,7 +47,7 @@ pub(super) async fn delete_old<P: Ports>(
     let store = &run.ports.state;
     let kept_ms = u64::try_from(AUDIT_KEPT.as_millis()).unwrap_or(u64::MAX);
     let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
-    let too_old = layout::audit_after(oldest);
+    let too_old = layout::audit_key_after(oldest);
     let mut deleted = 0;
     let mut after = None;
     while run.has_time() {
@@ -78,7 +78,7 @@ pub(super) async fn delete_old<P: Ports>(
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::api::{AuditAction, AuditEntry, Caller};
+    use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry};
     use posthaste_ports::Clock;
 
     use super::*;
@@ -90,8 +90,13 @@ mod tests {
     fn entry(kit: &Kit, age: Duration) -> String {
         let age_ms = u64::try_from(age.as_millis()).unwrap();
         let at = Timestamp::from_millis(kit.clock.now().as_millis() - age_ms);
-        let entry = AuditEntry::new("a".to_owned(), at, Caller::posthaste(), AuditAction::Test);
-        let key = layout::audit_entry(&entry);
+        let entry = AuditEntry::new(
+            "a".to_owned(),
+            at,
+            AuditCaller::posthaste_itself(),
+            AuditAction::Test,
+        );
+        let key = layout::audit_entry_key(&entry);
         kit.store.write(&key, entry.render());
         key
     }

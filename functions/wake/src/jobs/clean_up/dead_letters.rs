@@ -57,7 +57,7 @@ impl<'a, P: Ports> KeptFor<'a, P> {
         let (topic, name) = &owner;
         let within = match self.run.ports.registry.topic(topic).await {
             Ok(Some(topic)) => topic
-                .subscription(name)
+                .find_subscription(name)
                 .filter(|subscription| subscription.recovery.enabled)
                 .map_or(Duration::ZERO, |subscription| subscription.recovery.within),
             Ok(None) => Duration::ZERO,

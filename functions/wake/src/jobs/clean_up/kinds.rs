@@ -46,7 +46,7 @@ pub(super) const KINDS: [Kind; 7] = [
         minute: 0,
         pages_max: 1,
         kept: REPLAY_KEPT,
-        age: Age::InKey(|at| layout::replay(&layout::replay_id(at, ""))),
+        age: Age::InKey(|at| layout::replay_record_key(&layout::replay_id(at, ""))),
         is_over: None,
     },
     Kind {

@@ -69,7 +69,7 @@ async fn delete_orphans_of<P: Ports>(
         let is_reached = |key: &String| page.next_after.as_ref().is_none_or(|end| key <= end);
         let (reached, behind) = rest.split_at(rest.partition_point(is_reached));
         for key in reached.iter().filter(|key| !there.contains(&***key)) {
-            bucket.delete(&layout::resolved(key)).await?;
+            bucket.delete(&layout::resolved_letters_key(key)).await?;
             deleted += 1;
         }
         // A page that does not even reach the first is full of its neighbours: that list stays.
@@ -79,7 +79,7 @@ async fn delete_orphans_of<P: Ports>(
             behind
         };
         let last = keys.len() - rest.len();
-        *walk.0.lock() = Some(layout::resolved(&keys[last - 1]));
+        *walk.0.lock() = Some(layout::resolved_letters_key(&keys[last - 1]));
     }
     Ok(Some(deleted))
 }
@@ -115,7 +115,7 @@ mod tests {
             kit.store.write(key, "[]");
         }
         for key in letters.iter().chain(others) {
-            kit.store.write(&layout::resolved(key), "{}");
+            kit.store.write(&layout::resolved_letters_key(key), "{}");
         }
         kit
     }
@@ -136,7 +136,7 @@ mod tests {
         let kit = kit(&there, &gone);
         let walk = ResolvedWalk::default();
         clean_up_resolved(kit.run(), &walk).await;
-        let left = there.map(layout::resolved);
+        let left = there.map(layout::resolved_letters_key);
         assert_eq!(kit.store.keys(layout::RESOLVED), left);
         assert_eq!(kit.store.keys("ORDERS/").len(), there.len());
     }
@@ -158,10 +158,10 @@ mod tests {
         }
         kit.store.write("ORDERS/A/copied.json", "[]");
         for key in ["ORDERS/A/copied.json", "ORDERS/A/gone.json"] {
-            kit.store.write(&layout::resolved(key), "{}");
+            kit.store.write(&layout::resolved_letters_key(key), "{}");
         }
         clean_up_resolved(kit.run(), &ResolvedWalk::default()).await;
-        let left = [layout::resolved("ORDERS/A/copied.json")];
+        let left = [layout::resolved_letters_key("ORDERS/A/copied.json")];
         assert_eq!(kit.store.keys(layout::RESOLVED), left);
         assert_eq!(listed.load(Ordering::Relaxed), 1);
     }

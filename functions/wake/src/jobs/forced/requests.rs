@@ -5,8 +5,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
-use posthaste_core::model::{EndpointUrl, Status, Subscription, Timestamp, Topic};
+use posthaste_core::circuit::{DeliveryTarget, LinkShard, Observation, shard_index};
+use posthaste_core::model::{EndpointUrl, Subscription, SubscriptionStatus, Timestamp, Topic};
 use posthaste_core::release::ForcedFolder;
 use posthaste_core::stored::{ForceRequest, layout};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
@@ -105,10 +105,10 @@ async fn due<P: Ports>(run: Run<'_, P>, request: &Request) -> Result<Due, BoxErr
     };
     let now = ports.clock.now();
     let wants = |topic: &Option<Arc<Topic>>| {
-        let subscription = topic.as_ref()?.subscription(&name)?;
+        let subscription = topic.as_ref()?.find_subscription(&name)?;
         Some(matches!(
             subscription.status_at(now),
-            Status::Active | Status::Pending
+            SubscriptionStatus::Active | SubscriptionStatus::Pending
         ))
     };
     let asked_after = ports.clock.monotonic();
@@ -125,7 +125,10 @@ async fn due<P: Ports>(run: Run<'_, P>, request: &Request) -> Result<Due, BoxErr
             return Ok(Due::Never);
         }
     }
-    if let Some(subscription) = found.as_ref().and_then(|topic| topic.subscription(&name)) {
+    if let Some(subscription) = found
+        .as_ref()
+        .and_then(|topic| topic.find_subscription(&name))
+    {
         end_holds(ports, subscription, asked_at).await?;
     }
     Ok(Due::Now)
@@ -141,18 +144,18 @@ async fn end_holds<P: Ports>(
     let settings = ports.links.settings();
     for link in subscription.endpoints().map(EndpointUrl::link) {
         let targets = [
-            Target::on(link.clone(), subscription),
-            Target::Link(link.clone()),
+            DeliveryTarget::on_link(link.clone(), subscription),
+            DeliveryTarget::Link(link.clone()),
         ];
-        let end = |shard: &mut Shard| {
-            let is_older = |target: &&Target| {
+        let end = |shard: &mut LinkShard| {
+            let is_older = |target: &&DeliveryTarget| {
                 shard
                     .condition(target)
                     .is_some_and(|it| it.since < asked_at)
             };
             let older: Vec<_> = targets.iter().filter(is_older).collect();
             older.into_iter().fold(false, |is_changed, target| {
-                shard.observe(target, &Observation::Forced, now, settings) | is_changed
+                shard.apply_observation(target, &Observation::Forced, now, settings) | is_changed
             })
         };
         ports.links.change(shard_index(&link), end).await?;
@@ -179,9 +182,9 @@ async fn is_of_another<P: Ports>(
     let now = clock.now();
     let is_other = |found: Option<Arc<Topic>>| {
         let created = found?
-            .subscription(&subscription)
+            .find_subscription(&subscription)
             .map(|subscription| subscription.created);
-        created.map(|created| !created.accepted(Some(identity), now))
+        created.map(|created| !created.has_accepted(Some(identity), now))
     };
     let asked_after = clock.monotonic();
     if !registry

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, stream};
-use posthaste_core::circuit::Target;
-use posthaste_core::health::{HealthBook, HealthFacts, MissedFacts, Standing, SubscriptionHealth};
-use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::circuit::DeliveryTarget;
+use posthaste_core::health::{
+    HealthBook, HealthFacts, MissedFacts, RecordedStatus, SubscriptionHealth,
+};
+use posthaste_core::model::{
+    Subscription, SubscriptionName, SubscriptionStatus, Timestamp, TopicName,
+};
 use posthaste_ports::{Clock, ErrorKind, Ports};
 use posthaste_services::RegistryError;
 
@@ -39,7 +43,7 @@ pub(super) async fn missed_facts<P: Ports>(
     book: &HealthBook,
 ) -> Result<BTreeMap<String, MissedFacts>, RegistryError> {
     let reads: Vec<_> = book
-        .missing()
+        .missing_subscriptions()
         .map(|key| async move { (key.to_owned(), missed_facts_of(ports, key).await) })
         .collect();
     let mut reads = stream::iter(reads).buffer_unordered(READS_AT_ONCE);
@@ -65,9 +69,12 @@ async fn missed_facts_of<P: Ports>(
     };
     let subscription = topic
         .as_ref()
-        .and_then(|topic| topic.subscription(&name))
+        .and_then(|topic| topic.find_subscription(&name))
         .map(|subscription| &**subscription);
-    Ok(Some(MissedFacts::of(subscription, ports.clock.now())))
+    Ok(Some(MissedFacts::for_subscription(
+        subscription,
+        ports.clock.now(),
+    )))
 }
 
 /// The names that a key of the book is made of.
@@ -97,13 +104,13 @@ async fn facts_of<P: Ports>(
         of_link: None,
     };
     let Some((topic, name)) = names(key) else {
-        return Ok((key.to_owned(), nothing(Standing::Stopped)));
+        return Ok((key.to_owned(), nothing(RecordedStatus::Stopped)));
     };
     let topic = match ports.registry.topic(&topic).await {
         Ok(topic) => topic,
         // Waiting does not mend it.
         Err(error) if is_broken(&error) => {
-            return Ok((key.to_owned(), nothing(Standing::Unknown)));
+            return Ok((key.to_owned(), nothing(RecordedStatus::Unknown)));
         }
         Err(error) => return Err(error),
     };
@@ -112,14 +119,16 @@ async fn facts_of<P: Ports>(
         .and_then(|topic| topic.subscriptions.get(&name.folded()));
     let now = ports.clock.now();
     let Some(subscription) = subscription.filter(|it| is_meant(it, health, now)) else {
-        return Ok((key.to_owned(), nothing(Standing::Stopped)));
+        return Ok((key.to_owned(), nothing(RecordedStatus::Stopped)));
     };
     let link = subscription.endpoint.link();
     let facts = HealthFacts {
-        standing: Standing::Active,
+        standing: RecordedStatus::Active,
         link: link.to_string(),
-        own: ports.links.condition(&Target::of(subscription)),
-        of_link: ports.links.condition(&Target::Link(link)),
+        own: ports
+            .links
+            .condition(&DeliveryTarget::for_subscription(subscription)),
+        of_link: ports.links.condition(&DeliveryTarget::Link(link)),
     };
     Ok((key.to_owned(), facts))
 }
@@ -133,5 +142,5 @@ fn is_meant(subscription: &Subscription, health: &SubscriptionHealth, now: Times
     let is_former = created_at.is_some_and(|created_at| {
         created_at <= now && last_at.is_some_and(|last_at| last_at < created_at)
     });
-    subscription.status_at(now) == Status::Active && !is_former
+    subscription.status_at(now) == SubscriptionStatus::Active && !is_former
 }

@@ -10,10 +10,10 @@ use posthaste_core::api::notice::{
     DelayNews, HealthNews, LinkNews, MissedNews, Notice, SubscriptionNews,
 };
 use posthaste_core::health::{
-    Delayed, DueNotice, HealthBook, HealthFacts, HealthState, Incident, LinkIncident, MissedEnd,
-    SubscriptionHealth, health_state,
+    DelayedEvent, DueNotice, HealthBook, HealthFacts, HealthState, LinkIncident, MissedEnd,
+    SubscriptionHealth, SubscriptionIncident, health_state,
 };
-use posthaste_core::model::{Status, SubscriptionName, Topic, TopicName};
+use posthaste_core::model::{SubscriptionName, SubscriptionStatus, Topic, TopicName};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::topics::topic_names;
 use posthaste_services::{NoticeError, RegistryError};
@@ -62,7 +62,7 @@ impl<P: Ports> Teller<'_, P> {
     async fn tell_of_subscription(
         &self,
         key: &str,
-        incident: &Incident,
+        incident: &SubscriptionIncident,
     ) -> Result<bool, HealthJobError> {
         let Some(Subject {
             topic,
@@ -81,7 +81,13 @@ impl<P: Ports> Teller<'_, P> {
         });
         let state = match incident.recovered_at {
             Some(_) => HealthState::Healthy,
-            None => health_state(Status::Active, Some(health), &conditions, now, settings),
+            None => health_state(
+                SubscriptionStatus::Active,
+                Some(health),
+                &conditions,
+                now,
+                settings,
+            ),
         };
         let link = facts.map_or("", |facts| &facts.link);
         let since = incident.since;
@@ -108,7 +114,7 @@ impl<P: Ports> Teller<'_, P> {
             state,
             incident,
             tries: &health.tries,
-            share: health.tries.measured(now, settings),
+            share: health.tries.measured_share(now, settings),
         };
         let addressees = self.addressees([&*topic]);
         Ok(self
@@ -116,7 +122,11 @@ impl<P: Ports> Teller<'_, P> {
             .await)
     }
 
-    async fn tell_of_delay(&self, key: &str, delayed: Delayed) -> Result<bool, HealthJobError> {
+    async fn tell_of_delay(
+        &self,
+        key: &str,
+        delayed: DelayedEvent,
+    ) -> Result<bool, HealthJobError> {
         let Some(Subject {
             topic,
             name,
@@ -293,7 +303,8 @@ impl<P: Ports> Teller<'_, P> {
         };
         let now = self.ports.clock.now();
         let on_link = topic.subscriptions.values().filter(|it| {
-            it.status_at(now) == Status::Active && it.endpoint.link().to_string() == link
+            it.status_at(now) == SubscriptionStatus::Active
+                && it.endpoint.link().to_string() == link
         });
         let named: Vec<_> = on_link
             .map(|it| (topic.name.clone(), it.name.clone()))

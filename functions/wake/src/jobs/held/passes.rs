@@ -6,7 +6,8 @@ use std::error::Error;
 
 use futures_util::future::join_all;
 use posthaste_core::release::{
-    Allotment, Amount, HeldFolder, NextTurn, Permission, Release, Released, Speed, own_room,
+    FolderAllotment, HeldFolder, HeldRelease, NextTurn, ReleaseAmount, ReleasePermission,
+    ReleaseSpeed, ReleasedCounts, own_room,
 };
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::catch_panic::catch_panic;
@@ -21,7 +22,7 @@ const TURNS_AT_ONCE: usize = RELEASES_AT_ONCE;
 
 /// Gives every folder a turn, as far as there is room; folders that had none come first in the next
 /// pass. Answers whether to go on.
-pub(super) async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, mut room: Amount) -> bool {
+pub(super) async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, mut room: ReleaseAmount) -> bool {
     held.links.begin_pass();
     let mut to_come = held.folders.len();
     while to_come > 0 && !room.is_nothing() && held.run.may_begin() {
@@ -47,13 +48,13 @@ pub(super) async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, mut room: Amount) 
 async fn allot<P: Ports>(
     held: &mut HeldRun<'_, P>,
     mut folders: VecDeque<HeldFolder>,
-    mut room: Amount,
-) -> (Vec<Allotment>, VecDeque<HeldFolder>) {
+    mut room: ReleaseAmount,
+) -> (Vec<FolderAllotment>, VecDeque<HeldFolder>) {
     let ports = held.run.ports;
     let now = held.run.ports.clock.now();
     let links = &mut held.links;
     // Under pressure what has expired has gone before the turns.
-    let expired_by = (held.speed == Speed::Full).then_some(now);
+    let expired_by = (held.speed == ReleaseSpeed::Full).then_some(now);
     let permissions = join_all(
         folders
             .iter()
@@ -69,12 +70,12 @@ async fn allot<P: Ports>(
         let Some(folder) = (!room.is_nothing()).then(|| folders.pop_front()).flatten() else {
             break;
         };
-        let room_here = Amount { objects, ..room };
-        let permission = Permission {
+        let room_here = ReleaseAmount { objects, ..room };
+        let permission = ReleasePermission {
             own_room,
             ..permission
         };
-        let allotment = Allotment::reserve(folder, permission, room_here, links, expired_by);
+        let allotment = FolderAllotment::reserve(folder, permission, room_here, links, expired_by);
         if allotment.room.deliveries > 0 {
             room = room.minus(allotment.room);
         }
@@ -88,9 +89,10 @@ async fn allot<P: Ports>(
 async fn own_rooms<P: Ports>(
     ports: &WakePorts<P>,
     folders: &VecDeque<HeldFolder>,
-    permissions: &[Permission],
+    permissions: &[ReleasePermission],
 ) -> Vec<usize> {
-    let may_send = |permission: &Permission| !matches!(permission.release, Release::Nothing);
+    let may_send =
+        |permission: &ReleasePermission| !matches!(permission.release, HeldRelease::Nothing);
     if !permissions.iter().any(may_send) {
         return vec![usize::MAX; folders.len()];
     }
@@ -104,21 +106,21 @@ async fn own_rooms<P: Ports>(
 /// Takes these turns side by side. Answers what was released, and whether to go on.
 async fn take_turns<P: Ports>(
     held: &mut HeldRun<'_, P>,
-    mut batch: Vec<Allotment>,
-) -> (Released, bool) {
+    mut batch: Vec<FolderAllotment>,
+) -> (ReleasedCounts, bool) {
     let run = held.run;
     let at_once = RELEASES_AT_ONCE / batch.len().max(1);
     let turns = batch
         .iter_mut()
         .map(|turn| catch_panic(turns::take(run, turn, at_once)));
     let results = join_all(turns).await;
-    let mut all = Released::default();
+    let mut all = ReleasedCounts::default();
     let mut goes_on = true;
     for (allotment, result) in batch.into_iter().zip(results) {
         let has_panicked = result.is_err();
         let (released, unexpired) = result.unwrap_or_default();
-        all.add(released);
-        let (folder, next) = allotment.end(unexpired, released.is_refused, &mut held.links);
+        all.add_released(released);
+        let (folder, next) = allotment.end_turn(unexpired, released.is_refused, &mut held.links);
         match next {
             _ if has_panicked => {
                 tracing::error!(folder = %folder.name, "held deliveries not released: sending them panicked");
@@ -142,10 +144,10 @@ pub(super) async fn release_expired<P: Ports>(held: &mut HeldRun<'_, P>) -> bool
     for some in folders.make_contiguous().chunks_mut(TURNS_AT_ONCE) {
         let at_once = RELEASES_AT_ONCE / some.len();
         let release = |folder| catch_panic(turns::release_expired(half, folder, now, at_once));
-        let mut all = Released::default();
+        let mut all = ReleasedCounts::default();
         for released in join_all(some.iter_mut().map(release)).await {
             match released {
-                Ok(more) => all.add(more),
+                Ok(more) => all.add_released(more),
                 Err(error) => {
                     let error = &error as &dyn Error;
                     tracing::error!(

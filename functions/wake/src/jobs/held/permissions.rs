@@ -4,10 +4,12 @@
 
 use std::error::Error;
 
-use posthaste_core::circuit::{CircuitDecision, Target};
-use posthaste_core::model::{Status, Subscription, Timestamp};
-use posthaste_core::release::held::{at_rate, release};
-use posthaste_core::release::{HeldFolder, LinkShares, Permission, Release, Standing};
+use posthaste_core::circuit::{CircuitDecision, DeliveryTarget};
+use posthaste_core::model::{Subscription, SubscriptionStatus, Timestamp};
+use posthaste_core::release::held::{at_rate, decide_release};
+use posthaste_core::release::{
+    EndpointStanding, HeldFolder, HeldRelease, LinkShares, ReleasePermission,
+};
 use posthaste_core::stored::layout;
 use posthaste_ports::Ports;
 use posthaste_services::RegistryError;
@@ -22,7 +24,7 @@ pub(super) async fn of<P: Ports>(
     folder: &HeldFolder,
     now: Timestamp,
     shares: &LinkShares,
-) -> Permission {
+) -> ReleasePermission {
     let name = &folder.name;
     match catch_panic(find(ports, name, now, shares)).await {
         Ok(Ok(permission)) => return permission,
@@ -36,7 +38,7 @@ pub(super) async fn of<P: Ports>(
             tracing::error!(folder = %name, "held deliveries not released: the look at their topic panicked");
         }
     }
-    Permission::without_target(Release::Nothing)
+    ReleasePermission::without_target(HeldRelease::Nothing)
 }
 
 /// Everything in a folder that is of no subscription is released: deliver knows what to do with it.
@@ -45,32 +47,34 @@ async fn find<P: Ports>(
     folder: &str,
     now: Timestamp,
     shares: &LinkShares,
-) -> Result<Permission, RegistryError> {
-    let without_target = |status| Permission::without_target(release(status, Standing::WELL, now));
+) -> Result<ReleasePermission, RegistryError> {
+    let without_target = |status| {
+        ReleasePermission::without_target(decide_release(status, EndpointStanding::WELL, now))
+    };
     let Some((topic, subscription)) = layout::folder_owner(folder) else {
         return Ok(without_target(None));
     };
     let topic = ports.registry.topic(&topic).await?;
     let found = topic
         .as_ref()
-        .and_then(|topic| topic.subscription(&subscription));
+        .and_then(|topic| topic.find_subscription(&subscription));
     let Some(found) = found.filter(|subscription| !subscription.lifetime.is_over(now)) else {
         return Ok(without_target(None));
     };
     waits::note(ports, found, now).await;
     let status = found.status_at(now);
-    if status != Status::Active {
+    if status != SubscriptionStatus::Active {
         return Ok(without_target(Some(status)));
     }
     let (target, gate) = route(ports, found).await;
     let recovering_since = ports.links.recovering_since(&target);
-    let standing = Standing {
+    let standing = EndpointStanding {
         gate,
         recovering_since,
-        passes: shares.passes(&target),
+        passes: shares.passes_on_link(&target),
     };
-    let release = release(Some(status), standing, now);
-    Ok(Permission {
+    let release = decide_release(Some(status), standing, now);
+    Ok(ReleasePermission {
         release,
         target: Some(target),
         in_run_max: at_rate(found.rate, found.batching),
@@ -83,13 +87,16 @@ async fn find<P: Ports>(
 async fn route<P: Ports>(
     ports: &WakePorts<P>,
     subscription: &Subscription,
-) -> (Target, CircuitDecision) {
+) -> (DeliveryTarget, CircuitDecision) {
     for endpoint in subscription.endpoints() {
-        let target = Target::on(endpoint.link(), subscription);
+        let target = DeliveryTarget::on_link(endpoint.link(), subscription);
         let gate = ports.links.decide(&target, true).await;
         if gate != CircuitDecision::Hold {
             return (target, gate);
         }
     }
-    (Target::of(subscription), CircuitDecision::Hold)
+    (
+        DeliveryTarget::for_subscription(subscription),
+        CircuitDecision::Hold,
+    )
 }

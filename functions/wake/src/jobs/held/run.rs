@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use posthaste_core::pressure::PressureState;
 use posthaste_core::release::{
-    Amount, HeldFolder, LinkShares, Released, Room, RunAccount, Speed, Waiting,
+    HeldFolder, LinkShares, QueueRoom, ReleaseAmount, ReleaseSource, ReleaseSpeed, ReleasedCounts,
+    RunAccount,
 };
 use posthaste_ports::Ports;
 
@@ -27,10 +28,10 @@ pub(crate) struct HeldRun<'a, P: Ports> {
     /// The folders that have a turn in the next pass.
     pub(super) folders: VecDeque<HeldFolder>,
     /// The speed of this pass.
-    pub(super) speed: Speed,
+    pub(super) speed: ReleaseSpeed,
     /// Deliveries by link.
     pub(super) links: LinkShares,
-    room: Room,
+    room: QueueRoom,
     /// Everything that was released in this run, parked deliveries too.
     account: &'a Mutex<RunAccount>,
 }
@@ -49,23 +50,25 @@ impl<'a, P: Ports> HeldRun<'a, P> {
             left: 0,
             forced: Forced::new(run),
             folders: VecDeque::new(),
-            speed: Speed::Full,
+            speed: ReleaseSpeed::Full,
             links: LinkShares::default(),
-            room: Room::default(),
+            room: QueueRoom::default(),
             account,
         }
     }
 
     /// Counts what was released within the amount of this run.
-    pub(super) fn add(&mut self, released: Released) {
-        self.account.lock().add(Waiting::Held, released.amount());
+    pub(super) fn add(&mut self, released: ReleasedCounts) {
+        self.account
+            .lock()
+            .note_released(ReleaseSource::Held, released.amount());
         self.add_expired(released);
     }
 
     /// Counts what was released because it has expired, which the pressure does not slow.
-    pub(super) fn add_expired(&mut self, released: Released) {
+    pub(super) fn add_expired(&mut self, released: ReleasedCounts) {
         self.left += released.left;
-        self.room.take(released.sent);
+        self.room.note_released(released.sent);
     }
 
     /// Tells whether something may be left to release.
@@ -74,13 +77,19 @@ impl<'a, P: Ports> HeldRun<'a, P> {
     }
 
     /// The amount that the run may still release at this speed.
-    pub(super) fn left_in_run(&self) -> Amount {
-        self.account.lock().left(Waiting::Held, self.speed)
+    pub(super) fn left_in_run(&self) -> ReleaseAmount {
+        self.account
+            .lock()
+            .left_to_release(ReleaseSource::Held, self.speed)
     }
 
     /// The amount that the next pass may release, at this speed and by this state of the pressure.
-    pub(super) fn room_in_pass(&mut self, speed: Speed, state: Option<&PressureState>) -> Amount {
+    pub(super) fn room_in_pass(
+        &mut self,
+        speed: ReleaseSpeed,
+        state: Option<&PressureState>,
+    ) -> ReleaseAmount {
         self.speed = speed;
-        self.room.for_pass(self.left_in_run(), speed, state)
+        self.room.amount_for_pass(self.left_in_run(), speed, state)
     }
 }

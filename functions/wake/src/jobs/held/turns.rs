@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use posthaste_core::model::Timestamp;
-use posthaste_core::release::{Allotment, HeldFolder, Quota, Released};
+use posthaste_core::release::{FolderAllotment, HeldFolder, ReleaseQuota, ReleasedCounts};
 use posthaste_ports::{Entropy, Ports};
 
 use super::folders::list_more;
@@ -15,24 +15,24 @@ use crate::run::Run;
 /// expired.
 pub(super) async fn take<P: Ports>(
     run: Run<'_, P>,
-    allotment: &mut Allotment,
+    allotment: &mut FolderAllotment,
     at_once: usize,
-) -> (Released, usize) {
-    let quota = Quota {
+) -> (ReleasedCounts, usize) {
+    let quota = ReleaseQuota {
         max: allotment.room,
         at_once,
     };
-    let mut released = Released::default();
+    let mut released = ReleasedCounts::default();
     if allotment.expired_by.is_some() {
         released = release(run, &mut allotment.folder, quota, allotment.expired_by).await;
     }
-    let quota = quota.after(&released).at_most(allotment.allowed);
+    let quota = quota.rest_after(&released).capped_at(allotment.allowed);
     let allowed = if allotment.is_probe() {
         release_one(run, &mut allotment.folder, quota).await
     } else {
         release(run, &mut allotment.folder, quota, None).await
     };
-    released.add(allowed);
+    released.add_released(allowed);
     (released, allowed.sent)
 }
 
@@ -40,15 +40,19 @@ pub(super) async fn take<P: Ports>(
 /// for reasons of their own would keep all others waiting, for they come back to the front. The
 /// delivery is drawn from a page, and not from the few keys that are kept: in a long outage each of
 /// those would be the probe again and again, and then wait for hours.
-async fn release_one<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder, quota: Quota) -> Released {
+async fn release_one<P: Ports>(
+    run: Run<'_, P>,
+    folder: &mut HeldFolder,
+    quota: ReleaseQuota,
+) -> ReleasedCounts {
     let mut drawn = [0; 2];
     run.ports.entropy.fill(&mut drawn);
     if folder.more_after.is_some() {
         list_more(run, folder).await;
     }
-    folder.draw(u16::from_le_bytes(drawn));
-    let released = release(run, folder, quota.at_most(1), None).await;
-    folder.sort();
+    folder.put_drawn_first(u16::from_le_bytes(drawn));
+    let released = release(run, folder, quota.capped_at(1), None).await;
+    folder.sort_keys();
     released
 }
 
@@ -57,14 +61,15 @@ async fn release_one<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder, quota: 
 async fn release<P: Ports>(
     run: Run<'_, P>,
     folder: &mut HeldFolder,
-    quota: Quota,
+    quota: ReleaseQuota,
     expired_by: Option<Timestamp>,
-) -> Released {
-    let mut released = Released::default();
+) -> ReleasedCounts {
+    let mut released = ReleasedCounts::default();
     while quota.is_open(&released)
         && let Some(mut wanted) = wanted(run, folder, expired_by).await
     {
-        released.add(batches::release(run, &mut wanted, quota.after(&released)).await);
+        released
+            .add_released(batches::release(run, &mut wanted, quota.rest_after(&released)).await);
         folder.give_back(wanted);
     }
     released
@@ -76,13 +81,13 @@ pub(super) async fn release_expired<P: Ports>(
     folder: &mut HeldFolder,
     now: Timestamp,
     at_once: usize,
-) -> Released {
-    let mut released = Released::default();
+) -> ReleasedCounts {
+    let mut released = ReleasedCounts::default();
     let mut left = VecDeque::new();
     while !released.is_refused
         && let Some(mut wanted) = wanted(run, folder, Some(now)).await
     {
-        released.add(
+        released.add_released(
             batches::release_expired(run, &mut wanted, now, at_once)
                 .await
                 .0,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use futures_util::{StreamExt, stream};
-use posthaste_core::circuit::Target;
+use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::model::{EndpointUrl, Link, Topic, TopicName};
 use posthaste_ports::{PortError, Ports};
 use posthaste_services::RegistryError;
@@ -33,7 +33,7 @@ struct Concern {
     /// The change's place among all.
     change: usize,
     /// The change's subscription, by the name under which it is stored.
-    own: Option<Target>,
+    own: Option<DeliveryTarget>,
     notices_topic: Option<TopicName>,
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn addressed<P: Ports>(
 ) -> Result<Vec<Addressed>, AddressError> {
     let concerns = concerns(ports, &Places::of(&changes)).await?;
     let addressed = |change: TargetChange| {
-        let is_gone = matches!(change.target, Target::Subscription { .. });
+        let is_gone = matches!(change.target, DeliveryTarget::Subscription { .. });
         let to = notices_topic
             .iter()
             .map(|name| (name.folded(), (*name).clone()));
@@ -138,8 +138,8 @@ impl<'a> Places<'a> {
         };
         for (place, change) in changes.iter().enumerate() {
             match &change.target {
-                Target::Link(link) => drop(places.links.insert(link, place)),
-                Target::Subscription { topic, .. } => {
+                DeliveryTarget::Link(link) => drop(places.links.insert(link, place)),
+                DeliveryTarget::Subscription { topic, .. } => {
                     places.topics.entry(topic.folded()).or_default().push(place);
                 }
             }
@@ -177,7 +177,7 @@ impl<'a> Places<'a> {
             .collect()
     }
 
-    fn own(&self, topic: &TopicName) -> impl Iterator<Item = (usize, &'a Target)> {
+    fn own(&self, topic: &TopicName) -> impl Iterator<Item = (usize, &'a DeliveryTarget)> {
         let places = self.topics.get(&topic.folded()).into_iter().flatten();
         places.filter_map(|place| Some((*place, &self.changes.get(*place)?.target)))
     }
@@ -185,15 +185,15 @@ impl<'a> Places<'a> {
 
 /// A subscription's target by the name under which it is stored; `None` if it is not there, or on
 /// other links.
-fn stored_target(topic: &Topic, target: &Target) -> Option<Target> {
-    let Target::Subscription { link, name, .. } = target else {
+fn stored_target(topic: &Topic, target: &DeliveryTarget) -> Option<DeliveryTarget> {
+    let DeliveryTarget::Subscription { link, name, .. } = target else {
         return None;
     };
-    let subscription = topic.subscription(name)?;
+    let subscription = topic.find_subscription(name)?;
     let is_there = subscription
         .endpoints()
         .any(|endpoint| endpoint.link() == *link);
-    is_there.then(|| Target::on(link.clone(), subscription))
+    is_there.then(|| DeliveryTarget::on_link(link.clone(), subscription))
 }
 
 #[cfg(test)]
@@ -217,10 +217,10 @@ mod tests {
             .link()
     }
 
-    fn target(host: &str, topic: &str, name: &str) -> Target {
+    fn target(host: &str, topic: &str, name: &str) -> DeliveryTarget {
         let topic = topic_name(topic);
         let name = subscription_name(name);
-        Target::Subscription {
+        DeliveryTarget::Subscription {
             link: link(host),
             topic,
             name,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     /// Checks who is notified of a change, and whether its subscription is gone.
-    async fn check(kit: &Kit, target: Target, expected: (&[&str], bool)) -> Addressed {
+    async fn check(kit: &Kit, target: DeliveryTarget, expected: (&[&str], bool)) -> Addressed {
         let all = topic_name("all");
         let changes = vec![TargetChange::down(target)];
         let mut found = addressed(&kit.ports, Some(&all), changes).await.unwrap();
@@ -248,11 +248,16 @@ mod tests {
         let kit = kit();
         check(
             &kit,
-            Target::Link(link("a.example")),
+            DeliveryTarget::Link(link("a.example")),
             (&["all", "ops"], false),
         )
         .await;
-        check(&kit, Target::Link(link("b.example")), (&["all"], false)).await;
+        check(
+            &kit,
+            DeliveryTarget::Link(link("b.example")),
+            (&["all"], false),
+        )
+        .await;
         let found = check(
             &kit,
             target("a.example", "orders", "billing"),

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use posthaste_core::circuit::{Condition, Shard, Target, shard_index};
+use posthaste_core::circuit::{DeliveryTarget, LinkShard, TargetCondition, shard_index};
 use posthaste_core::model::{EndpointUrl, Link, Timestamp, Topic};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LinksError, RegistryError, unused_links};
@@ -19,7 +19,7 @@ const MINUTES_BETWEEN: u64 = 10;
 /// Forgets it, as long as there is time.
 pub(super) async fn forget_former<P: Ports>(
     run: Run<'_, P>,
-    shards: &[(usize, Arc<Shard>)],
+    shards: &[(usize, Arc<LinkShard>)],
 ) -> Result<(), LinksError> {
     let ports = run.ports;
     for (index, shard) in shards {
@@ -41,7 +41,7 @@ pub(super) async fn forget_former<P: Ports>(
             let targets = former.len();
             ports
                 .links
-                .change(*index, |shard| shard.forget(&former))
+                .change(*index, |shard| shard.forget_targets(&former))
                 .await?;
             tracing::info!(targets, "health of former subscriptions forgotten");
         }
@@ -52,19 +52,19 @@ pub(super) async fn forget_former<P: Ports>(
 /// Forgets links that no subscription uses. Nobody asked them since they could be asked again.
 async fn forget_unused<P: Ports>(
     run: Run<'_, P>,
-    shards: &[(usize, Arc<Shard>)],
+    shards: &[(usize, Arc<LinkShard>)],
 ) -> Result<(), LinksError> {
     let ports = run.ports;
     let now = run.ports.clock.now();
-    if !now.minute().is_multiple_of(MINUTES_BETWEEN) || !run.may_begin() {
+    if !now.minute_rounded_down().is_multiple_of(MINUTES_BETWEEN) || !run.may_begin() {
         return Ok(());
     }
     let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
     let overdue: BTreeSet<Link> = conditions
         .filter(|(_, condition)| condition.until <= now)
         .filter_map(|(target, _)| match target {
-            Target::Link(link) => Some(link),
-            Target::Subscription { .. } => None,
+            DeliveryTarget::Link(link) => Some(link),
+            DeliveryTarget::Subscription { .. } => None,
         })
         .collect();
     let Some(unused) = run.in_time(unused_links(&ports.state, overdue)).await else {
@@ -73,10 +73,10 @@ async fn forget_unused<P: Ports>(
     for link in unused? {
         tracing::info!(%link, "health of a link that no subscription uses forgotten");
         let index = shard_index(&link);
-        let target = Target::Link(link);
+        let target = DeliveryTarget::Link(link);
         ports
             .links
-            .change(index, |shard| shard.forget([&target]))
+            .change(index, |shard| shard.forget_targets([&target]))
             .await?;
     }
     Ok(())
@@ -85,10 +85,10 @@ async fn forget_unused<P: Ports>(
 /// Whether a condition is of no subscription that is there now. What a cache says is asked for again.
 async fn is_former<P: Ports>(
     ports: &WakePorts<P>,
-    target: &Target,
-    condition: &Condition,
+    target: &DeliveryTarget,
+    condition: &TargetCondition,
 ) -> Result<bool, RegistryError> {
-    let Target::Subscription { topic, .. } = target else {
+    let DeliveryTarget::Subscription { topic, .. } = target else {
         return Ok(false);
     };
     let asked_after = ports.clock.monotonic();
@@ -104,11 +104,16 @@ async fn is_former<P: Ports>(
 /// Whether a topic has the subscription of a target on its link, since before the condition began.
 /// Where the clock was set back since the subscription was created, the times of the two do not say
 /// which came first.
-fn is_there(topic: Option<&Topic>, target: &Target, condition: &Condition, now: Timestamp) -> bool {
-    let Target::Subscription { link, name, .. } = target else {
+fn is_there(
+    topic: Option<&Topic>,
+    target: &DeliveryTarget,
+    condition: &TargetCondition,
+    now: Timestamp,
+) -> bool {
+    let DeliveryTarget::Subscription { link, name, .. } = target else {
         return true;
     };
-    let Some(subscription) = topic.and_then(|topic| topic.subscription(name)) else {
+    let Some(subscription) = topic.and_then(|topic| topic.find_subscription(name)) else {
         return false;
     };
     let created_at = subscription.created.subscription.and_then(|it| it.at);
@@ -124,8 +129,8 @@ mod tests {
     use std::time::Duration;
 
     use posthaste_core::attempt::OutcomeName;
-    use posthaste_core::circuit::{Failure, Observation};
-    use posthaste_core::model::{CREATION_ID_BYTES, Creation, CreationId};
+    use posthaste_core::circuit::{Observation, RequestFailure};
+    use posthaste_core::model::{CREATION_ID_BYTES, CreationId, CreationRecord};
     use posthaste_testkit::records::{subscription_name, topic_name, topic_record, topic_settings};
     use serde_json::json;
 
@@ -134,8 +139,8 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    fn target() -> Target {
-        Target::Subscription {
+    fn target() -> DeliveryTarget {
+        DeliveryTarget::Subscription {
             link: EndpointUrl::parse("https://a.example/").unwrap().link(),
             topic: topic_name("orders"),
             name: subscription_name("Billing"),
@@ -151,7 +156,7 @@ mod tests {
             topic_settings(settings),
             Timestamp::EPOCH,
         );
-        let creation = Creation {
+        let creation = CreationRecord {
             id: CreationId::new([2; CREATION_ID_BYTES]),
             at: Some(created_at),
         };
@@ -161,7 +166,7 @@ mod tests {
             .insert(subscription_name("Billing"), creation);
         kit.store.write("topics/orders.json", record.render());
         let began = kit.clock.now();
-        let last = Failure {
+        let last = RequestFailure {
             outcome: OutcomeName::Busy,
             status: Some(503),
         };
@@ -208,11 +213,11 @@ mod tests {
         let kit = failing(Timestamp::EPOCH).await;
         let link = |host: &str| {
             let url = format!("https://{host}.example/");
-            Target::Link(EndpointUrl::parse(&url).unwrap().link())
+            DeliveryTarget::Link(EndpointUrl::parse(&url).unwrap().link())
         };
         let failures = 10;
         let began = kit.clock.now();
-        let last = Failure {
+        let last = RequestFailure {
             outcome: OutcomeName::Busy,
             status: Some(503),
         };
@@ -226,7 +231,7 @@ mod tests {
             links.observe(&[(link(host), failing)]).await.unwrap();
         }
         let known = async |minutes| {
-            let rest = MINUTES_BETWEEN - kit.clock.now().minute() % MINUTES_BETWEEN;
+            let rest = MINUTES_BETWEEN - kit.clock.now().minute_rounded_down() % MINUTES_BETWEEN;
             kit.clock.advance(Duration::from_mins(rest + minutes));
             known_after_a_run(&kit).await
         };

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use posthaste_core::api::notice::{LinkChanged, Notice};
+use posthaste_core::api::notice::{LinkNotice, Notice};
 use posthaste_core::circuit::{
-    Condition, HealthSettings, Shard, StateChange, Target, notified, state_change,
+    DeliveryTarget, HealthSettings, LinkShard, StateChange, TargetCondition, state_change,
+    with_notice_sent,
 };
 use posthaste_core::model::{Timestamp, TopicName};
 use tracing::field::display;
@@ -20,8 +21,8 @@ const NOTIFIED_PER_MARK: usize = 1000;
 pub(super) struct TargetChange {
     /// The part of the known links that the target is in.
     pub(super) index: usize,
-    pub(super) target: Target,
-    condition: Condition,
+    pub(super) target: DeliveryTarget,
+    condition: TargetCondition,
     news: StateChange,
 }
 
@@ -39,11 +40,11 @@ pub(super) struct Addressed {
 /// The changes of a part that are to be sent.
 pub(super) fn changes(
     index: usize,
-    shard: &Shard,
+    shard: &LinkShard,
     now: Timestamp,
     settings: &HealthSettings,
 ) -> Vec<TargetChange> {
-    let change = |(target, condition): (Target, &Condition)| {
+    let change = |(target, condition): (DeliveryTarget, &TargetCondition)| {
         let news = state_change(condition, now, settings)?;
         Some(TargetChange {
             index,
@@ -70,11 +71,11 @@ pub(super) fn together(changes: &[Addressed]) -> usize {
 impl Addressed {
     /// Marks the change as sent; forgets the condition of a subscription that is gone. Tells
     /// whether anything changed.
-    pub(super) fn mark(&self, shard: &mut Shard) -> bool {
+    pub(super) fn mark(&self, shard: &mut LinkShard) -> bool {
         if self.is_gone {
-            return shard.forget([&self.change.target]);
+            return shard.forget_targets([&self.change.target]);
         }
-        shard.change(&self.change.target, |it| self.change.marked(it))
+        shard.change_condition(&self.change.target, |it| self.change.marked(it))
     }
 
     pub(super) fn log(&self) {
@@ -92,7 +93,7 @@ impl Addressed {
 
 impl TargetChange {
     pub(super) fn notice(&self) -> Notice<'_> {
-        Notice::Link(LinkChanged {
+        Notice::Link(LinkNotice {
             target: &self.target,
             condition: &self.condition,
             news: self.news,
@@ -102,10 +103,10 @@ impl TargetChange {
     /// The present condition, marked. A notice that a target is down counts for the outage in which
     /// it was sent; after a notice that a target is up, the next change is sent, whatever it
     /// is.
-    fn marked(&self, now: &Condition) -> Option<Condition> {
+    fn marked(&self, now: &TargetCondition) -> Option<TargetCondition> {
         let is_meant =
             self.news == StateChange::Up || now.failing_since == self.condition.failing_since;
-        is_meant.then(|| notified(now, self.news))
+        is_meant.then(|| with_notice_sent(now, self.news))
     }
 
     fn log(&self) {
@@ -115,7 +116,7 @@ impl TargetChange {
             news,
             ..
         } = self;
-        let Condition {
+        let TargetCondition {
             since,
             failures,
             last,
@@ -139,10 +140,10 @@ impl TargetChange {
 #[cfg(test)]
 impl TargetChange {
     /// The change of a target that has just gone down.
-    pub(super) fn down(target: Target) -> Self {
+    pub(super) fn down(target: DeliveryTarget) -> Self {
         use posthaste_core::attempt::OutcomeName;
-        use posthaste_core::circuit::{Failure, Observation};
-        let last = Failure {
+        use posthaste_core::circuit::{Observation, RequestFailure};
+        let last = RequestFailure {
             outcome: OutcomeName::Busy,
             status: None,
         };
@@ -151,8 +152,8 @@ impl TargetChange {
             last,
             began: Timestamp::EPOCH,
         };
-        let mut shard = Shard::default();
-        shard.observe(
+        let mut shard = LinkShard::default();
+        shard.apply_observation(
             &target,
             &failing,
             Timestamp::EPOCH,
@@ -178,7 +179,7 @@ mod tests {
             .map(|number| (name(number).folded(), name(number)))
             .collect();
         Addressed {
-            change: TargetChange::down(Target::parse("https://a.example:443").unwrap()),
+            change: TargetChange::down(DeliveryTarget::parse("https://a.example:443").unwrap()),
             to,
             is_gone: false,
         }

@@ -44,8 +44,10 @@ impl Marked {
         let mark = &self.mark;
         let own = |topic: Option<Arc<Topic>>| {
             let topic = topic?;
-            let subscription = topic.subscription(&mark.subscription)?.clone();
-            let is_own = subscription.created.accepted(mark.identity, mark.last_at);
+            let subscription = topic.find_subscription(&mark.subscription)?.clone();
+            let is_own = subscription
+                .created
+                .has_accepted(mark.identity, mark.last_at);
             is_own.then_some(Receiver {
                 topic,
                 subscription,
@@ -87,7 +89,7 @@ impl Marked {
             let Some(object) = found else {
                 return Ok(Edit::Keep(()));
             };
-            let mark = RecoveryMark::parse(&object.bytes)?.probed(probe.clone());
+            let mark = RecoveryMark::parse(&object.bytes)?.with_probe(probe.clone());
             Ok(Edit::Write(mark.render(), ()))
         });
         noted.await.map_err(ReplayError::Probe)?;

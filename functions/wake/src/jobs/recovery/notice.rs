@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use posthaste_core::api::RecoveryView;
-use posthaste_core::api::notice::{Notice, Recovering};
+use posthaste_core::api::notice::{Notice, RecoveryNotice};
 use posthaste_core::stored::{RecoveryMark, ReplayRecord};
 use posthaste_ports::Ports;
 
@@ -24,7 +24,7 @@ pub(super) async fn tell<P: Ports>(
     if marked.mark.told_of == Some(marked.mark.outage_since) {
         return Ok(());
     }
-    let Some(view) = RecoveryView::of(&marked.mark, Some(begun)) else {
+    let Some(view) = RecoveryView::from_mark(&marked.mark, Some(begun)) else {
         return Ok(());
     };
     tracing::info!(
@@ -39,7 +39,7 @@ pub(super) async fn tell<P: Ports>(
         .collect();
     if !ports.links.settings().suppress_state_changes {
         for name in addressees.into_values() {
-            let notice = [Notice::Recovering(Recovering { recovery: &view })];
+            let notice = [Notice::Recovering(RecoveryNotice { recovery: &view })];
             let sent = Box::pin(ports.notifier().tell_system(name, &notice)).await;
             sent.map_err(ReplayError::Notice)?;
         }

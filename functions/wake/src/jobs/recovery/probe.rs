@@ -3,7 +3,7 @@
 
 use posthaste_core::model::{LetterPlace, Timestamp};
 use posthaste_core::release::recovery::RecoveryRules;
-use posthaste_core::release::{Pace, Replay, Selection, Sendable};
+use posthaste_core::release::{ReplayContext, ReplayPace, ReplaySelection, SelectedLetter};
 use posthaste_core::stored::{LetterProbe, RecoveryJob, ReplayProgress, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::replay::{LetterObject, letter_objects_under};
@@ -83,10 +83,12 @@ async fn send_letter<P: Ports>(
     let created = &to.subscription.created;
     let replays = match (&open, &mark.job) {
         (Some(open), Some(begun)) => {
-            let behind = mark.behind(begun).replay(&job, created, policy);
+            let behind = mark
+                .left_by_replay(begun)
+                .replay_record(&job, created, policy);
             vec![open.record.clone(), behind]
         }
-        _ => vec![mark.replay(&job, created, policy)],
+        _ => vec![mark.replay_record(&job, created, policy)],
     };
     let mut found = None;
     for part in &replays {
@@ -113,7 +115,7 @@ async fn send_letter<P: Ports>(
     if !marked.look_again(ports).await? {
         return Ok(None);
     }
-    let replay = Replay {
+    let replay = ReplayContext {
         id: &job.id,
         subscription: &to.subscription,
         default_time_to_live: to.topic.default_time_to_live,
@@ -124,8 +126,8 @@ async fn send_letter<P: Ports>(
         object,
         index: event.index,
     };
-    let mut pace = Pace::new(1, now, now);
-    let messages = replay.messages(&letter.object, &[event], &mut pace, now);
+    let mut pace = ReplayPace::new(1, now, now);
+    let messages = replay.messages_of_object(&letter.object, &[event], &mut pace, now);
     for sent in send(look.run, &messages).await {
         sent.map_err(ReplayError::Send)?;
     }
@@ -139,10 +141,10 @@ async fn send_letter<P: Ports>(
 /// were always the probe, one that brings its endpoint down would keep all others waiting.
 async fn find_letter<P: Ports>(
     look: &Look<'_, P>,
-    (selection, rules): (&Selection, &RecoveryRules),
+    (selection, rules): (&ReplaySelection, &RecoveryRules),
     to: &Receiver,
     progress: &ReplayProgress,
-) -> Result<Option<(String, Sendable)>, ReplayError> {
+) -> Result<Option<(String, SelectedLetter)>, ReplayError> {
     let objects = objects_of(look, selection, rules, progress.after.as_deref()).await?;
     let chosen = Chosen {
         selection,
@@ -157,7 +159,7 @@ async fn find_letter<P: Ports>(
         let Ok(letters) = read(look.run, object, selection).await else {
             continue;
         };
-        let done = progress.done_of(&object.key);
+        let done = progress.events_done_of(&object.key);
         let picked = pick(&letters, &to.subscription, chosen, done, usize::MAX);
         let mut events = picked.map(|picked| picked.events).unwrap_or_default();
         if !events.is_empty() {
@@ -171,7 +173,7 @@ async fn find_letter<P: Ports>(
 /// Objects of some days, from any day on: as many as are read for one probe, if there are.
 async fn objects_of<P: Ports>(
     look: &Look<'_, P>,
-    selection: &Selection,
+    selection: &ReplaySelection,
     rules: &RecoveryRules,
     after: Option<&str>,
 ) -> Result<Vec<LetterObject>, ReplayError> {

@@ -41,7 +41,7 @@ pub(super) async fn step<P: Ports>(
         recover_after: ports.links.settings().recover_after,
         now: ports.clock.now(),
     };
-    let (mark, step) = marked.mark.clone().step(&facts);
+    let (mark, step) = marked.mark.clone().next_step(&facts);
     if step != RecoveryStep::Idle {
         look.run.note_work();
     }
@@ -149,8 +149,8 @@ async fn open<P: Ports>(
     let Subscription {
         created, recovery, ..
     } = &*to.subscription;
-    let asked = marked.mark.replay(job, created, *recovery);
-    let open_key = layout::replaying(&asked.id);
+    let asked = marked.mark.replay_record(job, created, *recovery);
+    let open_key = layout::replaying_mark_key(&asked.id);
     let put = ports
         .state
         .put(&open_key, asked.render(), PutCondition::Always);

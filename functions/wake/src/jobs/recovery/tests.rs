@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{DeadLetter, Payload, Timestamp};
+use posthaste_core::model::{DeadLetter, EventPayload, Timestamp};
 use posthaste_core::release::recovery::OutageLetters;
-use posthaste_core::stored::dead_letter::record;
-use posthaste_core::stored::{Gathered, RecoveryJob, RecoveryMark};
+use posthaste_core::stored::dead_letter::dead_letter_record;
+use posthaste_core::stored::{DeadLetterArray, RecoveryJob, RecoveryMark};
 use posthaste_ports::Clock;
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 use posthaste_testkit::{Operation, Plan};
@@ -26,7 +26,7 @@ const HOUR: Duration = Duration::from_hours(1);
 type Change = Box<dyn Fn(&Kit) + Send + Sync>;
 
 fn key() -> String {
-    layout::recovery_mark(&topic_name("orders"), &subscription_name("billing"))
+    layout::recovery_mark_key(&topic_name("orders"), &subscription_name("billing"))
 }
 
 fn subscribe(kit: &Kit, settings: Value) {
@@ -61,20 +61,24 @@ fn quiet() -> Arc<Kit> {
 /// A letter of an outage that began an hour ago, written at this time.
 fn letter(kit: &Kit, at: Timestamp, id: &str) {
     let names = (topic_name("orders"), subscription_name("billing"));
-    let key = layout::dead_letter(&names.0, &names.1, at, id);
+    let key = layout::dead_letter_key(&names.0, &names.1, at, id);
     let text = json!({ "specversion": "1.0", "id": id, "source": "/s", "type": "t" });
     let payload = Bytes::from(text.to_string());
     let dead = DeadLetter {
         reason: DeadLetterReason::TimeToLiveExceeded,
-        delivery: delivery(names, id, [Payload::Inline(payload.clone())], at),
+        delivery: delivery(names, id, [EventPayload::Inline(payload.clone())], at),
         storage: None,
         object: None,
         dropped: false,
         outage_since: Some(at),
     };
-    let mut gathered = Gathered::default();
-    gathered.push(&record(&dead, &dead.delivery.events[0], &payload));
-    kit.store.write_at(&key, gathered.finish(), at);
+    let mut gathered = DeadLetterArray::default();
+    gathered.push(&dead_letter_record(
+        &dead,
+        &dead.delivery.events[0],
+        &payload,
+    ));
+    kit.store.write_at(&key, gathered.into_object(), at);
 }
 
 fn letters(now: Timestamp) -> OutageLetters {
@@ -91,7 +95,7 @@ fn letters(now: Timestamp) -> OutageLetters {
 /// One letter more, as deadletter counts it.
 fn count_one(kit: &Kit) {
     let now = kit.clock.now();
-    let mark = letters(now).mark(stored(kit)).unwrap().unwrap();
+    let mark = letters(now).updated_mark(stored(kit)).unwrap().unwrap();
     kit.store.write(&key(), mark.render());
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn left_replay<P: Ports>(
         return Ok(LeftReplay::IsNone);
     };
     let meant = match ReplayRecord::parse(&object.bytes) {
-        Ok(meant) if layout::replaying(&meant.id) == marker.key => meant,
+        Ok(meant) if layout::replaying_mark_key(&meant.id) == marker.key => meant,
         Err(error @ FormatError::Newer(_)) => return Err(ReplayError::Record(error)),
         Ok(_) | Err(FormatError::Malformed(..)) if age < EMPTY_MARKER_LEFT_AFTER => {
             return Ok(LeftReplay::Waits);

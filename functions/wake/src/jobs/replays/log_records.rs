@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Cursor, Record, RecordFilter};
+use posthaste_core::delivery_log::{LogRecord, RecordCursor, RecordFilter};
 use posthaste_core::model::{Subscription, Timestamp};
-use posthaste_core::release::{LogPlace, Selection};
+use posthaste_core::release::{LogPosition, ReplaySelection};
 use posthaste_delivery_log::{LogError, RecordPage};
 use posthaste_ports::Ports;
 
@@ -24,7 +24,7 @@ const LENGTH_MIN: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(super) struct Part {
     /// Its records, the oldest first.
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<LogRecord>,
     /// Where it ends.
     pub(super) end: Timestamp,
     /// Files that cannot be read, with the reasons.
@@ -47,13 +47,13 @@ impl Parts {
     pub(super) async fn next<P: Ports>(
         &mut self,
         run: Run<'_, P>,
-        (selection, of): (&Selection, &Subscription),
-        after: &LogPlace,
+        (selection, of): (&ReplaySelection, &Subscription),
+        after: &LogPosition,
         to: Timestamp,
     ) -> Result<Part, LogError> {
         loop {
-            let end = after.end(self.length, to);
-            let filter = selection.records(after.time, end, of);
+            let end = after.end_of_part(self.length, to);
+            let filter = selection.record_filter(after.time, end, of);
             let mut page = list(run, &filter).await?;
             let Some(next) = page.next.take() else {
                 self.length = (self.length * 2).min(LENGTH_MAX);
@@ -74,7 +74,7 @@ fn part(
         damaged,
         ..
     }: RecordPage,
-    after: &LogPlace,
+    after: &LogPosition,
     end: Timestamp,
 ) -> Part {
     let damaged = damaged
@@ -99,9 +99,9 @@ async fn list<P: Ports>(run: Run<'_, P>, filter: &RecordFilter) -> Result<Record
 async fn rest<P: Ports>(
     run: Run<'_, P>,
     filter: &RecordFilter,
-    mut records: Vec<Record>,
-    next: Cursor,
-) -> Result<Vec<Record>, LogError> {
+    mut records: Vec<LogRecord>,
+    next: RecordCursor,
+) -> Result<Vec<LogRecord>, LogError> {
     let mut next = Some(next);
     while let Some(after) = next {
         let page = list(

@@ -4,10 +4,14 @@
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use posthaste_core::api::{LeftOut, LeftOutReason, ReplayReason, ReplayState};
-use posthaste_core::delivery_log::{DeliveryHistory, Kind, LogResult, LookUp, Record, histories};
+use posthaste_core::api::{LeftOutCounts, LeftOutReason, ReplayReason, ReplayState};
+use posthaste_core::delivery_log::{
+    DeliveryHistory, Kind, LogRecord, LogResult, RecordLookup, gather_by_delivery,
+};
 use posthaste_core::model::{EarlierLife, Timestamp};
-use posthaste_core::release::{LogPlace, Pace, Replay, Selection, SentAgain, replayed_key};
+use posthaste_core::release::{
+    LogPosition, ReplayContext, ReplayPace, ReplaySelection, ResentEvent, replayed_key,
+};
 use posthaste_ports::{Clock, ErrorKind, Ports};
 use posthaste_services::kept_event::KeptEvent;
 use posthaste_services::resolved::resolved_letters;
@@ -41,15 +45,15 @@ struct LogWalk<'a, P: Ports> {
     run: Run<'a, P>,
     job: &'a mut Job,
     to: Receiver,
-    selection: Selection,
-    pace: Pace,
-    at: LogPlace,
+    selection: ReplaySelection,
+    pace: ReplayPace,
+    at: LogPosition,
 }
 
 /// The events of a part that were looked at.
 #[derive(Debug, Default)]
 struct Picked {
-    sent: Vec<SentAgain>,
+    sent: Vec<ResentEvent>,
     /// Bytes of those events.
     bytes: usize,
     /// Their ids.
@@ -57,13 +61,13 @@ struct Picked {
     /// The number of events whose dead letters are resolved.
     resolved: u64,
     /// What else was left out.
-    left_out: LeftOut,
+    left_out: LeftOutCounts,
     /// The ids of events that cannot be sent, and why.
     failed: Vec<(String, String)>,
 }
 
 impl Picked {
-    fn add(&mut self, record: &Record, fate: Fate) {
+    fn add(&mut self, record: &LogRecord, fate: Fate) {
         let id = || {
             record
                 .event_id
@@ -73,7 +77,7 @@ impl Picked {
         match fate {
             Fate::Sent(event) => {
                 self.bytes += event.event.json().len();
-                self.sent.push(SentAgain {
+                self.sent.push(ResentEvent {
                     index: self.sent.len(),
                     ..*event
                 });
@@ -97,7 +101,7 @@ enum Next {
 /// What becomes of a record's event.
 enum Fate {
     /// It is sent again.
-    Sent(Box<SentAgain>),
+    Sent(Box<ResentEvent>),
     /// Its delivery has not ended with this record.
     Passed,
     /// It was not asked for.
@@ -116,14 +120,14 @@ pub(super) async fn resume<P: Ports>(
 ) -> Result<(), ReplayError> {
     let selection = job.record.selection().map_err(ReplayError::Request)?;
     let progress = &job.record.progress;
-    let pace = Pace::new(
+    let pace = ReplayPace::new(
         selection.rate_per_second(),
         progress.paced_until,
         run.ports.clock.now(),
     );
-    let begun = progress.after.as_deref().and_then(LogPlace::parse);
+    let begun = progress.after.as_deref().and_then(LogPosition::parse);
     let from = selection.from().unwrap_or(Timestamp::EPOCH);
-    let at = begun.unwrap_or_else(|| LogPlace::before(from));
+    let at = begun.unwrap_or_else(|| LogPosition::before_time(from));
     LogWalk {
         run,
         job,
@@ -139,15 +143,15 @@ pub(super) async fn resume<P: Ports>(
 impl<P: Ports> LogWalk<'_, P> {
     async fn walk(&mut self) -> Result<(), ReplayError> {
         let ports = self.run.ports;
-        if self.complete_until() < self.selection.to() {
+        if self.complete_until() < self.selection.to_time() {
             // Records of the time that is asked for are still on their way.
             return self.save().await;
         }
         let mut reads = Parts::new();
         self.begin().await?;
-        let to = self.selection.to();
+        let to = self.selection.to_time();
         loop {
-            if !self.run.has_time() || self.pace.room() == 0 {
+            if !self.run.has_time() || self.pace.room_in_run() == 0 {
                 return self.save().await;
             }
             if !ports.pressure.takes_replays(&self.to.topic.name).await {
@@ -197,14 +201,14 @@ impl<P: Ports> LogWalk<'_, P> {
             .begins()
             .await
             .map_err(ReplayError::Log)?;
-        let begins = LogPlace::before(begins.unwrap_or_else(|| self.selection.to()));
+        let begins = LogPosition::before_time(begins.unwrap_or_else(|| self.selection.to_time()));
         self.at = self.at.clone().max(begins);
         Ok(())
     }
 
     async fn save(&mut self) -> Result<(), ReplayError> {
         let progress = &mut self.job.record.progress;
-        progress.after = Some(self.at.text());
+        progress.after = Some(self.at.to_text());
         progress.paced_until = self.pace.paced_until();
         self.job.save(self.run.ports).await
     }
@@ -230,12 +234,12 @@ impl<P: Ports> LogWalk<'_, P> {
                 .try_collect()
                 .await?;
             for (record, fate) in some.iter().zip(fates) {
-                if matches!(fate, Fate::Sent(_)) && picked.sent.len() == self.pace.room() {
+                if matches!(fate, Fate::Sent(_)) && picked.sent.len() == self.pace.room_in_run() {
                     is_whole = false;
                     break 'part;
                 }
                 picked.add(record, fate);
-                at = LogPlace::behind(record);
+                at = LogPosition::after_record(record);
             }
             if !self.run.has_time() || picked.bytes >= BYTES_PREFERRED {
                 is_whole = false;
@@ -250,7 +254,11 @@ impl<P: Ports> LogWalk<'_, P> {
         let counted = left_out.iter().filter(|(of, _)| is_whole || *of <= at);
         let record = &mut self.job.record;
         counted.for_each(|(_, reason)| record.progress.left_out.add(*reason));
-        self.at = if is_whole { LogPlace::before(end) } else { at };
+        self.at = if is_whole {
+            LogPosition::before_time(end)
+        } else {
+            at
+        };
         for (file, why) in damaged {
             if !record
                 .progress
@@ -258,7 +266,7 @@ impl<P: Ports> LogWalk<'_, P> {
                 .iter()
                 .any(|failure| failure.key == file)
             {
-                record.progress.fail(&file, None, why);
+                record.progress.add_failure(&file, None, why);
             }
         }
         record.state = ReplayState::Running;
@@ -268,7 +276,10 @@ impl<P: Ports> LogWalk<'_, P> {
 
     /// The records with which a selected delivery may have ended, and the places of those with
     /// which others count as left out.
-    fn selected(&self, records: Vec<Record>) -> (Vec<Record>, Vec<(LogPlace, LeftOutReason)>) {
+    fn selected(
+        &self,
+        records: Vec<LogRecord>,
+    ) -> (Vec<LogRecord>, Vec<(LogPosition, LeftOutReason)>) {
         let created = &self.to.subscription.created;
         let mut selected = Vec::new();
         let mut left_out = Vec::new();
@@ -276,7 +287,7 @@ impl<P: Ports> LogWalk<'_, P> {
             match self.selection.leaves_out_record(&record, created) {
                 None => selected.push(record),
                 Some(reason) if self.selection.counts_with(&record) => {
-                    left_out.push((LogPlace::behind(&record), reason));
+                    left_out.push((LogPosition::after_record(&record), reason));
                 }
                 Some(_) => {}
             }
@@ -300,14 +311,14 @@ impl<P: Ports> LogWalk<'_, P> {
             subscription,
         } = &self.to;
         let default_time_to_live = topic.default_time_to_live;
-        let replay = Replay {
+        let replay = ReplayContext {
             id: &self.job.record.id,
             subscription,
             default_time_to_live,
             gives_new_ids: self.job.record.request.new_id,
             counts_recovery: false,
         };
-        let messages = replay.messages_of(&sent, &mut self.pace, self.run.ports.clock.now());
+        let messages = replay.messages_of_events(&sent, &mut self.pace, self.run.ports.clock.now());
         let mut queued = 0;
         for (message, result) in messages.iter().zip(send(self.run, &messages).await) {
             match result {
@@ -330,19 +341,19 @@ impl<P: Ports> LogWalk<'_, P> {
         progress.left_out.add_all(&left_out);
         progress.found += queued + count(&failed);
         for (id, why) in failed {
-            progress.fail(&id, None, why);
+            progress.add_failure(&id, None, why);
         }
         Ok(())
     }
 
-    async fn fate(&self, record: &Record) -> Result<Fate, ReplayError> {
+    async fn fate(&self, record: &LogRecord) -> Result<Fate, ReplayError> {
         let Some(id) = record.event_id.clone() else {
             return Ok(Fate::Failed("its id is not known"));
         };
         let Some(history) = self.history(record, &id).await? else {
             return Ok(Fate::Failed(TOO_MANY_RECORDS));
         };
-        if history.ended().record_id != record.record_id {
+        if history.ending_record().record_id != record.record_id {
             return Ok(Fate::Passed);
         }
         if let Some(reason) = self.selection.leaves_out_end(&history) {
@@ -370,7 +381,10 @@ impl<P: Ports> LogWalk<'_, P> {
             .filter(|_| !self.selection.includes_resolved())
         {
             let resolved = resolved_letters(dead_letters, &place.object).await;
-            if resolved.map_err(ReplayError::Event)?.has(place.index) {
+            if resolved
+                .map_err(ReplayError::Event)?
+                .is_resolved(place.index)
+            {
                 return Ok(Fate::Resolved);
             }
         }
@@ -379,7 +393,7 @@ impl<P: Ports> LogWalk<'_, P> {
         };
         let key = replayed_key(&self.job.record.id, &history.key);
         let webhook_id = history.webhook_id();
-        Ok(Fate::Sent(Box::new(SentAgain {
+        Ok(Fate::Sent(Box::new(ResentEvent {
             index: 0,
             event,
             key,
@@ -396,11 +410,11 @@ impl<P: Ports> LogWalk<'_, P> {
     /// if the log has too much of its id.
     async fn history(
         &self,
-        record: &Record,
+        record: &LogRecord,
         id: &str,
     ) -> Result<Option<DeliveryHistory>, ReplayError> {
         if is_whole(record) {
-            return Ok(histories(vec![record.clone()]).pop());
+            return Ok(gather_by_delivery(vec![record.clone()]).pop());
         }
         let topic = Some(record.topic.clone());
         let subscription = Some(record.subscription.clone());
@@ -408,12 +422,12 @@ impl<P: Ports> LogWalk<'_, P> {
         let ahead = u64::try_from(CLOCKS_DIFFER_MAX.as_millis()).unwrap_or(u64::MAX);
         let from = Some(Timestamp::from_millis(accepted.saturating_sub(ahead)));
         let event_id = Some(id.to_owned());
-        let look_up = LookUp {
+        let look_up = RecordLookup {
             topic,
             subscription,
             event_id,
             from,
-            ..LookUp::default()
+            ..RecordLookup::default()
         };
         let found = self
             .run
@@ -422,14 +436,14 @@ impl<P: Ports> LogWalk<'_, P> {
             .event(look_up, || true)
             .await
             .map_err(ReplayError::Log)?;
-        let mut histories = histories(found.records).into_iter();
+        let mut histories = gather_by_delivery(found.records).into_iter();
         Ok(histories.find(|history| history.key == record.delivery_key))
     }
 }
 
 /// Whether a record says everything of its delivery: the first attempt, which the endpoint took,
 /// with the payload.
-fn is_whole(record: &Record) -> bool {
+fn is_whole(record: &LogRecord) -> bool {
     let is_first = record.kind == Kind::Attempt && record.attempt == 1;
     is_first && record.result == LogResult::Delivered && record.payload.is_some()
 }

@@ -4,11 +4,11 @@ use std::error::Error;
 
 use bytes::Bytes;
 use posthaste_core::api::LeftOutReason;
-use posthaste_core::model::{Created, Subscription};
+use posthaste_core::model::{Subscription, SubscriptionCreation};
 use posthaste_core::release::recovery::RecoveryRules;
-use posthaste_core::release::{ReplayMessage, Selection, Sendable};
+use posthaste_core::release::{ReplayMessage, ReplaySelection, SelectedLetter};
 use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_core::stored::{NotDeadLetters, ReplayProgress, ResolvedLetters, Restored};
+use posthaste_core::stored::{NotDeadLetters, ReplayProgress, ResolvedLetters, RestoredLetter};
 use posthaste_ports::{ErrorKind, PortError};
 
 /// An object of dead letters.
@@ -24,7 +24,7 @@ pub(in crate::jobs) struct Letters {
 #[derive(Debug, Default)]
 pub(in crate::jobs) struct Picked {
     /// Events that were asked for.
-    pub(in crate::jobs) events: Vec<Sendable>,
+    pub(in crate::jobs) events: Vec<SelectedLetter>,
     /// Events that cannot be sent again, by their place, with the reason.
     broken: Vec<(usize, String)>,
     /// The places of events that were asked for, but are resolved.
@@ -41,7 +41,7 @@ pub(in crate::jobs) struct Picked {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::jobs) struct Chosen<'a> {
     /// What was asked for.
-    pub(in crate::jobs) selection: &'a Selection,
+    pub(in crate::jobs) selection: &'a ReplaySelection,
     /// The rules of recovery, where nobody asked.
     pub(in crate::jobs) recovery: Option<&'a RecoveryRules>,
 }
@@ -50,9 +50,9 @@ impl Chosen<'_> {
     /// Why the letter in this place is left out.
     fn leaves_out(
         &self,
-        letter: &Restored,
+        letter: &RestoredLetter,
         (object, index): (&str, usize),
-        created: &Created,
+        created: &SubscriptionCreation,
     ) -> Option<LeftOutReason> {
         let by_rules = || self.recovery?.leaves_out(letter, object, index);
         self.selection
@@ -89,7 +89,7 @@ pub(in crate::jobs) fn pick(
         });
         match letter {
             Ok(Ok(letter)) => {
-                if resolved.has(index) {
+                if resolved.is_resolved(index) {
                     picked.resolved.push(index);
                     picked.end = index + 1;
                     continue;
@@ -98,7 +98,7 @@ pub(in crate::jobs) fn pick(
                     picked.is_whole = false;
                     break;
                 }
-                picked.events.push(Sendable { index, letter });
+                picked.events.push(SelectedLetter { index, letter });
             }
             Ok(Err(reason)) => picked.left_out.push((index, reason)),
             Err(error) => picked.broken.push((index, chain(&error))),
@@ -154,12 +154,12 @@ impl Picked {
             .chain(refused)
             .filter(|(index, _)| before_end(*index))
         {
-            progress.fail(key, Some(index), why);
+            progress.add_failure(key, Some(index), why);
         }
         if failed.is_none() && self.is_whole {
-            progress.finish(key);
+            progress.finish_object(key);
         } else {
-            progress.reach(key, end);
+            progress.reach_event(key, end);
         }
         failed.map(|(_, error)| error)
     }

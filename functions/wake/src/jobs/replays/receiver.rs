@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use posthaste_core::model::{Status, Subscription, Topic, TopicName};
+use posthaste_core::model::{Subscription, SubscriptionStatus, Topic, TopicName};
 use posthaste_core::stored::ReplayRecord;
 use posthaste_ports::{Clock, Ports};
 
@@ -27,7 +27,7 @@ impl Receiver {
     ) -> Result<Option<Self>, ReplayError> {
         let own = |topic: Option<Arc<Topic>>| {
             let topic = topic?;
-            let subscription = topic.subscription(&record.subscription)?.clone();
+            let subscription = topic.find_subscription(&record.subscription)?.clone();
             record.is_for(&subscription.created).then_some(Self {
                 topic,
                 subscription,
@@ -56,7 +56,7 @@ impl Receiver {
 
     /// Whether events may be sent to it.
     pub(in crate::jobs) fn is_active(&self) -> bool {
-        self.subscription.status == Status::Active
+        self.subscription.status == SubscriptionStatus::Active
     }
 
     /// Looks again before events are sent. Answers whether they may be: if not, the next run says

@@ -71,7 +71,7 @@ impl Job {
         let seen_at = ports.clock.monotonic();
         let object = ports
             .state
-            .get(&layout::replay(id))
+            .get(&layout::replay_record_key(id))
             .await
             .map_err(ReplayError::Store)?;
         let Some(object) = object else {
@@ -95,7 +95,7 @@ impl Job {
         if now.saturating_sub(self.seen_at) < LOOK_STANDS {
             return Ok(true);
         }
-        let key = layout::replay(&self.record.id);
+        let key = layout::replay_record_key(&self.record.id);
         let found = get_newer(&ports.state, &key, Some(&self.etag)).await;
         let is_current = matches!(found.map_err(ReplayError::Store)?, Revalidated::Unchanged);
         if is_current {
@@ -113,7 +113,7 @@ impl Job {
         let put = ports
             .state
             .put(
-                &layout::replay(&self.record.id),
+                &layout::replay_record_key(&self.record.id),
                 self.record.render(),
                 condition,
             )

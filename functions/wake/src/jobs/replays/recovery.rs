@@ -31,7 +31,7 @@ pub(super) async fn is_named<P: Ports>(
     ports: &WakePorts<P>,
     record: &ReplayRecord,
 ) -> Result<bool, ReplayError> {
-    let key = layout::recovery_mark(&record.topic, &record.subscription);
+    let key = layout::recovery_mark_key(&record.topic, &record.subscription);
     let found = ports.state.get(&key).await.map_err(ReplayError::Store)?;
     let Some(object) = found else {
         return Ok(false);
@@ -52,7 +52,7 @@ pub(super) async fn room<P: Ports>(
     if is_held.map_err(ReplayError::Store)? {
         return Ok(0);
     }
-    let name = layout::folder(&subscription.topic, &subscription.name);
+    let name = layout::subscription_folder(&subscription.topic, &subscription.name);
     let state = ports.pressure.state().await;
     let due = ports.due(std::slice::from_ref(&name)).await;
     Ok(recovery_room(state.as_deref(), due.into_iter().sum()))

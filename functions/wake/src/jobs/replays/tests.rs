@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use posthaste_core::model::{Created, RecoveryPolicy};
+use posthaste_core::model::{RecoveryPolicy, SubscriptionCreation};
 use posthaste_core::release::recovery::OutageLetters;
 use posthaste_core::stored::{RecoveryJob, RecoveryMark, ReplayRecord};
 use posthaste_testkit::records::{subscription_name, topic_name};
@@ -47,12 +47,12 @@ fn mark(kit: &Kit, job: Option<&str>) -> RecoveryMark {
             id: id.to_owned(),
             created_at: now,
         }),
-        ..letters.mark(None).unwrap().unwrap()
+        ..letters.updated_mark(None).unwrap().unwrap()
     }
 }
 
 fn write_mark(kit: &Kit, mark: &RecoveryMark) {
-    let key = layout::recovery_mark(&mark.topic, &mark.subscription);
+    let key = layout::recovery_mark_key(&mark.topic, &mark.subscription);
     kit.store.write(&key, mark.render());
 }
 
@@ -61,15 +61,15 @@ fn begin_recovery(kit: &Kit, id: &str) {
     let created_at = kit.clock.now();
     let id = id.to_owned();
     let job = RecoveryJob { id, created_at };
-    let record = mark(kit, None).replay(&job, &Created::UNKNOWN, POLICY);
+    let record = mark(kit, None).replay_record(&job, &SubscriptionCreation::UNKNOWN, POLICY);
     begin(kit, &record);
 }
 
 fn begin(kit: &Kit, record: &ReplayRecord) {
     kit.store
-        .write(&layout::replaying(&record.id), record.render());
+        .write(&layout::replaying_mark_key(&record.id), record.render());
     kit.store
-        .write(&layout::replay(&record.id), record.render());
+        .write(&layout::replay_record_key(&record.id), record.render());
 }
 
 async fn stored(kit: &Kit, id: &str) -> ReplayRecord {
@@ -112,7 +112,7 @@ async fn replay_behind_many_that_rest_is_worked_on() {
     let record = ReplayRecord::new(
         "z".to_owned(),
         topic_name("orders"),
-        (subscription_name("billing"), &Created::UNKNOWN),
+        (subscription_name("billing"), &SubscriptionCreation::UNKNOWN),
         serde_json::from_value(json!({})).unwrap(),
         kit.clock.now(),
     );

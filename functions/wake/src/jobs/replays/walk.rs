@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use futures_util::future::{join_all, try_join};
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::attempt::Pack;
+use posthaste_core::attempt::PackingLimits;
 use posthaste_core::model::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 use posthaste_core::release::recovery::{RecoveryRules, ramped_rate};
-use posthaste_core::release::{Pace, Replay, Selection};
+use posthaste_core::release::{ReplayContext, ReplayPace, ReplaySelection};
 use posthaste_core::stored::{ReplayProgress, ResolvedLetters};
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::replay::{LetterObject, LetterObjects, letter_objects};
@@ -25,7 +25,7 @@ use crate::ports::WakePorts;
 use crate::run::Run;
 
 /// Objects read side by side, with one record written after them. A larger object is read alone.
-const AT_ONCE: Pack = Pack {
+const AT_ONCE: PackingLimits = PackingLimits {
     items_max: 8,
     bytes_preferred: 8 * 1024 * 1024,
 };
@@ -46,10 +46,10 @@ struct Walk<'a, P: Ports> {
     run: Run<'a, P>,
     job: &'a mut Job,
     to: Receiver,
-    selection: Selection,
+    selection: ReplaySelection,
     /// The rules of a recovery.
     recovery: Option<RecoveryRules>,
-    pace: Pace,
+    pace: ReplayPace,
     /// The number of events that may be sent in this run beside its rate.
     room: usize,
 }
@@ -89,7 +89,7 @@ pub(super) async fn resume<P: Ports>(
         to,
         selection,
         recovery,
-        pace: Pace::new(rate, paced_until, now),
+        pace: ReplayPace::new(rate, paced_until, now),
         room,
     }
     .walk()
@@ -104,7 +104,7 @@ impl<P: Ports> Walk<'_, P> {
             let listed =
                 letter_objects(&ports.dead_letters, &self.selection, after.as_deref()).await;
             let listed = listed.map_err(ReplayError::List)?;
-            for range in AT_ONCE.cut(listed.objects.iter().map(size)) {
+            for range in AT_ONCE.cut_into_runs(listed.objects.iter().map(size)) {
                 if self.replay_some(&listed, range).await? == Next::Rest {
                     return Ok(());
                 }
@@ -127,7 +127,7 @@ impl<P: Ports> Walk<'_, P> {
     }
 
     fn room_now(&self) -> usize {
-        self.pace.room().min(self.room)
+        self.pace.room_in_run().min(self.room)
     }
 
     /// Replays some objects, and writes how far that went.
@@ -205,7 +205,7 @@ impl<P: Ports> Walk<'_, P> {
             Ok(letters) => letters,
             Err(error) => {
                 let reads_max = reads_max(&error, record.recovery.is_some());
-                if progress.try_again(key) < reads_max {
+                if progress.count_failed_run(key) < reads_max {
                     return Err(ReplayError::Read(error));
                 }
                 fail(progress, key, &error);
@@ -216,7 +216,7 @@ impl<P: Ports> Walk<'_, P> {
             topic,
             subscription,
         } = &self.to;
-        let done = progress.done_of(key);
+        let done = progress.events_done_of(key);
         let picked = match pick(
             &letters,
             subscription,
@@ -225,7 +225,7 @@ impl<P: Ports> Walk<'_, P> {
                 recovery: self.recovery.as_ref(),
             },
             done,
-            self.pace.room().min(self.room),
+            self.pace.room_in_run().min(self.room),
         ) {
             Ok(picked) => picked,
             Err(error) => {
@@ -233,14 +233,14 @@ impl<P: Ports> Walk<'_, P> {
                 return Ok(());
             }
         };
-        let replay = Replay {
+        let replay = ReplayContext {
             id: &record.id,
             subscription,
             default_time_to_live: topic.default_time_to_live,
             gives_new_ids: record.request.new_id,
             counts_recovery: record.recovery.is_some(),
         };
-        let messages = replay.messages(
+        let messages = replay.messages_of_object(
             key,
             &picked.events,
             &mut self.pace,
@@ -259,7 +259,7 @@ impl<P: Ports> Walk<'_, P> {
 pub(in crate::jobs) async fn read<P: Ports>(
     run: Run<'_, P>,
     object: &LetterObject,
-    selection: &Selection,
+    selection: &ReplaySelection,
 ) -> Result<Letters, PortError> {
     if object.bytes.is_some_and(|bytes| bytes > OBJECT_BYTES_MAX) {
         return Err(PortError::new(
@@ -296,8 +296,8 @@ pub(in crate::jobs) async fn read<P: Ports>(
 
 /// Counts an object that cannot be replayed, and goes on past it.
 fn fail(progress: &mut ReplayProgress, key: &str, error: &dyn Error) {
-    progress.fail(key, None, chain(error));
-    progress.finish(key);
+    progress.add_failure(key, None, chain(error));
+    progress.finish_object(key);
 }
 
 /// The runs in which an object is tried that cannot be read for this error.
@@ -333,9 +333,9 @@ mod tests {
     use bytes::Bytes;
     use posthaste_core::api::{IsoTimestamp, LeftOutReason, RecoveredOutage};
     use posthaste_core::attempt::DeadLetterReason;
-    use posthaste_core::model::{Created, DeadLetter, Payload, Timestamp};
-    use posthaste_core::stored::dead_letter::record;
-    use posthaste_core::stored::{Gathered, RecoveryOrigin, ReplayRecord, layout};
+    use posthaste_core::model::{DeadLetter, EventPayload, SubscriptionCreation, Timestamp};
+    use posthaste_core::stored::dead_letter::dead_letter_record;
+    use posthaste_core::stored::{DeadLetterArray, RecoveryOrigin, ReplayRecord, layout};
     use posthaste_testkit::records::{delivery, subscription_name, topic_name};
     use posthaste_testkit::{Fault, Operation, Plan};
     use serde_json::{Value, json};
@@ -351,14 +351,14 @@ mod tests {
         let topic = topic_name("orders");
         let subscription = subscription_name("billing");
         let now = kit.clock.now();
-        let key = layout::dead_letter(&topic, &subscription, now, id);
+        let key = layout::dead_letter_key(&topic, &subscription, now, id);
         let event = |n| {
             Bytes::from(
                 json!({ "specversion": "1.0", "id": n, "source": "/s", "type": "t" }).to_string(),
             )
         };
         let payloads: Vec<_> = (0..events).map(|n| event(format!("{id}-{n}"))).collect();
-        let inline = payloads.iter().cloned().map(Payload::Inline);
+        let inline = payloads.iter().cloned().map(EventPayload::Inline);
         let delivery = delivery((topic, subscription), id, inline, now);
         let reason = DeadLetterReason::TimeToLiveExceeded;
         let dead = DeadLetter {
@@ -369,11 +369,11 @@ mod tests {
             dropped: false,
             outage_since: None,
         };
-        let mut gathered = Gathered::default();
+        let mut gathered = DeadLetterArray::default();
         for (entry, payload) in dead.delivery.events.iter().zip(&payloads) {
-            gathered.push(&record(&dead, entry, payload));
+            gathered.push(&dead_letter_record(&dead, entry, payload));
         }
-        kit.store.write(&key, gathered.finish());
+        kit.store.write(&key, gathered.into_object());
     }
 
     /// One run of a replay with this rate; how it ended, and its record.
@@ -396,7 +396,7 @@ mod tests {
         kit.topic(settings("Active"));
         if kit.store.keys(layout::REPLAYS).is_empty() {
             let request = serde_json::from_value(json!({ "ratePerSecond": rate })).unwrap();
-            let name = (subscription_name("billing"), &Created::UNKNOWN);
+            let name = (subscription_name("billing"), &SubscriptionCreation::UNKNOWN);
             let record = ReplayRecord::new(
                 ID.to_owned(),
                 topic_name("orders"),
@@ -404,7 +404,8 @@ mod tests {
                 request,
                 kit.clock.now(),
             );
-            kit.store.write(&layout::replay(ID), record.render());
+            kit.store
+                .write(&layout::replay_record_key(ID), record.render());
         }
         let mut job = Job::load(&kit.ports, ID).await.unwrap().unwrap();
         let to = Receiver::find(&kit.ports, &job.record).await;
@@ -412,7 +413,8 @@ mod tests {
         let mut changed = job.record.clone();
         happens(&mut changed);
         if changed != job.record {
-            kit.store.write(&layout::replay(ID), changed.render());
+            kit.store
+                .write(&layout::replay_record_key(ID), changed.render());
         }
         let ended = resume(kit.run(), &mut job, to).await;
         let after = Job::load(&kit.ports, ID).await.unwrap().unwrap();
@@ -467,7 +469,7 @@ mod tests {
         let topic = topic_name("orders");
         let subscription = subscription_name("billing");
         kit.store.write(
-            &layout::dead_letter(&topic, &subscription, kit.clock.now(), "b"),
+            &layout::dead_letter_key(&topic, &subscription, kit.clock.now(), "b"),
             "{",
         );
         let (ended, record) = run(&kit, 100).await;
@@ -482,10 +484,10 @@ mod tests {
         dead_letters(&kit, "a", 3);
         let topic = topic_name("orders");
         let subscription = subscription_name("billing");
-        let key = layout::dead_letter(&topic, &subscription, kit.clock.now(), "a");
+        let key = layout::dead_letter_key(&topic, &subscription, kit.clock.now(), "a");
         kit.store.write(
-            &layout::resolved(&key),
-            ResolvedLetters::of([0, 2]).render(),
+            &layout::resolved_letters_key(&key),
+            ResolvedLetters::from_places([0, 2]).render(),
         );
         let (ended, record) = run(&kit, 100).await;
         ended.unwrap();
@@ -545,10 +547,10 @@ mod tests {
                     on_its_way: Vec::new(),
                     ramp_from: Timestamp::EPOCH,
                 };
-                *record = record.clone().of_recovery(origin);
+                *record = record.clone().with_recovery_origin(origin);
                 let key = kit.store.keys("ORDERS/").remove(0);
                 (0..tried).for_each(|_| {
-                    record.progress.try_again(&key);
+                    record.progress.count_failed_run(&key);
                 });
             }
         })

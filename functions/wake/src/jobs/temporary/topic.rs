@@ -11,7 +11,7 @@ use futures_util::TryStreamExt;
 use posthaste_core::api::{AuditAction, AuditEntry, SubscriptionSettings};
 use posthaste_core::model::idle::is_idle_since;
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
-use posthaste_core::stored::{RecordError, TopicRecord, layout, record_changes};
+use posthaste_core::stored::{TopicRecord, TopicRecordError, layout, record_changes};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::activity::{ActivityError, noted};
 use posthaste_services::audit::{
@@ -35,7 +35,7 @@ pub(super) enum SweepError {
     #[error("failed to read or write the topic's record")]
     Store(#[source] PortError),
     #[error("failed to understand the topic's record")]
-    Record(#[source] RecordError),
+    Record(#[source] TopicRecordError),
     #[error("failed to learn when something last happened")]
     Activity(#[source] ActivityError),
     #[error("failed to learn whether something waits")]
@@ -107,7 +107,7 @@ impl<P: Ports> TopicSweep<'_, P> {
     async fn read(&self, topic: &TopicName) -> Result<Option<(TopicRecord, ETag)>, SweepError> {
         let found = self
             .store
-            .get(&layout::topic(topic))
+            .get(&layout::topic_record_key(topic))
             .await
             .map_err(SweepError::Store)?;
         let Some(object) = found else { return Ok(None) };
@@ -134,7 +134,7 @@ impl<P: Ports> TopicSweep<'_, P> {
 
     async fn doomed(&self, record: &TopicRecord, now: Timestamp) -> Result<Doomed, SweepError> {
         if let Some(idle) = record.settings.auto_delete_on_idle {
-            let key = layout::topic_activity(&record.name);
+            let key = layout::topic_activity_key(&record.name);
             let is_idle = |last| is_idle_since(idle.0, last, self.awake_since, now);
             if is_idle(record.updated_at) && self.last(&key).await?.is_none_or(is_idle) {
                 return Ok(Doomed::Topic);
@@ -178,7 +178,7 @@ impl<P: Ports> TopicSweep<'_, P> {
         ) {
             return Ok(false);
         }
-        let key = layout::subscription_activity(&record.name, name);
+        let key = layout::subscription_activity_key(&record.name, name);
         // A note may have been tidied up while its topic became temporary: that write was a use.
         if !is_idle(self.last(&key).await?.unwrap_or(record.updated_at)) {
             return Ok(false);
@@ -222,7 +222,7 @@ impl<P: Ports> TopicSweep<'_, P> {
             .retain(|name, _| !names.contains(name));
         record.updated_at = now;
         let topic = &record.name;
-        let key = layout::topic(topic);
+        let key = layout::topic_record_key(topic);
         let condition = PutCondition::IfMatch(etag);
         let put = self.store.put(&key, record.render(), condition).await;
         for entry in idle {
@@ -235,7 +235,7 @@ impl<P: Ports> TopicSweep<'_, P> {
             // The note of a subscription that is created again is written again.
             let _ = self
                 .store
-                .delete(&layout::subscription_activity(topic, name))
+                .delete(&layout::subscription_activity_key(topic, name))
                 .await;
         }
         Ok(Swept {
@@ -302,7 +302,7 @@ impl<P: Ports> TopicSweep<'_, P> {
             .await?
             .is_some_and(|(record, _)| needs_name(&record))
         {
-            let name = layout::temporary(topic);
+            let name = layout::temporary_mark_key(topic);
             let put = self
                 .store
                 .put(&name, bytes::Bytes::new(), PutCondition::Always)
@@ -319,8 +319,10 @@ impl<P: Ports> TopicSweep<'_, P> {
         while let Some(note) = notes.try_next().await? {
             self.store.delete(&note.key).await?;
         }
-        self.store.delete(&layout::topic_activity(topic)).await?;
-        self.store.delete(&layout::temporary(topic)).await
+        self.store
+            .delete(&layout::topic_activity_key(topic))
+            .await?;
+        self.store.delete(&layout::temporary_mark_key(topic)).await
     }
 }
 
@@ -383,12 +385,12 @@ mod tests {
         let name = subscription_name("billing");
         let idle = json!({ "autoDeleteOnIdle": "PT8M" });
         check(&idle, None, (1, 0)).await;
-        check(&idle, Some(layout::topic_activity(&topic)), (0, 0)).await;
+        check(&idle, Some(layout::topic_activity_key(&topic)), (0, 0)).await;
         check(&json!({ "autoDeleteOnIdle": "PT20M" }), None, (0, 0)).await;
         check(&with(idle.clone()), None, (0, 1)).await;
         check(
             &with(idle.clone()),
-            Some(layout::subscription_activity(&topic, &name)),
+            Some(layout::subscription_activity_key(&topic, &name)),
             (0, 0),
         )
         .await;
@@ -445,8 +447,10 @@ mod tests {
         for settings in [None, Some(with(json!({})))] {
             let kit = Kit::new();
             kit.store.write(NAME, "");
-            let note =
-                layout::subscription_activity(&topic_name("orders"), &subscription_name("billing"));
+            let note = layout::subscription_activity_key(
+                &topic_name("orders"),
+                &subscription_name("billing"),
+            );
             kit.store
                 .write(&note, ActivityNote::new(kit.clock.now()).render());
             if let Some(settings) = settings {
@@ -481,14 +485,17 @@ mod tests {
     async fn name_of_a_topic_that_is_deleted_meanwhile_is_written_again() {
         let kit = Kit::new();
         kit.topic(with(json!({})));
-        let key = layout::topic(&topic_name("orders"));
+        let key = layout::topic_record_key(&topic_name("orders"));
         let record = kit.store.get(&key).await.unwrap().unwrap();
         let record = TopicRecord::parse(&record.bytes).unwrap();
-        let tombstone = record.tombstone(kit.clock.now()).render();
+        let tombstone = record.into_tombstone(kit.clock.now()).render();
         let store = kit.store.clone();
         let plan = Plan::by(move |effect| {
             if effect.operation == Operation::Delete && effect.key == NAME {
-                store.write(&layout::topic(&topic_name("orders")), tombstone.clone());
+                store.write(
+                    &layout::topic_record_key(&topic_name("orders")),
+                    tombstone.clone(),
+                );
             }
             None
         });

@@ -58,7 +58,9 @@ impl<'a, P: Ports> Waiting<'a, P> {
             None => self.owners().await?,
         };
         let is_parked = match &owners {
-            Owners::These(folders) => folders.contains(&layout::folder(topic, subscription)),
+            Owners::These(folders) => {
+                folders.contains(&layout::subscription_folder(topic, subscription))
+            }
             Owners::Any => true,
         };
         *parked = Some(owners);

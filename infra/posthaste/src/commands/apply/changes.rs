@@ -167,7 +167,7 @@ impl Applied {
         keys: &TopicKeysView,
     ) {
         let is_written = |key: KeyName| written.keys.as_ref().and_then(|it| it.key(key)).is_some();
-        for (_, key) in keys.present().filter(|(key, _)| !is_written(*key)) {
+        for (_, key) in keys.present_keys().filter(|(key, _)| !is_written(*key)) {
             self.add_secret(name.as_str(), "publish key", key.expose());
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use posthaste_core::api::edit::check_topic;
-use posthaste_core::api::{ApplyFile, Mistake, Problem, SettingsError, TopicSettings};
+use posthaste_core::api::{ApplyFile, InputMistake, SettingsError, SettingsProblem, TopicSettings};
 use posthaste_core::model::TopicName;
 use serde::Deserialize;
 
@@ -107,7 +107,7 @@ impl Checked {
         let text = self.part.as_ref().and_then(|part| part.text.as_ref());
         match (error, text) {
             (PatchError::Mistakes { topic, mistakes }, Some(text)) => {
-                let placed = |Mistake {
+                let placed = |InputMistake {
                                   member,
                                   text: fault,
                                   is_at_name,
@@ -192,7 +192,7 @@ fn check_topics(contents: &ApplyFile) -> Result<(), SettingsError> {
         if !folded.insert(name.folded()) {
             return Err(SettingsError {
                 member: format!("topics.{name}"),
-                problem: Problem::Duplicate,
+                problem: SettingsProblem::Duplicate,
             });
         }
         check_topic(name, settings).map_err(|error| SettingsError {

@@ -31,7 +31,7 @@ pub(super) fn of_topic(session: &Session, name: &TopicName) -> Result<TopicKeysV
 fn differences(present: &TopicKeysView, written: &TopicKeySettings) -> Vec<MemberChange> {
     let mask = |key: &SecretText| json!(key.masked_as_one_of_several());
     let changed = written
-        .given()
+        .written_keys()
         .filter(|(name, key)| present.key(*name) != Some(*key));
     changed
         .map(|(name, key)| MemberChange {

@@ -2,8 +2,8 @@
 //! rules of its writes are those of the core.
 
 use posthaste_core::api::TopicSettings;
-use posthaste_core::api::edit::preview;
-use posthaste_core::api::problem::Problem;
+use posthaste_core::api::edit::preview_topic;
+use posthaste_core::api::problem::ApiProblem;
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
@@ -101,7 +101,7 @@ impl Applied {
         now: Timestamp,
     ) -> Result<(), WouldRefuse> {
         let none = TopicSettings::default();
-        let next = preview(name, present.unwrap_or(&none), written, now);
+        let next = preview_topic(name, present.unwrap_or(&none), written, now);
         let next = next.map_err(|problem| would_refuse(name, problem))?;
         // Both are written by the same types, so that the same value has the same text.
         let before: Option<Value> = present.map(|present| json!(present));
@@ -110,7 +110,7 @@ impl Applied {
     }
 }
 
-fn would_refuse(topic: &TopicName, problem: Problem) -> WouldRefuse {
+fn would_refuse(topic: &TopicName, problem: ApiProblem) -> WouldRefuse {
     let member = problem.member.unwrap_or_default().into();
     WouldRefuse {
         topic: topic.clone(),
@@ -149,7 +149,7 @@ mod tests {
                     "maxRequestsPerSecond": {rate} }} }}"#
             ))
         };
-        let shown = billing("PT1M", "5.0").shown(&TopicName::parse("orders").unwrap(), NOW);
+        let shown = billing("PT1M", "5.0").to_view(&TopicName::parse("orders").unwrap(), NOW);
         let planned = planned(&billing("PT60S", "5"), Some(&shown)).unwrap();
         let members: Vec<_> = planned
             .entities
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_created_and_what_is_left_out_stays() {
         let audit = topic(r#""audit": { "endpoint": { "url": "https://b.example/" } }"#);
-        let shown = topic("").shown(&TopicName::parse("Orders").unwrap(), NOW);
+        let shown = topic("").to_view(&TopicName::parse("Orders").unwrap(), NOW);
         let changes = |planned: Applied| {
             planned
                 .entities

@@ -144,7 +144,7 @@ fn export(
             return Ok(());
         }
     };
-    for line in moved.lines(&states) {
+    for line in moved.letter_lines(&states) {
         out.line(&line)?;
     }
     exported.objects += 1;
@@ -165,7 +165,7 @@ fn read(session: &Session, key: &str) -> Result<Option<Vec<u8>>, ClientError> {
 /// What is resolved in an object. A damaged list is none, as everywhere: a letter too many is better
 /// than one too few.
 fn states(session: &Session, object: &str) -> Result<ResolvedLetters, CommandError> {
-    let Some(list) = read(session, &layout::resolved(object))? else {
+    let Some(list) = read(session, &layout::resolved_letters_key(object))? else {
         return Ok(ResolvedLetters::default());
     };
     match ResolvedLetters::parse(&list) {

@@ -91,10 +91,10 @@ impl<'a> Objects<'a> {
             return Ok(None);
         };
         let count = first.letters;
-        let (mut object, mut states) = MovedObject::begin(&first);
+        let (mut object, mut states) = MovedObject::begin_from_line(&first);
         let mut line = first;
         loop {
-            let added = object.add(&line, &mut states, count);
+            let added = object.add_line(&line, &mut states, count);
             if added.map_err(|source| self.bad(source))? {
                 return Ok(Some((object, states)));
             }

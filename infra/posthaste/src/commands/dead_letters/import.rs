@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use posthaste_core::api::ImportAnswer;
+use posthaste_core::api::ImportResponse;
 use posthaste_core::model::{DEAD_LETTER_IMPORT_BYTES_MAX, DEAD_LETTER_IMPORT_OBJECTS_MAX};
 use posthaste_core::stored::dead_letter::MovedObject;
 use serde_json::json;
@@ -68,7 +68,7 @@ pub(super) fn run(
     if arguments.dry_run {
         return Ok(reply(&found, "would put in"));
     }
-    let mut total = ImportAnswer::default();
+    let mut total = ImportResponse::default();
     let put_in = put_all(session, &arguments.files, &mut total);
     let done = reply(&total, "put in");
     match put_in {
@@ -78,8 +78,8 @@ pub(super) fn run(
 }
 
 /// The numbers of what the files hold.
-fn counts(files: &[PathBuf]) -> Result<ImportAnswer, CommandError> {
-    let mut found = ImportAnswer::default();
+fn counts(files: &[PathBuf]) -> Result<ImportResponse, CommandError> {
+    let mut found = ImportResponse::default();
     for file in files {
         let mut objects = Objects::open(file)?;
         while let Some((object, states)) = objects.next()? {
@@ -94,7 +94,7 @@ fn counts(files: &[PathBuf]) -> Result<ImportAnswer, CommandError> {
 fn put_all(
     session: &Session,
     files: &[PathBuf],
-    total: &mut ImportAnswer,
+    total: &mut ImportResponse,
 ) -> Result<(), CommandError> {
     let mut batch = Batch::default();
     for file in files {
@@ -132,7 +132,7 @@ impl Batch {
         self.keys.insert(object.object);
     }
 
-    fn send(self, session: &Session, total: &mut ImportAnswer) -> Result<(), CommandError> {
+    fn send(self, session: &Session, total: &mut ImportResponse) -> Result<(), CommandError> {
         if self.keys.is_empty() {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl Batch {
         let call = session
             .call(Method::POST, &["dead-letters", "import"])
             .body("application/json", body);
-        let answer: ImportAnswer = session
+        let answer: ImportResponse = session
             .client
             .json(call)
             .map_err(|source| ImportError { object, source })?;
@@ -160,7 +160,7 @@ fn escaped(json: &[u8]) -> usize {
     json.iter().filter(is_escaped).count()
 }
 
-fn reply(counts: &ImportAnswer, done: &str) -> Reply {
+fn reply(counts: &ImportResponse, done: &str) -> Reply {
     let letters = counted(counts.dead_letters, "dead letter");
     let objects = counted(counts.objects, "object");
     let resolved = counts.resolved;

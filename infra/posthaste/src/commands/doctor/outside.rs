@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use posthaste_core::api::doctor::{
-    CheckResult, CheckView, ClockReading, EndpointFault, EndpointSeen, certificate_check,
+    CheckResult, CheckView, ClockReading, ConnectedEndpoint, EndpointFault, certificate_check,
     clock_check,
 };
 use posthaste_core::attempt::SendFailure;
@@ -53,8 +53,8 @@ pub(super) fn look_from_outside(client: &Client, authorities: Option<&Path>) -> 
         Err(error) => {
             let error = CommandError::from(error);
             let advice = error.hint().unwrap_or_else(|| NOT_POSTHASTE.to_owned());
-            let server = CheckView::ok("server", of, error.line());
-            checks.push(server.but(CheckResult::Failed, advice));
+            let server = CheckView::passed("server", of, error.line());
+            checks.push(server.with_result(CheckResult::Failed, advice));
             return Outside {
                 checks,
                 is_reached: false,
@@ -63,7 +63,7 @@ pub(super) fn look_from_outside(client: &Client, authorities: Option<&Path>) -> 
         }
     };
     let found = format!("answers in {} ms", took.as_millis());
-    checks.push(CheckView::ok("server", &of, found));
+    checks.push(CheckView::passed("server", &of, found));
     checks.push(readiness(&of, ask(client, "readyz")));
     let date = answer.headers.get(header::DATE);
     let reading = ClockReading {
@@ -95,10 +95,10 @@ fn ask(client: &Client, path: &str) -> Result<Answer, ClientError> {
 
 fn readiness(of: &str, answer: Result<Answer, ClientError>) -> CheckView {
     match answer {
-        Ok(_) => CheckView::ok("ready", of, "takes requests"),
+        Ok(_) => CheckView::passed("ready", of, "takes requests"),
         Err(error) => {
             let error = CommandError::from(error);
-            CheckView::ok("ready", of, error.line()).but(
+            CheckView::passed("ready", of, error.line()).with_result(
                 CheckResult::Failed,
                 "look at the server's log; a server that starts or ends is ready soon, or never again",
             )
@@ -117,12 +117,12 @@ fn transport(client: &Client, authorities: Option<&Path>) -> Option<CheckView> {
         return is_of_tls.then(|| certificate_check(base.as_str(), &look, SystemClock.now()));
     }
     (!client.is_on_this_machine()).then(|| {
-        CheckView::ok(
+        CheckView::passed(
             "transport",
             base.as_str(),
             "plain HTTP, in which the admin key and events can be read on the way",
         )
-        .but(
+        .with_result(
             CheckResult::Warning,
             "put TLS in front of the server; within a private network this may be in order",
         )
@@ -141,7 +141,10 @@ fn link(base: &Url) -> Option<Link> {
 /// Connects to the server and trusts whom the client of the commands trusts: the machine's own
 /// authorities, and those of a file.
 /// `None` where no runtime or no TLS can be set up, which the next request says.
-fn look_at(link: &Link, authorities: Option<&Path>) -> Option<Result<EndpointSeen, EndpointFault>> {
+fn look_at(
+    link: &Link,
+    authorities: Option<&Path>,
+) -> Option<Result<ConnectedEndpoint, EndpointFault>> {
     let settings = ClientSettings {
         addresses: AddressPolicy {
             allowed: ALL_NETWORKS
@@ -165,7 +168,7 @@ fn look_at(link: &Link, authorities: Option<&Path>) -> Option<Result<EndpointSee
 pub(super) fn version_check(of: &str, server: Option<&str>) -> CheckView {
     let own = env!("CARGO_PKG_VERSION");
     match server {
-        Some(server) if server == own => CheckView::ok(
+        Some(server) if server == own => CheckView::passed(
             "version",
             of,
             format!("{server}, the same as this program's"),
@@ -173,10 +176,10 @@ pub(super) fn version_check(of: &str, server: Option<&str>) -> CheckView {
         Some(server) => {
             let found = format!("{server}, and this program is {own}");
             let advice = "use the program of the server's release: its options and messages fit";
-            CheckView::ok("version", of, found).but(CheckResult::Warning, advice)
+            CheckView::passed("version", of, found).with_result(CheckResult::Warning, advice)
         }
-        None => CheckView::ok("version", of, format!("not told; this program is {own}"))
-            .but(CheckResult::Unknown, "mend the check `key` first"),
+        None => CheckView::passed("version", of, format!("not told; this program is {own}"))
+            .with_result(CheckResult::Unknown, "mend the check `key` first"),
     }
 }
 

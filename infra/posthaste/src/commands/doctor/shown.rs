@@ -1,12 +1,12 @@
 //! The checks as they are shown: a line each, and one for what to do.
 
-use posthaste_core::api::doctor::{CheckResult, CheckView, summary};
+use posthaste_core::api::doctor::{CheckResult, CheckView, summarize_results};
 use serde_json::json;
 
 use crate::output::Reply;
 
 /// Columns of the longest result, and of the longest name of a check.
-const RESULT_COLUMNS: usize = CheckResult::Warning.word().len();
+const RESULT_COLUMNS: usize = CheckResult::Warning.as_str().len();
 const CHECK_COLUMNS: usize = "installation".len();
 
 /// The reply: a line for each check, and a summary.
@@ -19,11 +19,11 @@ pub(super) fn reply(checks: &[CheckView]) -> Reply {
             None => reply,
         }
     });
-    reply.line(summary(checks))
+    reply.line(summarize_results(checks))
 }
 
 fn line(check: &CheckView) -> String {
-    let result = check.result.word();
+    let result = check.result.as_str();
     let name = &check.check;
     format!(
         "{result:RESULT_COLUMNS$}  {name:CHECK_COLUMNS$}  {}: {}",
@@ -39,8 +39,9 @@ mod tests {
     #[test]
     fn each_check_has_a_line_and_its_advice_another() {
         let reply = reply(&[
-            CheckView::ok("server", "http://127.0.0.1:8080", "answers in 1 ms"),
-            CheckView::ok("disk", "/data", "99 % used").but(CheckResult::Failed, "free space"),
+            CheckView::passed("server", "http://127.0.0.1:8080", "answers in 1 ms"),
+            CheckView::passed("disk", "/data", "99 % used")
+                .with_result(CheckResult::Failed, "free space"),
         ]);
         let expected = "\
 ok       server        http://127.0.0.1:8080: answers in 1 ms

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use posthaste_core::api::Mistake;
+use posthaste_core::api::InputMistake;
 use posthaste_core::model::{SubscriptionName, TopicName};
 
 use crate::error::Failure;
@@ -44,7 +44,7 @@ pub enum PatchError {
         /// The topic.
         topic: TopicName,
         /// The mistakes, by the members of the topic.
-        mistakes: Vec<Mistake>,
+        mistakes: Vec<InputMistake>,
     },
     /// The server shows members that this program does not know. A write would lose them.
     #[error(
@@ -85,17 +85,17 @@ impl Failure for PatchError {
 }
 
 /// The mistakes of a topic, one or all of them.
-struct Listed<'a>(&'a TopicName, &'a [Mistake]);
+struct Listed<'a>(&'a TopicName, &'a [InputMistake]);
 
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(topic, mistakes) = self;
-        if let [Mistake { member, text, .. }] = mistakes {
+        if let [InputMistake { member, text, .. }] = mistakes {
             return write!(f, "{topic}: {member}: {text}");
         }
         write!(f, "{} mistakes in {topic}", mistakes.len())?;
         mistakes
             .iter()
-            .try_for_each(|Mistake { member, text, .. }| write!(f, "\n  {member}: {text}"))
+            .try_for_each(|InputMistake { member, text, .. }| write!(f, "\n  {member}: {text}"))
     }
 }

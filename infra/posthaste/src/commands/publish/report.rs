@@ -1,7 +1,7 @@
 //! The events that a server accepted, and the subscriptions that matched them, as its answers count
 //! them.
 
-use posthaste_core::api::PublishAnswer;
+use posthaste_core::api::PublishResponse;
 
 use super::number::count;
 use crate::client::Answer;
@@ -22,7 +22,7 @@ pub(super) struct Report {
 impl Report {
     /// The counts of an answer. An older release answers without them, or without a part of them.
     pub(super) fn of(answer: &Answer) -> Option<Self> {
-        let answer: PublishAnswer = serde_json::from_slice(&answer.body).ok()?;
+        let answer: PublishResponse = serde_json::from_slice(&answer.body).ok()?;
         let (subscriptions, unmatched) =
             answer.matched_subscriptions.zip(answer.unmatched_events)?;
         Some(Self {

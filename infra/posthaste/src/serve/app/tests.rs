@@ -4,7 +4,7 @@ mod note;
 mod polls;
 
 use super::*;
-use posthaste_core::delivery_log::{LogHour, Record, render_records};
+use posthaste_core::delivery_log::{LogHour, LogRecord, render_records};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -103,12 +103,14 @@ fn files(folder: &Path) -> Vec<String> {
 /// Records an attempt of this time, and returns the folder of its hour, with the file.
 async fn record_at(app: &App, data: &Path, time: Timestamp) -> PathBuf {
     let record_id = "5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b".to_owned();
-    let record = Record {
+    let record = LogRecord {
         record_id,
         time,
-        ..Record::default()
+        ..LogRecord::default()
     };
-    let hour = data.join("log").join(LogHour::of(time).prefix());
+    let hour = data
+        .join("log")
+        .join(LogHour::containing(time).key_prefix());
     let message = OutgoingMessage {
         body: render_records(&[record]).remove(0),
         group: None,

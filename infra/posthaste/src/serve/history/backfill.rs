@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_console::history::{Counts, STEP};
-use posthaste_core::delivery_log::{Kind, LogResult, Record, RecordFilter};
+use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, RecordFilter};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{DeliveryLog, LogError};
 use posthaste_ports::{Clock, ObjectStore};
@@ -109,7 +109,7 @@ impl Tally {
         }
     }
 
-    fn note(&mut self, record: &Record) {
+    fn note(&mut self, record: &LogRecord) {
         self.oldest = Some(record.time);
         let counts = self.steps.entry(number(record.time)).or_default();
         match (record.kind, record.result) {
@@ -155,8 +155,8 @@ mod tests {
     const START_SECS: u64 = 1_700_000_000;
     const START: Timestamp = Timestamp::from_millis(START_SECS * 1_000);
 
-    fn record(secs_before: u64, n: usize, kind: Kind, result: LogResult) -> Record {
-        Record {
+    fn record(secs_before: u64, n: usize, kind: Kind, result: LogResult) -> LogRecord {
+        LogRecord {
             record_id: format!("{n:032x}"),
             time: Timestamp::from_millis((START_SECS - secs_before) * 1_000),
             kind,
@@ -167,19 +167,21 @@ mod tests {
             webhook_id: Some(format!("msg_{n}")),
             duration_ms: Some(20),
             status: Some(200),
-            ..Record::default()
+            ..LogRecord::default()
         }
     }
 
     /// The ring after a start, with these records in the log.
-    async fn filled(records: &[Record]) -> Arc<Ring> {
+    async fn filled(records: &[LogRecord]) -> Arc<Ring> {
         let store = MemoryStore::default();
-        let hours: std::collections::BTreeSet<_> =
-            records.iter().map(|it| LogHour::of(it.time)).collect();
+        let hours: std::collections::BTreeSet<_> = records
+            .iter()
+            .map(|it| LogHour::containing(it.time))
+            .collect();
         for hour in hours {
             let of_hour: Vec<_> = records
                 .iter()
-                .filter(|it| LogHour::of(it.time) == hour)
+                .filter(|it| LogHour::containing(it.time) == hour)
                 .cloned()
                 .collect();
             let key = FileKey {
@@ -256,7 +258,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_without_an_answer_is_no_answer() {
-        let refused = Record {
+        let refused = LogRecord {
             status: None,
             ..record(5, 1, Kind::Attempt, LogResult::Retry)
         };
@@ -281,7 +283,7 @@ mod tests {
         );
         // The log of a server that has never run before has records of this start alone.
         let after = Timestamp::from_millis((START_SECS + 3) * 1_000);
-        let own = Record {
+        let own = LogRecord {
             time: after,
             ..record(0, 1, Kind::Attempt, LogResult::Delivered)
         };

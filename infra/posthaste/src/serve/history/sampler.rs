@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use posthaste_console::history::{Counts, Gauges, Pressure, Reading, STEP, Waiting, count};
 use posthaste_core::api::{PressureFreshness, PressureView};
-use posthaste_core::circuit::Phase;
+use posthaste_core::circuit::TargetPhase;
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
@@ -101,7 +101,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
             .ok()?;
         let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
         let down = conditions
-            .filter(|(_, condition)| condition.phase != Phase::Recovering)
+            .filter(|(_, condition)| condition.phase != TargetPhase::Recovering)
             .count();
         Some(count(down as u64))
     }
@@ -150,7 +150,7 @@ mod tests {
     use crate::serve::metrics::{Series, SeriesBy};
     use posthaste_console::history::{History, Step};
     use posthaste_core::circuit::HealthSettings;
-    use posthaste_core::pressure::{Level, Resource};
+    use posthaste_core::pressure::{PressureLevel, Resource};
     use posthaste_ports::QueueSender;
     use posthaste_testkit::ManualClock;
     use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
@@ -241,11 +241,11 @@ mod tests {
         world.state.write(PRESSURE_KEY, pressure.render());
         world.clock.advance(STEP);
         world.sampler.sample().await;
-        let expected = Pressure::new(Level::Medium, 15_000).with(
+        let expected = Pressure::new(PressureLevel::Medium, 15_000).with(
             Resource::DrainTime,
             Reading {
                 value: 70,
-                level: Level::Medium,
+                level: PressureLevel::Medium,
             },
         );
         let gauges = Gauges {

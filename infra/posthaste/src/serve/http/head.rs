@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use ::http::request::Parts;
 use ::http::{Version, header};
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::{self, LOG_TEXT_CHARS_MAX, REQUEST_TARGET_BYTES_MAX};
 
 /// Wait that is asked of a request that found no place.
 const CROWDED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Problem of a head, if it has one.
-pub(super) fn check(head: &Parts) -> Option<Problem> {
+pub(super) fn check(head: &Parts) -> Option<ApiProblem> {
     let url_bytes = head
         .uri
         .path_and_query()
@@ -21,19 +21,19 @@ pub(super) fn check(head: &Parts) -> Option<Problem> {
             "the path and query have {url_bytes} bytes; expected at most {REQUEST_TARGET_BYTES_MAX}; an event is \
              found by the first {LOG_TEXT_CHARS_MAX} characters of its id, as `id` or in base64url as `id64`"
         );
-        return Some(Problem::new(ProblemKind::UriTooLong).detail(detail));
+        return Some(ApiProblem::new(ProblemKind::UriTooLong).detail(detail));
     }
     if has_steps(head.uri.path()) {
         let detail = "a segment of the path is a step (`.` or `..`), also as `%2e`, or behind `%2f` or \
                       `%5c`; an id with such a segment goes into the query, as `id`";
-        return Some(Problem::new(ProblemKind::BadRequest).detail(detail));
+        return Some(ApiProblem::new(ProblemKind::BadRequest).detail(detail));
     }
     // RFC 9112, section 3.2. One that is empty is one.
     let hosts = head.headers.get_all(header::HOST).iter().count();
     if head.version >= Version::HTTP_11 && hosts != 1 {
         let detail = format!("expected one header Host, found {hosts}");
         return Some(
-            Problem::new(ProblemKind::BadRequest)
+            ApiProblem::new(ProblemKind::BadRequest)
                 .detail(detail)
                 .member("host"),
         );
@@ -72,9 +72,9 @@ fn decode_steps(path: &str) -> String {
 }
 
 /// The answer where every place for requests is taken.
-pub(super) fn crowded() -> Problem {
+pub(super) fn crowded() -> ApiProblem {
     let detail = "all places for requests are taken; serve --connections-max bounds them";
-    Problem::new(ProblemKind::BackPressure)
+    ApiProblem::new(ProblemKind::BackPressure)
         .detail(detail)
         .retry_after(CROWDED_RETRY_AFTER)
 }

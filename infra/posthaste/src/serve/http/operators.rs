@@ -120,7 +120,7 @@ mod tests {
             local.state(),
             SystemClock,
             SystemEntropy,
-            KeyDigest::of(KEY),
+            KeyDigest::for_key(KEY),
         );
         let access = Arc::new(access);
         let operators = Operators::new(Secret::new(KEY), Some(Arc::clone(&access)));
@@ -161,7 +161,7 @@ mod tests {
             local.state(),
             SystemClock,
             SystemEntropy,
-            KeyDigest::of(KEY),
+            KeyDigest::for_key(KEY),
         ));
         let operators = Operators::new(Secret::new(KEY), Some(Arc::clone(&restarted)));
         let page = head("/console", &[("host", "h"), ("cookie", &signed_in)]);

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::model::metric::{Kind, METRICS, Metric};
+use posthaste_core::model::metric::{METRICS, MetricKind, MetricRow};
 
 use super::distribution::{BOUNDS, Times};
 use super::form::Form;
@@ -76,19 +76,22 @@ pub(super) fn render(lines: &[Line], form: Form) -> Vec<Bytes> {
 }
 
 /// Writes what stands before the samples of a metric.
-fn header(text: &mut String, metric: &Metric, name: &str, (form, is_first): (Form, bool)) {
+fn header(text: &mut String, metric: &MetricRow, name: &str, (form, is_first): (Form, bool)) {
     let (family, unit) = match form {
         Form::Text => (name, None),
         // The name of the family is without the ending of its samples.
-        Form::OpenMetrics => (name.trim_end_matches("_total"), metric.unit.base()),
+        Form::OpenMetrics => (
+            name.trim_end_matches("_total"),
+            metric.unit.base_unit_name(),
+        ),
     };
     if form == Form::Text && !is_first {
         text.push('\n');
     }
     let kind = match metric.kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::Histogram => "histogram",
+        MetricKind::Counter => "counter",
+        MetricKind::Gauge => "gauge",
+        MetricKind::Histogram => "histogram",
     };
     put(text, format_args!("# HELP {family} {}\n", metric.help));
     put(text, format_args!("# TYPE {family} {kind}\n"));
@@ -97,7 +100,7 @@ fn header(text: &mut String, metric: &Metric, name: &str, (form, is_first): (For
     }
 }
 
-fn sample(text: &mut String, metric: &Metric, name: &str, line: &Line) {
+fn sample(text: &mut String, metric: &MetricRow, name: &str, line: &Line) {
     let labels = &*line.labels;
     let in_base_units = |value: f64| value / metric.unit.per_base_unit();
     let braces = if labels.is_empty() {
@@ -178,7 +181,7 @@ mod tests {
     }
 
     fn measured(name: &str) -> usize {
-        metric::place(name).unwrap()
+        metric::metric_index(name).unwrap()
     }
 
     fn some() -> Vec<Line> {

@@ -45,9 +45,8 @@ impl Owner {
             // While its record cannot be read, all of the topic stays.
             (Err(_), _) | (Ok(Some(_)), None) => true,
             (Ok(None), _) => false,
-            (Ok(Some(topic)), Some(name)) => {
-                SubscriptionName::parse(name).is_ok_and(|name| topic.subscription(&name).is_some())
-            }
+            (Ok(Some(topic)), Some(name)) => SubscriptionName::parse(name)
+                .is_ok_and(|name| topic.find_subscription(&name).is_some()),
         }
     }
 }

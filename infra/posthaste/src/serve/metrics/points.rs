@@ -31,7 +31,7 @@ fn point(line: &Line) -> Option<Point> {
     Some(Point {
         name: metric.exposed?,
         help: metric.help,
-        unit: metric.unit.ucum(),
+        unit: metric.unit.ucum_unit(),
         labels: labels(&line.labels),
         value,
     })
@@ -98,7 +98,7 @@ mod tests {
         times.buckets[1] = 2;
         times.sum = 3.0;
         let line = Line {
-            place: metric::place("DestinationProcessingDurationInMs").unwrap(),
+            place: metric::metric_index("DestinationProcessingDurationInMs").unwrap(),
             labels: "topic=\"a\"".into(),
             value: Value::Times(times),
         };

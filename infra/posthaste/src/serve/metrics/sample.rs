@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use posthaste_core::model::metric::{Kind, METRICS};
+use posthaste_core::model::metric::{METRICS, MetricKind};
 
 use super::distribution::Distribution;
 use super::exposition::{Value, labels_text};
@@ -63,11 +63,11 @@ impl Sample {
 }
 
 impl Measured {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: MetricKind) -> Self {
         match kind {
-            Kind::Counter => Self::Counter(Arc::default()),
-            Kind::Gauge => Self::Gauge(Arc::default()),
-            Kind::Histogram => Self::Histogram(Arc::default()),
+            MetricKind::Counter => Self::Counter(Arc::default()),
+            MetricKind::Gauge => Self::Gauge(Arc::default()),
+            MetricKind::Histogram => Self::Histogram(Arc::default()),
         }
     }
 

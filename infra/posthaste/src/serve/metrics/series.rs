@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use parking_lot::Mutex;
 use posthaste_core::model::TopicName;
-use posthaste_core::model::metric::{self, METRICS, Metric, SUBSCRIPTION, Source, TOPIC};
+use posthaste_core::model::metric::{self, METRICS, MetricRow, MetricSource, SUBSCRIPTION, TOPIC};
 use posthaste_deliver::UNANSWERED;
 
 use super::by::{OTHER, SeriesBy};
@@ -220,13 +220,14 @@ impl Series {
     }
 }
 
-fn is_measured(metric: &Metric) -> bool {
-    metric.exposed.is_some() && metric.source == Source::Measured
+fn is_measured(metric: &MetricRow) -> bool {
+    metric.exposed.is_some() && metric.source == MetricSource::Measured
 }
 
 impl State {
     fn learn(&mut self, key: &Key, totals: &Arc<Totals>) -> Option<Instrument> {
-        let place = metric::place(key.name()).filter(|place| is_measured(&METRICS[*place]))?;
+        let place =
+            metric::metric_index(key.name()).filter(|place| is_measured(&METRICS[*place]))?;
         let named = Owner::of(key, self.by);
         let touched = named.as_ref().and_then(|owner| self.touched(owner));
         if let Some(touched) = &touched {
@@ -362,7 +363,11 @@ impl State {
 }
 
 /// The labels of a series: topic and subscription first, as far as they are shown.
-fn labels(metric: &Metric, key: &Key, (by, is_other): (SeriesBy, bool)) -> Vec<(String, String)> {
+fn labels(
+    metric: &MetricRow,
+    key: &Key,
+    (by, is_other): (SeriesBy, bool),
+) -> Vec<(String, String)> {
     let shown = metric.labels.iter().filter(|label| by.keeps(label));
     let measured = shown.filter_map(|name| {
         let label = key.labels().find(|label| label.key() == *name)?;

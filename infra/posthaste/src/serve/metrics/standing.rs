@@ -6,11 +6,11 @@ use std::error::Error;
 use std::sync::Arc;
 
 use posthaste_core::api::WaitingCount;
-use posthaste_core::circuit::{Phase, Shard, Target};
+use posthaste_core::circuit::{DeliveryTarget, LinkShard, TargetPhase};
 use posthaste_core::health::{ArrivalSettings, HealthBook, HealthState, book_key, health_state};
 use posthaste_core::model::metric::{self, SUBSCRIPTION, TOPIC};
-use posthaste_core::model::{Status, Subscription, Timestamp, Topic, group};
-use posthaste_core::pressure::{Level, PressureState};
+use posthaste_core::model::{Subscription, SubscriptionStatus, Timestamp, Topic, message_group_id};
+use posthaste_core::pressure::{PressureLevel, PressureState};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PortError, QueueCounts, QueueReceiver};
 use posthaste_services::{LinkHealth, WaitingEvents};
@@ -107,7 +107,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
         };
         let mut by_group = waiting.all().await?.by_group;
         let each = subscriptions.iter().map(|subscription| {
-            let count = by_group.remove(&group(&subscription.topic, &subscription.name));
+            let count = by_group.remove(&message_group_id(&subscription.topic, &subscription.name));
             WaitingFigure::of(&count.unwrap_or_default())
         });
         let each = each.collect();
@@ -159,10 +159,10 @@ fn total(counts: QueueCounts) -> u64 {
 }
 
 /// The links that get no requests because they fail, as texts.
-fn links_down(shards: &[(usize, Arc<Shard>)]) -> BTreeSet<String> {
+fn links_down(shards: &[(usize, Arc<LinkShard>)]) -> BTreeSet<String> {
     let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
     let down = conditions.filter(|(target, condition)| {
-        matches!(target, Target::Link(_)) && condition.phase != Phase::Recovering
+        matches!(target, DeliveryTarget::Link(_)) && condition.phase != TargetPhase::Recovering
     });
     down.map(|(target, _)| target.to_string()).collect()
 }
@@ -171,7 +171,7 @@ fn links_down(shards: &[(usize, Arc<Shard>)]) -> BTreeSet<String> {
 struct Health<'a> {
     book: HealthBook,
     settings: &'a ArrivalSettings,
-    shards: &'a [(usize, Arc<Shard>)],
+    shards: &'a [(usize, Arc<LinkShard>)],
     now: Timestamp,
 }
 
@@ -180,7 +180,11 @@ impl Health<'_> {
     fn of(&self, subscription: &Subscription) -> HealthState {
         let key = book_key(&subscription.topic, &subscription.name);
         let status = subscription.status_at(self.now);
-        self.state(status, &key, Some(&Target::of(subscription)))
+        self.state(
+            status,
+            &key,
+            Some(&DeliveryTarget::for_subscription(subscription)),
+        )
     }
 
     /// The number of subscriptions whose webhooks do not arrive: of these, and of all others in the
@@ -193,13 +197,15 @@ impl Health<'_> {
         let mut states: BTreeMap<String, HealthState> = shown.collect();
         let conditions = self.shards.iter().flat_map(|(_, shard)| shard.conditions());
         let targets = conditions.filter_map(|(target, _)| match &target {
-            Target::Subscription { topic, name, .. } => Some((book_key(topic, name), target)),
-            Target::Link(_) => None,
+            DeliveryTarget::Subscription { topic, name, .. } => {
+                Some((book_key(topic, name), target))
+            }
+            DeliveryTarget::Link(_) => None,
         });
         let targets: BTreeMap<_, _> = targets.collect();
         for (key, _) in self.book.subscriptions() {
             if !states.contains_key(key) {
-                let state = self.state(Status::Active, key, targets.get(key));
+                let state = self.state(SubscriptionStatus::Active, key, targets.get(key));
                 states.insert(key.to_owned(), state);
             }
         }
@@ -207,8 +213,13 @@ impl Health<'_> {
         states.values().filter(is_failing).count()
     }
 
-    fn state(&self, status: Status, key: &str, target: Option<&Target>) -> HealthState {
-        let link = target.map(|target| Target::Link(target.link().clone()));
+    fn state(
+        &self,
+        status: SubscriptionStatus,
+        key: &str,
+        target: Option<&DeliveryTarget>,
+    ) -> HealthState {
+        let link = target.map(|target| DeliveryTarget::Link(target.link().clone()));
         let conditions = [target, link.as_ref()].map(|target| {
             let mut shards = self.shards.iter();
             shards.find_map(|(_, shard)| shard.condition(target?))
@@ -229,7 +240,7 @@ impl Lines {
         labels: impl IntoIterator<Item = (&'a str, &'a str)>,
         value: f64,
     ) {
-        let place = metric::place_of_looked_up(name);
+        let place = metric::looked_up_metric_index(name);
         self.0.extend(place.map(|place| Line {
             place,
             labels: labels_text(labels),
@@ -302,7 +313,7 @@ impl Lines {
         let topics = state.map(|state| &*state.topics).unwrap_or_default();
         let slowed: Vec<_> = topics
             .iter()
-            .filter(|topic| topic.level() > Level::Normal)
+            .filter(|topic| topic.effective_level() > PressureLevel::Normal)
             .collect();
         self.add_plain("posthaste_topics_slowed", slowed.len() as u64);
         if !by.keeps(TOPIC) {
@@ -314,7 +325,7 @@ impl Lines {
             self.add(
                 "posthaste_topic_pressure_level",
                 labels,
-                topic.level().number().into(),
+                topic.effective_level().as_number().into(),
             );
             self.add("posthaste_topic_drain_seconds", labels, drain);
         }

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use serde::Serialize;
 
 /// Most bytes of a function's answer, as the JSON that it is sent in.
@@ -47,12 +47,12 @@ pub(super) enum ResponseError {
 
 impl ResponseError {
     /// The answer that the client gets instead.
-    pub(super) fn problem(&self) -> Problem {
+    pub(super) fn problem(&self) -> ApiProblem {
         let kind = match self {
             Self::Body(_) => ProblemKind::Internal,
             Self::TooLarge(_) => ProblemKind::AnswerTooLarge,
         };
-        Problem::new(kind).detail(self.to_string())
+        ApiProblem::new(kind).detail(self.to_string())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use metrics::{KeyName, Label};
 use posthaste_core::model::Timestamp;
-use posthaste_core::model::metric::{self, METRICS, Unit};
+use posthaste_core::model::metric::{self, METRICS, MetricUnit};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -111,7 +111,8 @@ fn part((name, measured): &(KeyName, Measured), round: usize) -> Option<Metric<'
 }
 
 fn is_of_milliseconds(name: &KeyName) -> bool {
-    metric::place(name.as_str()).is_some_and(|place| METRICS[place].unit == Unit::Milliseconds)
+    metric::metric_index(name.as_str())
+        .is_some_and(|place| METRICS[place].unit == MetricUnit::Milliseconds)
 }
 
 struct Document<'a> {

@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::problem::{Problem, SettingsError, count_in, error};
+use super::problem::{SettingsError, SettingsProblem, count_in, settings_error};
 use crate::api::DeliveryHeaderSettings;
-use crate::attempt::{Batching, DeliveryHeader, DeliveryHeaderError};
+use crate::attempt::{BatchPolicy, DeliveryHeader, DeliveryHeaderError};
 use crate::model::DELIVERY_HEADERS_MAX;
 
 /// Checks the headers. `batching` decides whether a value may be taken from the event: of several
 /// events there is no one value.
 pub(super) fn delivery_headers(
     settings: &[DeliveryHeaderSettings],
-    batching: Batching,
+    batching: BatchPolicy,
 ) -> Result<Vec<DeliveryHeader>, SettingsError> {
     count_in("deliveryHeaders", settings.len(), 0, DELIVERY_HEADERS_MAX)?;
     let mut names = HashSet::new();
@@ -20,7 +20,10 @@ pub(super) fn delivery_headers(
         let member = format!("deliveryHeaders[{index}]");
         let header = delivery_header(&member, written, batching)?;
         if !names.insert(header.name().clone()) {
-            return Err(error(format!("{member}.name"), Problem::HeaderTwice));
+            return Err(settings_error(
+                format!("{member}.name"),
+                SettingsProblem::HeaderTwice,
+            ));
         }
         headers.push(header);
     }
@@ -30,7 +33,7 @@ pub(super) fn delivery_headers(
 fn delivery_header(
     member: &str,
     written: &DeliveryHeaderSettings,
-    batching: Batching,
+    batching: BatchPolicy,
 ) -> Result<DeliveryHeader, SettingsError> {
     let at_fault = |e: DeliveryHeaderError| {
         let part = match e {
@@ -40,27 +43,28 @@ fn delivery_header(
             | DeliveryHeaderError::Value => "value",
             DeliveryHeaderError::Pointer(_) => "fromEvent",
         };
-        error(format!("{member}.{part}"), Problem::Header(e))
+        settings_error(format!("{member}.{part}"), SettingsProblem::Header(e))
     };
     match (&written.value, &written.from_event) {
-        (Some(value), None) if value.is_masked() => {
-            Err(error(format!("{member}.value"), Problem::NothingMasked))
-        }
+        (Some(value), None) if value.is_masked() => Err(settings_error(
+            format!("{member}.value"),
+            SettingsProblem::NothingMasked,
+        )),
         (Some(value), None) => {
-            DeliveryHeader::fixed(&written.name, value.expose(), written.is_secret)
+            DeliveryHeader::with_value(&written.name, value.expose(), written.is_secret)
                 .map_err(at_fault)
         }
-        (None, Some(_)) if written.is_secret => Err(error(
+        (None, Some(_)) if written.is_secret => Err(settings_error(
             format!("{member}.isSecret"),
-            Problem::SecretFromEvent,
+            SettingsProblem::SecretFromEvent,
         )),
-        (None, Some(_)) if batching.request().items_max > 1 => Err(error(
+        (None, Some(_)) if batching.request_limits().items_max > 1 => Err(settings_error(
             format!("{member}.fromEvent"),
-            Problem::BatchedFromEvent,
+            SettingsProblem::BatchedFromEvent,
         )),
         (None, Some(pointer)) => {
             DeliveryHeader::from_event(&written.name, pointer).map_err(at_fault)
         }
-        (Some(_), Some(_)) | (None, None) => Err(error(member, Problem::OneValue)),
+        (Some(_), Some(_)) | (None, None) => Err(settings_error(member, SettingsProblem::OneValue)),
     }
 }

@@ -2,75 +2,83 @@
 
 use std::collections::BTreeSet;
 
-use super::problem::{Problem, SettingsError, error, number_in};
-use crate::api::{ConsentView, EndpointSettings, StatusView, SubscriptionSettings, Validation};
-use crate::attempt::{Concurrency, Rate};
+use super::problem::{SettingsError, SettingsProblem, number_in, settings_error};
+use crate::api::{
+    ConsentView, EndpointSettings, EndpointValidation, StatusView, SubscriptionSettings,
+};
+use crate::attempt::{RequestRate, SlotLimit};
 use crate::model::{
     CONCURRENT_REQUESTS_MAX, EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN,
-    Status, Timestamp,
+    SubscriptionStatus, Timestamp,
 };
 
 /// The second endpoint. It needs another link than the first: on the same link it would fail with
 /// the first, and never be used. Where the first must consent, the second needs its host name.
-pub(super) fn fallback(
+pub(super) fn compile_fallback(
     settings: &EndpointSettings,
     first: &EndpointUrl,
 ) -> Result<Option<EndpointUrl>, SettingsError> {
     let Some(written) = &settings.fallback_url else {
         return Ok(None);
     };
-    let bad = |problem| error("endpoint.fallbackUrl", problem);
-    let fallback = EndpointUrl::parse(written).map_err(|e| bad(Problem::Url(e)))?;
+    let bad = |problem| settings_error("endpoint.fallbackUrl", problem);
+    let fallback = EndpointUrl::parse(written).map_err(|e| bad(SettingsProblem::Url(e)))?;
     let one = first.link();
     let other = fallback.link();
     match settings.validation {
-        _ if one == other => Err(bad(Problem::SameLink)),
-        Validation::CloudEvents | Validation::EventGrid if one.host != other.host => {
-            Err(bad(Problem::NoConsent))
+        _ if one == other => Err(bad(SettingsProblem::SameLink)),
+        EndpointValidation::CloudEvents | EndpointValidation::EventGrid
+            if one.host != other.host =>
+        {
+            Err(bad(SettingsProblem::NoConsent))
         }
         _ => Ok(Some(fallback)),
     }
 }
 
 /// The rate that a subscription sets itself.
-pub(crate) fn own_rate(settings: &EndpointSettings) -> Result<Option<Rate>, SettingsError> {
+pub(crate) fn own_rate(settings: &EndpointSettings) -> Result<Option<RequestRate>, SettingsError> {
     let Some(written) = settings.max_requests_per_second else {
         return Ok(None);
     };
     let is_in_range = (REQUESTS_PER_SECOND_MIN..=REQUESTS_PER_SECOND_MAX).contains(&written);
-    let rate = Rate::per_second(written).filter(|_| is_in_range);
-    rate.map(Some)
-        .ok_or_else(|| error("endpoint.maxRequestsPerSecond", Problem::RequestsPerSecond))
+    let rate = RequestRate::per_second(written).filter(|_| is_in_range);
+    rate.map(Some).ok_or_else(|| {
+        settings_error(
+            "endpoint.maxRequestsPerSecond",
+            SettingsProblem::RequestsPerSecond,
+        )
+    })
 }
 
 /// The bound on open requests.
-pub(super) fn concurrency(
+pub(super) fn compile_concurrency(
     settings: &EndpointSettings,
-) -> Result<Option<Concurrency>, SettingsError> {
+) -> Result<Option<SlotLimit>, SettingsError> {
     let Some(written) = settings.max_concurrent_requests else {
         return Ok(None);
     };
     let member = "endpoint.maxConcurrentRequests";
     number_in(member, written, 1, CONCURRENT_REQUESTS_MAX)?;
-    Ok(Concurrency::new(written))
+    Ok(SlotLimit::new(written))
 }
 
 /// The rate that is obeyed: the lesser of its own and what its endpoint allowed.
-pub(super) fn rate(
+pub(super) fn compile_rate(
     settings: &EndpointSettings,
     status: Option<&StatusView>,
-) -> Result<Option<Rate>, SettingsError> {
+) -> Result<Option<RequestRate>, SettingsError> {
     let consent = status.and_then(|status| status.consent.as_ref());
     let consent =
         consent.filter(|consent| consent.is_for(settings) && !settings.validation.is_none());
     let allowed = consent
         .and_then(|consent| consent.allowed_requests_per_minute)
-        .and_then(Rate::per_minute);
+        .and_then(RequestRate::per_minute);
     Ok(own_rate(settings)?.into_iter().chain(allowed).min())
 }
 
 /// Whether events are delivered, and until when the endpoint may still consent.
-pub(super) fn status(view: Option<&StatusView>) -> (Status, Option<Timestamp>) {
+pub(super) fn compile_status(view: Option<&StatusView>) -> (SubscriptionStatus, Option<Timestamp>) {
     let handshake = view.and_then(|view| view.handshake.as_ref());
     (
         view.map(|view| view.state).unwrap_or_default(),
@@ -137,9 +145,9 @@ mod tests {
             |own: Option<f64>, validation: &str, status: &StatusView, expected: Option<u32>| {
                 let settings =
                     endpoint(&json!({ "maxRequestsPerSecond": own, "validation": validation }));
-                let rate = rate(&settings, Some(status))
+                let rate = compile_rate(&settings, Some(status))
                     .unwrap()
-                    .map(Rate::requests_per_minute);
+                    .map(RequestRate::requests_per_minute);
                 assert_eq!(rate, expected, "{own:?} {validation} {status:?}");
             };
         let allowed = consent("https://a.example/", Some(120));
@@ -175,7 +183,7 @@ mod tests {
                      written: Option<&str>,
                      expected: Result<Option<&str>, &str>| {
             let settings = endpoint(&json!({ "fallbackUrl": written, "validation": validation }));
-            let compiled = fallback(&settings, &first).map_err(|error| error.to_string());
+            let compiled = compile_fallback(&settings, &first).map_err(|error| error.to_string());
             let compiled = compiled
                 .as_ref()
                 .map(|it| it.as_ref().map(EndpointUrl::as_str));
@@ -224,15 +232,15 @@ mod tests {
             assert_eq!(error.to_string(), expected);
         }
         let least = own_rate(&endpoint(&json!({ "maxRequestsPerSecond": 0.02 }))).unwrap();
-        assert_eq!(least.map(Rate::requests_per_minute), Some(1));
+        assert_eq!(least.map(RequestRate::requests_per_minute), Some(1));
     }
 
     #[test]
     fn bound_on_open_requests_is_one_to_a_thousand() {
         let of = |most: Option<u32>| {
             let settings = endpoint(&json!({ "maxConcurrentRequests": most }));
-            let concurrency = concurrency(&settings).map_err(|error| error.to_string());
-            concurrency.map(|it| it.map(Concurrency::requests))
+            let concurrency = compile_concurrency(&settings).map_err(|error| error.to_string());
+            concurrency.map(|it| it.map(SlotLimit::requests))
         };
         assert_eq!(of(None), Ok(None));
         for most in [1, 5, 1000] {

@@ -2,14 +2,15 @@
 
 use serde_json::Value;
 
-use super::problem::{FilterProblem, Problem, SettingsError, count_in, error};
+use super::problem::{FilterProblem, SettingsError, SettingsProblem, count_in, settings_error};
 use crate::api::settings::{AdvancedFilterSettings, FilterSettings};
 use crate::filter::{
-    Condition, Filter, FilterOperator, Folded, Key, Number, NumberTest, Part, Test, TextTest,
+    DecimalNumber, Filter, FilterCondition, FilterKey, FilterOperator, FilterTest, FoldedText,
+    NumberTest, TextFinder, TextTest,
 };
 use crate::model::{
     ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX,
-    ADVANCED_FILTER_VALUES_MAX, ADVANCED_FILTERS_MAX, Schema,
+    ADVANCED_FILTER_VALUES_MAX, ADVANCED_FILTERS_MAX, EventSchema,
 };
 
 /// The number from which on a double may be another integer than the one written: the nearest that
@@ -17,7 +18,10 @@ use crate::model::{
 const DECIMAL_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 /// Checks a subscription's filter, for events accepted in this schema.
-pub(crate) fn filter(settings: &FilterSettings, schema: Schema) -> Result<Filter, SettingsError> {
+pub(crate) fn compile_filter(
+    settings: &FilterSettings,
+    schema: EventSchema,
+) -> Result<Filter, SettingsError> {
     let advanced = &settings.advanced_filters;
     count_in(
         "filter.advancedFilters",
@@ -28,12 +32,12 @@ pub(crate) fn filter(settings: &FilterSettings, schema: Schema) -> Result<Filter
     let mut values = 0;
     let condition = |(index, written): (usize, &AdvancedFilterSettings)| {
         let fault = |(member, problem): (String, FilterProblem)| {
-            error(
+            settings_error(
                 format!("filter.advancedFilters[{index}].{member}"),
-                Problem::Filter(problem),
+                SettingsProblem::Filter(problem),
             )
         };
-        condition(written, schema, &mut values).map_err(fault)
+        compile_condition(written, schema, &mut values).map_err(fault)
     };
     Ok(Filter {
         included_event_types: settings.included_event_types.clone(),
@@ -50,61 +54,84 @@ pub(crate) fn filter(settings: &FilterSettings, schema: Schema) -> Result<Filter
 }
 
 /// The member of an advanced filter that is at fault, and why.
-type Fault = (String, FilterProblem);
+type FilterFault = (String, FilterProblem);
 
 /// Checks one. `values` counts those of the filters before.
-fn condition(
+fn compile_condition(
     written: &AdvancedFilterSettings,
-    schema: Schema,
+    schema: EventSchema,
     values: &mut usize,
-) -> Result<Condition, Fault> {
-    let key = Key::parse(&written.key, schema);
+) -> Result<FilterCondition, FilterFault> {
+    let key = FilterKey::parse(&written.key, schema);
     let key = key.map_err(|error| ("key".to_owned(), FilterProblem::Key(error)))?;
-    let mut operands = Operands { written, values };
+    let mut operands = FilterOperands { written, values };
     let test = match written.operator_type {
-        FilterOperator::NumberIn => Test::Number(NumberTest::In(operands.all(number)?)),
-        FilterOperator::NumberNotIn => Test::NotNumber(NumberTest::In(operands.all(number)?)),
-        FilterOperator::NumberLessThan => Test::Number(NumberTest::Less(operands.one(number)?)),
+        FilterOperator::NumberIn => {
+            FilterTest::Number(NumberTest::In(operands.parse_all(parse_number)?))
+        }
+        FilterOperator::NumberNotIn => {
+            FilterTest::NotNumber(NumberTest::In(operands.parse_all(parse_number)?))
+        }
+        FilterOperator::NumberLessThan => {
+            FilterTest::Number(NumberTest::Less(operands.parse_one(parse_number)?))
+        }
         FilterOperator::NumberGreaterThan => {
-            Test::Number(NumberTest::Greater(operands.one(number)?))
+            FilterTest::Number(NumberTest::Greater(operands.parse_one(parse_number)?))
         }
         FilterOperator::NumberLessThanOrEquals => {
-            Test::Number(NumberTest::AtMost(operands.one(number)?))
+            FilterTest::Number(NumberTest::AtMost(operands.parse_one(parse_number)?))
         }
         FilterOperator::NumberGreaterThanOrEquals => {
-            Test::Number(NumberTest::AtLeast(operands.one(number)?))
+            FilterTest::Number(NumberTest::AtLeast(operands.parse_one(parse_number)?))
         }
-        FilterOperator::NumberInRange => Test::Number(NumberTest::Within(operands.all(range)?)),
+        FilterOperator::NumberInRange => {
+            FilterTest::Number(NumberTest::Within(operands.parse_all(parse_range)?))
+        }
         FilterOperator::NumberNotInRange => {
-            Test::NotNumber(NumberTest::Within(operands.all(range)?))
+            FilterTest::NotNumber(NumberTest::Within(operands.parse_all(parse_range)?))
         }
-        FilterOperator::BoolEquals => Test::Bool(operands.one(boolean)?),
-        FilterOperator::StringContains => Test::Text(TextTest::Contains(operands.all(part)?)),
-        FilterOperator::StringNotContains => Test::NotText(TextTest::Contains(operands.all(part)?)),
-        FilterOperator::StringBeginsWith => Test::Text(TextTest::BeginsWith(operands.all(text)?)),
+        FilterOperator::BoolEquals => FilterTest::Bool(operands.parse_one(parse_boolean)?),
+        FilterOperator::StringContains => {
+            FilterTest::Text(TextTest::Contains(operands.parse_all(parse_finder)?))
+        }
+        FilterOperator::StringNotContains => {
+            FilterTest::NotText(TextTest::Contains(operands.parse_all(parse_finder)?))
+        }
+        FilterOperator::StringBeginsWith => {
+            FilterTest::Text(TextTest::BeginsWith(operands.parse_all(parse_text)?))
+        }
         FilterOperator::StringNotBeginsWith => {
-            Test::NotText(TextTest::BeginsWith(operands.all(text)?))
+            FilterTest::NotText(TextTest::BeginsWith(operands.parse_all(parse_text)?))
         }
-        FilterOperator::StringEndsWith => Test::Text(TextTest::EndsWith(operands.all(text)?)),
-        FilterOperator::StringNotEndsWith => Test::NotText(TextTest::EndsWith(operands.all(text)?)),
-        FilterOperator::StringIn => Test::Text(TextTest::In(operands.all(text)?)),
-        FilterOperator::StringNotIn => Test::NotText(TextTest::In(operands.all(text)?)),
-        FilterOperator::IsNullOrUndefined => operands.none(Test::Null)?,
-        FilterOperator::IsNotNull => operands.none(Test::NotNull)?,
+        FilterOperator::StringEndsWith => {
+            FilterTest::Text(TextTest::EndsWith(operands.parse_all(parse_text)?))
+        }
+        FilterOperator::StringNotEndsWith => {
+            FilterTest::NotText(TextTest::EndsWith(operands.parse_all(parse_text)?))
+        }
+        FilterOperator::StringIn => FilterTest::Text(TextTest::In(operands.parse_all(parse_text)?)),
+        FilterOperator::StringNotIn => {
+            FilterTest::NotText(TextTest::In(operands.parse_all(parse_text)?))
+        }
+        FilterOperator::IsNullOrUndefined => operands.require_none(FilterTest::Null)?,
+        FilterOperator::IsNotNull => operands.require_none(FilterTest::NotNull)?,
     };
-    Ok(Condition { key, test })
+    Ok(FilterCondition { key, test })
 }
 
 /// The operands that a value is compared with.
-struct Operands<'a> {
+struct FilterOperands<'a> {
     written: &'a AdvancedFilterSettings,
     values: &'a mut usize,
 }
 
-impl Operands<'_> {
+impl FilterOperands<'_> {
     /// Every one of `values`.
-    fn all<T>(&mut self, parse: fn(&Value) -> Result<T, FilterProblem>) -> Result<Box<[T]>, Fault> {
-        self.refuse("value", self.written.value.is_some())?;
+    fn parse_all<T>(
+        &mut self,
+        parse: fn(&Value) -> Result<T, FilterProblem>,
+    ) -> Result<Box<[T]>, FilterFault> {
+        self.refuse_member("value", self.written.value.is_some())?;
         let values = self.written.values.as_deref().unwrap_or_default();
         if values.is_empty() {
             return Err((
@@ -112,14 +139,17 @@ impl Operands<'_> {
                 FilterProblem::Expected("at least one value"),
             ));
         }
-        let parse = |(index, value)| self.take(&format!("values[{index}]"), value, parse);
+        let parse = |(index, value)| self.parse_value(&format!("values[{index}]"), value, parse);
         values.iter().enumerate().map(parse).collect()
     }
 
     /// The only one, `value`.
-    fn one<T>(&mut self, parse: fn(&Value) -> Result<T, FilterProblem>) -> Result<T, Fault> {
-        self.refuse("values", self.written.values.is_some())?;
-        self.take(
+    fn parse_one<T>(
+        &mut self,
+        parse: fn(&Value) -> Result<T, FilterProblem>,
+    ) -> Result<T, FilterFault> {
+        self.refuse_member("values", self.written.values.is_some())?;
+        self.parse_value(
             "value",
             self.written.value.as_ref().unwrap_or(&Value::Null),
             parse,
@@ -127,18 +157,18 @@ impl Operands<'_> {
     }
 
     /// None.
-    fn none(&self, test: Test) -> Result<Test, Fault> {
-        self.refuse("value", self.written.value.is_some())?;
-        self.refuse("values", self.written.values.is_some())?;
+    fn require_none(&self, test: FilterTest) -> Result<FilterTest, FilterFault> {
+        self.refuse_member("value", self.written.value.is_some())?;
+        self.refuse_member("values", self.written.values.is_some())?;
         Ok(test)
     }
 
-    fn take<T>(
+    fn parse_value<T>(
         &mut self,
         member: &str,
         value: &Value,
         parse: fn(&Value) -> Result<T, FilterProblem>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, FilterFault> {
         *self.values += 1;
         if *self.values > ADVANCED_FILTER_VALUES_MAX {
             return Err((member.to_owned(), FilterProblem::TooMany));
@@ -146,7 +176,7 @@ impl Operands<'_> {
         parse(value).map_err(|problem| (member.to_owned(), problem))
     }
 
-    fn refuse(&self, member: &str, is_written: bool) -> Result<(), Fault> {
+    fn refuse_member(&self, member: &str, is_written: bool) -> Result<(), FilterFault> {
         if is_written {
             return Err((
                 member.to_owned(),
@@ -157,19 +187,19 @@ impl Operands<'_> {
     }
 }
 
-fn number(value: &Value) -> Result<Number, FilterProblem> {
+fn parse_number(value: &Value) -> Result<DecimalNumber, FilterProblem> {
     let Value::Number(number) = value else {
         return Err(FilterProblem::Expected("a number"));
     };
     let text = match number.as_f64() {
-        Some(double) if !number.is_i64() && !number.is_u64() => decimal(double)?,
+        Some(double) if !number.is_i64() && !number.is_u64() => exact_decimal(double)?,
         _ => number.to_string(),
     };
-    Number::parse(&text).ok_or(FilterProblem::Expected("a number"))
+    DecimalNumber::parse(&text).ok_or(FilterProblem::Expected("a number"))
 }
 
 /// The shortest text of a double, unless the text it was read from may have been another number.
-fn decimal(double: f64) -> Result<String, FilterProblem> {
+fn exact_decimal(double: f64) -> Result<String, FilterProblem> {
     let text = format!("{double:e}");
     let mantissa = text.split('e').next().unwrap_or_default();
     let digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
@@ -179,14 +209,14 @@ fn decimal(double: f64) -> Result<String, FilterProblem> {
     Ok(text)
 }
 
-fn range(value: &Value) -> Result<(Number, Number), FilterProblem> {
+fn parse_range(value: &Value) -> Result<(DecimalNumber, DecimalNumber), FilterProblem> {
     let Some([low, high]) = value.as_array().map(Vec::as_slice) else {
         return Err(FilterProblem::Expected(
             "a range of two numbers, [from, to]",
         ));
     };
-    let low = number(low)?;
-    let high = number(high)?;
+    let low = parse_number(low)?;
+    let high = parse_number(high)?;
     if low > high {
         Err(FilterProblem::Backwards)
     } else {
@@ -194,22 +224,22 @@ fn range(value: &Value) -> Result<(Number, Number), FilterProblem> {
     }
 }
 
-fn boolean(value: &Value) -> Result<bool, FilterProblem> {
+fn parse_boolean(value: &Value) -> Result<bool, FilterProblem> {
     value
         .as_bool()
         .ok_or(FilterProblem::Expected("true or false"))
 }
 
-fn text(value: &Value) -> Result<Folded, FilterProblem> {
+fn parse_text(value: &Value) -> Result<FoldedText, FilterProblem> {
     let text = value.as_str().ok_or(FilterProblem::Expected("a string"))?;
     if text.chars().count() > ADVANCED_FILTER_VALUE_CHARS_MAX {
         return Err(FilterProblem::TooLong);
     }
-    Ok(Folded::new(text))
+    Ok(FoldedText::new(text))
 }
 
-fn part(value: &Value) -> Result<Part, FilterProblem> {
-    Ok(text(value)?.part())
+fn parse_finder(value: &Value) -> Result<TextFinder, FilterProblem> {
+    Ok(parse_text(value)?.to_finder())
 }
 
 #[cfg(test)]

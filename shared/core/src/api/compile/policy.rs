@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use super::problem::{
-    Problem, SettingsError, count_in, duration_from, duration_in, error, number_in,
+    SettingsError, SettingsProblem, count_in, duration_from, duration_in, number_in, settings_error,
 };
 use crate::api::IsoDuration;
 use crate::api::settings::{
     BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings,
 };
-use crate::attempt::{Batching, RetryPolicy, WaitFloors};
+use crate::attempt::{BatchPolicy, RetryPolicy, WaitFloors};
 use crate::model::{
     ACKNOWLEDGED_EVENTS_MAX, AUTO_DELETE_ON_IDLE_MIN, DEAD_LETTER_DELAY_DEFAULT,
     DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, DeadLetterPolicy,
-    EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX, Lifetime,
-    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, RECOVERY_RATE_DEFAULT,
-    RECOVERY_WITHIN_DEFAULT, RECOVERY_WITHIN_MAX, RECOVERY_WITHIN_MIN, REPLAY_RATE_MAX,
-    RecoveryPolicy, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX, SQS_RETENTION,
+    EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX, PREFERRED_BATCH_KILOBYTES_DEFAULT,
+    PREFERRED_BATCH_KILOBYTES_MAX, RECOVERY_RATE_DEFAULT, RECOVERY_WITHIN_DEFAULT,
+    RECOVERY_WITHIN_MAX, RECOVERY_WITHIN_MIN, REPLAY_RATE_MAX, RecoveryPolicy, SCHEDULE_STEP_MAX,
+    SCHEDULE_STEPS_MAX, SQS_RETENTION, SubscriptionLifetime,
 };
 
 pub(super) fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {
@@ -87,15 +87,18 @@ fn wait_floors(settings: &RetryPolicySettings) -> Result<WaitFloors, SettingsErr
             .parse()
             .ok()
             .filter(|number| (100..600).contains(number));
-        let number: u16 = number.ok_or_else(|| error(member, Problem::NotAStatus))?;
+        let number: u16 =
+            number.ok_or_else(|| settings_error(member, SettingsProblem::NotAStatus))?;
         floors.by_status.insert(number, floor.0);
     }
     Ok(floors)
 }
 
-pub(super) fn batching(settings: Option<BatchingSettings>) -> Result<Batching, SettingsError> {
+pub(super) fn compile_batching(
+    settings: Option<BatchingSettings>,
+) -> Result<BatchPolicy, SettingsError> {
     let Some(settings) = settings else {
-        return Ok(Batching::default());
+        return Ok(BatchPolicy::default());
     };
     let events = settings.max_events_per_batch.unwrap_or(1);
     number_in(
@@ -119,18 +122,18 @@ pub(super) fn batching(settings: Option<BatchingSettings>) -> Result<Batching, S
         .is_some();
     let partial_acknowledgement = settings.partial_acknowledgement.unwrap_or(false);
     if partial_acknowledgement && !enabled {
-        return Err(error(
+        return Err(settings_error(
             "batching.partialAcknowledgement",
-            Problem::NotBatched,
+            SettingsProblem::NotBatched,
         ));
     }
     if partial_acknowledgement && events > ACKNOWLEDGED_EVENTS_MAX {
-        return Err(error(
+        return Err(settings_error(
             "batching.maxEventsPerBatch",
-            Problem::AcknowledgedEvents(events),
+            SettingsProblem::AcknowledgedEvents(events),
         ));
     }
-    Ok(Batching {
+    Ok(BatchPolicy {
         enabled,
         events_max: events as usize,
         bytes_preferred: kilobytes as usize * 1024,
@@ -168,11 +171,16 @@ pub(super) fn dead_letter_policy(
 }
 
 /// The recovery of a subscription, without what its topic says about times to live.
-pub(super) fn recovery(settings: &SubscriptionSettings) -> Result<RecoveryPolicy, SettingsError> {
+pub(super) fn compile_recovery(
+    settings: &SubscriptionSettings,
+) -> Result<RecoveryPolicy, SettingsError> {
     let written = settings.recovery.unwrap_or_default();
     let keeps_letters = settings.dead_letter.enabled.unwrap_or(true);
     if written.enabled == Some(true) && !keeps_letters {
-        return Err(error("recovery.enabled", Problem::NothingToRecover));
+        return Err(settings_error(
+            "recovery.enabled",
+            SettingsProblem::NothingToRecover,
+        ));
     }
     let minutes = settings.retry_policy.event_time_to_live_in_minutes;
     let lives_for_a_day = minutes.is_none_or(|it| it >= EVENT_TIME_TO_LIVE_MINUTES_MAX);
@@ -200,7 +208,9 @@ pub(super) fn recovery(settings: &SubscriptionSettings) -> Result<RecoveryPolicy
 }
 
 /// The time without activity after which a topic or subscription is deleted.
-pub(super) fn idle(written: Option<IsoDuration>) -> Result<Option<Duration>, SettingsError> {
+pub(super) fn compile_idle(
+    written: Option<IsoDuration>,
+) -> Result<Option<Duration>, SettingsError> {
     let Some(IsoDuration(idle)) = written else {
         return Ok(None);
     };
@@ -210,10 +220,12 @@ pub(super) fn idle(written: Option<IsoDuration>) -> Result<Option<Duration>, Set
 
 /// The end of a subscription, without the idle time of its topic. The caller, which knows the time,
 /// checks that the end lies in the future.
-pub(super) fn lifetime(settings: &SubscriptionSettings) -> Result<Lifetime, SettingsError> {
+pub(super) fn compile_lifetime(
+    settings: &SubscriptionSettings,
+) -> Result<SubscriptionLifetime, SettingsError> {
     let ends_at = settings.expiration_time_utc.map(|written| written.0);
-    Ok(Lifetime {
-        idle: idle(settings.auto_delete_on_idle)?,
+    Ok(SubscriptionLifetime {
+        idle: compile_idle(settings.auto_delete_on_idle)?,
         topic_idle: None,
         ends_at,
     })
@@ -225,7 +237,7 @@ mod tests {
 
     fn check(text: &str, is_accepted: bool) {
         let written = IsoDuration::try_from(text.to_owned()).unwrap();
-        let compiled = idle(Some(written)).map_err(|error| error.member);
+        let compiled = compile_idle(Some(written)).map_err(|error| error.member);
         let expected = if is_accepted {
             Ok(Some(written.0))
         } else {
@@ -236,7 +248,7 @@ mod tests {
 
     #[test]
     fn five_minutes_is_the_least_idle_time() {
-        assert_eq!(idle(None), Ok(None));
+        assert_eq!(compile_idle(None), Ok(None));
         check("PT5M", true);
         check("P365D", true);
         check("PT4M59S", false);

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crate::attempt::{DeliveryHeaderError, SigningSecretError};
-use crate::filter::{FilterOperator, KeyError};
+use crate::filter::{FilterKeyError, FilterOperator};
 use crate::model::time::format_duration;
 use crate::model::{
     ACKNOWLEDGED_EVENTS_MAX, ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX,
-    ADVANCED_FILTER_VALUES_MAX, EndpointUrlError, MAPPED_VALUE_BYTES_MAX, PUBLISH_KEY_CHARS_MAX,
-    PUBLISH_KEY_CHARS_MIN, PrefixError, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Schema,
-    SourceFieldError,
+    ADVANCED_FILTER_VALUES_MAX, EndpointUrlError, EventSchema, MAPPED_VALUE_BYTES_MAX,
+    PUBLISH_KEY_CHARS_MAX, PUBLISH_KEY_CHARS_MIN, PrefixError, REQUESTS_PER_SECOND_MAX,
+    REQUESTS_PER_SECOND_MIN, SourceFieldError,
 };
 
 /// A member that cannot be accepted.
@@ -20,12 +20,12 @@ pub struct SettingsError {
     pub member: String,
     /// The fault.
     #[source]
-    pub problem: Problem,
+    pub problem: SettingsProblem,
 }
 
 /// The fault of a member.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Problem {
+pub enum SettingsProblem {
     /// A rate outside its range.
     #[error("expected {REQUESTS_PER_SECOND_MIN} to {REQUESTS_PER_SECOND_MAX} requests a second")]
     RequestsPerSecond,
@@ -58,7 +58,7 @@ pub enum Problem {
         min: Duration,
     },
     /// Too many items, or none where one is needed.
-    #[error("{}", items(*count, *min, *max))]
+    #[error("{}", item_count_text(*count, *min, *max))]
     Count {
         /// The number of items.
         count: usize,
@@ -129,13 +129,13 @@ pub enum Problem {
     #[error("events accepted as {input:?} cannot be sent as {output:?}")]
     Conversion {
         /// The topic's schema.
-        input: Schema,
+        input: EventSchema,
         /// The one asked for.
-        output: Schema,
+        output: EventSchema,
     },
     /// An input mapping on a topic whose events say themselves where everything is.
     #[error("a topic of {0:?} events maps nothing, only one of Custom events does")]
-    Unmapped(Schema),
+    Unmapped(EventSchema),
     /// Not the name of an extension that can have a time.
     #[error(
         "expected the name of an extension of CloudEvents, of lower-case letters and digits, that \
@@ -144,7 +144,7 @@ pub enum Problem {
     ExtensionName,
     /// An extension of events that have none.
     #[error("events of the schema {0:?} have no extensions, only CloudEvents do")]
-    NoExtensions(Schema),
+    NoExtensions(EventSchema),
     /// A mapping of a member that names nothing.
     #[error("expected sourceField, defaultValue or both")]
     NothingMapped,
@@ -185,7 +185,7 @@ pub enum Problem {
 pub enum FilterProblem {
     /// The key is none.
     #[error("{0}")]
-    Key(KeyError),
+    Key(FilterKeyError),
     /// A member that the operator does not take.
     #[error("{0:?} does not take this member")]
     Surplus(FilterOperator),
@@ -224,12 +224,12 @@ pub(super) fn number_in<N: Into<u64>>(
     require(
         (min..=max).contains(&value),
         member,
-        Problem::OutOfRange { value, min, max },
+        SettingsProblem::OutOfRange { value, min, max },
     )
 }
 
 /// The sentence of a wrong number of items, with the way out.
-fn items(count: usize, min: usize, max: usize) -> String {
+fn item_count_text(count: usize, min: usize, max: usize) -> String {
     if count > max {
         let more = count - max;
         format!("expected at most {max} items, found {count}; leave {more} out")
@@ -248,7 +248,7 @@ pub(super) fn count_in(
     require(
         (min..=max).contains(&count),
         member,
-        Problem::Count { count, min, max },
+        SettingsProblem::Count { count, min, max },
     )
 }
 
@@ -262,7 +262,7 @@ pub(super) fn duration_in(
     require(
         (min..=max).contains(&value),
         member,
-        Problem::DurationOutOfRange { value, min, max },
+        SettingsProblem::DurationOutOfRange { value, min, max },
     )
 }
 
@@ -275,20 +275,24 @@ pub(super) fn duration_from(
     require(
         value >= min,
         member,
-        Problem::DurationTooShort { value, min },
+        SettingsProblem::DurationTooShort { value, min },
     )
 }
 
-fn require(holds: bool, member: impl Into<String>, problem: Problem) -> Result<(), SettingsError> {
+fn require(
+    holds: bool,
+    member: impl Into<String>,
+    problem: SettingsProblem,
+) -> Result<(), SettingsError> {
     if holds {
         Ok(())
     } else {
-        Err(error(member, problem))
+        Err(settings_error(member, problem))
     }
 }
 
 /// The error of a member.
-pub(super) fn error(member: impl Into<String>, problem: Problem) -> SettingsError {
+pub(super) fn settings_error(member: impl Into<String>, problem: SettingsProblem) -> SettingsError {
     SettingsError {
         member: member.into(),
         problem,

@@ -1,112 +1,115 @@
 //! Schemas: which one a subscription's events are sent in, and how; which topic has an input
 //! mapping, and what a field of it may be.
 
-use super::problem::{Problem, SettingsError, error};
+use super::problem::{SettingsError, SettingsProblem, settings_error};
 use crate::api::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-use crate::attempt::Batching;
+use crate::attempt::BatchPolicy;
 use crate::model::{
-    ContentMode, InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, Schema, SourceField,
+    ContentMode, EventSchema, InputMapping, MAPPED_VALUE_BYTES_MAX, MappedField, SourceField,
 };
 
 /// The schema of a subscription's requests: what it asks for, if the topic's events can be sent in
 /// that.
 pub(super) fn delivery_schema(
-    input: Schema,
-    wanted: Option<Schema>,
-) -> Result<Schema, SettingsError> {
+    input: EventSchema,
+    wanted: Option<EventSchema>,
+) -> Result<EventSchema, SettingsError> {
     let output = wanted.unwrap_or(input);
     if input.converts_to(output) {
         return Ok(output);
     }
-    Err(error(
+    Err(settings_error(
         "deliverySchema",
-        Problem::Conversion { input, output },
+        SettingsProblem::Conversion { input, output },
     ))
 }
 
 /// Binary mode is for one CloudEvent at a time.
 pub(super) fn content_mode(
     wanted: ContentMode,
-    schema: Schema,
-    batching: Batching,
+    schema: EventSchema,
+    batching: BatchPolicy,
 ) -> Result<ContentMode, SettingsError> {
-    if wanted == ContentMode::Binary && (batching.enabled || schema != Schema::CloudEvents) {
-        return Err(error("contentMode", Problem::BinaryMode));
+    if wanted == ContentMode::Binary && (batching.enabled || schema != EventSchema::CloudEvents) {
+        return Err(settings_error("contentMode", SettingsProblem::BinaryMode));
     }
     Ok(wanted)
 }
 
 /// Checks a topic's mapping.
 pub(super) fn input_mapping(
-    schema: Schema,
+    schema: EventSchema,
     settings: Option<&InputMappingSettings>,
 ) -> Result<InputMapping, SettingsError> {
     let Some(settings) = settings else {
         return Ok(InputMapping::default());
     };
-    if schema != Schema::Custom {
-        return Err(error("inputMapping", Problem::Unmapped(schema)));
+    if schema != EventSchema::Custom {
+        return Err(settings_error(
+            "inputMapping",
+            SettingsProblem::Unmapped(schema),
+        ));
     }
     Ok(InputMapping {
-        id: field("id", settings.id.as_ref())?,
-        topic: field("topic", settings.topic.as_ref())?,
-        event_time: field("eventTime", settings.event_time.as_ref())?,
-        event_type: mapped("eventType", settings.event_type.as_ref(), false)?,
-        subject: mapped("subject", settings.subject.as_ref(), true)?,
-        data_version: mapped("dataVersion", settings.data_version.as_ref(), true)?,
+        id: compile_field("id", settings.id.as_ref())?,
+        topic: compile_field("topic", settings.topic.as_ref())?,
+        event_time: compile_field("eventTime", settings.event_time.as_ref())?,
+        event_type: compile_mapped_field("eventType", settings.event_type.as_ref(), false)?,
+        subject: compile_mapped_field("subject", settings.subject.as_ref(), true)?,
+        data_version: compile_mapped_field("dataVersion", settings.data_version.as_ref(), true)?,
     })
 }
 
-fn field(
+fn compile_field(
     name: &str,
     settings: Option<&JsonFieldSettings>,
 ) -> Result<Option<SourceField>, SettingsError> {
     settings
-        .map(|field| source(name, &field.source_field))
+        .map(|field| parse_source_field(name, &field.source_field))
         .transpose()
 }
 
-fn mapped(
+fn compile_mapped_field(
     name: &str,
     settings: Option<&JsonFieldWithDefaultSettings>,
     may_be_empty: bool,
-) -> Result<Mapped, SettingsError> {
+) -> Result<MappedField, SettingsError> {
     let Some(JsonFieldWithDefaultSettings {
         source_field,
         default_value,
     }) = settings
     else {
-        return Ok(Mapped::default());
+        return Ok(MappedField::default());
     };
     if source_field.is_none() && default_value.is_none() {
-        return Err(error(
+        return Err(settings_error(
             format!("inputMapping.{name}"),
-            Problem::NothingMapped,
+            SettingsProblem::NothingMapped,
         ));
     }
     let is_refused =
         |value: &String| value.len() > MAPPED_VALUE_BYTES_MAX || value.is_empty() && !may_be_empty;
     if default_value.as_ref().is_some_and(is_refused) {
-        return Err(error(
+        return Err(settings_error(
             format!("inputMapping.{name}.defaultValue"),
-            Problem::DefaultValue { may_be_empty },
+            SettingsProblem::DefaultValue { may_be_empty },
         ));
     }
     let source = source_field
         .as_ref()
-        .map(|text| source(name, text))
+        .map(|text| parse_source_field(name, text))
         .transpose()?;
-    Ok(Mapped {
+    Ok(MappedField {
         source,
         default: default_value.as_deref().map(Box::from),
     })
 }
 
-fn source(name: &str, text: &str) -> Result<SourceField, SettingsError> {
+fn parse_source_field(name: &str, text: &str) -> Result<SourceField, SettingsError> {
     SourceField::parse(text).map_err(|e| {
-        error(
+        settings_error(
             format!("inputMapping.{name}.sourceField"),
-            Problem::SourceField(e),
+            SettingsProblem::SourceField(e),
         )
     })
 }
@@ -116,7 +119,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn compile(schema: Schema, settings: serde_json::Value) -> Result<InputMapping, String> {
+    fn compile(schema: EventSchema, settings: serde_json::Value) -> Result<InputMapping, String> {
         let settings: InputMappingSettings = serde_json::from_value(settings).unwrap();
         input_mapping(schema, Some(&settings)).map_err(|e| e.to_string())
     }
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn a_mapping_is_read_as_event_grid_writes_it() {
         let mapping = compile(
-            Schema::Custom,
+            EventSchema::Custom,
             json!({
                 "id": { "sourceField": "order.id" },
                 "eventType": { "sourceField": "myEventTypeField", "defaultValue": "Created" },
@@ -135,15 +138,15 @@ mod tests {
         let source = |text| SourceField::parse(text).ok();
         let expected = InputMapping {
             id: source("order.id"),
-            event_type: Mapped {
+            event_type: MappedField {
                 source: source("myEventTypeField"),
                 default: Some("Created".into()),
             },
-            subject: Mapped {
+            subject: MappedField {
                 source: None,
                 default: Some("DefaultSubject".into()),
             },
-            data_version: Mapped {
+            data_version: MappedField {
                 source: None,
                 default: Some("".into()),
             },
@@ -151,7 +154,7 @@ mod tests {
         };
         assert_eq!(mapping, Ok(expected));
         assert_eq!(
-            input_mapping(Schema::CloudEvents, None),
+            input_mapping(EventSchema::CloudEvents, None),
             Ok(InputMapping::default())
         );
     }
@@ -159,7 +162,10 @@ mod tests {
     #[test]
     fn the_member_at_fault_is_named() {
         let check = |settings, expected: &str| {
-            assert_eq!(compile(Schema::Custom, settings), Err(expected.to_owned()));
+            assert_eq!(
+                compile(EventSchema::Custom, settings),
+                Err(expected.to_owned())
+            );
         };
         check(
             json!({ "id": { "sourceField": "" } }),
@@ -179,7 +185,7 @@ mod tests {
             "inputMapping.subject.defaultValue: expected at most 1024 bytes",
         );
         assert_eq!(
-            compile(Schema::EventGrid, json!({})),
+            compile(EventSchema::EventGrid, json!({})),
             Err("inputMapping: a topic of EventGrid events maps nothing, only one of Custom events does"
                 .to_owned())
         );
@@ -187,9 +193,9 @@ mod tests {
 
     #[test]
     fn a_pair_without_a_conversion_is_refused_by_both_names() {
-        for input in Schema::ALL {
+        for input in EventSchema::ALL {
             assert_eq!(delivery_schema(input, None), Ok(input));
-            for output in Schema::ALL {
+            for output in EventSchema::ALL {
                 let message = format!(
                     "deliverySchema: events accepted as {input:?} cannot be sent as {output:?}"
                 );
@@ -209,9 +215,9 @@ mod tests {
     #[test]
     fn only_one_cloud_event_at_a_time_is_binary() {
         let check = |schema, enabled, is_taken: bool| {
-            let batching = Batching {
+            let batching = BatchPolicy {
                 enabled,
-                ..Batching::default()
+                ..BatchPolicy::default()
             };
             assert_eq!(
                 content_mode(ContentMode::Binary, schema, batching).is_ok(),
@@ -222,9 +228,9 @@ mod tests {
                 Ok(ContentMode::Structured)
             );
         };
-        check(Schema::CloudEvents, false, true);
-        check(Schema::CloudEvents, true, false);
-        check(Schema::EventGrid, false, false);
-        check(Schema::Custom, false, false);
+        check(EventSchema::CloudEvents, false, true);
+        check(EventSchema::CloudEvents, true, false);
+        check(EventSchema::EventGrid, false, false);
+        check(EventSchema::Custom, false, false);
     }
 }

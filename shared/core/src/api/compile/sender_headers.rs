@@ -1,6 +1,6 @@
 //! The headers that say who sends.
 
-use super::problem::{Problem, SettingsError, error};
+use super::problem::{SettingsError, SettingsProblem, settings_error};
 use crate::api::SenderHeaderSettings;
 use crate::model::SenderHeaders;
 
@@ -10,6 +10,10 @@ pub fn compile_sender_headers(
     place: &str,
     settings: &SenderHeaderSettings,
 ) -> Result<SenderHeaders, SettingsError> {
-    SenderHeaders::new(settings.prefix.as_deref(), &settings.omit)
-        .map_err(|problem| error(format!("{place}prefix"), Problem::HeaderPrefix(problem)))
+    SenderHeaders::new(settings.prefix.as_deref(), &settings.omit).map_err(|problem| {
+        settings_error(
+            format!("{place}prefix"),
+            SettingsProblem::HeaderPrefix(problem),
+        )
+    })
 }

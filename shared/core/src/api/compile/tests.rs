@@ -1,15 +1,15 @@
 //! Settings compiled whole, and the members that errors name.
 
 use super::*;
-use crate::attempt::{Batching, RetryPolicy};
-use crate::model::{Secret, Status};
+use crate::attempt::{BatchPolicy, RetryPolicy};
+use crate::model::{Secret, SubscriptionStatus};
 use serde_json::json;
 
 fn compile(settings: serde_json::Value) -> Result<Subscription, SettingsError> {
     let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
     let topic = TopicName::parse("orders").unwrap();
     let name = SubscriptionName::parse("billing").unwrap();
-    compile_subscription(&topic, Schema::CloudEvents, &name, &settings)
+    compile_subscription(&topic, EventSchema::CloudEvents, &name, &settings)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
@@ -35,10 +35,10 @@ fn check_each<const N: usize>(member: &str, cases: [(serde_json::Value, &str); N
 fn a_subscription_needs_no_more_than_an_endpoint() {
     let subscription = compile(json!({ "endpoint": { "url": "https://a.example/" } })).unwrap();
     assert_eq!(subscription.retry, RetryPolicy::default());
-    assert_eq!(subscription.batching, Batching::default());
+    assert_eq!(subscription.batching, BatchPolicy::default());
     assert_eq!(subscription.timeout, Duration::from_secs(30));
     assert_eq!(subscription.dead_letter.delay, Duration::from_mins(5));
-    assert_eq!(subscription.status, Status::Active);
+    assert_eq!(subscription.status, SubscriptionStatus::Active);
 }
 
 #[test]
@@ -167,19 +167,19 @@ fn an_error_names_any_other_member_at_fault() {
 #[test]
 fn either_batching_member_turns_it_on_and_none_does_not() {
     let batching = |value| compile(with("batching", value)).unwrap().batching;
-    assert_eq!(batching(json!({})), Batching::default());
-    let by_count = Batching {
+    assert_eq!(batching(json!({})), BatchPolicy::default());
+    let by_count = BatchPolicy {
         enabled: true,
         events_max: 7,
         bytes_preferred: 65_536,
-        ..Batching::default()
+        ..BatchPolicy::default()
     };
     assert_eq!(batching(json!({ "maxEventsPerBatch": 7 })), by_count);
-    let by_size = Batching {
+    let by_size = BatchPolicy {
         enabled: true,
         events_max: 1,
         bytes_preferred: 4096,
-        ..Batching::default()
+        ..BatchPolicy::default()
     };
     assert_eq!(
         batching(json!({ "preferredBatchSizeInKilobytes": 4 })),
@@ -255,7 +255,7 @@ fn wait_floors_are_laid_over_the_defaults() {
         .unwrap()
         .retry
         .wait_floors;
-    let seconds = |status| floors.after(Some(status)).as_secs();
+    let seconds = |status| floors.after_status(Some(status)).as_secs();
     assert_eq!((seconds(503), seconds(408), seconds(500)), (1, 120, 0));
 }
 

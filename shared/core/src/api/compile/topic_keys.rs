@@ -1,6 +1,6 @@
 //! The publish keys that are written with a topic.
 
-use super::problem::{Problem, SettingsError, error};
+use super::problem::{SettingsError, SettingsProblem, settings_error};
 use crate::api::{KeyName, SecretText, TopicKeySettings, TopicKeysView};
 use crate::model::{PUBLISH_KEY_CHARS_MAX, PUBLISH_KEY_CHARS_MIN};
 
@@ -11,26 +11,35 @@ pub fn check_topic_keys(
     present: Option<&TopicKeysView>,
 ) -> Result<(), SettingsError> {
     let mut seen: Vec<(KeyName, &SecretText)> = Vec::new();
-    for (name, key) in written.given() {
+    for (name, key) in written.written_keys() {
         if !is_publish_key(key.expose()) {
-            return Err(error(member(name), Problem::PublishKey));
+            return Err(settings_error(
+                key_member(name),
+                SettingsProblem::PublishKey,
+            ));
         }
         if let Some((other, _)) = seen.iter().find(|(_, it)| *it == key) {
-            return Err(error(member(name), Problem::SameKey(other.as_str())));
+            return Err(settings_error(
+                key_member(name),
+                SettingsProblem::SameKey(other.as_str()),
+            ));
         }
         seen.push((name, key));
     }
     let is_written = |name: KeyName| seen.iter().any(|(it, _)| *it == name);
-    let kept = present.into_iter().flat_map(TopicKeysView::present);
+    let kept = present.into_iter().flat_map(TopicKeysView::present_keys);
     for (other, kept) in kept.filter(|(name, _)| !is_written(*name)) {
         if let Some((name, _)) = seen.iter().find(|(_, key)| *key == kept) {
-            return Err(error(member(*name), Problem::SameKey(other.as_str())));
+            return Err(settings_error(
+                key_member(*name),
+                SettingsProblem::SameKey(other.as_str()),
+            ));
         }
     }
     Ok(())
 }
 
-fn member(name: KeyName) -> String {
+fn key_member(name: KeyName) -> String {
     format!("keys.{name}")
 }
 
@@ -47,19 +56,19 @@ mod tests {
     const ONE: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const TWO: &str = "T3RoZXJPdGhlck90aGVyT3RoZXJPdGhl";
 
-    fn check(written: Value, expected: Option<(&str, Problem)>) {
+    fn check(written: Value, expected: Option<(&str, SettingsProblem)>) {
         let keys = serde_json::from_value(written).unwrap();
         let present = json!({ "key1": "kept", "key2": TWO });
         let present = serde_json::from_value(present).unwrap();
         let found = check_topic_keys(&keys, Some(&present)).err();
-        let expected = expected.map(|(member, problem)| error(member, problem));
+        let expected = expected.map(|(member, problem)| settings_error(member, problem));
         assert_eq!(found, expected);
     }
 
     #[test]
     fn short_masked_or_invisible_key_is_refused_by_its_name() {
         let bad = |key: &str| {
-            let expected = Some(("keys.bulkKey1", Problem::PublishKey));
+            let expected = Some(("keys.bulkKey1", SettingsProblem::PublishKey));
             check(json!({ "bulkKey1": key }), expected);
         };
         check(json!({ "bulkKey1": ONE }), None);
@@ -77,11 +86,11 @@ mod tests {
         check(json!({ "key1": TWO, "key2": ONE }), None);
         check(
             json!({ "key1": TWO }),
-            Some(("keys.key1", Problem::SameKey("key2"))),
+            Some(("keys.key1", SettingsProblem::SameKey("key2"))),
         );
         check(
             json!({ "internalKey1": ONE, "bulkKey2": ONE }),
-            Some(("keys.bulkKey2", Problem::SameKey("internalKey1"))),
+            Some(("keys.bulkKey2", SettingsProblem::SameKey("internalKey1"))),
         );
     }
 }

@@ -41,32 +41,36 @@ impl fmt::Display for MemberChange {
             after,
         } = self;
         match (member.strip_suffix(ITEM), before, after) {
-            (Some(list), None, Some(item)) => write!(f, "{list}: added {}", text(item)),
-            (Some(list), Some(item), None) => write!(f, "{list}: removed {}", text(item)),
+            (Some(list), None, Some(item)) => write!(f, "{list}: added {}", one_line_text(item)),
+            (Some(list), Some(item), None) => write!(f, "{list}: removed {}", one_line_text(item)),
             (None, Some(before), Some(after)) if before == after && *after == MASKED => {
                 write!(f, "{member}: another secret")
             }
             (None, Some(before), Some(after)) if before == after => {
-                write!(f, "{member}: {} (only the query differs)", text(after))
+                write!(
+                    f,
+                    "{member}: {} (only the query differs)",
+                    one_line_text(after)
+                )
             }
             _ => write!(
                 f,
                 "{member}: {} → {}",
-                value(before.as_ref()),
-                value(after.as_ref())
+                text_or_default(before.as_ref()),
+                text_or_default(after.as_ref())
             ),
         }
     }
 }
 
 /// The members that differ, in the order of their names.
-pub(super) fn differences(before: &Value, after: &Value) -> Vec<MemberChange> {
+pub(super) fn changed_members(before: &Value, after: &Value) -> Vec<MemberChange> {
     let mut changes = Vec::new();
-    compare("", Some(before), Some(after), &mut changes);
+    collect_changes("", Some(before), Some(after), &mut changes);
     changes
 }
 
-fn compare(
+fn collect_changes(
     member: &str,
     before: Option<&Value>,
     after: Option<&Value>,
@@ -79,9 +83,14 @@ fn compare(
         compare_members(member, before, after, changes);
     } else if all().all(Value::is_array) && all().any(has_objects) {
         let [before, after] = [before, after].map(|side| side.and_then(Value::as_array));
-        compare_items(member, items(before), items(after), changes);
+        compare_items(
+            member,
+            items_or_empty(before),
+            items_or_empty(after),
+            changes,
+        );
     } else {
-        changes.push(change(member, before, after));
+        changes.push(member_change(member, before, after));
     }
 }
 
@@ -104,7 +113,7 @@ fn compare_members(
         };
         let [before, after] =
             [before, after].map(|side| side.and_then(|members| members.get(name)));
-        compare(&path, before, after, changes);
+        collect_changes(&path, before, after, changes);
     }
 }
 
@@ -113,17 +122,17 @@ fn compare_items(member: &str, before: &[Value], after: &[Value], changes: &mut 
     let item = format!("{member}{ITEM}");
     let length = changes.len();
     let removed = before.iter().filter(|item| !after.contains(item));
-    changes.extend(removed.map(|value| change(&item, Some(value), None)));
+    changes.extend(removed.map(|value| member_change(&item, Some(value), None)));
     let added = after.iter().filter(|item| !before.contains(item));
-    changes.extend(added.map(|value| change(&item, None, Some(value))));
+    changes.extend(added.map(|value| member_change(&item, None, Some(value))));
     if changes.len() == length {
         // The same items in another order, or another number of times.
         let [before, after] = [before, after].map(|items| Value::from(items.to_vec()));
-        changes.push(change(member, Some(&before), Some(&after)));
+        changes.push(member_change(member, Some(&before), Some(&after)));
     }
 }
 
-fn change(member: &str, before: Option<&Value>, after: Option<&Value>) -> MemberChange {
+fn member_change(member: &str, before: Option<&Value>, after: Option<&Value>) -> MemberChange {
     let [before, after] =
         [before, after].map(|side| side.map(|value| without_query(member, value)));
     MemberChange {
@@ -145,26 +154,26 @@ fn has_objects(list: &Value) -> bool {
         .is_some_and(|items| items.iter().any(Value::is_object))
 }
 
-fn items(list: Option<&Vec<Value>>) -> &[Value] {
+fn items_or_empty(list: Option<&Vec<Value>>) -> &[Value] {
     list.map(Vec::as_slice).unwrap_or_default()
 }
 
-fn value(value: Option<&Value>) -> String {
-    value.map_or("(default)".to_owned(), text)
+fn text_or_default(value: Option<&Value>) -> String {
+    value.map_or("(default)".to_owned(), one_line_text)
 }
 
 /// A value on one line, for people.
-fn text(value: &Value) -> String {
+fn one_line_text(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),
-        Value::Array(items) => format!("[{}]", joined(items.iter().map(text))),
+        Value::Array(items) => format!("[{}]", join_with_commas(items.iter().map(one_line_text))),
         Value::Object(members) => {
             format!(
                 "{{{}}}",
-                joined(
+                join_with_commas(
                     members
                         .iter()
-                        .map(|(name, value)| format!("{name}: {}", text(value)))
+                        .map(|(name, value)| format!("{name}: {}", one_line_text(value)))
                 )
             )
         }
@@ -172,7 +181,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn joined(parts: impl Iterator<Item = String>) -> String {
+fn join_with_commas(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
@@ -183,7 +192,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
     fn check(before: Value, after: Value, expected: &[&str]) {
-        let lines: Vec<_> = differences(&before, &after)
+        let lines: Vec<_> = changed_members(&before, &after)
             .iter()
             .map(ToString::to_string)
             .collect();
@@ -245,7 +254,7 @@ mod tests {
         let shown = "https://a.example/?…";
         let expected =
             json!([{ "member": "endpoint.fallbackUrl", "before": shown, "after": shown }]);
-        assert_eq!(json!(differences(&one, &two)), expected);
+        assert_eq!(json!(changed_members(&one, &two)), expected);
         check(json!({ "a": "?b" }), json!({ "a": "?c" }), &["a: ?b → ?c"]);
     }
 

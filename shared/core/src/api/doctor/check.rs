@@ -19,7 +19,7 @@ pub enum CheckResult {
 
 impl CheckResult {
     /// The word for it.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warning => "warning",
@@ -62,7 +62,7 @@ pub struct DoctorView {
 
 impl CheckView {
     /// A check that found all well.
-    pub fn ok(check: &str, of: impl Into<String>, found: impl Into<String>) -> Self {
+    pub fn passed(check: &str, of: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
             check: check.to_owned(),
             of: of.into(),
@@ -74,7 +74,7 @@ impl CheckView {
 
     /// The same check with another result, and what to do about it.
     #[must_use]
-    pub fn but(self, result: CheckResult, advice: impl Into<String>) -> Self {
+    pub fn with_result(self, result: CheckResult, advice: impl Into<String>) -> Self {
         Self {
             result,
             advice: Some(advice.into()),
@@ -85,7 +85,7 @@ impl CheckView {
 
 /// The numbers of the results in one line: `3 ok, 1 failed`. Results that no check has are left
 /// out.
-pub fn summary(checks: &[CheckView]) -> String {
+pub fn summarize_results(checks: &[CheckView]) -> String {
     let results = [
         CheckResult::Ok,
         CheckResult::Warning,
@@ -93,7 +93,9 @@ pub fn summary(checks: &[CheckView]) -> String {
         CheckResult::Unknown,
     ];
     let count = |result: &CheckResult| checks.iter().filter(|it| it.result == *result).count();
-    let parts = results.iter().map(|result| (count(result), result.word()));
+    let parts = results
+        .iter()
+        .map(|result| (count(result), result.as_str()));
     let parts: Vec<_> = parts
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"))
@@ -107,28 +109,31 @@ mod tests {
 
     #[test]
     fn summary_counts_each_result_that_there_is() {
-        let ok = || CheckView::ok("disk", "/data", "61 % used");
+        let ok = || CheckView::passed("disk", "/data", "61 % used");
         let all = [
             ok(),
-            ok().but(CheckResult::Unknown, "look again"),
+            ok().with_result(CheckResult::Unknown, "look again"),
             ok(),
-            ok().but(CheckResult::Failed, "free space"),
-            ok().but(CheckResult::Warning, "free space soon"),
+            ok().with_result(CheckResult::Failed, "free space"),
+            ok().with_result(CheckResult::Warning, "free space soon"),
         ];
-        assert_eq!(summary(&all), "2 ok, 1 warning, 1 failed, 1 unknown");
-        assert_eq!(summary(&all[..1]), "1 ok");
-        assert_eq!(summary(&[]), "");
+        assert_eq!(
+            summarize_results(&all),
+            "2 ok, 1 warning, 1 failed, 1 unknown"
+        );
+        assert_eq!(summarize_results(&all[..1]), "1 ok");
+        assert_eq!(summarize_results(&[]), "");
     }
 
     #[test]
     fn a_check_is_json_with_advice_only_where_there_is_some() {
-        let ok = CheckView::ok("disk", "/data", "61 % used");
+        let ok = CheckView::passed("disk", "/data", "61 % used");
         let json = serde_json::json!(ok);
         let expected = serde_json::json!({
             "check": "disk", "of": "/data", "result": "ok", "found": "61 % used",
         });
         assert_eq!(json, expected);
-        let failed = ok.but(CheckResult::Failed, "free space");
+        let failed = ok.with_result(CheckResult::Failed, "free space");
         let json = serde_json::json!(failed);
         assert_eq!(
             (&json["result"], &json["advice"]),

@@ -35,31 +35,32 @@ pub fn clock_check(of: &str, reading: &ClockReading<'_>) -> CheckView {
         .date
         .and_then(|text| httpdate::parse_http_date(text).ok());
     let Some(since_epoch) = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok()) else {
-        return CheckView::ok("clock", of, "the answer has no Date that can be read").but(
-            CheckResult::Unknown,
-            "compare `date -u` on the server's machine with this one",
-        );
+        return CheckView::passed("clock", of, "the answer has no Date that can be read")
+            .with_result(
+                CheckResult::Unknown,
+                "compare `date -u` on the server's machine with this one",
+            );
     };
     let theirs = Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX));
     let behind = reading.asked_at.since(theirs + DATE_STEP);
     let ahead = theirs.since(reading.answered_at);
     let difference = behind.max(ahead);
-    let of_it = CheckView::ok("clock", of, found(behind, ahead));
+    let of_it = CheckView::passed("clock", of, clock_offset_text(behind, ahead));
     let advice = format!(
         "set the clocks by NTP (`timedatectl` says whether one is): receivers refuse signatures of \
          more than {} minutes ago or ahead",
         CLOCK_DIFFERENCE_MAX.as_secs() / 60
     );
     if difference >= CLOCK_DIFFERENCE_MAX {
-        of_it.but(CheckResult::Failed, advice)
+        of_it.with_result(CheckResult::Failed, advice)
     } else if difference >= CLOCK_DIFFERENCE_NOTED {
-        of_it.but(CheckResult::Warning, advice)
+        of_it.with_result(CheckResult::Warning, advice)
     } else {
         of_it
     }
 }
 
-fn found(behind: Duration, ahead: Duration) -> String {
+fn clock_offset_text(behind: Duration, ahead: Duration) -> String {
     let secs = behind.max(ahead).as_secs();
     if secs == 0 {
         "the same as this machine's, to the second".to_owned()

@@ -30,7 +30,7 @@ pub struct CertificateTimes {
 
 /// An endpoint that was connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndpointSeen {
+pub struct ConnectedEndpoint {
     /// All addresses of its host.
     pub addresses: Vec<IpAddr>,
     /// The address that was connected to.
@@ -52,7 +52,7 @@ pub struct EndpointFault {
 
 impl EndpointFault {
     /// The fault of an endpoint whose address a rule refuses.
-    pub fn refused(by: AddressRefusal) -> Self {
+    pub fn address_refused(by: AddressRefusal) -> Self {
         Self {
             failure: SendFailure::AddressRefused,
             text: None,
@@ -63,14 +63,14 @@ impl EndpointFault {
 
 impl CertificateTimes {
     /// What is left of it at this time.
-    fn rest(self, now: Timestamp) -> Duration {
+    fn time_left(self, now: Timestamp) -> Duration {
         self.until.since(now)
     }
 
     /// Whether it should have been renewed by now.
     fn is_late(self, now: Timestamp) -> bool {
         let third = self.until.since(self.from) / SHORT_REST_PART;
-        self.rest(now) < CERTIFICATE_REST_MIN.min(third)
+        self.time_left(now) < CERTIFICATE_REST_MIN.min(third)
     }
 }
 
@@ -79,47 +79,47 @@ impl CertificateTimes {
 pub fn endpoint_check(
     link: &Link,
     users: &[String],
-    look: &Result<EndpointSeen, EndpointFault>,
+    look: &Result<ConnectedEndpoint, EndpointFault>,
     now: Timestamp,
 ) -> CheckView {
-    let whose = format!("{link} ({})", some_of(users));
+    let whose = format!("{link} ({})", list_some(users));
     match look {
         Ok(seen) => seen_check(whose, link, seen, now),
         Err(fault) => fault_check(whose, fault),
     }
 }
 
-fn seen_check(whose: String, link: &Link, seen: &EndpointSeen, now: Timestamp) -> CheckView {
+fn seen_check(whose: String, link: &Link, seen: &ConnectedEndpoint, now: Timestamp) -> CheckView {
     let addresses: Vec<_> = seen.addresses.iter().map(ToString::to_string).collect();
-    let addresses = some_of(&addresses);
+    let addresses = list_some(&addresses);
     let connected = if seen.addresses.len() == 1 {
         format!("connected to {addresses}")
     } else {
         format!("connected to {} of {addresses}", seen.connected)
     };
     match (link.is_tls, seen.certificate) {
-        (false, _) => CheckView::ok("endpoint", whose, format!("{connected}, without TLS")),
+        (false, _) => CheckView::passed("endpoint", whose, format!("{connected}, without TLS")),
         (true, Some(times)) => {
-            let found = format!("{connected}, {}", validity(times, now));
-            let check = CheckView::ok("endpoint", whose, found);
+            let found = format!("{connected}, {}", certificate_text(times, now));
+            let check = CheckView::passed("endpoint", whose, found);
             if times.is_late(now) {
                 let advice = "whoever runs the endpoint must renew its certificate: after its end \
                               no delivery succeeds";
-                check.but(CheckResult::Warning, advice)
+                check.with_result(CheckResult::Warning, advice)
             } else {
                 check
             }
         }
         (true, None) => {
             let found = format!("{connected}, TLS verified, the certificate's end cannot be read");
-            CheckView::ok("endpoint", whose, found)
+            CheckView::passed("endpoint", whose, found)
         }
     }
 }
 
 /// The end of a certificate that is trusted.
-fn validity(times: CertificateTimes, now: Timestamp) -> String {
-    let days = times.rest(now).as_secs() / (24 * 60 * 60);
+fn certificate_text(times: CertificateTimes, now: Timestamp) -> String {
+    let days = times.time_left(now).as_secs() / (24 * 60 * 60);
     let date = times.until.strftime("%Y-%m-%d");
     format!("TLS verified, the certificate ends in {days} days ({date})")
 }
@@ -127,7 +127,7 @@ fn validity(times: CertificateTimes, now: Timestamp) -> String {
 /// The certificate of a server that was connected to over TLS.
 pub fn certificate_check(
     of: &str,
-    look: &Result<EndpointSeen, EndpointFault>,
+    look: &Result<ConnectedEndpoint, EndpointFault>,
     now: Timestamp,
 ) -> CheckView {
     match look {
@@ -137,21 +137,21 @@ pub fn certificate_check(
         }),
         Ok(seen) => match seen.certificate {
             Some(times) => {
-                let check = CheckView::ok("certificate", of, validity(times, now));
+                let check = CheckView::passed("certificate", of, certificate_text(times, now));
                 if times.is_late(now) {
-                    check.but(CheckResult::Warning, "renew the certificate")
+                    check.with_result(CheckResult::Warning, "renew the certificate")
                 } else {
                     check
                 }
             }
-            None => CheckView::ok("certificate", of, "its end cannot be read")
-                .but(CheckResult::Unknown, "look at it with `openssl s_client`"),
+            None => CheckView::passed("certificate", of, "its end cannot be read")
+                .with_result(CheckResult::Unknown, "look at it with `openssl s_client`"),
         },
     }
 }
 
 fn fault_check(whose: String, fault: &EndpointFault) -> CheckView {
-    fault_view("endpoint", whose, fault, advice)
+    fault_view("endpoint", whose, fault, failure_advice)
 }
 
 fn fault_view(
@@ -170,10 +170,10 @@ fn fault_view(
         SendFailure::Exhausted | SendFailure::Withdrawn => CheckResult::Unknown,
         _ => CheckResult::Failed,
     };
-    CheckView::ok(check, whose, found).but(result, advice(fault.failure))
+    CheckView::passed(check, whose, found).with_result(result, advice(fault.failure))
 }
 
-fn advice(failure: SendFailure) -> String {
+fn failure_advice(failure: SendFailure) -> String {
     match failure {
         SendFailure::Resolution {
             does_not_exist: true,
@@ -204,7 +204,7 @@ fn advice(failure: SendFailure) -> String {
 }
 
 /// The first of these, and the number of the others.
-fn some_of(all: &[String]) -> String {
+fn list_some(all: &[String]) -> String {
     let shown = all[..all.len().min(SHOWN_MAX)].join(", ");
     match all.len().saturating_sub(SHOWN_MAX) {
         0 => shown,
@@ -231,8 +231,8 @@ mod tests {
         }
     }
 
-    fn seen(from: &str, until: &str) -> EndpointSeen {
-        EndpointSeen {
+    fn seen(from: &str, until: &str) -> ConnectedEndpoint {
+        ConnectedEndpoint {
             addresses: vec!["192.0.2.1".parse().unwrap()],
             connected: "192.0.2.1".parse().unwrap(),
             certificate: Some(CertificateTimes {
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    fn checked(look: &Result<EndpointSeen, EndpointFault>) -> (CheckResult, String) {
+    fn checked(look: &Result<ConnectedEndpoint, EndpointFault>) -> (CheckResult, String) {
         let users = ["orders/billing".to_owned()];
         let check = endpoint_check(&link(true), &users, look, time(NOW));
         assert_eq!(check.of, "https://a.example:443 (orders/billing)");
@@ -308,7 +308,7 @@ mod tests {
             checked(&Err(fault(unresolved, None))),
             (CheckResult::Failed, expected)
         );
-        let refused = EndpointFault::refused(AddressRefusal::Port(9000));
+        let refused = EndpointFault::address_refused(AddressRefusal::Port(9000));
         let (result, found) = checked(&Err(refused));
         assert!(
             found.starts_with("refused: port 9000 is allowed only"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::check::{CheckResult, CheckView};
 use crate::api::{PressureFreshness, PressureView, WaitingCount};
 use crate::model::{EVENT_TIME_TO_LIVE_MINUTES_MAX, LOG_DISK_FREE_MIN, Timestamp};
-use crate::pressure::{Level, Usage};
+use crate::pressure::{ByteUsage, PressureLevel};
 
 /// With fewer descriptors than this, slow endpoints and many producers compete for them.
 pub const DESCRIPTORS_ENOUGH: u64 = 16_384;
@@ -37,25 +37,25 @@ pub struct OpenFiles {
 
 /// The disk of a data folder. `calm_percent` is the share in per cent from which producers are
 /// slowed; `None` where they are not slowed for it.
-pub fn disk_check(of: &str, disk: Option<Usage>, calm_percent: Option<u64>) -> CheckView {
+pub fn disk_check(of: &str, disk: Option<ByteUsage>, calm_percent: Option<u64>) -> CheckView {
     let Some(disk) = disk else {
-        return CheckView::ok("disk", of, "the file system tells no size").but(
+        return CheckView::passed("disk", of, "the file system tells no size").with_result(
             CheckResult::Unknown,
             "watch its room by other means: neither back pressure nor the delivery log goes by it",
         );
     };
-    let used = disk.percent().unwrap_or_default();
-    let found = format!("{used} % used, {} free", size(disk.free()));
+    let used = disk.percent_used().unwrap_or_default();
+    let found = format!("{used} % used, {} free", size_text(disk.free_bytes()));
     let advice = "free space, or move the data folder to a larger disk";
     let is_slowing = calm_percent.is_some_and(|calm| used >= calm);
-    if disk.free() < LOG_DISK_FREE_MIN {
-        CheckView::ok("disk", of, found).but(CheckResult::Failed, advice)
+    if disk.free_bytes() < LOG_DISK_FREE_MIN {
+        CheckView::passed("disk", of, found).with_result(CheckResult::Failed, advice)
     } else if is_slowing {
         let calm = calm_percent.unwrap_or_default();
         let found = format!("{found}; producers are slowed from {calm} % on");
-        CheckView::ok("disk", of, found).but(CheckResult::Warning, advice)
+        CheckView::passed("disk", of, found).with_result(CheckResult::Warning, advice)
     } else {
-        CheckView::ok("disk", of, found)
+        CheckView::passed("disk", of, found)
     }
 }
 
@@ -73,9 +73,9 @@ pub fn open_files_check(of: &str, files: &OpenFiles) -> CheckView {
         "{open}{limit}: room for {requests_max} requests and {connections_max} connections to \
          endpoints at once"
     );
-    let check = CheckView::ok("open-files", of, found);
+    let check = CheckView::passed("open-files", of, found);
     match max {
-        Some(max) if *max < DESCRIPTORS_ENOUGH => check.but(
+        Some(max) if *max < DESCRIPTORS_ENOUGH => check.with_result(
             CheckResult::Warning,
             format!(
                 "raise the hard limit to {DESCRIPTORS_ENOUGH} or more (`ulimit -Hn`, or \
@@ -92,29 +92,28 @@ pub fn pressure_check(view: &PressureView) -> CheckView {
     let measured_at = view
         .polled_at
         .map_or_else(String::new, |at| format!(" (measured {})", at.0));
-    let check = |found: String| CheckView::ok("pressure", of, found + &measured_at);
+    let check = |found: String| CheckView::passed("pressure", of, found + &measured_at);
     let no_monitor = "look for errors in the log of the monitor";
     match view.freshness {
         PressureFreshness::Missing => check("nothing was measured yet".to_owned())
-            .but(CheckResult::Unknown, "ask again in two minutes"),
+            .with_result(CheckResult::Unknown, "ask again in two minutes"),
         PressureFreshness::Unreadable => {
             check("what the monitor wrote cannot be understood".to_owned())
-                .but(CheckResult::Failed, "run one version everywhere")
+                .with_result(CheckResult::Failed, "run one version everywhere")
         }
         PressureFreshness::Forgotten => {
-            check("the monitor has stopped".to_owned()).but(CheckResult::Failed, no_monitor)
+            check("the monitor has stopped".to_owned()).with_result(CheckResult::Failed, no_monitor)
         }
         _ if !view.monitored => check("resources are not watched, as it is set".to_owned()),
-        PressureFreshness::Stale => {
-            check("the monitor has missed polls".to_owned()).but(CheckResult::Warning, no_monitor)
-        }
+        PressureFreshness::Stale => check("the monitor has missed polls".to_owned())
+            .with_result(CheckResult::Warning, no_monitor),
         PressureFreshness::Current => {
-            let found = check(of_levels(view));
+            let found = check(pressure_text(view));
             let more = "`posthaste pressure` shows each resource; see \"Back pressure\"";
             if !view.refused_tiers.is_empty() {
-                found.but(CheckResult::Failed, more)
-            } else if view.level != Level::Normal || !view.topics.is_empty() {
-                found.but(CheckResult::Warning, more)
+                found.with_result(CheckResult::Failed, more)
+            } else if view.level != PressureLevel::Normal || !view.topics.is_empty() {
+                found.with_result(CheckResult::Warning, more)
             } else {
                 found
             }
@@ -123,14 +122,14 @@ pub fn pressure_check(view: &PressureView) -> CheckView {
 }
 
 /// The level, who is refused, and each resource and topic that is above normal.
-fn of_levels(view: &PressureView) -> String {
+fn pressure_text(view: &PressureView) -> String {
     let mut parts = vec![view.level.to_string()];
     if !view.refused_tiers.is_empty() {
         let tiers: Vec<_> = view.refused_tiers.iter().map(ToString::to_string).collect();
         parts.push(format!("refused producers: {}", tiers.join(", ")));
     }
     let high = view.resources.iter();
-    let high = high.filter(|it| it.acts && it.level != Level::Normal);
+    let high = high.filter(|it| it.acts && it.level != PressureLevel::Normal);
     parts.extend(high.map(|it| {
         let normal = it.thresholds.normal;
         format!(
@@ -154,16 +153,16 @@ pub fn waiting_check(of: &str, waiting: &WaitingCount, now: Timestamp) -> CheckV
     let at_least = if waiting.is_partial { " or more" } else { "" };
     let Some(oldest) = waiting.oldest.filter(|_| count > 0) else {
         let found = format!("{count}{at_least} events");
-        return CheckView::ok("waiting", of, found);
+        return CheckView::passed("waiting", of, found);
     };
     let age = now.since(oldest);
     let found = format!(
         "{count}{at_least} events, the oldest accepted {} s ago ({oldest})",
         age.as_secs()
     );
-    let check = CheckView::ok("waiting", of, found);
+    let check = CheckView::passed("waiting", of, found);
     if age > Duration::from_mins(u64::from(EVENT_TIME_TO_LIVE_MINUTES_MAX)) {
-        check.but(
+        check.with_result(
             CheckResult::Warning,
             "no event is tried for longer than a day: `posthaste links` shows subscriptions that \
              are paused or whose endpoint has not consented; an event for later is in order",
@@ -178,13 +177,13 @@ pub fn waiting_check(of: &str, waiting: &WaitingCount, now: Timestamp) -> CheckV
 pub fn own_clock_check(of: &str, now: Timestamp, has_been: Option<Timestamp>) -> CheckView {
     let behind = has_been.map_or(Duration::ZERO, |before| before.since(now));
     if behind <= CLOCK_STEP_MAX {
-        return CheckView::ok("server-clock", of, now.to_string());
+        return CheckView::passed("server-clock", of, now.to_string());
     }
     let found = format!(
         "{now}, {} s behind a time that has already been",
         behind.as_secs()
     );
-    CheckView::ok("server-clock", of, found).but(
+    CheckView::passed("server-clock", of, found).with_result(
         CheckResult::Failed,
         "set the clock by NTP: a clock that is behind makes events and signatures old. If it was \
          ahead before and is right now, a restart ends this once newer data is written",
@@ -192,7 +191,7 @@ pub fn own_clock_check(of: &str, now: Timestamp, has_been: Option<Timestamp>) ->
 }
 
 /// A size with the unit that people read.
-fn size(bytes: u64) -> String {
+fn size_text(bytes: u64) -> String {
     if bytes >= GIB {
         let tenths = bytes / (GIB / 10);
         format!("{}.{} GiB", tenths / 10, tenths % 10)
@@ -204,7 +203,9 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pressure::{PressureSettings, PressureState, Readings, Space, evaluate};
+    use crate::pressure::{
+        DatabaseSpace, PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
+    };
 
     const OK: CheckResult = CheckResult::Ok;
     const WARNING: CheckResult = CheckResult::Warning;
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn disk_fails_where_the_log_stops_and_warns_where_producers_wait() {
         let check = |used, total, calm, expected: (CheckResult, &str)| {
-            let disk = disk_check("/data", Some(Usage { used, total }), calm);
+            let disk = disk_check("/data", Some(ByteUsage { used, total }), calm);
             assert_eq!(said(disk), (expected.0, expected.1.to_owned()));
         };
         check(
@@ -277,17 +278,17 @@ mod tests {
 
     /// The pressure of a disk of which so many per cent are used.
     fn pressure(used: u64, polled: Timestamp) -> PressureView {
-        let disk = Some(Space::Disk(Usage {
+        let disk = Some(DatabaseSpace::Disk(ByteUsage {
             used: used << 30,
             total: 100 << 30,
         }));
-        let readings = Readings {
+        let readings = ResourceReadings {
             database: disk,
-            ..Readings::default()
+            ..ResourceReadings::default()
         };
         let before = PressureState::normal(polled);
         let settings = PressureSettings::default();
-        let state = evaluate(&before, &readings, &settings, polled).0;
+        let state = evaluate_pressure(&before, &readings, &settings, polled).0;
         PressureView::new(Some(&state), now())
     }
 

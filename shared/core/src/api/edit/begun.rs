@@ -20,7 +20,7 @@ pub struct BegunWork {
 
 impl BegunWork {
     /// The work that a write of `next` in the place of `present` begins.
-    pub fn by(
+    pub fn from_write(
         topic: &TopicName,
         present: Option<&TopicSettings>,
         next: &TopicSettings,
@@ -36,30 +36,30 @@ impl BegunWork {
             let Some(before) = present.and_then(|present| present.subscriptions.get(name)) else {
                 continue;
             };
-            let was = state(before.status.as_ref(), now);
-            let is = state(status, now);
-            let is_resumed = !delivers(was) && delivers(is);
-            if is_resumed || (delivers(is) && is_corrected(Some(before), settings)) {
+            let was = state_at(before.status.as_ref(), now);
+            let is = state_at(status, now);
+            let is_resumed = !may_deliver(was) && may_deliver(is);
+            if is_resumed || (may_deliver(is) && is_corrected(Some(before), settings)) {
                 work.forced.push(name.clone());
             }
             if was != StatusState::Disabled && is == StatusState::Disabled {
-                work.disabled.extend(disabled(topic, name, status));
+                work.disabled.extend(disabled_mark(topic, name, status));
             }
         }
         work
     }
 }
 
-fn state(status: Option<&StatusView>, now: Timestamp) -> StatusState {
-    status.map_or(StatusState::Active, |status| status.at(now).state)
+fn state_at(status: Option<&StatusView>, now: Timestamp) -> StatusState {
+    status.map_or(StatusState::Active, |status| status.effective_at(now).state)
 }
 
 /// Whether events go out in this state, or will as soon as the endpoint consents.
-fn delivers(state: StatusState) -> bool {
+fn may_deliver(state: StatusState) -> bool {
     matches!(state, StatusState::Active | StatusState::Pending)
 }
 
-fn disabled(
+fn disabled_mark(
     topic: &TopicName,
     name: &SubscriptionName,
     status: Option<&StatusView>,
@@ -93,7 +93,7 @@ mod tests {
     fn begun(present: Option<&TopicSettings>, next: &TopicSettings) -> (bool, usize, usize) {
         let topic = TopicName::parse("orders").unwrap();
         let now = Timestamp::parse(NOW).unwrap();
-        let work = BegunWork::by(&topic, present, next, now);
+        let work = BegunWork::from_write(&topic, present, next, now);
         (work.asks_endpoints, work.forced.len(), work.disabled.len())
     }
 

@@ -34,8 +34,12 @@ pub struct PendingHandshake {
 impl SubscriptionChange {
     /// The subscription as the answer to the write shows it: in clear a secret that was made,
     /// masked any other.
-    pub fn shown(&self, stored: &SubscriptionSettings, now: Timestamp) -> SubscriptionSettings {
-        let shown = stored.shown(&self.name, now);
+    pub fn response_view(
+        &self,
+        stored: &SubscriptionSettings,
+        now: Timestamp,
+    ) -> SubscriptionSettings {
+        let shown = stored.to_view(&self.name, now);
         let signing = if self.has_made_secret {
             stored.signing.clone()
         } else {
@@ -48,7 +52,7 @@ impl SubscriptionChange {
 impl PendingHandshake {
     /// The handshake that this status asks for: the one with this new code, or one that an earlier
     /// request began and could not finish.
-    pub(super) fn of(
+    pub(super) fn from_status(
         subscription: &SubscriptionName,
         status: &StatusView,
         new_code: &SecretText,
@@ -63,7 +67,7 @@ impl PendingHandshake {
 }
 
 /// Whether events go out in this state, or will as soon as the endpoint consents.
-pub(super) fn delivers(status: &StatusView) -> bool {
+pub(super) fn may_deliver(status: &StatusView) -> bool {
     matches!(status.state, StatusState::Active | StatusState::Pending)
 }
 

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::problem::{Problem, ProblemKind};
+use crate::api::problem::{ApiProblem, ProblemKind};
 use crate::api::{
-    EndpointSettings, IsoTimestamp, RotationError, SettingsError, TopicSettings, WayOut,
+    EndpointSettings, IsoTimestamp, RoomRemedy, RotationError, SettingsError, TopicSettings,
     compile_topic,
 };
 use crate::model::{EndpointUrl, Secret, SubscriptionName, Timestamp, TopicKeys, TopicName};
 
 /// Requires that the name in the body, if there is one, is the one in the path, in any case.
-pub(super) fn require_same_name(written: Option<&str>, path: &str) -> Result<(), Problem> {
+pub(super) fn require_same_name(written: Option<&str>, path: &str) -> Result<(), ApiProblem> {
     match written {
         Some(written) if !written.eq_ignore_ascii_case(path) => Err(bad_setting(
             "name",
@@ -21,7 +21,7 @@ pub(super) fn require_same_name(written: Option<&str>, path: &str) -> Result<(),
 }
 
 /// Requires that no two subscriptions have one name in different cases.
-pub(super) fn require_distinct(written: &TopicSettings) -> Result<(), Problem> {
+pub(super) fn require_distinct(written: &TopicSettings) -> Result<(), ApiProblem> {
     let mut seen = BTreeSet::new();
     match written
         .subscriptions
@@ -40,7 +40,7 @@ pub(super) fn require_distinct(written: &TopicSettings) -> Result<(), Problem> {
 }
 
 /// The problem of a subscription, as that of its topic.
-pub(super) fn within_subscription(name: &SubscriptionName, problem: Problem) -> Problem {
+pub(super) fn within_subscription(name: &SubscriptionName, problem: ApiProblem) -> ApiProblem {
     let member = problem.member.as_deref().unwrap_or_default();
     let member = format!("subscriptions.{name}.{member}");
     problem.member(member)
@@ -50,7 +50,7 @@ pub(super) fn within_subscription(name: &SubscriptionName, problem: Problem) -> 
 pub(super) fn check_expiration(
     written: Option<IsoTimestamp>,
     now: Timestamp,
-) -> Result<(), Problem> {
+) -> Result<(), ApiProblem> {
     match written {
         Some(IsoTimestamp(ends_at)) if ends_at <= now => Err(bad_setting(
             "expirationTimeUtc",
@@ -61,12 +61,12 @@ pub(super) fn check_expiration(
 }
 
 /// The URL of an endpoint, as it may be written.
-pub(super) fn written_url(member: &str, url: &str) -> Result<EndpointUrl, Problem> {
+pub(super) fn written_url(member: &str, url: &str) -> Result<EndpointUrl, ApiProblem> {
     EndpointUrl::parse_written(url).map_err(|error| bad_setting(member, error.to_string()))
 }
 
 /// The endpoint with the normal forms of its URLs, which are where its requests go.
-pub(super) fn normal_endpoint(written: &EndpointSettings) -> Result<EndpointSettings, Problem> {
+pub(super) fn normal_endpoint(written: &EndpointSettings) -> Result<EndpointSettings, ApiProblem> {
     let normal = |member, url| written_url(member, url).map(|url| url.as_str().to_owned());
     let fallback = written.fallback_url.as_deref();
     Ok(EndpointSettings {
@@ -80,11 +80,11 @@ pub(super) fn normal_endpoint(written: &EndpointSettings) -> Result<EndpointSett
 
 /// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that
 /// was not written cannot accept them.
-pub(super) fn check_whole<'a>(
+pub(super) fn check_compiled_topic<'a>(
     topic: &TopicName,
     settings: &TopicSettings,
     written: impl IntoIterator<Item = &'a SubscriptionName>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiProblem> {
     // Its keys do not matter here.
     let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
     let Err(error) = compile_topic(topic, settings, keys) else {
@@ -98,33 +98,33 @@ pub(super) fn check_whole<'a>(
     match subscription {
         Some(name) if !written.into_iter().any(|written| written.as_str() == name) => {
             let kind = ProblemKind::Incompatible;
-            Err(Problem { kind, ..problem }.status(kind.status()))
+            Err(ApiProblem { kind, ..problem }.status(kind.status()))
         }
         Some(_) | None => Err(problem),
     }
 }
 
 /// The problem of settings that do not compile.
-pub(super) fn bad_settings(error: &SettingsError) -> Problem {
+pub(super) fn bad_settings(error: &SettingsError) -> ApiProblem {
     bad_setting(error.member.as_str(), error.problem.to_string())
 }
 
 /// The problem of one member.
-pub(super) fn bad_setting(member: impl Into<String>, detail: impl Into<String>) -> Problem {
-    Problem::new(ProblemKind::BadSettings)
+pub(super) fn bad_setting(member: impl Into<String>, detail: impl Into<String>) -> ApiProblem {
+    ApiProblem::new(ProblemKind::BadSettings)
         .member(member)
         .detail(detail)
 }
 
 /// The problem of a secret that cannot be rotated.
-pub(super) fn no_rotation(error: &RotationError) -> Problem {
+pub(super) fn rotation_problem(error: &RotationError) -> ApiProblem {
     let problem = match error {
-        RotationError::Overlap(_) => Problem::new(ProblemKind::BadSettings).member("overlap"),
+        RotationError::Overlap(_) => ApiProblem::new(ProblemKind::BadSettings).member("overlap"),
         RotationError::Full {
-            way_out: WayOut::Drop,
+            way_out: RoomRemedy::Drop,
             ..
-        } => Problem::new(ProblemKind::Incompatible).member("drop"),
-        RotationError::Full { .. } => Problem::new(ProblemKind::Incompatible),
+        } => ApiProblem::new(ProblemKind::Incompatible).member("drop"),
+        RotationError::Full { .. } => ApiProblem::new(ProblemKind::Incompatible),
     };
     problem.detail(error.to_string())
 }

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use super::change::failed_notices;
 use super::checks::{
-    bad_setting, check_expiration, check_whole, normal_endpoint, require_distinct,
+    bad_setting, check_compiled_topic, check_expiration, normal_endpoint, require_distinct,
     require_same_name, within_subscription,
 };
-use crate::api::problem::Problem;
+use crate::api::problem::ApiProblem;
 use crate::api::{SecretText, SubscriptionSettings, TopicSettings};
-use crate::attempt::Begin;
-use crate::attempt::handshake::written;
+use crate::attempt::NewHandshake;
+use crate::attempt::handshake::status_after_write;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// Secret in the place of each masked one. Its only use is that it compiles.
@@ -20,12 +20,12 @@ const PLACEHOLDER: &str = "whsec_cG9zdGhhc3RlLXBsYWNlaG9sZGVyLXNlY3JldA==";
 
 /// The topic as it would be shown if `wanted` were put at `now`, where it is shown as `shown`
 /// today. Secrets stay masked, and a secret that would be made is left out.
-pub fn preview(
+pub fn preview_topic(
     topic: &TopicName,
     shown: &TopicSettings,
     wanted: &TopicSettings,
     now: Timestamp,
-) -> Result<TopicSettings, Problem> {
+) -> Result<TopicSettings, ApiProblem> {
     require_same_name(wanted.name.as_ref().map(TopicName::as_str), topic.as_str())?;
     require_distinct(wanted)?;
     // A masked header keeps a placeholder. One without a secret to keep stays masked, and does not
@@ -35,7 +35,7 @@ pub fn preview(
     let mut written = Vec::new();
     for (name, settings) in &wanted.subscriptions {
         let stored = shown.stored_name(name).unwrap_or(name);
-        let put = subscription(stored, subscriptions.get(stored), settings, now);
+        let put = preview_subscription(stored, subscriptions.get(stored), settings, now);
         subscriptions.insert(
             stored.clone(),
             put.map_err(|problem| within_subscription(name, problem))?,
@@ -44,9 +44,9 @@ pub fn preview(
     }
     let mut next = TopicSettings {
         subscriptions,
-        ..own(shown, wanted)
+        ..without_subscriptions(shown, wanted)
     };
-    check_whole(
+    check_compiled_topic(
         shown.name.as_ref().unwrap_or(topic),
         &with_signing(next.clone()),
         written,
@@ -57,7 +57,7 @@ pub fn preview(
 
 /// The settings with a placeholder for every masked secret, so that they compile if the server has
 /// the secrets.
-pub(super) fn unmasked(settings: &TopicSettings) -> TopicSettings {
+pub(super) fn with_placeholder_secrets(settings: &TopicSettings) -> TopicSettings {
     let mut settings = with_signing(settings.clone());
     settings.subscriptions.values_mut().for_each(unmask_headers);
     settings
@@ -68,7 +68,7 @@ fn with_signing(mut settings: TopicSettings) -> TopicSettings {
     let subscriptions = settings.subscriptions.values_mut();
     subscriptions
         .flat_map(|subscription| subscription.signing.secrets.iter_mut().flatten())
-        .for_each(unmask);
+        .for_each(put_placeholder);
     settings
 }
 
@@ -79,24 +79,24 @@ fn unmask_headers(subscription: &mut SubscriptionSettings) {
         .filter(|header| header.is_secret);
     secret
         .filter_map(|header| header.value.as_mut())
-        .for_each(unmask);
+        .for_each(put_placeholder);
 }
 
 fn mask_headers(subscription: &mut SubscriptionSettings) {
     subscription
         .delivery_headers
         .iter_mut()
-        .for_each(|header| *header = header.shown());
+        .for_each(|header| *header = header.masked());
 }
 
-fn unmask(secret: &mut SecretText) {
+fn put_placeholder(secret: &mut SecretText) {
     if secret.is_masked() {
         *secret = SecretText::new(PLACEHOLDER);
     }
 }
 
 /// The topic's own settings, without subscriptions.
-fn own(shown: &TopicSettings, wanted: &TopicSettings) -> TopicSettings {
+fn without_subscriptions(shown: &TopicSettings, wanted: &TopicSettings) -> TopicSettings {
     TopicSettings {
         name: shown.name.clone(),
         endpoint: shown.endpoint.clone(),
@@ -107,12 +107,12 @@ fn own(shown: &TopicSettings, wanted: &TopicSettings) -> TopicSettings {
     }
 }
 
-fn subscription(
+fn preview_subscription(
     name: &SubscriptionName,
     shown: Option<&SubscriptionSettings>,
     wanted: &SubscriptionSettings,
     now: Timestamp,
-) -> Result<SubscriptionSettings, Problem> {
+) -> Result<SubscriptionSettings, ApiProblem> {
     require_same_name(
         wanted.name.as_ref().map(SubscriptionName::as_str),
         name.as_str(),
@@ -122,15 +122,15 @@ fn subscription(
     let (present, present_headers) = shown
         .map(|shown| (shown.signing.clone(), shown.delivery_headers.as_slice()))
         .unwrap_or_default();
-    let signing = wanted.signing.resolved(&present, now);
+    let signing = wanted.signing.resolve_masks(&present, now);
     let signing = signing.map_err(|error| bad_setting(error.member(), error.to_string()))?;
     let headers = wanted
         .delivery_headers
         .iter()
-        .map(|header| header.resolved(present_headers));
+        .map(|header| header.resolve_mask(present_headers));
     // The code of a handshake is never shown.
     let code = SecretText::new("");
-    let mut status = written(shown, &endpoint, Begin { now, code: &code });
+    let mut status = status_after_write(shown, &endpoint, NewHandshake { now, code: &code });
     status
         .handshake
         .iter_mut()
@@ -139,7 +139,7 @@ fn subscription(
         name: Some(name.clone()),
         endpoint,
         delivery_headers: headers.collect(),
-        signing: signing.shown(),
+        signing: signing.masked(),
         status: Some(status),
         waiting: None,
         last_outcome: None,
@@ -161,9 +161,9 @@ mod tests {
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const OTHER: &str = "whsec_T3RoZXJPdGhlck90aGVyT3RoZXJPdGhl";
 
-    fn previewed(desk: &Desk, wanted: &Value) -> Result<TopicSettings, Problem> {
-        let shown = desk.settings.shown(&desk.topic, NOW);
-        preview(
+    fn previewed(desk: &Desk, wanted: &Value) -> Result<TopicSettings, ApiProblem> {
+        let shown = desk.settings.to_view(&desk.topic, NOW);
+        preview_topic(
             &desk.topic,
             &shown,
             &serde_json::from_value(wanted.clone()).unwrap(),
@@ -187,7 +187,7 @@ mod tests {
         desk.put("billing", settings).unwrap();
         let before = previewed(&desk, wanted).unwrap();
         desk.put_topic(wanted.clone()).unwrap();
-        assert_eq!(before, desk.settings.shown(&desk.topic, NOW), "{wanted}");
+        assert_eq!(before, desk.settings.to_view(&desk.topic, NOW), "{wanted}");
         assert_eq!(previewed(&desk, wanted).unwrap(), before, "{wanted}");
     }
 
@@ -282,7 +282,7 @@ mod tests {
             json!({ "endpoint": { "url": url }, "deliveryHeaders": headers }),
         )
         .unwrap();
-        let of = |problem: Problem| (problem.kind, problem.member, problem.detail);
+        let of = |problem: ApiProblem| (problem.kind, problem.member, problem.detail);
         let previewed = of(previewed(&desk, wanted).unwrap_err());
         assert_eq!(
             previewed,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::preview::unmasked;
+use super::preview::with_placeholder_secrets;
 use crate::api::{
     SettingsError, SubscriptionSettings, TopicSettings, check_topic_keys, compile_topic,
 };
@@ -16,7 +16,7 @@ pub fn check_topic(name: &TopicName, settings: &TopicSettings) -> Result<(), Set
     }
     // The present keys do not matter here.
     let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
-    compile_topic(name, &unmasked(settings), keys).map(drop)
+    compile_topic(name, &with_placeholder_secrets(settings), keys).map(drop)
 }
 
 /// Checks the settings of a subscription of this topic.

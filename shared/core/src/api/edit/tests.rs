@@ -20,7 +20,7 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) fn new() -> Self {
-        let own = PublishUrls::default().under("https://publish.example".parse().ok());
+        let own = PublishUrls::default().with_base("https://publish.example".parse().ok());
         let topic = TopicName::parse("Orders").unwrap();
         let drawn = Cell::new(0);
         Self {
@@ -40,12 +40,12 @@ impl Desk {
         desk
     }
 
-    fn editor(&self) -> Editor<'_, impl Fn(&mut [u8])> {
+    fn editor(&self) -> SettingsEditor<'_, impl Fn(&mut [u8])> {
         let random = |bytes: &mut [u8]| {
             self.drawn.set(self.drawn.get() + 1);
             bytes.fill(self.drawn.get());
         };
-        Editor {
+        SettingsEditor {
             random,
             now: NOW,
             addresses: &self.policy,
@@ -57,7 +57,7 @@ impl Desk {
         &mut self,
         name: &str,
         written: Value,
-    ) -> Result<SubscriptionChange, Problem> {
+    ) -> Result<SubscriptionChange, ApiProblem> {
         let name = named(name);
         let written = serde_json::from_value(written).unwrap();
         let mut settings = self.settings.clone();
@@ -68,7 +68,10 @@ impl Desk {
         Ok(change)
     }
 
-    pub(super) fn put_topic(&mut self, written: Value) -> Result<Vec<SubscriptionChange>, Problem> {
+    pub(super) fn put_topic(
+        &mut self,
+        written: Value,
+    ) -> Result<Vec<SubscriptionChange>, ApiProblem> {
         let mut settings = self.settings.clone();
         let written = serde_json::from_value(written).unwrap();
         let changes = self
@@ -79,7 +82,7 @@ impl Desk {
     }
 
     fn stored(&self, name: &str) -> &SubscriptionSettings {
-        self.settings.subscription(&named(name)).unwrap().1
+        self.settings.find_subscription(&named(name)).unwrap().1
     }
 }
 
@@ -87,7 +90,7 @@ fn named(name: &str) -> SubscriptionName {
     SubscriptionName::parse(name).unwrap()
 }
 
-fn refused<T: std::fmt::Debug>(result: Result<T, Problem>, kind: ProblemKind, member: &str) {
+fn refused<T: std::fmt::Debug>(result: Result<T, ApiProblem>, kind: ProblemKind, member: &str) {
     let problem = result.unwrap_err();
     assert_eq!(
         (problem.kind, problem.member.as_deref()),
@@ -189,7 +192,7 @@ fn a_secret_is_made_once_and_shown_once() {
     let written = json!({ "endpoint": { "url": BILLING } });
     let made = desk.put("Billing", written.clone()).unwrap();
     let shown = made
-        .shown(desk.stored("Billing"), NOW)
+        .response_view(desk.stored("Billing"), NOW)
         .signing
         .secrets
         .unwrap();
@@ -199,7 +202,7 @@ fn a_secret_is_made_once_and_shown_once() {
     );
     let kept = desk.put("Billing", written).unwrap();
     let masked = kept
-        .shown(desk.stored("Billing"), NOW)
+        .response_view(desk.stored("Billing"), NOW)
         .signing
         .secrets
         .unwrap();
@@ -406,11 +409,12 @@ fn an_action_changes_the_state_or_says_why_not() {
     let billing = named("Billing");
     let wrong = desk
         .editor()
-        .act(Action::Resume, &billing, &mut settings)
+        .apply_action(SubscriptionAction::Resume, &billing, &mut settings)
         .unwrap_err();
     assert_eq!(wrong.kind, ProblemKind::WrongState);
     assert_eq!(
-        desk.editor().act(Action::Pause, &billing, &mut settings),
+        desk.editor()
+            .apply_action(SubscriptionAction::Pause, &billing, &mut settings),
         Ok(None)
     );
     assert_eq!(settings.status.as_ref().unwrap().state, StatusState::Paused);
@@ -422,7 +426,7 @@ fn an_action_changes_the_state_or_says_why_not() {
     let mut settings = desk.stored("Billing").clone();
     let asked = desk
         .editor()
-        .act(Action::Validate, &billing, &mut settings)
+        .apply_action(SubscriptionAction::Validate, &billing, &mut settings)
         .unwrap()
         .unwrap();
     assert_eq!(
@@ -435,7 +439,7 @@ fn an_action_changes_the_state_or_says_why_not() {
 fn no_key_is_made_twice() {
     let desk = Desk::new();
     let editor = desk.editor();
-    assert_ne!(editor.key(), editor.key());
+    assert_ne!(editor.new_publish_key(), editor.new_publish_key());
 }
 
 #[test]

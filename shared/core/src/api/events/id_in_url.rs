@@ -5,7 +5,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::Deserialize;
 
-use crate::delivery_log::cut;
+use crate::delivery_log::cut_text;
 use crate::model::EVENT_ID_URL_BYTES_MAX;
 
 /// Base64url without padding, and with any when it is read.
@@ -34,14 +34,14 @@ pub enum IdInUrl<'a> {
 impl<'a> IdInUrl<'a> {
     /// The way for this id. Only a plain one is a segment: clients and proxies take `.` and `..` for
     /// steps, and some decode `%2F` and `%25` on the way, as an HTTP API of API Gateway does.
-    pub fn of(id: &'a str) -> Self {
-        let id = cut(id);
+    pub fn for_id(id: &'a str) -> Self {
+        let id = cut_text(id);
         let encoded_bytes: usize = id
             .bytes()
             .map(|byte| if is_bare(byte) { 1 } else { 3 })
             .sum();
         if encoded_bytes > EVENT_ID_URL_BYTES_MAX {
-            Self::encoded(id)
+            Self::always_encoded(id)
         } else if is_plain(id) {
             Self::Segment(id)
         } else {
@@ -50,12 +50,12 @@ impl<'a> IdInUrl<'a> {
     }
 
     /// The way for an id that no form and no proxy may change.
-    pub fn encoded(id: &str) -> Self {
-        Self::Id64(BASE64.encode(cut(id)))
+    pub fn always_encoded(id: &str) -> Self {
+        Self::Id64(BASE64.encode(cut_text(id)))
     }
 
     /// The segment of the path.
-    pub fn segment(&self) -> &str {
+    pub fn path_segment(&self) -> &str {
         match self {
             Self::Segment(id) => id,
             Self::Id(_) | Self::Id64(_) => NO_SEGMENT,
@@ -63,7 +63,7 @@ impl<'a> IdInUrl<'a> {
     }
 
     /// The parameter beside it, by name and value.
-    pub fn parameter(&self) -> Option<(&'static str, &str)> {
+    pub fn query_parameter(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Segment(_) => None,
             Self::Id(id) => Some(("id", id)),
@@ -127,16 +127,16 @@ mod tests {
     #[test]
     fn only_a_plain_id_is_a_segment() {
         for plain in ["order-1", "a_b.c", "...", "-", "a..b", &"x".repeat(1_024)] {
-            assert_eq!(IdInUrl::of(plain), IdInUrl::Segment(plain), "{plain}");
+            assert_eq!(IdInUrl::for_id(plain), IdInUrl::Segment(plain), "{plain}");
         }
         for other in [
             "", ".", "..", "a/b", "../x", "a%41", "a%2Fb", "a b", "a+b", "ü", "\"", "'", "a?b#c",
             "a\\b", "a:b", "~a", "a\nb", "\0",
         ] {
-            let carried = IdInUrl::of(other);
+            let carried = IdInUrl::for_id(other);
             assert_eq!(carried, IdInUrl::Id(other));
             assert_eq!(
-                (carried.segment(), carried.parameter()),
+                (carried.path_segment(), carried.query_parameter()),
                 ("-", Some(("id", other)))
             );
         }
@@ -146,15 +146,15 @@ mod tests {
     fn long_id_is_carried_in_base64_as_far_as_the_log_has_it() {
         for character in ["👋", "日", "ü", "\"", "%", "."] {
             let id = character.repeat(5_000);
-            let carried = IdInUrl::of(&id);
-            let (name, value) = carried.parameter().unwrap();
+            let carried = IdInUrl::for_id(&id);
+            let (name, value) = carried.query_parameter().unwrap();
             assert_eq!(name, "id64");
             assert!(value.len() < URL_BYTES_MIN - 1_000, "{}", value.len());
             assert_eq!(id_of(&carried), character.repeat(LOG_TEXT_CHARS_MAX));
         }
         let long = "x".repeat(100_000);
         assert_eq!(
-            IdInUrl::of(&long),
+            IdInUrl::for_id(&long),
             IdInUrl::Segment(&long[..LOG_TEXT_CHARS_MAX])
         );
     }
@@ -177,8 +177,8 @@ mod tests {
     proptest! {
         #[test]
         fn every_id_arrives_as_it_is(id in any::<String>()) {
-            prop_assert_eq!(id_of(&IdInUrl::of(&id)), cut(&id));
-            prop_assert_eq!(id_of(&IdInUrl::encoded(&id)), cut(&id));
+            prop_assert_eq!(id_of(&IdInUrl::for_id(&id)), cut_text(&id));
+            prop_assert_eq!(id_of(&IdInUrl::always_encoded(&id)), cut_text(&id));
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::stored::dead_letter::{dead_letter_hour, dead_letter_owner, dead_lette
 /// What a text may be, by its form. Producers choose ids freely, so every text may be an event's
 /// id, whatever else it may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownBy {
+pub struct EventReference {
     /// The id of an event, as the delivery log keeps it.
     pub event_id: String,
     /// The `webhook-id` of a request.
@@ -31,10 +31,10 @@ pub struct DeadLetterKey {
     pub subscription: SubscriptionName,
 }
 
-impl KnownBy {
+impl EventReference {
     /// Reads what a user has. White space around a `webhook-id` or a key comes from where it was
     /// copied; around an event's id it may be the producer's.
-    pub fn read(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let trimmed = text.trim();
         let is_of_request = trimmed
             .strip_prefix(WEBHOOK_ID_PREFIX)
@@ -70,7 +70,7 @@ mod tests {
     const KEY: &str = "ORDERS/BILLING/2026/11/21/9/0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e.json";
 
     fn forms(text: &str) -> (bool, bool) {
-        let known = KnownBy::read(text);
+        let known = EventReference::from_text(text);
         (known.webhook_id.is_some(), known.dead_letter.is_some())
     }
 
@@ -115,27 +115,27 @@ mod tests {
     #[test]
     fn every_text_may_be_the_id_of_an_event() {
         for text in [KEY, "msg_1-0", " msg_1-0\n", "ü ?%2F", ""] {
-            assert_eq!(KnownBy::read(text).event_id, text);
+            assert_eq!(EventReference::from_text(text).event_id, text);
         }
     }
 
     #[test]
     fn copied_key_is_read_without_white_space() {
-        let known = KnownBy::read(&format!(" {KEY}\n"));
+        let known = EventReference::from_text(&format!(" {KEY}\n"));
         let letter = known.dead_letter.unwrap();
         assert_eq!(
             (letter.key.as_str(), letter.prefix.as_str()),
             (KEY, "ORDERS/BILLING/")
         );
         assert_eq!(letter.topic.folded(), "orders");
-        let known = KnownBy::read("\tmsg_1-0 ");
+        let known = EventReference::from_text("\tmsg_1-0 ");
         assert_eq!(known.webhook_id.as_deref(), Some("msg_1-0"));
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text: String) {
-            let known = KnownBy::read(&text);
+            let known = EventReference::from_text(&text);
             prop_assert_eq!(known.event_id, log_text(&text));
         }
     }

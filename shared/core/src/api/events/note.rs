@@ -33,18 +33,24 @@ pub struct LogNote<'a> {
 impl LogNote<'_> {
     /// The note; `None` if there is nothing to say.
     pub fn text(self) -> Option<String> {
-        let unknown = self.is_unknown.then(|| self.unknown());
+        let unknown = self.is_unknown.then(|| self.unknown_event_text());
         let off = self.is_off.then(|| OFF.to_owned());
         let cut = self.is_cut.then(|| CUT.to_owned());
-        let sentences: Vec<_> = [unknown, self.end(), off, cut, self.damage()]
-            .into_iter()
-            .flatten()
-            .chain(self.missing())
-            .collect();
+        let sentences: Vec<_> = [
+            unknown,
+            self.search_end_text(),
+            off,
+            cut,
+            self.damage_text(),
+        ]
+        .into_iter()
+        .flatten()
+        .chain(self.gap_texts())
+        .collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
-    fn unknown(self) -> String {
+    fn unknown_event_text(self) -> String {
         if self.searched_from.is_some() {
             return NOT_FOUND_YET.to_owned();
         }
@@ -57,7 +63,7 @@ impl LogNote<'_> {
         )
     }
 
-    fn end(self) -> Option<String> {
+    fn search_end_text(self) -> Option<String> {
         let since = self.searched_from?;
         Some(format!(
             "The search reached its time limit: it looked back to {since}. `from` and `to` narrow it; with \
@@ -66,7 +72,7 @@ impl LogNote<'_> {
     }
 
     /// A sentence for each of the newest gaps, and one for the others.
-    fn missing(self) -> impl Iterator<Item = String> {
+    fn gap_texts(self) -> impl Iterator<Item = String> {
         let (older, named) = self
             .gaps
             .split_at(self.gaps.len().saturating_sub(GAPS_NAMED_MAX));
@@ -77,7 +83,7 @@ impl LogNote<'_> {
         named.iter().rev().map(gap_text).chain(earlier)
     }
 
-    fn damage(self) -> Option<String> {
+    fn damage_text(self) -> Option<String> {
         let named = self
             .damaged
             .iter()
@@ -136,7 +142,7 @@ mod tests {
             delay: Duration::from_mins(4),
             ..LogNote::default()
         };
-        let unknown = all.unknown();
+        let unknown = all.unknown_event_text();
         assert!(unknown.contains("245 seconds after its acceptance"));
         check(all, None);
         check(
@@ -244,7 +250,7 @@ mod tests {
     /// An event without a record may have been accepted all the same.
     #[test]
     fn a_note_never_says_that_an_event_was_not_accepted() {
-        let unknown = LogNote::default().unknown();
+        let unknown = LogNote::default().unknown_event_text();
         assert!(!unknown.contains("not accepted") && unknown.contains("may be waiting"));
     }
 }

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::id_in_url::EncodedId;
-use crate::api::Mistake;
-use crate::delivery_log::{LogResult, LookUp, RecordFilter, StatusRange, log_text};
+use crate::api::InputMistake;
+use crate::delivery_log::{LogResult, RecordFilter, RecordLookup, StatusRange, log_text};
 use crate::model::{SubscriptionName, Timestamp, TopicName, WrittenTime};
 
 /// The query of one event.
@@ -71,35 +71,43 @@ impl EventQuery {
     }
 
     /// The look-up of an event of a topic.
-    pub fn look_up(&self, topic: &TopicName, id: &str, now: Timestamp) -> LookUp {
-        let (from, to) = WrittenTime::period(self.from, self.to, now);
-        LookUp {
+    pub fn look_up(&self, topic: &TopicName, id: &str, now: Timestamp) -> RecordLookup {
+        let (from, to) = WrittenTime::resolve_period(self.from, self.to, now);
+        RecordLookup {
             topic: Some(topic.folded()),
             event_id: Some(log_text(id)),
             from,
             to,
-            ..LookUp::default()
+            ..RecordLookup::default()
         }
     }
 }
 
 impl RecordQuery {
     /// The filter of a list of a topic's records, or every mistake in the query.
-    pub fn filter(&self, topic: &TopicName, now: Timestamp) -> Result<RecordFilter, Vec<Mistake>> {
-        let mut mistakes = Mistakes::default();
+    pub fn to_filter(
+        &self,
+        topic: &TopicName,
+        now: Timestamp,
+    ) -> Result<RecordFilter, Vec<InputMistake>> {
+        let mut mistakes = QueryMistakes::default();
         let filter = RecordFilter {
             topic: Some(topic.folded()),
-            subscription: mistakes.read("subscription", self.subscription.as_deref(), subscription),
-            result: mistakes.read("result", self.result.as_deref(), result),
+            subscription: mistakes.parse_parameter(
+                "subscription",
+                self.subscription.as_deref(),
+                parse_subscription,
+            ),
+            result: mistakes.parse_parameter("result", self.result.as_deref(), parse_result),
             event_type: self.event_type.as_deref().map(log_text),
-            status: mistakes.read("status", self.status.as_deref(), status),
+            status: mistakes.parse_parameter("status", self.status.as_deref(), parse_status),
             webhook_id: self.webhook_id.clone(),
             without_payload: true,
             ..RecordFilter::default()
         };
-        let from = mistakes.read("from", self.from.as_deref(), WrittenTime::parse);
-        let to = mistakes.read("to", self.to.as_deref(), WrittenTime::parse);
-        let (from, to) = WrittenTime::period(from, to, now);
+        let from = mistakes.parse_parameter("from", self.from.as_deref(), WrittenTime::parse);
+        let to = mistakes.parse_parameter("to", self.to.as_deref(), WrittenTime::parse);
+        let (from, to) = WrittenTime::resolve_period(from, to, now);
         let filter = RecordFilter { from, to, ..filter };
         if filter
             .from
@@ -116,11 +124,11 @@ impl RecordQuery {
 }
 
 #[derive(Default)]
-struct Mistakes(Vec<Mistake>);
+struct QueryMistakes(Vec<InputMistake>);
 
-impl Mistakes {
+impl QueryMistakes {
     /// Reads a parameter, if it is there.
-    fn read<T, E: Display>(
+    fn parse_parameter<T, E: Display>(
         &mut self,
         member: &str,
         text: Option<&str>,
@@ -130,7 +138,7 @@ impl Mistakes {
     }
 
     fn add(&mut self, member: &str, text: impl Display) {
-        self.0.push(Mistake {
+        self.0.push(InputMistake {
             member: member.to_owned(),
             is_at_name: false,
             text: text.to_string(),
@@ -138,13 +146,13 @@ impl Mistakes {
     }
 }
 
-fn subscription(text: &str) -> Result<String, String> {
+fn parse_subscription(text: &str) -> Result<String, String> {
     SubscriptionName::parse(text)
         .map(|name| name.folded())
         .map_err(|error| error.to_string())
 }
 
-fn result(text: &str) -> Result<LogResult, String> {
+fn parse_result(text: &str) -> Result<LogResult, String> {
     let words = || {
         LogResult::ALL
             .iter()
@@ -157,7 +165,7 @@ fn result(text: &str) -> Result<LogResult, String> {
     }
 }
 
-fn status(text: &str) -> Result<StatusRange, &'static str> {
+fn parse_status(text: &str) -> Result<StatusRange, &'static str> {
     StatusRange::parse(text).ok_or("expected a status such as `503`, or a class such as `5xx`")
 }
 
@@ -181,7 +189,7 @@ mod tests {
                 to: Some(to.into()),
                 ..RecordQuery::default()
             };
-            let filter = query.filter(&orders(), now()).unwrap();
+            let filter = query.to_filter(&orders(), now()).unwrap();
             let found = [filter.from, filter.to].map(|time| time.unwrap().to_string());
             assert_eq!(
                 found,
@@ -218,7 +226,7 @@ mod tests {
             without_payload: true,
             ..RecordFilter::default()
         };
-        assert_eq!(query.filter(&orders(), now()), Ok(filter));
+        assert_eq!(query.to_filter(&orders(), now()), Ok(filter));
     }
 
     #[test]
@@ -231,7 +239,7 @@ mod tests {
             to: Some(String::new()),
             ..RecordQuery::default()
         };
-        let mistakes = query.filter(&orders(), now()).unwrap_err();
+        let mistakes = query.to_filter(&orders(), now()).unwrap_err();
         let members: Vec<_> = mistakes
             .iter()
             .map(|mistake| mistake.member.as_str())
@@ -249,7 +257,7 @@ mod tests {
             to: at,
             ..RecordQuery::default()
         };
-        let mistakes = query.filter(&orders(), now()).unwrap_err();
+        let mistakes = query.to_filter(&orders(), now()).unwrap_err();
         assert_eq!((mistakes.len(), mistakes[0].member.as_str()), (1, "to"));
     }
 

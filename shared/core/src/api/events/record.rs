@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::gap::LogGapView;
 use crate::api::IsoTimestamp;
-use crate::delivery_log::{Kind, LogResult, Origin, Record};
+use crate::delivery_log::{Kind, LogRecord, LogResult, Origin};
 
 /// One page of records of the delivery log, the newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -109,8 +109,8 @@ pub struct RecordView {
     pub answer_type: Option<String>,
 }
 
-impl From<Record> for RecordView {
-    fn from(record: Record) -> Self {
+impl From<LogRecord> for RecordView {
+    fn from(record: LogRecord) -> Self {
         Self {
             record_id: record.record_id,
             time: IsoTimestamp(record.time),

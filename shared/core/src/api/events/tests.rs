@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::delivery_log::{Kind, histories};
+use crate::delivery_log::{Kind, gather_by_delivery};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -9,8 +9,8 @@ fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + ms)
 }
 
-fn attempt(number: u16, result: LogResult, reason: Option<&str>) -> Record {
-    Record {
+fn attempt(number: u16, result: LogResult, reason: Option<&str>) -> LogRecord {
+    LogRecord {
         record_id: format!("{number:032x}"),
         time: at(u64::from(number) * 1_000),
         kind: Kind::Attempt,
@@ -29,12 +29,12 @@ fn attempt(number: u16, result: LogResult, reason: Option<&str>) -> Record {
         reason: reason.map(str::to_owned),
         accepted_at: at(0),
         expires_at: at(86_400_000),
-        ..Record::default()
+        ..LogRecord::default()
     }
 }
 
-fn first() -> Record {
-    Record {
+fn first() -> LogRecord {
+    LogRecord {
         status: Some(503),
         duration_ms: Some(87),
         answer: Some("try later".into()),
@@ -44,18 +44,18 @@ fn first() -> Record {
         event_source: Some("/shop".into()),
         event_subject: Some("orders/1".into()),
         next_attempt_at: Some(at(11_000)),
-        payload: Payload::parse(r#"{"id":"order-1"}"#),
+        payload: RecordPayload::parse(r#"{"id":"order-1"}"#),
         ..attempt(1, LogResult::Retry, Some("Busy"))
     }
 }
 
-fn view(records: Vec<Record>) -> DeliveryView {
-    DeliveryView::of(&histories(records).remove(0), Some(DAY), false)
+fn view(records: Vec<LogRecord>) -> DeliveryView {
+    DeliveryView::from_history(&gather_by_delivery(records).remove(0), Some(DAY), false)
 }
 
 #[test]
 fn a_delivery_is_shown_with_its_attempts() {
-    let second = Record {
+    let second = LogRecord {
         error: Some("no answer in time".into()),
         ..attempt(2, LogResult::Delivered, None)
     };
@@ -91,7 +91,7 @@ fn a_delivery_is_shown_with_its_attempts() {
 #[test]
 fn an_event_that_was_given_up_says_why_and_where_it_lies() {
     let last = attempt(2, LogResult::DeadLettered, Some("EndpointGone"));
-    let written = Record {
+    let written = LogRecord {
         record_id: "9".repeat(32),
         time: at(9_000),
         kind: Kind::DeadLettered,
@@ -121,25 +121,25 @@ fn an_event_that_waits_has_no_reason() {
 
 #[test]
 fn the_payload_is_shown_if_it_is_asked_for() {
-    let history = histories(vec![first()]).remove(0);
-    let payload = |asked| DeliveryView::of(&history, None, asked).payload;
+    let history = gather_by_delivery(vec![first()]).remove(0);
+    let payload = |asked| DeliveryView::from_history(&history, None, asked).payload;
     assert_eq!(
         (payload(true), payload(false)),
-        (Payload::parse(r#"{"id":"order-1"}"#), None)
+        (RecordPayload::parse(r#"{"id":"order-1"}"#), None)
     );
-    let shown = serde_json::to_string(&DeliveryView::of(&history, None, true)).unwrap();
+    let shown = serde_json::to_string(&DeliveryView::from_history(&history, None, true)).unwrap();
     assert!(shown.contains(r#""payload":{"id":"order-1"}"#), "{shown}");
 }
 
 #[test]
 fn an_event_can_be_sent_again_while_the_log_and_the_payload_are_kept() {
-    let until = |record: Record, retention| {
-        let history = histories(vec![record]).remove(0);
-        DeliveryView::of(&history, retention, false)
+    let until = |record: LogRecord, retention| {
+        let history = gather_by_delivery(vec![record]).remove(0);
+        DeliveryView::from_history(&history, retention, false)
             .resendable_until
             .map(|until| until.0)
     };
-    let referenced = Record {
+    let referenced = LogRecord {
         payload: None,
         payload_reference: Some("payloads/20231114/x".into()),
         ..first()
@@ -148,7 +148,7 @@ fn an_event_can_be_sent_again_while_the_log_and_the_payload_are_kept() {
     assert_eq!(until(first(), None), None);
     assert_eq!(
         until(
-            Record {
+            LogRecord {
                 payload: None,
                 ..first()
             },

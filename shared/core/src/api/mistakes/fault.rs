@@ -15,7 +15,7 @@ const LIKENESS_MIN: f64 = 0.7;
 const NAME_CHARS_MAX: usize = 64;
 
 /// A name as messages show it.
-pub(super) fn shortened(name: &str) -> Cow<'_, str> {
+pub(super) fn shorten_name(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth(NAME_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &name[..end]).into(),
         None => name.into(),
@@ -24,7 +24,7 @@ pub(super) fn shortened(name: &str) -> Cow<'_, str> {
 
 /// A fault of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum ValueFault {
     /// A member that its object does not have.
     UnknownMember {
         name: String,
@@ -48,9 +48,9 @@ pub(super) enum Fault {
     Rule(String),
 }
 
-impl Fault {
+impl ValueFault {
     /// The name or word that was likely meant.
-    pub(super) fn likely(&self) -> Option<&'static str> {
+    pub(super) fn likely_name(&self) -> Option<&'static str> {
         match self {
             Self::UnknownMember { name, known } => most_alike(name, known),
             Self::UnknownWord { word, known } => most_alike(word, known),
@@ -66,23 +66,23 @@ fn most_alike(written: &str, known: &[&'static str]) -> Option<&'static str> {
     let written = written.to_lowercase();
     let rated = known
         .iter()
-        .filter_map(|name| Some((likeness(&written, &name.to_lowercase())?, *name)));
+        .filter_map(|name| Some((typo_likeness(&written, &name.to_lowercase())?, *name)));
     rated
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
         .map(|(_, name)| name)
 }
 
 /// How alike a typo is to its name: one slip of the fingers, or [`LIKENESS_MIN`] and more.
-fn likeness(written: &str, name: &str) -> Option<f64> {
+fn typo_likeness(written: &str, name: &str) -> Option<f64> {
     let likeness = strsim::jaro(written, name);
     (likeness >= LIKENESS_MIN || strsim::osa_distance(written, name) <= 1).then_some(likeness)
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ValueFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = match self {
             Self::UnknownMember { name, known } => {
-                write!(f, "unknown member `{}`", shortened(name))?;
+                write!(f, "unknown member `{}`", shorten_name(name))?;
                 known
             }
             // The word is not repeated: it may be a secret in the wrong place.
@@ -101,7 +101,7 @@ impl fmt::Display for Fault {
             Self::Missing(name) => return write!(f, "missing member `{name}`"),
             Self::Value(text) | Self::Rule(text) => return f.write_str(text),
         };
-        match (self.likely(), known) {
+        match (self.likely_name(), known) {
             (Some(likely), _) => write!(f, ", did you mean `{likely}`?"),
             (None, []) => Ok(()),
             (None, [only]) => write!(f, ", expected `{only}`"),
@@ -110,9 +110,9 @@ impl fmt::Display for Fault {
     }
 }
 
-impl Error for Fault {}
+impl Error for ValueFault {}
 
-impl de::Error for Fault {
+impl de::Error for ValueFault {
     fn custom<T: fmt::Display>(text: T) -> Self {
         Self::Value(text.to_string())
     }
@@ -203,7 +203,7 @@ mod tests {
     fn a_typo_is_answered_with_the_likely_name() {
         const KNOWN: &[&str] = &["endpoint", "filter", "retryPolicy", "deadLetter", "url"];
         let check = |written: &str, expected: &str| {
-            let fault = Fault::unknown_field(written, KNOWN);
+            let fault = ValueFault::unknown_field(written, KNOWN);
             assert_eq!(
                 fault.to_string(),
                 format!("unknown member `{written}`, {expected}")
@@ -224,7 +224,10 @@ mod tests {
     #[test]
     fn a_word_is_not_repeated() {
         let check = |word: &str, known: &'static [&'static str], expected: &str| {
-            assert_eq!(Fault::unknown_variant(word, known).to_string(), expected);
+            assert_eq!(
+                ValueFault::unknown_variant(word, known).to_string(),
+                expected
+            );
         };
         check(
             "cloudevent",
@@ -243,7 +246,7 @@ mod tests {
     #[test]
     fn a_value_of_another_kind_is_not_repeated() {
         let check = |found: Unexpected<'_>, expected: &str, text: &str| {
-            assert_eq!(Fault::invalid_type(found, &expected).to_string(), text);
+            assert_eq!(ValueFault::invalid_type(found, &expected).to_string(), text);
         };
         check(
             Unexpected::Str("whsec_a"),
@@ -266,15 +269,15 @@ mod tests {
             "expected an object, found a list",
         );
         check(Unexpected::Unit, "f64", "expected a number, found nothing");
-        let fault = Fault::invalid_value(Unexpected::Signed(-1), &"u16");
+        let fault = ValueFault::invalid_value(Unexpected::Signed(-1), &"u16");
         assert_eq!(fault.to_string(), "expected a whole number from 0 to 65535");
     }
 
     #[test]
     fn a_long_name_is_shortened() {
         let name = "ü".repeat(NAME_CHARS_MAX);
-        assert_eq!(shortened(&name), name);
-        let text = Fault::unknown_field(&name.repeat(10_000), &["url"]).to_string();
+        assert_eq!(shorten_name(&name), name);
+        let text = ValueFault::unknown_field(&name.repeat(10_000), &["url"]).to_string();
         assert_eq!(text, format!("unknown member `{name}…`, expected `url`"));
     }
 }

@@ -6,12 +6,12 @@ use serde::de::{Error as _, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-use super::fault::Fault;
-use super::tree::{Content, Node};
+use super::fault::ValueFault;
+use super::tree::{InputNode, NodeContent};
 
 /// The language in which a value was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notation {
+pub enum InputNotation {
     /// JSON: every value has one kind.
     Json,
     /// YAML: a text without quotes may look like a number or boolean, and nothing is an empty list
@@ -25,58 +25,58 @@ pub enum Notation {
 
 /// A node, as serde reads it.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'a> {
-    node: &'a Node,
-    notation: Notation,
+pub(super) struct NodeReader<'a> {
+    node: &'a InputNode,
+    notation: InputNotation,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> NodeReader<'a> {
     /// Reads a node.
-    pub(super) fn of(node: &'a Node, notation: Notation) -> Self {
+    pub(super) fn for_node(node: &'a InputNode, notation: InputNotation) -> Self {
         Self { node, notation }
     }
 
     fn is_null(self) -> bool {
-        matches!(self.node.content, Content::Scalar(Value::Null, _))
+        matches!(self.node.content, NodeContent::Scalar(Value::Null, _))
     }
 
     fn is_empty_in_yaml(self) -> bool {
-        self.notation == Notation::Yaml && self.is_null()
+        self.notation == InputNotation::Yaml && self.is_null()
     }
 
-    fn kind(self) -> &'static str {
+    fn value_kind(self) -> &'static str {
         match &self.node.content {
-            Content::Scalar(Value::Null, _) => "nothing",
-            Content::Scalar(Value::Bool(_), _) => "a boolean",
-            Content::Scalar(Value::Number(_), _) => "a number",
-            Content::Scalar(Value::String(_), _) => "a text",
-            Content::Scalar(Value::Array(_), _) | Content::List(_) => "a list",
-            Content::Scalar(Value::Object(_), _) | Content::Object { .. } => "an object",
+            NodeContent::Scalar(Value::Null, _) => "nothing",
+            NodeContent::Scalar(Value::Bool(_), _) => "a boolean",
+            NodeContent::Scalar(Value::Number(_), _) => "a number",
+            NodeContent::Scalar(Value::String(_), _) => "a text",
+            NodeContent::Scalar(Value::Array(_), _) | NodeContent::List(_) => "a list",
+            NodeContent::Scalar(Value::Object(_), _) | NodeContent::Object { .. } => "an object",
         }
     }
 
     /// The text of a scalar, if its notation allows one here.
-    fn text(self) -> Option<String> {
+    fn scalar_text(self) -> Option<String> {
         match &self.node.content {
-            Content::Scalar(Value::String(text), _) => Some(text.clone()),
-            Content::Scalar(value @ (Value::Bool(_) | Value::Number(_)), text)
-                if self.notation == Notation::Yaml =>
+            NodeContent::Scalar(Value::String(text), _) => Some(text.clone()),
+            NodeContent::Scalar(value @ (Value::Bool(_) | Value::Number(_)), text)
+                if self.notation == InputNotation::Yaml =>
             {
                 Some(text.clone().unwrap_or_else(|| value.to_string()))
             }
-            Content::Scalar(..) | Content::List(_) | Content::Object { .. } => None,
+            NodeContent::Scalar(..) | NodeContent::List(_) | NodeContent::Object { .. } => None,
         }
     }
 
     /// The number or boolean that a text is where one is expected.
-    fn plain(self) -> Option<Value> {
-        let Content::Scalar(Value::String(text), _) = &self.node.content else {
+    fn text_as_scalar(self) -> Option<Value> {
+        let NodeContent::Scalar(Value::String(text), _) = &self.node.content else {
             return None;
         };
         match self.notation {
-            Notation::Json | Notation::Answer => None,
-            Notation::Yaml => plain_yaml(text),
-            Notation::Query => plain(text),
+            InputNotation::Json | InputNotation::Answer => None,
+            InputNotation::Yaml => plain_yaml(text),
+            InputNotation::Query => parse_plain(text),
         }
     }
 }
@@ -85,17 +85,17 @@ fn plain_yaml(text: &str) -> Option<Value> {
     match text.to_ascii_lowercase().as_str() {
         "y" | "yes" | "on" => Some(true.into()),
         "n" | "no" | "off" => Some(false.into()),
-        text => plain(text),
+        text => parse_plain(text),
     }
 }
 
-fn plain(text: &str) -> Option<Value> {
+fn parse_plain(text: &str) -> Option<Value> {
     serde_json::from_str(text)
         .ok()
         .filter(|value: &Value| value.is_boolean() || value.is_number())
 }
 
-fn visit_scalar<'de, V: Visitor<'de>>(value: &Value, visitor: V) -> Result<V::Value, Fault> {
+fn visit_scalar<'de, V: Visitor<'de>>(value: &Value, visitor: V) -> Result<V::Value, ValueFault> {
     match value {
         Value::Bool(value) => visitor.visit_bool(*value),
         Value::String(text) => visitor.visit_str(text),
@@ -120,8 +120,8 @@ macro_rules! plain_scalars {
     };
 }
 
-impl<'de> Deserializer<'de> for Reader<'de> {
-    type Error = Fault;
+impl<'de> Deserializer<'de> for NodeReader<'de> {
+    type Error = ValueFault;
 
     plain_scalars! {
         deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
@@ -132,12 +132,14 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
         let read = |node| Self { node, ..self };
         match &self.node.content {
-            Content::Scalar(value, _) => visit_scalar(value, visitor),
-            Content::List(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(read))),
-            Content::Object { members, .. } => {
+            NodeContent::Scalar(value, _) => visit_scalar(value, visitor),
+            NodeContent::List(items) => {
+                visitor.visit_seq(SeqDeserializer::new(items.iter().map(read)))
+            }
+            NodeContent::Object { members, .. } => {
                 let members = members
                     .iter()
                     .map(|(name, node)| (name.as_str(), read(node)));
@@ -146,18 +148,18 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.text() {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
+        match self.scalar_text() {
             Some(text) => visitor.visit_string(text),
             None => self.deserialize_any(visitor),
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
         if self.is_null() {
             visitor.visit_none()
         } else {
@@ -169,18 +171,18 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ValueFault> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
         if self.is_empty_in_yaml() {
             return visitor.visit_seq(SeqDeserializer::new(std::iter::empty::<Self>()));
         }
         self.deserialize_any(visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
         if self.is_empty_in_yaml() {
             return visitor.visit_map(MapDeserializer::new(std::iter::empty::<(&str, Self)>()));
         }
@@ -192,16 +194,16 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         _: &'static str,
         known: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ValueFault> {
         match &self.node.content {
             // Serde would take the items of a list as the members, in their order.
-            Content::List(_) => Err(Fault::invalid_type(Unexpected::Seq, &"a map")),
-            Content::Object { members, .. } => {
-                let is_there = |(name, node): &&(String, Node)| {
+            NodeContent::List(_) => Err(ValueFault::invalid_type(Unexpected::Seq, &"a map")),
+            NodeContent::Object { members, .. } => {
+                let is_there = |(name, node): &&(String, InputNode)| {
                     if known.contains(&name.as_str()) {
                         !node.is_left_out()
                     } else {
-                        self.notation != Notation::Answer
+                        self.notation != InputNotation::Answer
                     }
                 };
                 let members = members
@@ -210,7 +212,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
                     .map(|(name, node)| (name.as_str(), Self { node, ..self }));
                 visitor.visit_map(MapDeserializer::new(members))
             }
-            Content::Scalar(..) => self.deserialize_map(visitor),
+            NodeContent::Scalar(..) => self.deserialize_map(visitor),
         }
     }
 
@@ -219,18 +221,18 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         _: &'static str,
         known: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
-        match self.text() {
+    ) -> Result<V::Value, ValueFault> {
+        match self.scalar_text() {
             Some(word) => visitor.visit_enum(StrDeserializer::new(&word)),
-            None => Err(Fault::NoWord {
-                found: self.kind(),
+            None => Err(ValueFault::NoWord {
+                found: self.value_kind(),
                 known,
             }),
         }
     }
 }
 
-impl<'de> IntoDeserializer<'de, Fault> for Reader<'de> {
+impl<'de> IntoDeserializer<'de, ValueFault> for NodeReader<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

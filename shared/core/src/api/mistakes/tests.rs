@@ -6,9 +6,9 @@ use crate::model::{Secret, TopicKeys, TopicName};
 
 fn mistakes<T: DeserializeOwned>(
     written: &Value,
-    notation: Notation,
+    notation: InputNotation,
     check: impl Fn(&T) -> Result<(), SettingsError>,
-) -> Vec<Mistake> {
+) -> Vec<InputMistake> {
     let read = read_written(written.into(), notation, check);
     read.err().unwrap_or_default()
 }
@@ -19,7 +19,7 @@ fn of_topic(topic: &Value) -> Vec<(String, String)> {
         let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
         compile_topic(&TopicName::parse("orders").unwrap(), settings, keys).map(drop)
     };
-    mistakes(topic, Notation::Json, check)
+    mistakes(topic, InputNotation::Json, check)
         .into_iter()
         .map(|one| (one.member, one.text))
         .collect()
@@ -206,13 +206,13 @@ fn a_missing_member_is_named_once_beside_other_mistakes() {
 fn a_whole_that_is_no_object_is_one_mistake() {
     let found = mistakes(
         &json!([]),
-        Notation::Json,
+        InputNotation::Json,
         |_: &SubscriptionSettings| Ok(()),
     );
     let text = "expected an object, found a list".to_owned();
     assert_eq!(
         found,
-        [Mistake {
+        [InputMistake {
             member: String::new(),
             is_at_name: false,
             text
@@ -230,7 +230,7 @@ fn yaml_may_leave_quotes_and_empty_objects_out() {
         } },
     } } });
     let of = |notation| mistakes(&file, notation, |_: &ApplyFile| Ok(())).len();
-    assert_eq!((of(Notation::Yaml), of(Notation::Json)), (0, 4));
+    assert_eq!((of(InputNotation::Yaml), of(InputNotation::Json)), (0, 4));
 }
 
 #[test]

@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
-use super::fault::{Fault, shortened};
-use super::written::Written;
+use super::fault::{ValueFault, shorten_name};
+use super::written::WrittenValue;
 use crate::model::MISTAKES_MAX;
 
 /// A value of the tree.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct InputNode {
     /// The last step to it, as it was written.
-    step: Step,
+    step: NodeStep,
     /// Whether a mistake was repaired in it or below it.
     is_repaired: bool,
     /// Whether a word in it was taken out, so that it is unknown which rules hold for its other
@@ -23,63 +23,64 @@ pub(super) struct Node {
     /// Whether it is nothing, and its object must have it: then it is read as it is.
     is_required: bool,
     /// The value, or the values below it.
-    pub(super) content: Content,
+    pub(super) content: NodeContent,
 }
 
 /// The step from a value to one below it.
 #[derive(Debug)]
-enum Step {
+enum NodeStep {
     /// None: the whole.
     Root,
     Index(usize),
     Name(String),
 }
 
-impl Step {
+impl NodeStep {
     /// The path that goes on with this step.
-    fn after(&self, path: String) -> String {
+    fn append_to(&self, path: String) -> String {
         match self {
             Self::Root => path,
             Self::Index(index) => format!("{path}[{index}]"),
-            Self::Name(name) => join(path, name),
+            Self::Name(name) => join_path(path, name),
         }
     }
 }
 
 /// The content of a node.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum NodeContent {
     /// No list and no object. The text is its characters, where they may be meant as a text.
     Scalar(Value, Option<String>),
-    List(Vec<Node>),
+    List(Vec<InputNode>),
     /// The members by name, which may be repaired, and the names of those that were taken out.
     Object {
-        members: Vec<(String, Node)>,
+        members: Vec<(String, InputNode)>,
         removed: Vec<String>,
     },
 }
 
-impl Node {
+impl InputNode {
     /// The tree of a value.
-    pub(super) fn of(written: Written) -> Self {
-        Self::at(Step::Root, written)
+    pub(super) fn from_written(written: WrittenValue) -> Self {
+        Self::at_step(NodeStep::Root, written)
     }
 
-    fn at(step: Step, written: Written) -> Self {
+    fn at_step(step: NodeStep, written: WrittenValue) -> Self {
         let content = match written {
-            Written::List(items) => {
-                let item = |(index, item)| Self::at(Step::Index(index), item);
-                Content::List(items.into_iter().enumerate().map(item).collect())
+            WrittenValue::List(items) => {
+                let item = |(index, item)| Self::at_step(NodeStep::Index(index), item);
+                NodeContent::List(items.into_iter().enumerate().map(item).collect())
             }
-            Written::Object(members) => {
-                let member =
-                    |(name, value): (String, _)| (name.clone(), Self::at(Step::Name(name), value));
-                Content::Object {
+            WrittenValue::Object(members) => {
+                let member = |(name, value): (String, _)| {
+                    (name.clone(), Self::at_step(NodeStep::Name(name), value))
+                };
+                NodeContent::Object {
                     members: members.into_iter().map(member).collect(),
                     removed: Vec::new(),
                 }
             }
-            Written::Scalar { value, text } => Content::Scalar(value, text),
+            WrittenValue::Scalar { value, text } => NodeContent::Scalar(value, text),
         };
         Self {
             step,
@@ -91,11 +92,13 @@ impl Node {
     }
 
     /// The number of values: this one and all below it.
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn value_count(&self) -> usize {
         1 + match &self.content {
-            Content::List(items) => items.iter().map(Self::size).sum(),
-            Content::Object { members, .. } => members.iter().map(|(_, node)| node.size()).sum(),
-            Content::Scalar(..) => 0,
+            NodeContent::List(items) => items.iter().map(Self::value_count).sum(),
+            NodeContent::Object { members, .. } => {
+                members.iter().map(|(_, node)| node.value_count()).sum()
+            }
+            NodeContent::Scalar(..) => 0,
         }
     }
 
@@ -113,13 +116,13 @@ impl Node {
     /// The same, with the last step of each first.
     fn take_out_repeated_below(&mut self, found: &mut Vec<Vec<String>>) {
         match &mut self.content {
-            Content::Scalar(..) => {}
-            Content::List(items) => {
+            NodeContent::Scalar(..) => {}
+            NodeContent::List(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     item.take_out_repeated_at(|| index.to_string(), found);
                 }
             }
-            Content::Object { members, .. } => {
+            NodeContent::Object { members, .. } => {
                 let repeated = take_out_repeated_names(members);
                 let room = MISTAKES_MAX.saturating_sub(found.len());
                 found.extend(repeated.into_iter().take(room).map(|name| vec![name]));
@@ -140,8 +143,8 @@ impl Node {
 
     /// Whether a fault says that a member is missing which is there and nothing. It counts as
     /// required from then on.
-    pub(super) fn requires_nothing(&mut self, steps: &[String], fault: &Fault) -> bool {
-        let Fault::Missing(name) = fault else {
+    pub(super) fn requires_nothing(&mut self, steps: &[String], fault: &ValueFault) -> bool {
+        let ValueFault::Missing(name) = fault else {
             return false;
         };
         let Some(object) = self.descendant_mut(steps) else {
@@ -162,19 +165,19 @@ impl Node {
     }
 
     fn is_nothing(&self) -> bool {
-        matches!(self.content, Content::Scalar(Value::Null, _))
+        matches!(self.content, NodeContent::Scalar(Value::Null, _))
     }
 
     /// The path of the member at `steps`, as it was written.
-    pub(super) fn member(&self, steps: &[String]) -> String {
+    pub(super) fn member_path(&self, steps: &[String]) -> String {
         self.member_after(String::new(), steps)
     }
 
     fn member_after(&self, path: String, steps: &[String]) -> String {
-        let path = self.step.after(path);
+        let path = self.step.append_to(path);
         match self.next(steps) {
             Some((child, rest)) => child.member_after(path, rest),
-            None => steps.iter().fold(path, |path, step| join(path, step)),
+            None => steps.iter().fold(path, |path, step| join_path(path, step)),
         }
     }
 
@@ -186,13 +189,13 @@ impl Node {
 
     /// Whether the fault only follows, or may only follow, from one that was repaired: in the same
     /// value, below it, or in a word on the way to it.
-    pub(super) fn explains(&self, steps: &[String], fault: &Fault) -> bool {
-        let node = self.deepest(steps);
+    pub(super) fn explains_fault(&self, steps: &[String], fault: &ValueFault) -> bool {
+        let node = self.deepest_node(steps);
         match (fault, &node.content) {
-            (Fault::Missing(name), Content::Object { removed, .. }) => {
+            (ValueFault::Missing(name), NodeContent::Object { removed, .. }) => {
                 removed.iter().any(|one| one == name)
             }
-            (Fault::Rule(_), _) => node.is_repaired || self.has_lost_word_on(steps),
+            (ValueFault::Rule(_), _) => node.is_repaired || self.has_lost_word_on(steps),
             _ => node.is_repaired,
         }
     }
@@ -206,14 +209,14 @@ impl Node {
 
     /// Repairs a fault: writes the likely name or word, or takes the value out. False if that is
     /// the whole tree.
-    pub(super) fn repair(&mut self, steps: &[String], fault: &Fault) -> bool {
-        let is_repaired = match (fault, fault.likely()) {
-            (Fault::UnknownMember { .. }, Some(likely)) => self.rename(steps, likely),
-            (Fault::UnknownWord { .. }, Some(likely)) => self.reword(steps, likely),
+    pub(super) fn repair_fault(&mut self, steps: &[String], fault: &ValueFault) -> bool {
+        let is_repaired = match (fault, fault.likely_name()) {
+            (ValueFault::UnknownMember { .. }, Some(likely)) => self.rename_member(steps, likely),
+            (ValueFault::UnknownWord { .. }, Some(likely)) => self.replace_word(steps, likely),
             _ => false,
         };
-        if let (Fault::UnknownWord { .. }, Some((_, way))) = (fault, steps.split_last())
-            && let Some(object) = self.repaired(way)
+        if let (ValueFault::UnknownWord { .. }, Some((_, way))) = (fault, steps.split_last())
+            && let Some(object) = self.mark_repaired(way)
         {
             object.has_lost_word |= !is_repaired;
         }
@@ -221,21 +224,21 @@ impl Node {
     }
 
     /// The node at `steps`, or else the deepest one on the way to it.
-    fn deepest(&self, steps: &[String]) -> &Self {
+    fn deepest_node(&self, steps: &[String]) -> &Self {
         match self.next(steps) {
-            Some((child, rest)) => child.deepest(rest),
+            Some((child, rest)) => child.deepest_node(rest),
             None => self,
         }
     }
 
     fn child(&self, step: &str) -> Option<&Self> {
         match &self.content {
-            Content::List(items) => items.get(step.parse::<usize>().ok()?),
-            Content::Object { members, .. } => members
+            NodeContent::List(items) => items.get(step.parse::<usize>().ok()?),
+            NodeContent::Object { members, .. } => members
                 .iter()
                 .find(|(name, _)| name == step)
                 .map(|(_, node)| node),
-            Content::Scalar(..) => None,
+            NodeContent::Scalar(..) => None,
         }
     }
 
@@ -248,24 +251,24 @@ impl Node {
 
     fn child_mut(&mut self, step: &str) -> Option<&mut Self> {
         match &mut self.content {
-            Content::List(items) => items.get_mut(step.parse::<usize>().ok()?),
-            Content::Object { members, .. } => members
+            NodeContent::List(items) => items.get_mut(step.parse::<usize>().ok()?),
+            NodeContent::Object { members, .. } => members
                 .iter_mut()
                 .find(|(name, _)| name == step)
                 .map(|(_, node)| node),
-            Content::Scalar(..) => None,
+            NodeContent::Scalar(..) => None,
         }
     }
 
     /// Gives the member at `steps` another name, unless its object has one of that name.
-    fn rename(&mut self, steps: &[String], to: &str) -> bool {
+    fn rename_member(&mut self, steps: &[String], to: &str) -> bool {
         let Some((last, way)) = steps.split_last() else {
             return false;
         };
-        let Some(object) = self.repaired(way) else {
+        let Some(object) = self.mark_repaired(way) else {
             return false;
         };
-        let Content::Object { members, .. } = &mut object.content else {
+        let NodeContent::Object { members, .. } = &mut object.content else {
             return false;
         };
         if members.iter().any(|(name, _)| name == to) {
@@ -280,19 +283,19 @@ impl Node {
     }
 
     /// Writes another word at `steps`.
-    fn reword(&mut self, steps: &[String], to: &str) -> bool {
-        let Some(node) = self.repaired(steps) else {
+    fn replace_word(&mut self, steps: &[String], to: &str) -> bool {
+        let Some(node) = self.mark_repaired(steps) else {
             return false;
         };
-        node.content = Content::Scalar(to.into(), None);
+        node.content = NodeContent::Scalar(to.into(), None);
         true
     }
 
     /// The node at `steps`. It counts as repaired, and so does every node on the way to it.
-    fn repaired(&mut self, steps: &[String]) -> Option<&mut Self> {
+    fn mark_repaired(&mut self, steps: &[String]) -> Option<&mut Self> {
         self.is_repaired = true;
         match steps.split_first() {
-            Some((step, rest)) => self.child_mut(step)?.repaired(rest),
+            Some((step, rest)) => self.child_mut(step)?.mark_repaired(rest),
             None => Some(self),
         }
     }
@@ -307,7 +310,7 @@ impl Node {
             return false;
         };
         if !child.take_out(rest) {
-            self.remove(step);
+            self.remove_child(step);
         }
         self.is_repaired = true;
         true
@@ -319,33 +322,34 @@ impl Node {
             return false;
         };
         let object = self.descendant_mut(way);
-        let Some(object) = object.filter(|it| matches!(it.content, Content::Object { .. })) else {
+        let Some(object) = object.filter(|it| matches!(it.content, NodeContent::Object { .. }))
+        else {
             return false;
         };
         let is_there = object.child(name).is_some();
-        object.remove(name);
+        object.remove_child(name);
         is_there
     }
 
-    fn remove(&mut self, step: &str) {
+    fn remove_child(&mut self, step: &str) {
         match &mut self.content {
-            Content::List(items) => {
+            NodeContent::List(items) => {
                 let index: Option<usize> = step.parse().ok();
                 index
                     .filter(|index| *index < items.len())
                     .map(|index| items.remove(index));
             }
-            Content::Object { members, removed } => {
+            NodeContent::Object { members, removed } => {
                 members.retain(|(name, _)| name != step);
                 removed.push(step.to_owned());
             }
-            Content::Scalar(..) => {}
+            NodeContent::Scalar(..) => {}
         }
     }
 }
 
 /// Takes out each member whose name was there before, and returns the names.
-fn take_out_repeated_names(members: &mut Vec<(String, Node)>) -> BTreeSet<String> {
+fn take_out_repeated_names(members: &mut Vec<(String, InputNode)>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut repeated = BTreeSet::new();
     let mut is_first: Vec<bool> = Vec::with_capacity(members.len());
@@ -363,8 +367,8 @@ fn take_out_repeated_names(members: &mut Vec<(String, Node)>) -> BTreeSet<String
     repeated
 }
 
-fn join(path: String, name: &str) -> String {
-    let name = shortened(name);
+fn join_path(path: String, name: &str) -> String {
+    let name = shorten_name(name);
     if path.is_empty() {
         name.into_owned()
     } else {
@@ -385,8 +389,8 @@ pub(super) fn steps_of_member(member: &str) -> Vec<String> {
 pub(crate) fn path_text(path: &Path) -> String {
     path.iter()
         .fold(String::new(), |text, segment| match segment {
-            Segment::Seq { index } => Step::Index(*index).after(text),
-            Segment::Map { key } => join(text, key),
+            Segment::Seq { index } => NodeStep::Index(*index).append_to(text),
+            Segment::Map { key } => join_path(text, key),
             Segment::Enum { .. } | Segment::Unknown => text,
         })
 }

@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 
 /// A value as it was written.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Written {
+pub enum WrittenValue {
     /// No list and no object.
     Scalar {
         /// The value that the notation gives it.
@@ -23,7 +23,7 @@ pub enum Written {
     Object(Vec<(String, Self)>),
 }
 
-impl From<&Value> for Written {
+impl From<&Value> for WrittenValue {
     fn from(value: &Value) -> Self {
         match value {
             Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
@@ -41,10 +41,10 @@ impl From<&Value> for Written {
     }
 }
 
-impl Written {
+impl WrittenValue {
     /// A text of a notation in which every value is one, such as that of a query.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::scalar(Value::String(text.into()))
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self::from_scalar(Value::String(text.into()))
     }
 
     /// The member of this name, of an object that has it.
@@ -67,12 +67,12 @@ impl Written {
         )
     }
 
-    fn scalar(value: Value) -> Self {
+    fn from_scalar(value: Value) -> Self {
         Self::Scalar { value, text: None }
     }
 }
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for WrittenValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(WrittenVisitor)
     }
@@ -89,7 +89,7 @@ macro_rules! scalars {
 }
 
 impl<'de> Visitor<'de> for WrittenVisitor {
-    type Value = Written;
+    type Value = WrittenValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON")
@@ -97,33 +97,33 @@ impl<'de> Visitor<'de> for WrittenVisitor {
 
     scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_str: &str, visit_string: String);
 
-    fn visit_f64<E>(self, value: f64) -> Result<Written, E> {
-        Ok(Written::scalar(
+    fn visit_f64<E>(self, value: f64) -> Result<WrittenValue, E> {
+        Ok(WrittenValue::from_scalar(
             Number::from_f64(value).map_or(Value::Null, Value::Number),
         ))
     }
 
-    fn visit_unit<E>(self) -> Result<Written, E> {
-        Ok(Written::scalar(Value::Null))
+    fn visit_unit<E>(self) -> Result<WrittenValue, E> {
+        Ok(WrittenValue::from_scalar(Value::Null))
     }
 
-    fn visit_none<E>(self) -> Result<Written, E> {
-        Ok(Written::scalar(Value::Null))
+    fn visit_none<E>(self) -> Result<WrittenValue, E> {
+        Ok(WrittenValue::from_scalar(Value::Null))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Written, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<WrittenValue, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = sequence.next_element()? {
             items.push(item);
         }
-        Ok(Written::List(items))
+        Ok(WrittenValue::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WrittenValue, A::Error> {
         let mut members = Vec::new();
         while let Some(member) = map.next_entry()? {
             members.push(member);
         }
-        Ok(Written::Object(members))
+        Ok(WrittenValue::Object(members))
     }
 }

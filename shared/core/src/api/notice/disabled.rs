@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-use super::envelope::{Envelope, path};
+use super::envelope::{NoticeEnvelope, subscription_path};
 use crate::events::{Event, EventError};
-use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
+use crate::model::{EventSchema, SubscriptionName, Timestamp, TopicName};
 
 /// The type of a notice about a subscription that takes no events any more.
 pub const SUBSCRIPTION_DISABLED: &str = "dev.posthaste.subscription.disabled";
 
 /// A subscription was disabled: its endpoint answered 410, or an operator said so.
 #[derive(Debug, Clone, Copy)]
-pub struct Disabled<'a> {
+pub struct DisabledNotice<'a> {
     /// The topic it is on.
     pub topic: &'a TopicName,
     /// The name of the subscription.
@@ -23,18 +23,18 @@ pub struct Disabled<'a> {
 }
 
 #[derive(Serialize)]
-struct Data<'a> {
+struct DisabledNoticeData<'a> {
     topic: &'a TopicName,
     subscription: &'a SubscriptionName,
     reason: &'a str,
     since: String,
 }
 
-impl Disabled<'_> {
-    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+impl DisabledNotice<'_> {
+    pub(super) fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
         let topic = self.topic;
         let subscription = self.subscription;
-        let envelope = Envelope {
+        let envelope = NoticeEnvelope {
             id: format!(
                 "{}.{}.disabled.{}",
                 topic.folded(),
@@ -42,19 +42,19 @@ impl Disabled<'_> {
                 self.since.as_millis()
             ),
             event_type: SUBSCRIPTION_DISABLED,
-            source: path(topic, subscription),
-            subject: path(topic, subscription),
+            source: subscription_path(topic, subscription),
+            subject: subscription_path(topic, subscription),
             at: self.since,
             traceparent: None,
             text: format!("{topic}/{subscription} is disabled: {}.", self.reason),
         };
-        let data = Data {
+        let data = DisabledNoticeData {
             topic,
             subscription,
             reason: self.reason,
             since: self.since.to_string(),
         };
-        envelope.around(&data, schema)
+        envelope.with_data(&data, schema)
     }
 }
 
@@ -65,14 +65,14 @@ mod tests {
 
     #[test]
     fn it_says_which_subscription_and_why() {
-        let disabled = Disabled {
+        let disabled = DisabledNotice {
             topic: &TopicName::parse("Orders").unwrap(),
             subscription: &SubscriptionName::parse("billing").unwrap(),
             reason: "the endpoint answered 410 Gone",
             since: Timestamp::from_millis(1_700_000_000_000),
         };
         let event = Notice::Disabled(disabled)
-            .event(Schema::CloudEvents)
+            .render_event(EventSchema::CloudEvents)
             .unwrap();
         assert_eq!(
             event.json(),

@@ -4,14 +4,14 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use crate::events::{self, Event, EventError, ObjectWriter};
-use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
+use crate::model::{EventSchema, SubscriptionName, Timestamp, TopicName};
 
 /// The version of the data of notices.
 const DATA_VERSION: &str = "1";
 
 /// A notice without its data. `subject` begins with `source`: Event Grid's events have no `source`,
 /// and a subscription to notices can be filtered by the beginning of `subject` alone.
-pub(super) struct Envelope<'a> {
+pub(super) struct NoticeEnvelope<'a> {
     pub(super) id: String,
     pub(super) event_type: &'static str,
     pub(super) source: String,
@@ -24,28 +24,28 @@ pub(super) struct Envelope<'a> {
 }
 
 /// The path of a subscription, which is both `source` and `subject` of a notice about it.
-pub(super) fn path(topic: &TopicName, subscription: &SubscriptionName) -> String {
+pub(super) fn subscription_path(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("/topics/{topic}/subscriptions/{subscription}")
 }
 
-impl Envelope<'_> {
+impl NoticeEnvelope<'_> {
     /// The notice with this data.
-    pub(super) fn around(
+    pub(super) fn with_data(
         &self,
         data: &impl Serialize,
-        schema: Schema,
+        schema: EventSchema,
     ) -> Result<Event, EventError> {
         // Writing text that was read as JSON cannot fail; if it did, the empty text would be no
         // event.
         let data = serde_json::to_vec(data).unwrap_or_default();
         let data = self.with_text(&data);
         let json = match schema {
-            Schema::CloudEvents => self.cloud_event(&data),
-            Schema::EventGrid => self.event_grid_event(&data),
-            Schema::Custom => Bytes::from(data),
+            EventSchema::CloudEvents => self.cloud_event(&data),
+            EventSchema::EventGrid => self.event_grid_event(&data),
+            EventSchema::Custom => Bytes::from(data),
         };
-        let custom = (schema == Schema::Custom).then(|| self.mapped());
-        Event::made(schema, &String::from_utf8_lossy(&json), custom)
+        let custom = (schema == EventSchema::Custom).then(|| self.to_mapping_envelope());
+        Event::from_posthaste(schema, &String::from_utf8_lossy(&json), custom)
     }
 
     /// The data with its text. It is an object with members.
@@ -58,41 +58,41 @@ impl Envelope<'_> {
     fn cloud_event(&self, data: &[u8]) -> Bytes {
         let mut event = ObjectWriter::with_capacity(data.len());
         event
-            .text("specversion", "1.0")
-            .text("id", &self.id)
-            .text("source", &self.source);
+            .add_text("specversion", "1.0")
+            .add_text("id", &self.id)
+            .add_text("source", &self.source);
         event
-            .text("type", self.event_type)
-            .text("subject", &self.subject)
-            .text("time", &self.at.to_string());
-        event.text("datacontenttype", "application/json");
+            .add_text("type", self.event_type)
+            .add_text("subject", &self.subject)
+            .add_text("time", &self.at.to_string());
+        event.add_text("datacontenttype", "application/json");
         if let Some(traceparent) = self.traceparent {
-            event.text("traceparent", traceparent);
+            event.add_text("traceparent", traceparent);
         }
-        event.raw("data", data);
+        event.add_raw("data", data);
         event.finish()
     }
 
     fn event_grid_event(&self, data: &[u8]) -> Bytes {
         let mut event = ObjectWriter::with_capacity(data.len());
         event
-            .text("id", &self.id)
-            .text("topic", &self.source)
-            .text("subject", &self.subject);
+            .add_text("id", &self.id)
+            .add_text("topic", &self.source)
+            .add_text("subject", &self.subject);
         event
-            .text("eventType", self.event_type)
-            .text("eventTime", &self.at.to_event_grid());
+            .add_text("eventType", self.event_type)
+            .add_text("eventTime", &self.at.to_event_grid());
         event
-            .text("dataVersion", DATA_VERSION)
-            .text("metadataVersion", "1")
-            .raw("data", data);
+            .add_text("dataVersion", DATA_VERSION)
+            .add_text("metadataVersion", "1")
+            .add_raw("data", data);
         event.finish()
     }
 
     /// The envelope that an input mapping would make: on a topic of custom events a notice is its
     /// data, with this around it.
-    fn mapped(&self) -> events::Envelope {
-        events::Envelope {
+    fn to_mapping_envelope(&self) -> events::EventEnvelope {
+        events::EventEnvelope {
             id: self.id.as_str().into(),
             event_time: self.at.to_event_grid().into(),
             event_type: self.event_type.into(),

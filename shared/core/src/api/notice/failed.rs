@@ -8,12 +8,12 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::envelope::{Envelope, path};
+use super::envelope::{NoticeEnvelope, subscription_path};
 use crate::attempt::{DeadLetterReason, OutcomeName};
 use crate::events::{Event, EventError, without_members};
 use crate::model::{
-    DeadLetter, Entry, NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX, Schema, SubscriptionName,
-    Timestamp, TopicName,
+    DeadLetter, DeliveryEntry, EventSchema, NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX,
+    SubscriptionName, Timestamp, TopicName,
 };
 
 /// The type of a notice about an event that was given up.
@@ -21,11 +21,11 @@ pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";
 
 /// An event was dead-lettered or dropped.
 #[derive(Debug, Clone, Copy)]
-pub struct Failed<'a> {
+pub struct DeliveryFailedNotice<'a> {
     /// The letter with which it was given up.
     pub letter: &'a DeadLetter,
     /// The event among those of the letter.
-    pub entry: &'a Entry,
+    pub entry: &'a DeliveryEntry,
     /// The text of the event; `None` if it cannot be read any more.
     pub text: Option<&'a Bytes>,
     /// The dead-letter object it lies in; `None` if it was dropped.
@@ -37,7 +37,7 @@ pub struct Failed<'a> {
 /// The members have Event Grid's names where its dead letters have the same.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct DeliveryFailedData<'a> {
     topic: &'a TopicName,
     subscription: &'a SubscriptionName,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ struct Report<'a> {
     last_delivery_attempt_time: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dead_letter_object: Option<&'a str>,
-    schema: Schema,
+    schema: EventSchema,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     data_omitted: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -70,68 +70,71 @@ struct Report<'a> {
 
 /// The part of the event that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum EventExcerpt {
     Whole,
     WithoutData,
     /// The attributes are too long themselves: only the beginnings of those that identify it.
     Beginnings,
 }
 
-impl Failed<'_> {
+impl DeliveryFailedNotice<'_> {
     /// The event is shown whole while the notice is not too long, then without its data, then in
     /// its beginnings.
-    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
-        let Some(original) = self.text.and_then(|text| self.original(text)) else {
-            return self.notice(schema, None, None, Shown::Beginnings);
+    pub(super) fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
+        let Some(original) = self.text.and_then(|text| self.original_event(text)) else {
+            return self.event_with_excerpt(schema, None, None, EventExcerpt::Beginnings);
         };
         for (shown, text) in [
-            (Shown::Whole, Some(original.json().clone())),
-            (Shown::WithoutData, without_data(&original)),
+            (EventExcerpt::Whole, Some(original.json().clone())),
+            (EventExcerpt::WithoutData, without_data(&original)),
         ] {
             if text
                 .as_ref()
                 .is_none_or(|text| text.len() <= NOTICE_BYTES_MAX)
             {
-                let notice = self.notice(schema, Some(&original), text.as_ref(), shown)?;
+                let notice =
+                    self.event_with_excerpt(schema, Some(&original), text.as_ref(), shown)?;
                 if notice.json().len() <= NOTICE_BYTES_MAX {
                     return Ok(notice);
                 }
             }
         }
-        self.notice(schema, Some(&original), None, Shown::Beginnings)
+        self.event_with_excerpt(schema, Some(&original), None, EventExcerpt::Beginnings)
     }
 
-    fn original(&self, text: &Bytes) -> Option<Event> {
+    fn original_event(&self, text: &Bytes) -> Option<Event> {
         match &self.entry.envelope {
-            Some(envelope) => Some(Event::enveloped(text.clone(), Arc::clone(envelope))),
+            Some(envelope) => Some(Event::from_envelope(text.clone(), Arc::clone(envelope))),
             None => Event::parse(self.letter.delivery.schema, text.clone()).ok(),
         }
     }
 
-    fn notice(
+    fn event_with_excerpt(
         &self,
-        schema: Schema,
+        schema: EventSchema,
         original: Option<&Event>,
         text: Option<&Bytes>,
-        shown: Shown,
+        shown: EventExcerpt,
     ) -> Result<Event, EventError> {
         let delivery = &self.letter.delivery;
         let last = self.letter.delivery.last;
         let topic = &delivery.topic;
         let subscription = &delivery.subscription;
-        let report = Report {
+        let report = DeliveryFailedData {
             topic,
             subscription,
-            id: original.map(Event::id).map(|value| beginning(value, shown)),
+            id: original
+                .map(Event::id)
+                .map(|value| shorten_attribute(value, shown)),
             source: original
                 .and_then(Event::source)
-                .map(|value| beginning(value, shown)),
+                .map(|value| shorten_attribute(value, shown)),
             r#type: original
                 .map(Event::event_type)
-                .map(|value| beginning(value, shown)),
+                .map(|value| shorten_attribute(value, shown)),
             subject: original
                 .and_then(Event::subject)
-                .map(|value| beginning(value, shown)),
+                .map(|value| shorten_attribute(value, shown)),
             dead_letter_reason: self.letter.reason,
             delivery_attempts: delivery.attempts,
             last_delivery_outcome: self.letter.last_outcome(),
@@ -140,11 +143,11 @@ impl Failed<'_> {
             last_delivery_attempt_time: last.map(|last| last.at.to_event_grid()),
             dead_letter_object: self.object,
             schema: delivery.schema,
-            data_omitted: shown != Shown::Whole,
-            attributes_omitted: shown == Shown::Beginnings,
+            data_omitted: shown != EventExcerpt::Whole,
+            attributes_omitted: shown == EventExcerpt::Beginnings,
             event: text.and_then(|text| serde_json::from_slice(text).ok()),
         };
-        let envelope = Envelope {
+        let envelope = NoticeEnvelope {
             id: format!(
                 "{}.{}.{}",
                 topic.folded(),
@@ -152,8 +155,8 @@ impl Failed<'_> {
                 self.entry.key
             ),
             event_type: DELIVERY_FAILED,
-            source: path(topic, subscription),
-            subject: path(topic, subscription),
+            source: subscription_path(topic, subscription),
+            subject: subscription_path(topic, subscription),
             at: self.at,
             traceparent: self.entry.traceparent.as_deref(),
             text: format!(
@@ -161,14 +164,14 @@ impl Failed<'_> {
                 delivery.attempts, self.letter.reason
             ),
         };
-        envelope.around(&report, schema)
+        envelope.with_data(&report, schema)
     }
 }
 
 /// An attribute as far as it is shown.
-fn beginning(value: &str, shown: Shown) -> Cow<'_, str> {
+fn shorten_attribute(value: &str, shown: EventExcerpt) -> Cow<'_, str> {
     match value.char_indices().nth(NOTICE_TEXT_CHARS_MAX) {
-        Some((end, _)) if shown == Shown::Beginnings => format!("{}…", &value[..end]).into(),
+        Some((end, _)) if shown == EventExcerpt::Beginnings => format!("{}…", &value[..end]).into(),
         _ => value.into(),
     }
 }
@@ -176,12 +179,12 @@ fn beginning(value: &str, shown: Shown) -> Cow<'_, str> {
 /// The event's text without its data. A custom event is nothing else.
 fn without_data(event: &Event) -> Option<Bytes> {
     match event.schema() {
-        Schema::CloudEvents => {
+        EventSchema::CloudEvents => {
             let without = without_members(event.json(), "data", &["data"]);
             Some(without_members(&without, "data_base64", &["data_base64"]))
         }
-        Schema::EventGrid => Some(without_members(event.json(), "data", &["data"])),
-        Schema::Custom => None,
+        EventSchema::EventGrid => Some(without_members(event.json(), "data", &["data"])),
+        EventSchema::Custom => None,
     }
 }
 

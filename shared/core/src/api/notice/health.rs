@@ -3,14 +3,15 @@
 
 use serde::Serialize;
 
-use super::envelope::{Envelope, path};
+use super::envelope::{NoticeEnvelope, subscription_path};
 use crate::attempt::OutcomeName;
 use crate::events::{Event, EventError};
 use crate::health::{
-    Delayed, HealthState, Incident, LinkIncident, Missed, MissedEnd, Share, Tries,
+    ArrivalShare, DelayedEvent, HealthState, LinkIncident, MissedEnd, MissedEvents,
+    SubscriptionIncident, SubscriptionTries,
 };
 use crate::model::time::format_duration;
-use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
+use crate::model::{EventSchema, SubscriptionName, Timestamp, TopicName};
 
 /// The type of a notice about a subscription at which too few events arrive.
 pub const SUBSCRIPTION_FAILING: &str = "dev.posthaste.subscription.failing";
@@ -48,11 +49,11 @@ pub struct SubscriptionNews<'a> {
     /// Its state.
     pub state: HealthState,
     /// The incident.
-    pub incident: &'a Incident,
+    pub incident: &'a SubscriptionIncident,
     /// Its tries.
-    pub tries: &'a Tries,
+    pub tries: &'a SubscriptionTries,
     /// The share of them that is measured.
-    pub share: Share,
+    pub share: ArrivalShare,
 }
 
 /// A link is failing, or is well again.
@@ -76,9 +77,9 @@ pub struct DelayNews<'a> {
     /// The subscription that it goes to.
     pub subscription: &'a SubscriptionName,
     /// The event.
-    pub delayed: Delayed,
+    pub delayed: DelayedEvent,
     /// The tries of the subscription.
-    pub tries: &'a Tries,
+    pub tries: &'a SubscriptionTries,
     /// The age of which the operator is told.
     pub after: std::time::Duration,
 }
@@ -93,7 +94,7 @@ pub struct MissedNews<'a> {
     /// The end of keeping it.
     pub end: MissedEnd,
     /// What was kept.
-    pub missed: &'a Missed,
+    pub missed: &'a MissedEvents,
 }
 
 /// News of health.
@@ -124,7 +125,7 @@ struct SubscriptionData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     arrived_percent: Option<u8>,
     #[serde(flatten)]
-    last: Last,
+    last: LastTries,
 }
 
 #[derive(Serialize)]
@@ -135,11 +136,11 @@ struct LinkData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     recovered_at: Option<String>,
     subscription_count: usize,
-    subscriptions: Vec<Named<'a>>,
+    subscriptions: Vec<NamedSubscription<'a>>,
 }
 
 #[derive(Serialize)]
-struct Named<'a> {
+struct NamedSubscription<'a> {
     topic: &'a TopicName,
     subscription: &'a SubscriptionName,
 }
@@ -152,7 +153,7 @@ struct DelayData<'a> {
     accepted_at: String,
     delayed_after: String,
     #[serde(flatten)]
-    last: Last,
+    last: LastTries,
 }
 
 #[derive(Serialize)]
@@ -170,7 +171,7 @@ struct MissedData<'a> {
 
 /// How tries ended.
 #[derive(Serialize)]
-struct Last {
+struct LastTries {
     #[serde(rename = "lastFailureAt", skip_serializing_if = "Option::is_none")]
     failure_at: Option<String>,
     #[serde(rename = "lastOutcome", skip_serializing_if = "Option::is_none")]
@@ -181,8 +182,8 @@ struct Last {
     arrived_at: Option<String>,
 }
 
-impl Last {
-    fn of(tries: &Tries) -> Self {
+impl LastTries {
+    fn from_tries(tries: &SubscriptionTries) -> Self {
         let failure = tries.last_failure();
         let text = |time: Timestamp| time.to_string();
         Self {
@@ -194,7 +195,7 @@ impl Last {
     }
 
     /// The last failure in words, behind a sentence.
-    fn words(&self) -> String {
+    fn last_failure_text(&self) -> String {
         match (self.outcome, self.status) {
             (Some(outcome), Some(status)) => format!(" The last answer was {status} ({outcome})."),
             (None, Some(status)) => format!(" The last answer was {status}."),
@@ -205,18 +206,18 @@ impl Last {
 }
 
 impl HealthNews<'_> {
-    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+    pub(super) fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
         match self {
-            Self::Subscription(news) => news.event(schema),
-            Self::Link(news) => news.event(schema),
-            Self::Delay(news) => news.event(schema),
-            Self::Missed(news) => news.event(schema),
+            Self::Subscription(news) => news.render_event(schema),
+            Self::Link(news) => news.render_event(schema),
+            Self::Delay(news) => news.render_event(schema),
+            Self::Missed(news) => news.render_event(schema),
         }
     }
 }
 
 impl SubscriptionNews<'_> {
-    fn event(&self, schema: Schema) -> Result<Event, EventError> {
+    fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
         let topic = self.topic;
         let subscription = self.subscription;
         let since = self.incident.since;
@@ -225,7 +226,7 @@ impl SubscriptionNews<'_> {
             None => (SUBSCRIPTION_FAILING, "failing"),
             Some(_) => (SUBSCRIPTION_RECOVERED, "recovered"),
         };
-        let last = Last::of(self.tries);
+        let last = LastTries::from_tries(self.tries);
         let name = format!("{topic}/{subscription}");
         let text = match (recovered_at, self.share.arrived_percent()) {
             (Some(at), _) => {
@@ -234,12 +235,16 @@ impl SubscriptionNews<'_> {
             (None, Some(percent)) => format!(
                 "{name} is {}: {percent} % of its last {} tries arrived. It fails since {since}.{}",
                 self.state,
-                self.share.tried(),
-                last.words()
+                self.share.tries(),
+                last.last_failure_text()
             ),
-            (None, None) => format!("{name} is {} since {since}.{}", self.state, last.words()),
+            (None, None) => format!(
+                "{name} is {} since {since}.{}",
+                self.state,
+                last.last_failure_text()
+            ),
         };
-        let envelope = Envelope {
+        let envelope = NoticeEnvelope {
             // An incident begins once at a time.
             id: format!(
                 "{}.{}.{word}.{}",
@@ -248,8 +253,8 @@ impl SubscriptionNews<'_> {
                 since.as_millis()
             ),
             event_type,
-            source: path(topic, subscription),
-            subject: path(topic, subscription),
+            source: subscription_path(topic, subscription),
+            subject: subscription_path(topic, subscription),
             at: recovered_at.unwrap_or(since),
             traceparent: None,
             text,
@@ -262,16 +267,16 @@ impl SubscriptionNews<'_> {
             since: since.to_string(),
             recovered_at: recovered_at.map(|at| at.to_string()),
             failed_in_row: self.tries.in_row(),
-            tried: self.share.tried(),
+            tried: self.share.tries(),
             arrived_percent: self.share.arrived_percent(),
             last,
         };
-        envelope.around(&data, schema)
+        envelope.with_data(&data, schema)
     }
 }
 
 impl LinkNews<'_> {
-    fn event(&self, schema: Schema) -> Result<Event, EventError> {
+    fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
         let LinkIncident {
             since,
             recovered_at,
@@ -289,7 +294,7 @@ impl LinkNews<'_> {
                 "{link}, with {count} subscriptions, is well again since {at}. It was failing since {since}."
             ),
         };
-        let envelope = Envelope {
+        let envelope = NoticeEnvelope {
             id: format!("link.{link}.{word}.{}", since.as_millis()),
             event_type,
             source: LINKS.to_owned(),
@@ -299,7 +304,7 @@ impl LinkNews<'_> {
             text,
         };
         let named = self.named.iter().take(NAMED_SUBSCRIPTIONS_MAX);
-        let named = named.map(|(topic, subscription)| Named {
+        let named = named.map(|(topic, subscription)| NamedSubscription {
             topic,
             subscription,
         });
@@ -310,23 +315,23 @@ impl LinkNews<'_> {
             subscription_count: count,
             subscriptions: named.collect(),
         };
-        envelope.around(&data, schema)
+        envelope.with_data(&data, schema)
     }
 }
 
 impl DelayNews<'_> {
-    fn event(&self, schema: Schema) -> Result<Event, EventError> {
+    fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
         let topic = self.topic;
         let subscription = self.subscription;
         let accepted_at = self.delayed.accepted_at;
         let after = format_duration(self.after);
-        let last = Last::of(self.tries);
+        let last = LastTries::from_tries(self.tries);
         let text = format!(
             "An event of {topic}/{subscription} that was accepted at {accepted_at} is not delivered \
                 yet, after more than {after}.{}",
-            last.words()
+            last.last_failure_text()
         );
-        let envelope = Envelope {
+        let envelope = NoticeEnvelope {
             id: format!(
                 "{}.{}.delayed.{}",
                 topic.folded(),
@@ -334,8 +339,8 @@ impl DelayNews<'_> {
                 accepted_at.as_millis()
             ),
             event_type: DELIVERY_DELAYED,
-            source: path(topic, subscription),
-            subject: path(topic, subscription),
+            source: subscription_path(topic, subscription),
+            subject: subscription_path(topic, subscription),
             at: accepted_at + self.after,
             traceparent: None,
             text,
@@ -347,12 +352,12 @@ impl DelayNews<'_> {
             delayed_after: after,
             last,
         };
-        envelope.around(&data, schema)
+        envelope.with_data(&data, schema)
     }
 }
 
 impl MissedNews<'_> {
-    fn event(&self, schema: Schema) -> Result<Event, EventError> {
+    fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
         let topic = self.topic;
         let subscription = self.subscription;
         let MissedEnd {
@@ -362,7 +367,7 @@ impl MissedNews<'_> {
             by_room,
             ..
         } = self.end;
-        let Missed { events, bytes, .. } = *self.missed;
+        let MissedEvents { events, bytes, .. } = *self.missed;
         let room = "while there is room, which is nearly used up";
         let end = match at {
             Some(at) if by_room => format!("{room}, and until {at} at the latest"),
@@ -375,7 +380,7 @@ impl MissedNews<'_> {
         );
         let topic_id = topic.folded();
         let subscription_id = subscription.folded();
-        let envelope = Envelope {
+        let envelope = NoticeEnvelope {
             // A subscription is disabled once at a time, and may come near both ends.
             id: format!(
                 "{topic_id}.{subscription_id}.skipping.{}{}",
@@ -383,8 +388,8 @@ impl MissedNews<'_> {
                 if by_room { ".room" } else { "" }
             ),
             event_type: SUBSCRIPTION_SKIPPING,
-            source: path(topic, subscription),
-            subject: path(topic, subscription),
+            source: subscription_path(topic, subscription),
+            subject: subscription_path(topic, subscription),
             at: found_at,
             traceparent: None,
             text,
@@ -398,7 +403,7 @@ impl MissedNews<'_> {
             kept_events: events,
             kept_bytes: bytes,
         };
-        envelope.around(&data, schema)
+        envelope.with_data(&data, schema)
     }
 }
 
@@ -412,9 +417,9 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-    fn refused() -> Tries {
-        let mut tries = Tries::default();
-        tries.note(&SeenTry {
+    fn refused() -> SubscriptionTries {
+        let mut tries = SubscriptionTries::default();
+        tries.add_try(&SeenTry {
             key: "a",
             accepted_at: START,
             at: START,
@@ -429,7 +434,9 @@ mod tests {
     }
 
     fn told(news: HealthNews<'_>) -> Value {
-        let event = Notice::Health(news).event(Schema::CloudEvents).unwrap();
+        let event = Notice::Health(news)
+            .render_event(EventSchema::CloudEvents)
+            .unwrap();
         serde_json::from_slice(event.json()).unwrap()
     }
 
@@ -452,14 +459,14 @@ mod tests {
                 state: HealthState::Down,
                 incident,
                 tries: &tries,
-                share: Share {
+                share: ArrivalShare {
                     arrived: 0,
                     failed: 10,
                     from: Some(START),
                 },
             }))
         };
-        let incident = Incident {
+        let incident = SubscriptionIncident {
             since: START,
             link: None,
             told: false,
@@ -478,7 +485,7 @@ mod tests {
             "lastHttpStatusCode": 401,
         });
         assert_eq!(failing["data"], expected);
-        let recovered = news(&Incident {
+        let recovered = news(&SubscriptionIncident {
             recovered_at: Some(START + Duration::from_mins(5)),
             ..incident.clone()
         });
@@ -530,10 +537,10 @@ mod tests {
                     by_room,
                     told: false,
                 },
-                missed: &Missed {
+                missed: &MissedEvents {
                     events: 100,
                     bytes: 50_000,
-                    ..Missed::default()
+                    ..MissedEvents::default()
                 },
             }))
         };
@@ -569,7 +576,7 @@ mod tests {
         let notice = told(HealthNews::Delay(DelayNews {
             topic: &topic,
             subscription: &subscription,
-            delayed: Delayed {
+            delayed: DelayedEvent {
                 accepted_at: START,
                 told: false,
             },

@@ -17,7 +17,7 @@ const TRIED_FOR: Duration = Duration::from_hours(24);
 
 /// The fate of the events that a notice is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate<'a> {
+pub enum LetterFate<'a> {
     /// Written into this object.
     Written(&'a str),
     /// Dropped: kept nowhere.
@@ -26,7 +26,11 @@ pub enum Fate<'a> {
 
 /// The letter that asks again for the notices about this one, and the delay of its message;
 /// `None` when the time for them is over.
-pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(DeadLetter, Duration)> {
+pub fn notice_retry_letter(
+    letter: DeadLetter,
+    fate: LetterFate<'_>,
+    now: Timestamp,
+) -> Option<(DeadLetter, Duration)> {
     let before = letter.storage.filter(|_| letter.asks_for_notices_only());
     let trouble = StorageTrouble::once_more(before, now);
     if now.since(trouble.since) >= TRIED_FOR {
@@ -34,8 +38,8 @@ pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(Dead
     }
     let wait = WAIT_FIRST * 2_u32.pow(trouble.failures.saturating_sub(1).min(DOUBLINGS_MAX));
     let (object, dropped) = match fate {
-        Fate::Written(object) => (Some(object.to_owned()), false),
-        Fate::Dropped => (None, true),
+        LetterFate::Written(object) => (Some(object.to_owned()), false),
+        LetterFate::Dropped => (None, true),
     };
     let letter = DeadLetter {
         storage: Some(trouble),
@@ -73,7 +77,7 @@ mod tests {
         };
         let mut now = NOW;
         let mut delays = Vec::new();
-        while let Some((next, delay)) = later(asked, Fate::Written("x"), now) {
+        while let Some((next, delay)) = notice_retry_letter(asked, LetterFate::Written("x"), now) {
             assert_eq!((next.object.as_deref(), next.dropped), (Some("x"), false));
             delays.push(delay.as_secs());
             now = now + delay;
@@ -85,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_was_dropped_is_asked_for_as_dropped() {
-        let (asked, _) = later(letter(), Fate::Dropped, NOW).unwrap();
+        let (asked, _) = notice_retry_letter(letter(), LetterFate::Dropped, NOW).unwrap();
         assert!(asked.asks_for_notices_only() && asked.dropped && asked.object.is_none());
     }
 }

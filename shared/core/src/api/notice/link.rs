@@ -1,10 +1,10 @@
 //! The notice about a link, or a subscription on it, that is down or up again.
 
-use super::envelope::Envelope;
+use super::envelope::NoticeEnvelope;
 use crate::api::LinkView;
-use crate::circuit::{Condition, StateChange, Target};
+use crate::circuit::{DeliveryTarget, StateChange, TargetCondition};
 use crate::events::{Event, EventError};
-use crate::model::Schema;
+use crate::model::EventSchema;
 
 /// The type of a notice about a link, or a subscription on it, that is down.
 pub const LINK_DOWN: &str = "dev.posthaste.link.down";
@@ -17,17 +17,17 @@ const SOURCE: &str = "/links";
 
 /// A link, or a subscription on it, is down or up again.
 #[derive(Debug, Clone, Copy)]
-pub struct LinkChanged<'a> {
+pub struct LinkNotice<'a> {
     /// The link or subscription.
-    pub target: &'a Target,
+    pub target: &'a DeliveryTarget,
     /// The condition it is in.
-    pub condition: &'a Condition,
+    pub condition: &'a TargetCondition,
     /// The change that the notice tells.
     pub news: StateChange,
 }
 
-impl LinkChanged<'_> {
-    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+impl LinkNotice<'_> {
+    pub(super) fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
         let (event_type, word) = match self.news {
             StateChange::Down => (LINK_DOWN, "down"),
             StateChange::Up => (LINK_UP, "up"),
@@ -36,14 +36,14 @@ impl LinkChanged<'_> {
         let link = self.target.link();
         let failing_since = self.condition.failing_since;
         let target = match self.target {
-            Target::Link(_) => link.to_string(),
-            Target::Subscription { topic, name, .. } => format!("{topic}/{name} at {link}"),
+            DeliveryTarget::Link(_) => link.to_string(),
+            DeliveryTarget::Subscription { topic, name, .. } => format!("{topic}/{name} at {link}"),
         };
         let text = match self.news {
             StateChange::Down => format!("{target} is down. It fails since {failing_since}."),
             StateChange::Up => format!("{target} is up again since {since}."),
         };
-        let envelope = Envelope {
+        let envelope = NoticeEnvelope {
             // A phase begins once at a time.
             id: format!(
                 "link.{}.{word}.{}",
@@ -52,22 +52,25 @@ impl LinkChanged<'_> {
             ),
             event_type,
             source: SOURCE.to_owned(),
-            subject: subject(self.target),
+            subject: target_subject(self.target),
             at: since,
             traceparent: None,
             text,
         };
         // The members are those of `GET /links`, so that a program reads both alike.
-        envelope.around(&LinkView::of(self.target, self.condition), schema)
+        envelope.with_data(&LinkView::for_target(self.target, self.condition), schema)
     }
 }
 
 /// The subject. It begins with the link, so that a subscription to notices can filter by it.
-fn subject(target: &Target) -> String {
+fn target_subject(target: &DeliveryTarget) -> String {
     match target {
-        Target::Link(link) => format!("{SOURCE}/{link}"),
-        Target::Subscription { link, topic, name } => {
-            format!("{SOURCE}/{link}{}", super::envelope::path(topic, name))
+        DeliveryTarget::Link(link) => format!("{SOURCE}/{link}"),
+        DeliveryTarget::Subscription { link, topic, name } => {
+            format!(
+                "{SOURCE}/{link}{}",
+                super::envelope::subscription_path(topic, name)
+            )
         }
     }
 }
@@ -77,21 +80,21 @@ mod tests {
     use super::*;
     use crate::api::notice::Notice;
     use crate::attempt::OutcomeName;
-    use crate::circuit::{Failure, Phase};
+    use crate::circuit::{RequestFailure, TargetPhase};
     use crate::model::Timestamp;
     use serde_json::{Value, json};
     use std::time::Duration;
 
-    fn condition() -> Condition {
+    fn condition() -> TargetCondition {
         let since = Timestamp::from_millis(1_700_000_000_000);
-        Condition {
-            phase: Phase::Retry,
+        TargetCondition {
+            phase: TargetPhase::Retry,
             since,
             failing_since: since,
             hold: 1,
             until: since + Duration::from_mins(10),
             failures: 13,
-            last: Failure {
+            last: RequestFailure {
                 outcome: OutcomeName::Busy,
                 status: Some(503),
             },
@@ -103,16 +106,16 @@ mod tests {
         }
     }
 
-    fn told(target: &str, condition: &Condition, news: StateChange) -> Value {
-        let target = Target::parse(target).unwrap();
-        let changed = LinkChanged {
+    fn told(target: &str, condition: &TargetCondition, news: StateChange) -> Value {
+        let target = DeliveryTarget::parse(target).unwrap();
+        let changed = LinkNotice {
             target: &target,
             condition,
             news,
         };
         serde_json::from_slice(
             Notice::Link(changed)
-                .event(Schema::CloudEvents)
+                .render_event(EventSchema::CloudEvents)
                 .unwrap()
                 .json(),
         )
@@ -141,8 +144,8 @@ mod tests {
 
     #[test]
     fn it_names_the_subscription_where_only_that_is_meant() {
-        let up = Condition {
-            phase: Phase::Recovering,
+        let up = TargetCondition {
+            phase: TargetPhase::Recovering,
             ..condition()
         };
         let notice = told("https://a.example:443 orders.billing", &up, StateChange::Up);

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::envelope::{Envelope, path};
+use super::envelope::{NoticeEnvelope, subscription_path};
 use crate::events::{Event, EventError};
 use crate::model::time::format_duration;
-use crate::model::{Schema, SubscriptionName, TopicName};
-use crate::pressure::{Level, PressureChange, Resource, ResourceState, Thresholds, Tier};
+use crate::model::{EventSchema, SubscriptionName, TopicName};
+use crate::pressure::{
+    LevelThresholds, PressureChange, PressureLevel, ProducerTier, Resource, ResourceState,
+};
 
 /// The type of a notice about a change of back pressure.
 pub const PRESSURE_CHANGED: &str = "dev.posthaste.pressure.changed";
@@ -19,23 +21,23 @@ const SOURCE: &str = "/pressure";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Data<'a> {
+struct PressureNoticeData<'a> {
     #[serde(flatten)]
-    topic: Option<OfTopic<'a>>,
+    topic: Option<ChangedTopicData<'a>>,
     resource: Resource,
-    previous_level: Level,
-    level: Level,
-    overall_level: Level,
+    previous_level: PressureLevel,
+    level: PressureLevel,
+    overall_level: PressureLevel,
     refusal_began: bool,
     #[serde(flatten)]
-    seen: Option<Seen>,
+    seen: Option<ShownReading>,
     tarpit: String,
-    refused_tiers: &'a [Tier],
+    refused_tiers: &'a [ProducerTier],
 }
 
 /// The topic whose own producers it is about.
 #[derive(Serialize)]
-struct OfTopic<'a> {
+struct ChangedTopicData<'a> {
     topic: &'a TopicName,
     subscription: &'a SubscriptionName,
     due: u64,
@@ -43,20 +45,20 @@ struct OfTopic<'a> {
 
 /// The last reading of the resource; left out where nothing can be read any more.
 #[derive(Serialize)]
-struct Seen {
+struct ShownReading {
     reading: u64,
     unit: &'static str,
-    thresholds: Thresholds,
+    thresholds: LevelThresholds,
     since: String,
 }
 
 impl PressureChange {
-    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+    pub(super) fn render_event(&self, schema: EventSchema) -> Result<Event, EventError> {
         let resource = self.resource;
         let topic = self.topic.as_ref();
         let name = topic.map_or_else(String::new, |topic| format!(".{}", topic.name.folded()));
-        let path = topic.map(|topic| path(&topic.name, &topic.subscription));
-        let envelope = Envelope {
+        let path = topic.map(|topic| subscription_path(&topic.name, &topic.subscription));
+        let envelope = NoticeEnvelope {
             // A resource, or that of a topic, changes once in a poll.
             id: format!("pressure.{resource}{name}.{}", self.at.as_millis()),
             event_type: PRESSURE_CHANGED,
@@ -71,8 +73,8 @@ impl PressureChange {
                 self.current
             ),
         };
-        let data = Data {
-            topic: topic.map(|topic| OfTopic {
+        let data = PressureNoticeData {
+            topic: topic.map(|topic| ChangedTopicData {
                 topic: &topic.name,
                 subscription: &topic.subscription,
                 due: topic.due,
@@ -82,16 +84,16 @@ impl PressureChange {
             level: self.current,
             overall_level: self.overall,
             refusal_began: self.refusal_began,
-            seen: self.seen.as_ref().map(Seen::of),
+            seen: self.seen.as_ref().map(ShownReading::from_state),
             tarpit: format_duration(Duration::from_millis(self.tarpit_ms)),
             refused_tiers: &self.refused_tiers,
         };
-        envelope.around(&data, schema)
+        envelope.with_data(&data, schema)
     }
 }
 
-impl Seen {
-    fn of(state: &ResourceState) -> Self {
+impl ShownReading {
+    fn from_state(state: &ResourceState) -> Self {
         Self {
             reading: state.reading,
             unit: state.unit(),
@@ -115,19 +117,19 @@ mod tests {
             at,
             topic: None,
             resource: Resource::DrainTime,
-            previous: Level::Normal,
-            current: Level::Medium,
+            previous: PressureLevel::Normal,
+            current: PressureLevel::Medium,
             refusal_began: false,
-            overall: Level::High,
+            overall: PressureLevel::High,
             tarpit_ms: 15_000,
-            refused_tiers: vec![Tier::Bulk],
+            refused_tiers: vec![ProducerTier::Bulk],
             seen: Some(ResourceState {
                 resource: Resource::DrainTime,
-                level: Level::Medium,
+                level: PressureLevel::Medium,
                 since: at,
                 reading: 70,
                 read_at: at,
-                thresholds: Thresholds::new(30, 60, 300),
+                thresholds: LevelThresholds::new(30, 60, 300),
                 acts: true,
                 watched_only: false,
                 tarpits: true,
@@ -140,8 +142,14 @@ mod tests {
         }
     }
 
-    fn shown(change: &PressureChange, schema: Schema) -> Value {
-        serde_json::from_slice(Notice::Pressure(change).event(schema).unwrap().json()).unwrap()
+    fn shown(change: &PressureChange, schema: EventSchema) -> Value {
+        serde_json::from_slice(
+            Notice::Pressure(change)
+                .render_event(schema)
+                .unwrap()
+                .json(),
+        )
+        .unwrap()
     }
 
     fn data() -> Value {
@@ -161,7 +169,7 @@ mod tests {
             "type": "dev.posthaste.pressure.changed", "subject": "/pressure/drain-time",
             "time": "2023-11-14T22:13:20.000Z", "datacontenttype": "application/json", "data": data(),
         });
-        assert_eq!(shown(&change(), Schema::CloudEvents), expected);
+        assert_eq!(shown(&change(), EventSchema::CloudEvents), expected);
     }
 
     #[test]
@@ -172,9 +180,11 @@ mod tests {
             "eventType": "dev.posthaste.pressure.changed", "eventTime": "2023-11-14T22:13:20.0000000Z",
             "dataVersion": "1", "metadataVersion": "1", "data": data(),
         });
-        assert_eq!(shown(&change(), Schema::EventGrid), expected);
-        assert_eq!(shown(&change(), Schema::Custom), data());
-        let custom = Notice::Pressure(&change()).event(Schema::Custom).unwrap();
+        assert_eq!(shown(&change(), EventSchema::EventGrid), expected);
+        assert_eq!(shown(&change(), EventSchema::Custom), data());
+        let custom = Notice::Pressure(&change())
+            .render_event(EventSchema::Custom)
+            .unwrap();
         assert_eq!(
             (custom.id(), custom.subject()),
             (
@@ -195,7 +205,7 @@ mod tests {
             topic: Some(topic),
             ..change()
         };
-        let told = shown(&change, Schema::CloudEvents);
+        let told = shown(&change, EventSchema::CloudEvents);
         assert_eq!(told["id"], "pressure.drain-time.orders.1700000000000");
         assert_eq!(
             told["subject"],
@@ -218,7 +228,7 @@ mod tests {
                 seen: None,
                 ..change()
             },
-            Schema::Custom,
+            EventSchema::Custom,
         );
         let expected = json!({
             "text": "drain-time went from normal to medium.",

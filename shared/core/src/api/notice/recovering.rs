@@ -2,24 +2,24 @@
 
 use serde::Serialize;
 
-use super::envelope::{Envelope, path};
+use super::envelope::{NoticeEnvelope, subscription_path};
 use crate::api::RecoveryView;
 use crate::events::{Event, EventError};
-use crate::model::{Schema, SubscriptionName, TopicName};
+use crate::model::{EventSchema, SubscriptionName, TopicName};
 
 /// The type of a notice about a subscription whose dead letters are sent again by themselves.
 pub const SUBSCRIPTION_RECOVERING: &str = "dev.posthaste.subscription.recovering";
 
 /// Dead letters of an outage are sent again by themselves.
 #[derive(Debug, Clone, Copy)]
-pub struct Recovering<'a> {
+pub struct RecoveryNotice<'a> {
     /// The recovery.
     pub recovery: &'a RecoveryView,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Data<'a> {
+struct RecoveryNoticeData<'a> {
     topic: &'a TopicName,
     subscription: &'a SubscriptionName,
     outage_since: String,
@@ -30,14 +30,14 @@ struct Data<'a> {
     replay: Option<&'a str>,
 }
 
-impl Recovering<'_> {
-    pub(super) fn event(self, schema: Schema) -> Result<Event, EventError> {
+impl RecoveryNotice<'_> {
+    pub(super) fn render_event(self, schema: EventSchema) -> Result<Event, EventError> {
         let view = self.recovery;
         let topic = &view.topic;
         let subscription = &view.subscription;
         let since = view.since.map(|since| since.0);
         let outage_since = view.outage_since.0;
-        let envelope = Envelope {
+        let envelope = NoticeEnvelope {
             // An outage begins once at a time.
             id: format!(
                 "{}.{}.recovering.{}",
@@ -46,13 +46,13 @@ impl Recovering<'_> {
                 outage_since.as_millis()
             ),
             event_type: SUBSCRIPTION_RECOVERING,
-            source: path(topic, subscription),
-            subject: path(topic, subscription),
+            source: subscription_path(topic, subscription),
+            subject: subscription_path(topic, subscription),
             at: since.unwrap_or(outage_since),
             traceparent: None,
-            text: format!("{}.", view.line()),
+            text: format!("{}.", view.summary_line()),
         };
-        let data = Data {
+        let data = RecoveryNoticeData {
             topic,
             subscription,
             outage_since: outage_since.to_string(),
@@ -60,7 +60,7 @@ impl Recovering<'_> {
             letters: view.letters,
             replay: view.replay.as_deref(),
         };
-        envelope.around(&data, schema)
+        envelope.with_data(&data, schema)
     }
 }
 
@@ -84,11 +84,11 @@ mod tests {
             since: Some(at(1_700_400_000_000)),
             waits: false,
         };
-        let recovering = Recovering {
+        let recovering = RecoveryNotice {
             recovery: &recovery,
         };
         let event = Notice::Recovering(recovering)
-            .event(Schema::CloudEvents)
+            .render_event(EventSchema::CloudEvents)
             .unwrap();
         assert_eq!(
             event.json(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::pressure::{Level, Resource};
+use crate::pressure::{PressureLevel, Resource};
 
 /// One of several mistakes in a body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -50,7 +50,7 @@ pub struct ProblemBody<'a> {
     /// The level of that resource: `medium` or `high`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "medium")]
-    pub(super) level: Option<Level>,
+    pub(super) level: Option<PressureLevel>,
     /// All mistakes of the body, at most 50. Left out where there is only one.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) errors: &'a [ProblemError],

@@ -3,7 +3,7 @@
 //! A mask names its secret, so that secrets may be put in front, taken away or rotated between
 //! reading and writing, and none is kept, moved or lost by its place alone.
 
-use super::settings::{SigningSettings, Timed};
+use super::settings::{SigningSettings, TimedSecret};
 use crate::api::{IsoTimestamp, SecretText};
 use crate::model::Timestamp;
 
@@ -50,22 +50,22 @@ impl MaskError {
 impl SigningSettings {
     /// The settings to store when these are written at `now`, where `present` are the live ones: a
     /// mask keeps its secret with its time, and a secret in clear has the time beside it.
-    pub fn resolved(&self, present: &Self, now: Timestamp) -> Result<Self, MaskError> {
+    pub fn resolve_masks(&self, present: &Self, now: Timestamp) -> Result<Self, MaskError> {
         let Some(written) = &self.secrets else {
             return Ok(present.clone());
         };
-        let mut left: Vec<Timed> = present.timed().collect();
+        let mut left: Vec<TimedSecret> = present.timed_secrets().collect();
         if let Some(index) = written.iter().position(SecretText::is_plain_mask) {
             let is_plain =
                 written.len() == left.len() && written.iter().all(SecretText::is_plain_mask);
             return if is_plain {
                 Ok(present.clone())
             } else {
-                Err(plain(index, left.len()))
+                Err(plain_mask_error(index, left.len()))
             };
         }
         let mut resolved = Vec::new();
-        for (index, (text, end)) in self.timed().enumerate() {
+        for (index, (text, end)) in self.timed_secrets().enumerate() {
             match left
                 .iter()
                 .position(|(secret, _)| secret.masked_as_one_of_several() == text)
@@ -79,11 +79,11 @@ impl SigningSettings {
         if !written.is_empty() && resolved.iter().all(|(_, end)| end.is_some()) {
             return Err(MaskError::AllEnd);
         }
-        Ok(Self::of(resolved))
+        Ok(Self::from_timed(resolved))
     }
 }
 
-fn plain(index: usize, present: usize) -> MaskError {
+fn plain_mask_error(index: usize, present: usize) -> MaskError {
     if present == 0 {
         MaskError::Unknown { index }
     } else {
@@ -122,7 +122,7 @@ mod tests {
 
     fn resolved(written: &SigningSettings, present: &SigningSettings) -> Result<Value, MaskError> {
         written
-            .resolved(present, NOW)
+            .resolve_masks(present, NOW)
             .map(|settings| serde_json::to_value(settings).unwrap())
     }
 
@@ -143,17 +143,17 @@ mod tests {
                 let present = settings(&secrets, &ends);
                 assert_eq!(
                     present
-                        .shown()
-                        .resolved(&present, NOW)
+                        .masked()
+                        .resolve_masks(&present, NOW)
                         .unwrap()
-                        .timed()
+                        .timed_secrets()
                         .count(),
                     2
                 );
             }
             let present = settings(&["whsec_a", "whsk_b"], &ends);
-            let expected = SigningSettings::of(present.timed());
-            assert_eq!(present.shown().resolved(&present, NOW), Ok(expected));
+            let expected = SigningSettings::from_timed(present.timed_secrets());
+            assert_eq!(present.masked().resolve_masks(&present, NOW), Ok(expected));
         }
         check(
             &[PLAIN, PLAIN],
@@ -209,15 +209,15 @@ mod tests {
     fn secret_in_clear_ends_at_the_time_beside_it() {
         let none = SigningSettings::default();
         let both = settings(&["whsec_b", "whsec_a"], &[None, Some(END)]);
-        assert_eq!(both.resolved(&none, NOW), Ok(both.clone()));
+        assert_eq!(both.resolve_masks(&none, NOW), Ok(both.clone()));
         let end = NOW + Duration::from_mins(1000);
         assert_eq!(
-            both.resolved(&none, end),
+            both.resolve_masks(&none, end),
             Ok(settings(&["whsec_b"], &[])),
             "one that has ended signs no more"
         );
         let ending = settings(&["whsec_a"], &[Some(END)]);
-        assert_eq!(ending.resolved(&none, NOW), Err(MaskError::AllEnd));
+        assert_eq!(ending.resolve_masks(&none, NOW), Err(MaskError::AllEnd));
     }
 
     #[test]
@@ -225,18 +225,18 @@ mod tests {
         let shown = settings(&[&mask("whsec_b"), &mask("whsec_a")], &[None, Some(END)]);
         let left = settings(&["whsec_b"], &[]);
         let later = NOW + Duration::from_hours(1);
-        assert_eq!(shown.resolved(&left, later), Ok(left.clone()));
+        assert_eq!(shown.resolve_masks(&left, later), Ok(left.clone()));
         assert_eq!(
-            shown.resolved(&left, NOW),
+            shown.resolve_masks(&left, NOW),
             Err(MaskError::Unknown { index: 1 })
         );
         let gone = settings(&["whsec_c"], &[]);
         assert_eq!(
-            shown.resolved(&gone, later),
+            shown.resolve_masks(&gone, later),
             Err(MaskError::Unknown { index: 0 })
         );
         assert_eq!(
-            settings(&[&mask("whsec_a")], &[Some(END)]).resolved(&left, later),
+            settings(&[&mask("whsec_a")], &[Some(END)]).resolve_masks(&left, later),
             Err(MaskError::AllEnd)
         );
     }

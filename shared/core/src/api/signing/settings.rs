@@ -27,11 +27,11 @@ pub struct SigningSettings {
 }
 
 /// A secret and until when it signs; `None`: for good.
-pub(super) type Timed = (SecretText, Option<IsoTimestamp>);
+pub(super) type TimedSecret = (SecretText, Option<IsoTimestamp>);
 
 impl SigningSettings {
     /// Settings of these secrets. The times are left out where none of them ends.
-    pub fn of(timed: impl IntoIterator<Item = Timed>) -> Self {
+    pub fn from_timed(timed: impl IntoIterator<Item = TimedSecret>) -> Self {
         let (secrets, ends): (Vec<_>, Vec<_>) = timed.into_iter().unzip();
         let expires_at = ends.iter().any(Option::is_some).then_some(ends);
         Self {
@@ -41,7 +41,7 @@ impl SigningSettings {
     }
 
     /// The secrets, each with its time.
-    pub fn timed(&self) -> impl Iterator<Item = Timed> {
+    pub fn timed_secrets(&self) -> impl Iterator<Item = TimedSecret> {
         let times = self.expires_at.as_deref().unwrap_or_default();
         let time = |index: usize| times.get(index).copied().flatten();
         self.secrets
@@ -52,7 +52,7 @@ impl SigningSettings {
     }
 
     /// The settings as they may be shown.
-    pub fn shown(&self) -> Self {
+    pub fn masked(&self) -> Self {
         let secrets = self.secrets.as_ref().map(|all| {
             all.iter()
                 .map(SecretText::masked_as_one_of_several)
@@ -65,12 +65,12 @@ impl SigningSettings {
     }
 
     /// The settings without the secrets that have ended by `now`.
-    pub fn live(&self, now: Timestamp) -> Self {
+    pub fn live_at(&self, now: Timestamp) -> Self {
         if self.expires_at.is_none() {
             return self.clone();
         }
-        Self::of(
-            self.timed()
+        Self::from_timed(
+            self.timed_secrets()
                 .filter(|(_, end)| end.is_none_or(|end| now < end.0)),
         )
     }
@@ -83,6 +83,6 @@ impl SigningSettings {
 
     /// Whether a secret is being rotated out.
     pub(super) fn is_rotating(&self) -> bool {
-        self.timed().any(|(_, end)| end.is_some())
+        self.timed_secrets().any(|(_, end)| end.is_some())
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::attempt::{Outcome, RetryPolicy};
+use crate::attempt::{AttemptOutcome, RetryPolicy};
 
 /// Single events that are refused alike, the first of a batch, before the refusal is the endpoint's
 /// own: it would refuse every event.
@@ -13,7 +13,7 @@ pub const SINGLES_REFUSED_ALIKE_MAX: usize = 8;
 #[derive(Debug, Clone, Copy)]
 pub struct BatchAnswer {
     /// The outcome of the request.
-    pub outcome: Outcome,
+    pub outcome: AttemptOutcome,
     /// The number of events in the request.
     pub events: usize,
     /// Whether the attempt before this one was refused for its content.
@@ -25,7 +25,7 @@ pub struct BatchAnswer {
 
 /// The step that follows an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Follow {
+pub enum SplitDecision {
     /// The halves of the request are sent next.
     Split,
     /// The answer decides over the events of the request.
@@ -37,7 +37,7 @@ pub enum Follow {
 
 /// One attempt of a batch: the results of its parts so far.
 #[derive(Debug, Default)]
-pub struct Splitting {
+pub struct SplitProgress {
     is_split: bool,
     /// A part was not refused, or two single events were refused for different reasons.
     differs: bool,
@@ -72,10 +72,10 @@ pub fn requests_left(left: Option<Duration>, took: Duration) -> u32 {
     u32::try_from(requests).unwrap_or(u32::MAX)
 }
 
-impl Splitting {
+impl SplitProgress {
     /// Decides after an answer. A permanent refusal splits a batch at once, a retried one on the
     /// second in a row; a part of a batch was refused with it before.
-    pub fn follow(&mut self, answer: BatchAnswer, policy: &RetryPolicy) -> Follow {
+    pub fn decide_after(&mut self, answer: BatchAnswer, policy: &RetryPolicy) -> SplitDecision {
         let refused = answer
             .outcome
             .status()
@@ -87,32 +87,32 @@ impl Splitting {
             };
             if refused.is_some_and(splits) {
                 self.is_split = true;
-                return Follow::Split;
+                return SplitDecision::Split;
             }
             self.differs = true;
-            return Follow::Judge;
+            return SplitDecision::Judge;
         }
         if self.is_split {
-            self.follow_single(refused)
+            self.decide_after_single(refused)
         } else {
-            Follow::Judge
+            SplitDecision::Judge
         }
     }
 
-    fn follow_single(&mut self, refused: Option<u16>) -> Follow {
+    fn decide_after_single(&mut self, refused: Option<u16>) -> SplitDecision {
         let (status, singles) = match (refused, self.alike) {
             (Some(status), None) => (status, 1),
             (Some(status), Some((same, singles))) if status == same => (status, singles + 1),
             _ => {
                 self.differs = true;
-                return Follow::Judge;
+                return SplitDecision::Judge;
             }
         };
         self.alike = Some((status, singles));
         if !self.differs && singles >= SINGLES_REFUSED_ALIKE_MAX {
-            Follow::JudgeAll
+            SplitDecision::JudgeAll
         } else {
-            Follow::Judge
+            SplitDecision::Judge
         }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
     use crate::attempt::outcome::SendFailure;
 
     fn answered(status: u16, events: usize) -> BatchAnswer {
-        let outcome = Outcome::Answered {
+        let outcome = AttemptOutcome::Answered {
             status,
             retry_after: None,
         };
@@ -143,12 +143,12 @@ mod tests {
     }
 
     /// Checks the step that follows the last of these answers.
-    fn check(answers: &[BatchAnswer], expected: Follow) {
-        let mut splitting = Splitting::default();
+    fn check(answers: &[BatchAnswer], expected: SplitDecision) {
+        let mut splitting = SplitProgress::default();
         let policy = RetryPolicy::default();
         let follows: Vec<_> = answers
             .iter()
-            .map(|answer| splitting.follow(*answer, &policy))
+            .map(|answer| splitting.decide_after(*answer, &policy))
             .collect();
         assert_eq!(follows.last(), Some(&expected), "{answers:?}");
     }
@@ -169,30 +169,30 @@ mod tests {
     #[test]
     fn a_permanent_refusal_splits_at_once_and_a_retried_one_the_second_time() {
         for status in [400, 413] {
-            check(&[answered(status, 2)], Follow::Split);
+            check(&[answered(status, 2)], SplitDecision::Split);
         }
         for status in [402, 405, 409, 415, 422, 499] {
-            check(&[answered(status, 2)], Follow::Judge);
-            check(&[again(status, 2)], Follow::Split);
+            check(&[answered(status, 2)], SplitDecision::Judge);
+            check(&[again(status, 2)], SplitDecision::Split);
         }
         for status in [200, 302, 401, 403, 404, 408, 410, 429, 500, 503] {
-            check(&[again(status, 2)], Follow::Judge);
+            check(&[again(status, 2)], SplitDecision::Judge);
         }
-        let silence = Outcome::Failed(SendFailure::TimedOut);
+        let silence = AttemptOutcome::Failed(SendFailure::TimedOut);
         check(
             &[BatchAnswer {
                 outcome: silence,
                 ..again(0, 2)
             }],
-            Follow::Judge,
+            SplitDecision::Judge,
         );
-        let unacknowledged = Outcome::Unacknowledged { status: 200 };
+        let unacknowledged = AttemptOutcome::Unacknowledged { status: 200 };
         check(
             &[BatchAnswer {
                 outcome: unacknowledged,
                 ..again(0, 2)
             }],
-            Follow::Judge,
+            SplitDecision::Judge,
         );
     }
 
@@ -203,19 +203,19 @@ mod tests {
             ..RetryPolicy::default()
         };
         assert_eq!(
-            Splitting::default().follow(answered(422, 2), &policy),
-            Follow::Split
+            SplitProgress::default().decide_after(answered(422, 2), &policy),
+            SplitDecision::Split
         );
         assert_eq!(
-            Splitting::default().follow(answered(400, 2), &policy),
-            Follow::Judge
+            SplitProgress::default().decide_after(answered(400, 2), &policy),
+            SplitDecision::Judge
         );
     }
 
     #[test]
     fn a_half_splits_with_its_first_refusal_of_any_kind() {
-        check(&[answered(400, 4), answered(422, 2)], Follow::Split);
-        check(&[answered(400, 4), answered(500, 2)], Follow::Judge);
+        check(&[answered(400, 4), answered(422, 2)], SplitDecision::Split);
+        check(&[answered(400, 4), answered(500, 2)], SplitDecision::Judge);
     }
 
     #[test]
@@ -261,37 +261,37 @@ mod tests {
 
     #[test]
     fn a_single_event_is_judged_by_its_own_answer() {
-        check(&[again(422, 1)], Follow::Judge);
-        check(&[answered(400, 2), answered(400, 1)], Follow::Judge);
+        check(&[again(422, 1)], SplitDecision::Judge);
+        check(&[answered(400, 2), answered(400, 1)], SplitDecision::Judge);
     }
 
     #[test]
     fn eight_single_events_refused_alike_stop_the_splitting() {
         let split = |status| [vec![answered(400, 100)], vec![answered(status, 1); 7]].concat();
-        check(&split(422), Follow::Judge);
+        check(&split(422), SplitDecision::Judge);
         check(
             &[split(422), vec![answered(422, 1)]].concat(),
-            Follow::JudgeAll,
+            SplitDecision::JudgeAll,
         );
         // Not alike, or not all refused: the splitting goes on to its end.
         for other in [400, 204, 500, 404] {
             check(
                 &[split(422), vec![answered(other, 1); 9]].concat(),
-                Follow::Judge,
+                SplitDecision::Judge,
             );
             check(
                 &[split(422), vec![answered(other, 1), answered(422, 1)]].concat(),
-                Follow::Judge,
+                SplitDecision::Judge,
             );
         }
         check(
             &[split(422), vec![answered(204, 3), answered(422, 1)]].concat(),
-            Follow::Judge,
+            SplitDecision::Judge,
         );
         // A refused half says nothing that its events do not say.
         check(
             &[split(422), vec![answered(413, 3), answered(422, 1)]].concat(),
-            Follow::JudgeAll,
+            SplitDecision::JudgeAll,
         );
     }
 
@@ -309,11 +309,11 @@ mod tests {
             }],
             vec![amid_others(1); 20],
         ];
-        check(&answers.concat(), Follow::Judge);
+        check(&answers.concat(), SplitDecision::Judge);
     }
 
     #[test]
     fn requests_of_one_event_are_never_stopped() {
-        check(&[again(422, 1); 20], Follow::Judge);
+        check(&[again(422, 1); 20], SplitDecision::Judge);
     }
 }

@@ -17,7 +17,7 @@ const NAMED: [(&[u8], char); 8] = [
 
 /// A way to escape characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Escapes {
+pub(super) enum EscapeStyle {
     /// `\/`, `\"`, `\u002B`: JSON, and what JavaScript adds to it.
     Json,
     /// `%2B`: a URL.
@@ -29,37 +29,37 @@ pub(super) enum Escapes {
 }
 
 /// What stands at the beginning of some bytes.
-enum Unit {
+enum EscapeUnit {
     /// A byte for itself.
     Literal,
     /// An escape of this length for these bytes.
-    Escape(usize, Decoded),
+    Escape(usize, DecodedBytes),
     /// The beginning of an escape that goes beyond the end.
     Partial,
 }
 
 /// The bytes of an escape.
-struct Decoded {
+struct DecodedBytes {
     bytes: [u8; 4],
     length: usize,
 }
 
-impl Decoded {
-    fn byte(byte: u8) -> Self {
+impl DecodedBytes {
+    fn from_byte(byte: u8) -> Self {
         Self {
             bytes: [byte, 0, 0, 0],
             length: 1,
         }
     }
 
-    fn char(c: char) -> Self {
+    fn from_char(c: char) -> Self {
         let mut bytes = [0; 4];
         let length = c.encode_utf8(&mut bytes).len();
         Self { bytes, length }
     }
 }
 
-impl Escapes {
+impl EscapeStyle {
     pub(super) const ALL: [Self; 4] = [Self::Json, Self::Percent, Self::Form, Self::Html];
 
     /// Whether there can be something to undo. A form without `+` is a URL.
@@ -73,21 +73,21 @@ impl Escapes {
         bytes.contains(&sign)
     }
 
-    fn unit(self, bytes: &[u8]) -> Unit {
+    fn read_unit(self, bytes: &[u8]) -> EscapeUnit {
         match (self, bytes) {
             (Self::Json, [b'\\', rest @ ..]) => json_unit(rest),
             (Self::Percent | Self::Form, [b'%', rest @ ..]) => percent_unit(rest),
-            (Self::Form, [b'+', ..]) => Unit::Escape(1, Decoded::byte(b' ')),
+            (Self::Form, [b'+', ..]) => EscapeUnit::Escape(1, DecodedBytes::from_byte(b' ')),
             (Self::Html, [b'&', rest @ ..]) => html_unit(rest),
-            _ => Unit::Literal,
+            _ => EscapeUnit::Literal,
         }
     }
 }
 
 /// What follows a backslash.
-fn json_unit(rest: &[u8]) -> Unit {
+fn json_unit(rest: &[u8]) -> EscapeUnit {
     let Some(first) = rest.first() else {
-        return Unit::Partial;
+        return EscapeUnit::Partial;
     };
     let byte = match first {
         b'"' | b'\\' | b'/' | b'\'' => *first,
@@ -97,19 +97,19 @@ fn json_unit(rest: &[u8]) -> Unit {
         b'r' => b'\r',
         b't' => b'\t',
         b'u' => return unicode_unit(rest),
-        _ => return Unit::Literal,
+        _ => return EscapeUnit::Literal,
     };
-    Unit::Escape(2, Decoded::byte(byte))
+    EscapeUnit::Escape(2, DecodedBytes::from_byte(byte))
 }
 
 /// A code unit of UTF-16, or two that are one character. `rest` begins with the `u`.
-fn unicode_unit(rest: &[u8]) -> Unit {
+fn unicode_unit(rest: &[u8]) -> EscapeUnit {
     let first = match code_unit(rest, b"u") {
         Ok(first) => first,
         Err(unit) => return unit,
     };
     if let Some(c) = char::from_u32(first) {
-        return Unit::Escape(6, Decoded::char(c));
+        return EscapeUnit::Escape(6, DecodedBytes::from_char(c));
     }
     let second = match code_unit(&rest[5..], b"\\u") {
         Ok(second) => second,
@@ -117,20 +117,20 @@ fn unicode_unit(rest: &[u8]) -> Unit {
     };
     let both = [first, second].map(|unit| u16::try_from(unit).unwrap_or_default());
     match char::decode_utf16(both).next() {
-        Some(Ok(c)) => Unit::Escape(12, Decoded::char(c)),
-        Some(Err(_)) | None => Unit::Literal,
+        Some(Ok(c)) => EscapeUnit::Escape(12, DecodedBytes::from_char(c)),
+        Some(Err(_)) | None => EscapeUnit::Literal,
     }
 }
 
 /// Four hexadecimal digits after `sign`, or what stands there instead.
-fn code_unit(bytes: &[u8], sign: &[u8]) -> Result<u32, Unit> {
+fn code_unit(bytes: &[u8], sign: &[u8]) -> Result<u32, EscapeUnit> {
     let length = sign.len() + 4;
     let digits = match bytes.get(..length) {
         Some(whole) if whole.starts_with(sign) => &whole[sign.len()..],
-        None if is_beginning(bytes, sign) => return Err(Unit::Partial),
-        Some(_) | None => return Err(Unit::Literal),
+        None if is_beginning(bytes, sign) => return Err(EscapeUnit::Partial),
+        Some(_) | None => return Err(EscapeUnit::Literal),
     };
-    number(digits, 16).ok_or(Unit::Literal)
+    parse_digits(digits, 16).ok_or(EscapeUnit::Literal)
 }
 
 /// Whether these bytes may go on as `sign` and hexadecimal digits.
@@ -142,19 +142,20 @@ fn is_beginning(bytes: &[u8], sign: &[u8]) -> bool {
 }
 
 /// What follows a percent sign.
-fn percent_unit(rest: &[u8]) -> Unit {
+fn percent_unit(rest: &[u8]) -> EscapeUnit {
     match rest.get(..2) {
-        Some(digits) => match number(digits, 16).and_then(|number| u8::try_from(number).ok()) {
-            Some(byte) => Unit::Escape(3, Decoded::byte(byte)),
-            None => Unit::Literal,
+        Some(digits) => match parse_digits(digits, 16).and_then(|number| u8::try_from(number).ok())
+        {
+            Some(byte) => EscapeUnit::Escape(3, DecodedBytes::from_byte(byte)),
+            None => EscapeUnit::Literal,
         },
-        None if is_beginning(rest, b"") => Unit::Partial,
-        None => Unit::Literal,
+        None if is_beginning(rest, b"") => EscapeUnit::Partial,
+        None => EscapeUnit::Literal,
     }
 }
 
 /// What follows an ampersand.
-fn html_unit(rest: &[u8]) -> Unit {
+fn html_unit(rest: &[u8]) -> EscapeUnit {
     if let Some(numbered) = rest.strip_prefix(b"#") {
         return match numbered {
             [b'x' | b'X', digits @ ..] => numbered_unit(digits, 16, 3),
@@ -163,30 +164,32 @@ fn html_unit(rest: &[u8]) -> Unit {
     }
     for (name, character) in NAMED {
         if rest.starts_with(name) {
-            return Unit::Escape(1 + name.len(), Decoded::char(character));
+            return EscapeUnit::Escape(1 + name.len(), DecodedBytes::from_char(character));
         }
         if name.starts_with(rest) {
-            return Unit::Partial;
+            return EscapeUnit::Partial;
         }
     }
-    Unit::Literal
+    EscapeUnit::Literal
 }
 
 /// A character by its number, which may begin with any number of zeros. `before` bytes stand before
 /// its digits.
-fn numbered_unit(digits: &[u8], radix: u32, before: usize) -> Unit {
+fn numbered_unit(digits: &[u8], radix: u32, before: usize) -> EscapeUnit {
     let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
     let Some(length) = digits.iter().position(|byte| !is_digit(byte)) else {
-        return Unit::Partial;
+        return EscapeUnit::Partial;
     };
-    let character = number(&digits[..length], radix).and_then(char::from_u32);
+    let character = parse_digits(&digits[..length], radix).and_then(char::from_u32);
     match character {
-        Some(c) if digits[length] == b';' => Unit::Escape(before + length + 1, Decoded::char(c)),
-        Some(_) | None => Unit::Literal,
+        Some(c) if digits[length] == b';' => {
+            EscapeUnit::Escape(before + length + 1, DecodedBytes::from_char(c))
+        }
+        Some(_) | None => EscapeUnit::Literal,
     }
 }
 
-fn number(digits: &[u8], radix: u32) -> Option<u32> {
+fn parse_digits(digits: &[u8], radix: u32) -> Option<u32> {
     // A sign is no digit.
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
@@ -195,7 +198,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u32> {
 
 /// A text with some escapes undone.
 #[derive(Debug)]
-pub(super) struct Layer<'t> {
+pub(super) struct DecodedLayer<'t> {
     bytes: Cow<'t, [u8]>,
     /// The place in the text of each byte, and then the place after the last one. Empty where none
     /// is undone.
@@ -204,7 +207,7 @@ pub(super) struct Layer<'t> {
     text_length: usize,
 }
 
-impl<'t> Layer<'t> {
+impl<'t> DecodedLayer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self {
             bytes: text.as_bytes().into(),
@@ -214,7 +217,7 @@ impl<'t> Layer<'t> {
     }
 
     /// The place in the text of a byte.
-    fn start(&self, at: usize) -> usize {
+    fn original_position(&self, at: usize) -> usize {
         self.starts.get(at).copied().unwrap_or(at)
     }
 
@@ -223,7 +226,7 @@ impl<'t> Layer<'t> {
     }
 
     /// The layer with these escapes undone; `None` if there are none.
-    pub(super) fn undo(&self, escapes: Escapes) -> Option<Self> {
+    pub(super) fn undo_escapes(&self, escapes: EscapeStyle) -> Option<Self> {
         if !escapes.may_be_in(&self.bytes) {
             return None;
         }
@@ -232,22 +235,22 @@ impl<'t> Layer<'t> {
         let mut at = 0;
         let mut is_changed = false;
         while at < self.bytes.len() {
-            let (length, decoded) = match escapes.unit(&self.bytes[at..]) {
-                Unit::Literal => (1, Decoded::byte(self.bytes[at])),
-                Unit::Escape(length, decoded) => {
+            let (length, decoded) = match escapes.read_unit(&self.bytes[at..]) {
+                EscapeUnit::Literal => (1, DecodedBytes::from_byte(self.bytes[at])),
+                EscapeUnit::Escape(length, decoded) => {
                     is_changed = true;
                     (length, decoded)
                 }
-                Unit::Partial => {
+                EscapeUnit::Partial => {
                     is_changed = true;
                     break;
                 }
             };
             bytes.extend_from_slice(&decoded.bytes[..decoded.length]);
-            starts.resize(bytes.len(), self.start(at));
+            starts.resize(bytes.len(), self.original_position(at));
             at += length;
         }
-        starts.push(self.start(at));
+        starts.push(self.original_position(at));
         is_changed.then_some(Self {
             bytes: bytes.into(),
             starts,
@@ -256,11 +259,11 @@ impl<'t> Layer<'t> {
     }
 
     /// Finds the places of a needle in the text.
-    pub(super) fn find(&self, needle: &[u8], mut found: impl FnMut(Range<usize>)) {
+    pub(super) fn find_all(&self, needle: &[u8], mut found: impl FnMut(Range<usize>)) {
         let mut at = 0;
-        while let Some(next) = find(&self.bytes[at..], needle) {
+        while let Some(next) = find_first(&self.bytes[at..], needle) {
             let place = at + next;
-            found(self.start(place)..self.start(place + needle.len()));
+            found(self.original_position(place)..self.original_position(place + needle.len()));
             at = place + 1;
         }
     }
@@ -272,12 +275,12 @@ impl<'t> Layer<'t> {
         let length = (least..=most)
             .rev()
             .find(|length| self.bytes.ends_with(&needle[..*length]))?;
-        Some(self.start(self.bytes.len() - length)..self.text_length)
+        Some(self.original_position(self.bytes.len() - length)..self.text_length)
     }
 }
 
 /// The first place of a needle that is not empty.
-fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+fn find_first(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     let (first, rest) = needle.split_first()?;
     let mut at = 0;
     loop {

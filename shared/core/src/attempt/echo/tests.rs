@@ -6,7 +6,7 @@ const MASK: &str = "(masked)";
 const SECRET: &str = "a/b+c\"d\\e&f=g'h <ü😀>%2F";
 
 fn check(text: &str, expected: &str) {
-    let found = masked(text, &[SECRET], Extent::Whole, MASK);
+    let found = mask_secrets(text, &[SECRET], TextExtent::Whole, MASK);
     assert_eq!(found, expected, "{text}");
 }
 
@@ -158,14 +158,22 @@ fn word_of_a_secret_and_a_secret_without_prefix_are_found() {
     let signing = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2La/aSw";
     let secrets = [signing, "Bearer abc\"def/ghi", "on", ""];
     let check = |text: &str, expected: &str| {
-        assert_eq!(masked(text, &secrets, Extent::Whole, MASK), expected);
+        assert_eq!(
+            mask_secrets(text, &secrets, TextExtent::Whole, MASK),
+            expected
+        );
     };
     check(signing, MASK);
     check(r"a MfKQ9r8GKYqrTwjUPD8ILPZIo2La\/aSw b", "a (masked) b");
     check(r#"token abc\"def\/ghi!"#, "token (masked)!");
     check("Bearer abc, on and on", "Bearer abc, on and on");
     assert_eq!(
-        masked("whsk_0123456789", &["whsk_0123456789"], Extent::Whole, MASK),
+        mask_secrets(
+            "whsk_0123456789",
+            &["whsk_0123456789"],
+            TextExtent::Whole,
+            MASK
+        ),
         MASK
     );
 }
@@ -173,8 +181,14 @@ fn word_of_a_secret_and_a_secret_without_prefix_are_found() {
 #[test]
 fn beginning_of_a_secret_at_a_cut_is_found() {
     let check = |text: &str, expected: &str| {
-        assert_eq!(masked(text, &["a/b+cdefgh"], Extent::Cut, MASK), expected);
-        assert_eq!(masked(text, &["a/b+cdefgh"], Extent::Whole, MASK), text);
+        assert_eq!(
+            mask_secrets(text, &["a/b+cdefgh"], TextExtent::Cut, MASK),
+            expected
+        );
+        assert_eq!(
+            mask_secrets(text, &["a/b+cdefgh"], TextExtent::Whole, MASK),
+            text
+        );
     };
     check("key a/b+", "key (masked)");
     check(r"key a\/b+c", "key (masked)");
@@ -194,9 +208,9 @@ fn number_of_a_character_may_begin_with_any_zeros() {
         let zeros = "0".repeat(zeros);
         let echo = format!("a&#x{zeros}2f;b&#{zeros}43;cdefgh");
         let secrets = ["a/b+cdefgh"];
-        assert_eq!(masked(&echo, &secrets, Extent::Whole, MASK), MASK);
+        assert_eq!(mask_secrets(&echo, &secrets, TextExtent::Whole, MASK), MASK);
         let cut = format!("a&#x{zeros}2F;b&#{zeros}43;c&#x{zeros}");
-        assert_eq!(masked(&cut, &secrets, Extent::Cut, MASK), MASK);
+        assert_eq!(mask_secrets(&cut, &secrets, TextExtent::Cut, MASK), MASK);
     }
 }
 
@@ -214,7 +228,10 @@ fn what_is_no_escape_stays_as_it_is() {
         "",
     ] {
         check(text, text);
-        assert_eq!(masked(text, &["nothing of it"], Extent::Cut, MASK), text);
+        assert_eq!(
+            mask_secrets(text, &["nothing of it"], TextExtent::Cut, MASK),
+            text
+        );
     }
 }
 
@@ -222,24 +239,27 @@ fn what_is_no_escape_stays_as_it_is() {
 fn overlapping_secrets_are_one_place() {
     let secrets = ["abcdef", "defgh"];
     assert_eq!(
-        masked("1abcdefgh2", &secrets, Extent::Whole, MASK),
+        mask_secrets("1abcdefgh2", &secrets, TextExtent::Whole, MASK),
         "1(masked)2"
     );
-    assert_eq!(masked("aaaaaa", &["aaaa"], Extent::Whole, MASK), MASK);
+    assert_eq!(
+        mask_secrets("aaaaaa", &["aaaa"], TextExtent::Whole, MASK),
+        MASK
+    );
 }
 
 #[test]
 fn secrets_side_by_side_are_one_place() {
-    let found = masked("1abcddefg2", &["abcd", "defg"], Extent::Whole, MASK);
+    let found = mask_secrets("1abcddefg2", &["abcd", "defg"], TextExtent::Whole, MASK);
     assert_eq!(found, "1(masked)2");
 }
 
 #[test]
 fn secret_with_control_characters_is_found_in_json() {
-    let found = masked(
+    let found = mask_secrets(
         r"a\b\f\n\r\tz",
         &["a\u{8}\u{c}\n\r\tz"],
-        Extent::Whole,
+        TextExtent::Whole,
         MASK,
     );
     assert_eq!(found, MASK);
@@ -257,7 +277,7 @@ proptest! {
         // Blanks at its ends would be those of the text around it.
         let secret = format!("x{secret}x");
         let echo = ESCAPERS[outer](&ESCAPERS[inner](&secret));
-        let clean = masked(&format!("{before}|{echo}|{after}"), &[&secret], Extent::Whole, MASK);
+        let clean = mask_secrets(&format!("{before}|{echo}|{after}"), &[&secret], TextExtent::Whole, MASK);
         prop_assert_eq!(clean, format!("{before}|(masked)|{after}"));
     }
 
@@ -266,7 +286,7 @@ proptest! {
         text in "[a-f0-9\\\\u%&#;x+ü]{0,60}",
         secret in "[a-zü]{1,9}!",
     ) {
-        prop_assert_eq!(masked(&text, &[&secret], Extent::Whole, MASK), text.clone());
-        masked(&text, &[&secret, &text], Extent::Cut, MASK);
+        prop_assert_eq!(mask_secrets(&text, &[&secret], TextExtent::Whole, MASK), text.clone());
+        mask_secrets(&text, &[&secret, &text], TextExtent::Cut, MASK);
     }
 }

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::Value;
 
-use crate::api::{SecretText, Validation};
+use crate::api::{EndpointValidation, SecretText};
 use crate::model::Secret;
 
 const ALLOWED_ORIGIN: HeaderName = HeaderName::from_static("webhook-allowed-origin");
@@ -21,7 +21,7 @@ const SHOWN_CHARS_MAX: usize = 200;
 
 /// The result of a handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum HandshakeResult {
     /// The endpoint wants the events.
     Consented {
         /// The most requests a minute that it allows.
@@ -68,7 +68,7 @@ impl AllowedRate {
     }
 
     /// Reads the header of an answer or of a callback. Left out, there is no bound.
-    pub fn of(headers: &HeaderMap) -> Result<Self, AllowedRateError> {
+    pub fn from_headers(headers: &HeaderMap) -> Result<Self, AllowedRateError> {
         let Some(value) = headers.get(ALLOWED_RATE) else {
             return Ok(Self(None));
         };
@@ -80,27 +80,29 @@ impl AllowedRate {
 }
 
 /// Judges an answer. `can_call_back` says whether the question named a callback address.
-pub fn judge(
-    asked: (Validation, &HeaderValue, &SecretText),
+pub fn judge_response(
+    asked: (EndpointValidation, &HeaderValue, &SecretText),
     can_call_back: bool,
     status: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
-) -> Answer {
+) -> HandshakeResult {
     let (validation, origin, code) = asked;
     match validation {
-        Validation::CloudEvents => judge_cloud_events(origin, can_call_back, status, headers),
-        Validation::EventGrid => judge_event_grid(code, can_call_back, status, body),
+        EndpointValidation::CloudEvents => {
+            judge_cloud_events(origin, can_call_back, status, headers)
+        }
+        EndpointValidation::EventGrid => judge_event_grid(code, can_call_back, status, body),
         // An endpoint that is not asked gives no answer.
-        Validation::None => Answer::Consented {
+        EndpointValidation::None => HandshakeResult::Consented {
             rate: AllowedRate(None),
         },
     }
 }
 
 /// Judges a request that got no answer, by the words for its failure.
-pub fn judge_failure(failure: &str) -> Answer {
-    Answer::Unasked {
+pub fn judge_failure(failure: &str) -> HandshakeResult {
+    HandshakeResult::Unasked {
         reason: format!("the endpoint could not be asked: {failure}"),
     }
 }
@@ -110,7 +112,7 @@ fn judge_cloud_events(
     can_call_back: bool,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Answer {
+) -> HandshakeResult {
     let Some(allowed) = headers.get(ALLOWED_ORIGIN) else {
         let said = format!(
             "it answered {} without WebHook-Allowed-Origin",
@@ -125,11 +127,11 @@ fn judge_cloud_events(
             .take(SHOWN_CHARS_MAX)
             .collect();
         let reason = format!("the endpoint allows the origin {shown}, and this one is {origin:?}");
-        return Answer::Refused { reason };
+        return HandshakeResult::Refused { reason };
     }
-    match AllowedRate::of(headers) {
-        Ok(rate) => Answer::Consented { rate },
-        Err(error) => Answer::Refused {
+    match AllowedRate::from_headers(headers) {
+        Ok(rate) => HandshakeResult::Consented { rate },
+        Err(error) => HandshakeResult::Refused {
             reason: format!("the endpoint's WebHook-Allowed-Rate: {error}"),
         },
     }
@@ -140,16 +142,16 @@ fn judge_event_grid(
     can_call_back: bool,
     status: StatusCode,
     body: &[u8],
-) -> Answer {
+) -> HandshakeResult {
     if status != StatusCode::OK {
         let reason = format!(
             "the endpoint answered {} to the validation event",
             status.as_u16()
         );
-        return Answer::Refused { reason };
+        return HandshakeResult::Refused { reason };
     }
     if gives_back(code, body) {
-        return Answer::Consented {
+        return HandshakeResult::Consented {
             rate: AllowedRate(None),
         };
     }
@@ -171,11 +173,11 @@ fn gives_back(code: &SecretText, body: &[u8]) -> bool {
         .is_some_and(|given| Secret::new(code.expose()).matches(given))
 }
 
-fn awaited_or_refused(can_call_back: bool, said: String) -> Answer {
+fn awaited_or_refused(can_call_back: bool, said: String) -> HandshakeResult {
     if can_call_back {
-        Answer::Awaited { said }
+        HandshakeResult::Awaited { said }
     } else {
-        Answer::Refused {
+        HandshakeResult::Refused {
             reason: format!("the endpoint did not consent: {said}"),
         }
     }
@@ -186,10 +188,10 @@ mod tests {
     use super::*;
 
     fn check(
-        validation: Validation,
+        validation: EndpointValidation,
         can_call_back: bool,
         (status, headers, body): (u16, &[(&'static str, &str)], &str),
-        expected: &Answer,
+        expected: &HandshakeResult,
     ) {
         let headers = headers
             .iter()
@@ -198,7 +200,7 @@ mod tests {
         let code = SecretText::new("the-code");
         let status = StatusCode::from_u16(status).unwrap();
         let asked = (validation, &origin, &code);
-        let answer = judge(
+        let answer = judge_response(
             asked,
             can_call_back,
             status,
@@ -208,14 +210,14 @@ mod tests {
         assert_eq!(answer, *expected, "{body}");
     }
 
-    fn consented(per_minute: Option<u32>) -> Answer {
-        Answer::Consented {
+    fn consented(per_minute: Option<u32>) -> HandshakeResult {
+        HandshakeResult::Consented {
             rate: AllowedRate(per_minute),
         }
     }
 
-    fn refused(reason: &str) -> Answer {
-        Answer::Refused {
+    fn refused(reason: &str) -> HandshakeResult {
+        HandshakeResult::Refused {
             reason: reason.to_owned(),
         }
     }
@@ -224,7 +226,7 @@ mod tests {
     fn the_header_is_the_consent_and_not_the_status() {
         let check = |status, headers: &[_], expected| {
             check(
-                Validation::CloudEvents,
+                EndpointValidation::CloudEvents,
                 false,
                 (status, headers, ""),
                 &expected,
@@ -259,14 +261,14 @@ mod tests {
 
     #[test]
     fn who_withholds_the_header_may_still_call_back_and_who_names_another_origin_may_not() {
-        let said = Answer::Awaited {
+        let said = HandshakeResult::Awaited {
             said: "it answered 405 without WebHook-Allowed-Origin".to_owned(),
         };
-        check(Validation::CloudEvents, true, (405, &[], ""), &said);
+        check(EndpointValidation::CloudEvents, true, (405, &[], ""), &said);
         let reason =
             r#"the endpoint allows the origin "other", and this one is "posthaste.example""#;
         check(
-            Validation::CloudEvents,
+            EndpointValidation::CloudEvents,
             true,
             (200, &[("webhook-allowed-origin", "other")], ""),
             &refused(reason),
@@ -284,7 +286,7 @@ mod tests {
             .each_ref()
             .map(|(name, value)| (*name, value.as_str()));
         check(
-            Validation::CloudEvents,
+            EndpointValidation::CloudEvents,
             false,
             (200, &headers, ""),
             &refused(&reason),
@@ -295,7 +297,7 @@ mod tests {
     fn event_grid_s_code_must_come_back_with_200() {
         let check = |can_call_back, status, body: &str, expected| {
             check(
-                Validation::EventGrid,
+                EndpointValidation::EventGrid,
                 can_call_back,
                 (status, &[], body),
                 &expected,
@@ -338,7 +340,7 @@ mod tests {
                 true,
                 200,
                 body,
-                Answer::Awaited {
+                HandshakeResult::Awaited {
                     said: silent.to_owned(),
                 },
             );

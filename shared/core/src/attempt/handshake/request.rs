@@ -5,9 +5,11 @@ use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::json;
 
-use crate::api::{SecretText, Validation};
-use crate::attempt::request::{WEBHOOK_REQUEST_ORIGIN, put, set_event_grid, set_sender, sign};
-use crate::attempt::{Rate, delivery_header};
+use crate::api::{EndpointValidation, SecretText};
+use crate::attempt::request::{
+    WEBHOOK_REQUEST_ORIGIN, insert_text, set_event_grid, set_sender, set_webhook_headers,
+};
+use crate::attempt::{RequestRate, delivery_header};
 use crate::events::output::EVENT_GRID_CONTENT_TYPE;
 use crate::model::{SenderHeaders, Subscription, Timestamp};
 
@@ -16,17 +18,17 @@ const VALIDATION_EVENT_TYPE: &str = "Microsoft.EventGrid.SubscriptionValidationE
 
 /// The contents of a question to an endpoint.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct HandshakeContext<'a> {
     /// The subscription.
     pub subscription: &'a Subscription,
     /// How.
-    pub validation: Validation,
+    pub validation: EndpointValidation,
     /// The sender, as with every delivery.
     pub origin: &'a HeaderValue,
     /// The headers that say who sends, where the topic does not have its own.
     pub sender_headers: &'a SenderHeaders,
     /// The most requests that the subscription asks for.
-    pub rate: Option<Rate>,
+    pub rate: Option<RequestRate>,
     /// The URL under which the endpoint may consent later.
     pub callback: Option<&'a str>,
     /// The code that Event Grid's way wants back.
@@ -39,7 +41,7 @@ pub struct Ask<'a> {
 
 /// The request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct HandshakeRequest {
     /// The method.
     pub method: Method,
     /// The headers.
@@ -52,34 +54,38 @@ pub struct Question {
 /// subscription's own headers, so that a receiver that checks every signature, or wants a token,
 /// lets it in. `OPTIONS` is no delivery and asks for nothing but permission, so that it needs
 /// neither.
-pub fn question(ask: &Ask<'_>) -> Question {
+pub fn handshake_request(ask: &HandshakeContext<'_>) -> HandshakeRequest {
     let mut headers = HeaderMap::new();
     let names = ask.subscription.sender_headers(ask.sender_headers);
     set_sender(&mut headers, names, ask.origin);
-    if ask.validation == Validation::EventGrid {
+    if ask.validation == EndpointValidation::EventGrid {
         event_grid(ask, names, headers)
     } else {
         cloud_events(ask, headers)
     }
 }
 
-fn cloud_events(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
+fn cloud_events(ask: &HandshakeContext<'_>, mut headers: HeaderMap) -> HandshakeRequest {
     // What asks is no request of this way without it.
     headers.insert(WEBHOOK_REQUEST_ORIGIN, ask.origin.clone());
     if let Some(callback) = ask.callback {
-        put(&mut headers, "webhook-request-callback", callback);
+        insert_text(&mut headers, "webhook-request-callback", callback);
     }
     if let Some(rate) = ask.rate {
         headers.insert("webhook-request-rate", rate.requests_per_minute().into());
     }
-    Question {
+    HandshakeRequest {
         method: Method::OPTIONS,
         headers,
         body: Vec::new(),
     }
 }
 
-fn event_grid(ask: &Ask<'_>, names: &SenderHeaders, mut headers: HeaderMap) -> Question {
+fn event_grid(
+    ask: &HandshakeContext<'_>,
+    names: &SenderHeaders,
+    mut headers: HeaderMap,
+) -> HandshakeRequest {
     let mut data = json!({ "validationCode": ask.code.expose() });
     if let Some(callback) = ask.callback {
         data["validationUrl"] = callback.into();
@@ -91,18 +97,18 @@ fn event_grid(ask: &Ask<'_>, names: &SenderHeaders, mut headers: HeaderMap) -> Q
     }]);
     let body = vec![Bytes::from(events.to_string())];
     // Of what deliveries take from their event, this one has nothing.
-    delivery_header::set(&mut headers, &ask.subscription.delivery_headers, &[]);
+    delivery_header::add_to_request(&mut headers, &ask.subscription.delivery_headers, &[]);
     headers.insert(CONTENT_TYPE, EVENT_GRID_CONTENT_TYPE);
     let kind = "SubscriptionValidation";
     set_event_grid(&mut headers, names, kind, ask.subscription, 0);
-    sign(
+    set_webhook_headers(
         &mut headers,
         ask.subscription,
         &format!("msg_{}", ask.id),
         ask.at,
         &body,
     );
-    Question {
+    HandshakeRequest {
         method: Method::POST,
         headers,
         body,
@@ -113,10 +119,14 @@ fn event_grid(ask: &Ask<'_>, names: &SenderHeaders, mut headers: HeaderMap) -> Q
 mod tests {
     use super::*;
     use crate::api::{SubscriptionSettings, compile_subscription};
-    use crate::model::{Schema, SubscriptionName, TopicName};
+    use crate::model::{EventSchema, SubscriptionName, TopicName};
     use http::HeaderName;
 
-    fn wire(validation: Validation, callback: Option<&str>, rate: Option<Rate>) -> String {
+    fn wire(
+        validation: EndpointValidation,
+        callback: Option<&str>,
+        rate: Option<RequestRate>,
+    ) -> String {
         let settings = json!({
             "endpoint": { "url": "https://billing.example.com/hooks" },
             "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
@@ -129,8 +139,8 @@ mod tests {
         let topic = TopicName::parse("Orders").unwrap();
         let name = SubscriptionName::parse("Billing").unwrap();
         let subscription =
-            compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap();
-        let ask = Ask {
+            compile_subscription(&topic, EventSchema::CloudEvents, &name, &settings).unwrap();
+        let ask = HandshakeContext {
             subscription: &subscription,
             validation,
             origin: &HeaderValue::from_static("posthaste.example"),
@@ -141,11 +151,11 @@ mod tests {
             id: "2d1781af-3a4c-4d7c-bd0c-e34b19da4e66",
             at: Timestamp::from_millis(1_614_265_330_123),
         };
-        let Question {
+        let HandshakeRequest {
             method,
             headers,
             body,
-        } = question(&ask);
+        } = handshake_request(&ask);
         let header = |(name, value): (&HeaderName, &HeaderValue)| {
             format!("{name}: {}", value.to_str().unwrap())
         };
@@ -164,24 +174,24 @@ mod tests {
     #[test]
     fn cloud_events_are_asked_for_with_options() {
         insta::assert_snapshot!(wire(
-            Validation::CloudEvents,
+            EndpointValidation::CloudEvents,
             CALLBACK,
-            Rate::per_minute(120)
+            RequestRate::per_minute(120)
         ));
     }
 
     #[test]
     fn without_a_rate_or_an_address_nothing_is_said_of_them() {
-        insta::assert_snapshot!(wire(Validation::CloudEvents, None, None));
+        insta::assert_snapshot!(wire(EndpointValidation::CloudEvents, None, None));
     }
 
     #[test]
     fn event_grid_is_asked_for_with_a_validation_event() {
-        insta::assert_snapshot!(wire(Validation::EventGrid, CALLBACK, None));
+        insta::assert_snapshot!(wire(EndpointValidation::EventGrid, CALLBACK, None));
     }
 
     #[test]
     fn a_validation_event_without_an_address_has_no_validation_url() {
-        assert!(!wire(Validation::EventGrid, None, None).contains("validationUrl"));
+        assert!(!wire(EndpointValidation::EventGrid, None, None).contains("validationUrl"));
     }
 }

@@ -8,7 +8,7 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::answer::{AllowedRate, Answer};
+use super::answer::{AllowedRate, HandshakeResult};
 use crate::api::{
     ConsentView, EndpointSettings, HandshakeView, IsoTimestamp, SecretText, StatusState,
     StatusView, SubscriptionSettings,
@@ -22,7 +22,7 @@ const NOT_ASKED: &str =
 
 /// The time and the code of a handshake that begins.
 #[derive(Debug, Clone, Copy)]
-pub struct Begin<'a> {
+pub struct NewHandshake<'a> {
     /// When.
     pub now: Timestamp,
     /// The code that the endpoint proves itself with: new for each handshake, and impossible to
@@ -34,7 +34,7 @@ pub struct Begin<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(description = "What can be done.")]
-pub enum Action {
+pub enum SubscriptionAction {
     /// Ask the endpoint again.
     Validate,
     /// Let events wait.
@@ -50,7 +50,7 @@ pub enum Action {
     Force,
 }
 
-impl Action {
+impl SubscriptionAction {
     /// The word for it in paths of the API and in the log.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -86,17 +86,17 @@ pub enum WrongState {
 /// or whose endpoint has begun to be asked, stays so as long as its endpoint is the same: settings
 /// are written again and again by programs that do not mean to change anything. Every other one
 /// becomes active, at once or when its endpoint has consented.
-pub fn written(
+pub fn status_after_write(
     present: Option<&SubscriptionSettings>,
     endpoint: &EndpointSettings,
-    begin: Begin<'_>,
+    begin: NewHandshake<'_>,
 ) -> StatusView {
     let Some((settings, status)) =
         present.and_then(|settings| Some((settings, settings.status.as_ref()?)))
     else {
-        return activated(None, endpoint, begin);
+        return activate_or_ask(None, endpoint, begin);
     };
-    let present = status.at(begin.now);
+    let present = status.effective_at(begin.now);
     let consent = present
         .consent
         .clone()
@@ -117,32 +117,38 @@ pub fn written(
         StatusState::Active
         | StatusState::Pending
         | StatusState::Failed
-        | StatusState::Disabled => activated(None, endpoint, begin),
+        | StatusState::Disabled => activate_or_ask(None, endpoint, begin),
     }
 }
 
 /// The status after an operator's action. Where it holds a handshake, that is to be run now.
-pub fn act(
-    action: Action,
+pub fn status_after_action(
+    action: SubscriptionAction,
     settings: &SubscriptionSettings,
-    begin: Begin<'_>,
+    begin: NewHandshake<'_>,
 ) -> Result<StatusView, WrongState> {
-    let present = present(settings, begin.now);
+    let present = current_status(settings, begin.now);
     let (needed, done, is_possible) = match (action, present.state) {
-        (Action::Validate, _) => return validated(present, &settings.endpoint, begin),
-        (Action::Pause, state) => ("an Active one", "paused", state == StatusState::Active),
-        (Action::Resume, state) => ("a Paused one", "resumed", state == StatusState::Paused),
-        (Action::Enable, state) => (
+        (SubscriptionAction::Validate, _) => return revalidate(present, &settings.endpoint, begin),
+        (SubscriptionAction::Pause, state) => {
+            ("an Active one", "paused", state == StatusState::Active)
+        }
+        (SubscriptionAction::Resume, state) => {
+            ("a Paused one", "resumed", state == StatusState::Paused)
+        }
+        (SubscriptionAction::Enable, state) => (
             "a Disabled or Failed one",
             "enabled",
             matches!(state, StatusState::Disabled | StatusState::Failed),
         ),
-        (Action::Disable, state) => (
+        (SubscriptionAction::Disable, state) => (
             "one that is not",
             "disabled",
             state != StatusState::Disabled,
         ),
-        (Action::Force, state) => ("an Active one", "forced", state == StatusState::Active),
+        (SubscriptionAction::Force, state) => {
+            ("an Active one", "forced", state == StatusState::Active)
+        }
     };
     if !is_possible {
         return Err(WrongState::State {
@@ -156,27 +162,31 @@ pub fn act(
         ..StatusView::new(state, Some(reason.to_owned()), begin.now)
     };
     Ok(match action {
-        Action::Pause => stopped(
+        SubscriptionAction::Pause => stopped(
             StatusState::Paused,
             "paused by an operator",
             present.consent,
         ),
-        Action::Disable => stopped(StatusState::Disabled, "disabled by an operator", None),
-        Action::Resume => activated(present.consent, &settings.endpoint, begin),
-        Action::Enable | Action::Validate => activated(None, &settings.endpoint, begin),
-        Action::Force => present,
+        SubscriptionAction::Disable => {
+            stopped(StatusState::Disabled, "disabled by an operator", None)
+        }
+        SubscriptionAction::Resume => activate_or_ask(present.consent, &settings.endpoint, begin),
+        SubscriptionAction::Enable | SubscriptionAction::Validate => {
+            activate_or_ask(None, &settings.endpoint, begin)
+        }
+        SubscriptionAction::Force => present,
     })
 }
 
 /// The status after a handshake's end; `None` if it is not the one that is under way any more,
 /// because another began or the endpoint has called back meanwhile.
-pub fn concluded(
+pub fn status_after_handshake(
     settings: &SubscriptionSettings,
     code: &SecretText,
-    answer: &Answer,
+    answer: &HandshakeResult,
     now: Timestamp,
 ) -> Option<StatusView> {
-    let present = present(settings, now);
+    let present = current_status(settings, now);
     let is_same = |own: &SecretText| Secret::new(own.expose()).matches(code.expose());
     present
         .handshake
@@ -185,10 +195,12 @@ pub fn concluded(
         .as_ref()
         .filter(|own| is_same(own))?;
     Some(match answer {
-        Answer::Consented { rate } => consented(present, &settings.endpoint, *rate, now),
-        Answer::Awaited { said } => awaited(present, said, now),
-        Answer::Refused { reason } => refused(present, reason, now),
-        Answer::Unasked { reason } => unasked(present, reason, now),
+        HandshakeResult::Consented { rate } => {
+            after_consent(present, &settings.endpoint, *rate, now)
+        }
+        HandshakeResult::Awaited { said } => after_no_consent_yet(present, said, now),
+        HandshakeResult::Refused { reason } => after_refusal(present, reason, now),
+        HandshakeResult::Unasked { reason } => after_silence(present, reason, now),
     })
 }
 
@@ -204,7 +216,7 @@ pub fn called_back(
     if expires_at <= now {
         return None;
     }
-    concluded(settings, code, &Answer::Consented { rate }, now)
+    status_after_handshake(settings, code, &HandshakeResult::Consented { rate }, now)
 }
 
 impl HandshakeView {
@@ -228,7 +240,7 @@ impl StatusView {
 
     /// The status as it reads at this time. An endpoint that has not consented by its deadline
     /// counts as failed; no write is needed for that.
-    pub fn at(&self, now: Timestamp) -> Self {
+    pub fn effective_at(&self, now: Timestamp) -> Self {
         let expired = self
             .handshake
             .as_ref()
@@ -259,10 +271,10 @@ impl StatusView {
 }
 
 /// Active, if nothing is to be asked or was consented to already; else pending, with a handshake.
-fn activated(
+fn activate_or_ask(
     consent: Option<ConsentView>,
     endpoint: &EndpointSettings,
-    begin: Begin<'_>,
+    begin: NewHandshake<'_>,
 ) -> StatusView {
     let consent = consent.filter(|consent| consent.is_for(endpoint));
     if consent.is_some() || endpoint.validation.is_none() {
@@ -272,7 +284,7 @@ fn activated(
         };
     }
     let reason = Some("the endpoint is asked whether it wants events".to_owned());
-    let handshake = Some(begun(begin));
+    let handshake = Some(begin_handshake(begin));
     StatusView {
         handshake,
         ..StatusView::new(StatusState::Pending, reason, begin.now)
@@ -280,24 +292,24 @@ fn activated(
 }
 
 /// An active, paused or disabled one stays so while it is asked.
-fn validated(
+fn revalidate(
     present: StatusView,
     endpoint: &EndpointSettings,
-    begin: Begin<'_>,
+    begin: NewHandshake<'_>,
 ) -> Result<StatusView, WrongState> {
     if endpoint.validation.is_none() {
         return Err(WrongState::NothingToValidate);
     }
     Ok(match present.state {
-        StatusState::Pending | StatusState::Failed => activated(None, endpoint, begin),
+        StatusState::Pending | StatusState::Failed => activate_or_ask(None, endpoint, begin),
         StatusState::Active | StatusState::Paused | StatusState::Disabled => StatusView {
-            handshake: Some(begun(begin)),
+            handshake: Some(begin_handshake(begin)),
             ..present
         },
     })
 }
 
-fn begun(begin: Begin<'_>) -> HandshakeView {
+fn begin_handshake(begin: NewHandshake<'_>) -> HandshakeView {
     let expires_at = IsoTimestamp(begin.now + HANDSHAKE_WINDOW);
     HandshakeView {
         code: Some(begin.code.clone()),
@@ -306,7 +318,7 @@ fn begun(begin: Begin<'_>) -> HandshakeView {
     }
 }
 
-fn consented(
+fn after_consent(
     present: StatusView,
     endpoint: &EndpointSettings,
     rate: AllowedRate,
@@ -343,7 +355,7 @@ fn consented(
     }
 }
 
-fn awaited(present: StatusView, said: &str, now: Timestamp) -> StatusView {
+fn after_no_consent_yet(present: StatusView, said: &str, now: Timestamp) -> StatusView {
     let reason = Some(format!("the endpoint has yet to consent: {said}"));
     let asked_at = Some(IsoTimestamp(now));
     let handshake = present.handshake.clone().map(|handshake| HandshakeView {
@@ -367,7 +379,7 @@ fn awaited(present: StatusView, said: &str, now: Timestamp) -> StatusView {
     }
 }
 
-fn refused(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
+fn after_refusal(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
     match present.state {
         StatusState::Active | StatusState::Pending | StatusState::Failed => {
             StatusView::new(StatusState::Failed, Some(reason.to_owned()), now)
@@ -381,7 +393,7 @@ fn refused(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
 }
 
 /// Silence takes nothing back: of what is not pending, only that nothing was said is kept.
-fn unasked(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
+fn after_silence(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
     match present.state {
         StatusState::Active => StatusView {
             handshake: None,
@@ -392,17 +404,17 @@ fn unasked(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
             handshake: None,
             ..present
         },
-        StatusState::Pending | StatusState::Failed => refused(present, reason, now),
+        StatusState::Pending | StatusState::Failed => after_refusal(present, reason, now),
     }
 }
 
 /// The status as it reads now. What was written before there were states is active.
-fn present(settings: &SubscriptionSettings, now: Timestamp) -> StatusView {
+fn current_status(settings: &SubscriptionSettings, now: Timestamp) -> StatusView {
     let active = || StatusView::new(StatusState::Active, None, Timestamp::EPOCH);
     settings
         .status
         .as_ref()
-        .map_or_else(active, |status| status.at(now))
+        .map_or_else(active, |status| status.effective_at(now))
 }
 
 #[cfg(test)]

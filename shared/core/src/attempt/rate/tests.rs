@@ -5,25 +5,25 @@ use crate::stored::FormatError;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-fn rate(per_minute: u32) -> Rate {
-    Rate::per_minute(per_minute).unwrap()
+fn rate(per_minute: u32) -> RequestRate {
+    RequestRate::per_minute(per_minute).unwrap()
 }
 
 fn after(ms: u64) -> Timestamp {
     NOW + Duration::from_millis(ms)
 }
 
-fn lease(grant: Grant) -> (Lease, RateState) {
+fn lease(grant: RateGrant) -> (RateLease, RateState) {
     match grant {
-        Grant::Lease(lease, state) => (lease, state),
-        Grant::NothingBefore(time) => panic!("nothing before {time}"),
+        RateGrant::Lease(lease, state) => (lease, state),
+        RateGrant::NothingBefore(time) => panic!("nothing before {time}"),
     }
 }
 
 #[test]
 fn a_rate_a_second_is_whole_requests_a_minute_rounded_down() {
     let check = |per_second: f64, per_minute: Option<u32>| {
-        let rate = Rate::per_second(per_second).map(Rate::requests_per_minute);
+        let rate = RequestRate::per_second(per_second).map(RequestRate::requests_per_minute);
         assert_eq!(rate, per_minute, "{per_second}");
     };
     check(1.0, Some(60));
@@ -41,7 +41,7 @@ fn a_rate_a_second_is_whole_requests_a_minute_rounded_down() {
 #[test]
 fn a_lease_has_what_is_wanted_and_never_more_than_a_second_of_requests() {
     let check = |per_minute: u32, wanted: u32, requests: u32| {
-        let (lease, _) = lease(rate(per_minute).take(None, wanted, NOW));
+        let (lease, _) = lease(rate(per_minute).take_lease(None, wanted, NOW));
         assert_eq!(lease.requests, requests, "{wanted} at {per_minute}");
     };
     check(600, 3, 3);
@@ -53,36 +53,36 @@ fn a_lease_has_what_is_wanted_and_never_more_than_a_second_of_requests() {
 
 #[test]
 fn each_request_of_a_lease_has_its_own_moment_and_is_lost_a_second_after_it() {
-    let (mut lease, state) = lease(rate(600).take(None, 3, NOW));
+    let (mut lease, state) = lease(rate(600).take_lease(None, 3, NOW));
     assert_eq!(state.taken_until, after(300));
-    let first = lease.token(NOW).unwrap();
+    let first = lease.next_token(NOW).unwrap();
     assert_eq!(first.from, NOW);
-    assert!(first.holds(after(999)) && !first.holds(after(1000)));
+    assert!(first.is_valid_at(after(999)) && !first.is_valid_at(after(1000)));
     // The second one is lost because it was not taken in time.
-    let third = lease.token(after(1100)).unwrap();
+    let third = lease.next_token(after(1100)).unwrap();
     assert_eq!(third.from, after(200));
-    assert!(!third.holds(after(199)));
-    assert_eq!(lease.token(NOW), None);
+    assert!(!third.is_valid_at(after(199)));
+    assert_eq!(lease.next_token(NOW), None);
 }
 
 #[test]
 fn a_clock_that_is_set_back_ends_a_lease() {
-    let (mut lease, _) = lease(rate(600).take(None, 3, after(7_200_000)));
-    assert_eq!(lease.token(NOW), None);
-    assert!(lease.token(after(7_199_000)).is_some());
+    let (mut lease, _) = lease(rate(600).take_lease(None, 3, after(7_200_000)));
+    assert_eq!(lease.next_token(NOW), None);
+    assert!(lease.next_token(after(7_199_000)).is_some());
 }
 
 #[test]
 fn the_next_lease_begins_where_the_last_one_ends() {
-    let (_, state) = lease(rate(60).take(None, 1, NOW));
-    let (next, state) = lease(rate(60).take(Some(state), 1, NOW));
+    let (_, state) = lease(rate(60).take_lease(None, 1, NOW));
+    let (next, state) = lease(rate(60).take_lease(Some(state), 1, NOW));
     assert_eq!(next.start, after(1000));
     assert_eq!(state.gives_nothing(NOW), Some(after(2000)));
     assert_eq!(
-        rate(60).take(Some(state), 1, NOW),
-        Grant::NothingBefore(after(2000))
+        rate(60).take_lease(Some(state), 1, NOW),
+        RateGrant::NothingBefore(after(2000))
     );
-    let (later, _) = lease(rate(60).take(Some(state), 1, after(10_000)));
+    let (later, _) = lease(rate(60).take_lease(Some(state), 1, after(10_000)));
     assert_eq!(later.start, after(10_000), "what nobody took is lost");
 }
 
@@ -92,7 +92,7 @@ fn time_that_a_wrong_clock_took_does_not_stop_a_subscription() {
         taken_until: after(65_001),
     };
     assert_eq!(state.gives_nothing(NOW), None);
-    assert_eq!(lease(rate(60).take(Some(state), 1, NOW)).0.start, NOW);
+    assert_eq!(lease(rate(60).take_lease(Some(state), 1, NOW)).0.start, NOW);
 }
 
 #[test]
@@ -102,14 +102,14 @@ fn who_finds_nothing_stands_in_line() {
                  nothing_before: Timestamp,
                  due_ms: u64,
                  why: &str| {
-        let last = last_ms.map(|ms| Place {
+        let last = last_ms.map(|ms| LinePlace {
             due: after(ms),
             given_at: NOW,
         });
         let place = rate(per_minute).line_up(last, nothing_before, NOW);
         assert_eq!(
             place,
-            Place {
+            LinePlace {
                 due: after(due_ms),
                 given_at: NOW
             },
@@ -157,12 +157,12 @@ fn a_line_in_which_nobody_took_his_place_is_not_there_any_more() {
 #[test]
 fn the_rarer_the_requests_the_longer_each_may_wait_for_its_lane() {
     let check = |per_minute: u32, kept_ms: u64| {
-        let token = lease(rate(per_minute).take(None, 1, NOW))
+        let token = lease(rate(per_minute).take_lease(None, 1, NOW))
             .0
-            .token(NOW)
+            .next_token(NOW)
             .unwrap();
         assert!(
-            token.holds(after(kept_ms - 1)) && !token.holds(after(kept_ms)),
+            token.is_valid_at(after(kept_ms - 1)) && !token.is_valid_at(after(kept_ms)),
             "{per_minute}"
         );
     };
@@ -193,7 +193,7 @@ fn the_state_is_read_as_it_was_written_and_never_for_something_else() {
 #[derive(Debug, Default)]
 struct Worker {
     read: Option<(Option<RateState>, u32)>,
-    lease: Option<Lease>,
+    lease: Option<RateLease>,
 }
 
 /// The store, the time, and when requests were begun.
@@ -224,7 +224,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Model {
-    fn step(&mut self, rate: Rate, worker: &mut Worker, step: &Step) {
+    fn step(&mut self, rate: RequestRate, worker: &mut Worker, step: &Step) {
         let now = after(self.now);
         match *step {
             Step::Read => worker.read = Some((self.state, self.version)),
@@ -232,8 +232,8 @@ impl Model {
                 let Some((state, version)) = worker.read.take() else {
                     return;
                 };
-                if let (Grant::Lease(lease, next), true) =
-                    (rate.take(state, wanted, now), version == self.version)
+                if let (RateGrant::Lease(lease, next), true) =
+                    (rate.take_lease(state, wanted, now), version == self.version)
                 {
                     self.state = Some(next);
                     self.version = version + 1;
@@ -241,11 +241,15 @@ impl Model {
                 }
             }
             Step::Begin { late_ms } => {
-                let Some(token) = worker.lease.as_mut().and_then(|lease| lease.token(now)) else {
+                let Some(token) = worker
+                    .lease
+                    .as_mut()
+                    .and_then(|lease| lease.next_token(now))
+                else {
                     return;
                 };
                 let begun = token.from.max(now) + Duration::from_millis(late_ms);
-                if token.holds(begun) {
+                if token.is_valid_at(begun) {
                     self.begun.push(begun.as_millis());
                 }
             }
@@ -285,14 +289,14 @@ proptest! {
         let rate = rate(per_minute);
         let (mut state, mut now, mut requests) = (None, NOW, 0_u32);
         while now < NOW + Duration::from_mins(2) {
-            match rate.take(state, 1000, now) {
-                Grant::Lease(mut lease, next) => {
+            match rate.take_lease(state, 1000, now) {
+                RateGrant::Lease(mut lease, next) => {
                     state = Some(next);
-                    while lease.token(now).is_some() {
+                    while lease.next_token(now).is_some() {
                         requests += 1;
                     }
                 }
-                Grant::NothingBefore(time) => now = time,
+                RateGrant::NothingBefore(time) => now = time,
             }
         }
         prop_assert!(requests * 100 >= 2 * per_minute * 99, "{requests}");

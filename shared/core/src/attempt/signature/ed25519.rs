@@ -53,7 +53,7 @@ impl SigningKey {
         self.0.sign(&message).as_ref().to_vec()
     }
 
-    pub(super) fn public(&self) -> PublicKey {
+    pub(super) fn public_key(&self) -> PublicKey {
         let bytes = self.0.public_key().as_ref();
         PublicKey(std::array::from_fn(|at| {
             bytes.get(at).copied().unwrap_or_default()
@@ -63,13 +63,13 @@ impl SigningKey {
 
 impl PublicKey {
     /// The key as the member `x` of a JSON Web Key (RFC 8037).
-    pub fn x(&self) -> String {
+    pub fn jwk_x(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
     /// The key's thumbprint (RFC 7638): the same for the same key, wherever it is made.
     pub fn thumbprint(&self) -> String {
-        let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, self.x());
+        let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, self.jwk_x());
         URL_SAFE_NO_PAD.encode(Sha256::digest(members))
     }
 }
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn the_public_key_and_its_thumbprint_are_those_of_the_rfc() {
-        let public = SigningKey::from_bytes(&seed()).unwrap().public();
+        let public = SigningKey::from_bytes(&seed()).unwrap().public_key();
         assert_eq!(
-            (public.x().as_str(), public.thumbprint().as_str()),
+            (public.jwk_x().as_str(), public.thumbprint().as_str()),
             (X, THUMBPRINT)
         );
         assert_eq!(

@@ -8,8 +8,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest lease of a subscription whose timeout this is, as others see it.
 const LEASE: Duration = Duration::from_secs(55);
 
-fn most(requests: u32) -> Concurrency {
-    Concurrency::new(requests).unwrap()
+fn most(requests: u32) -> SlotLimit {
+    SlotLimit::new(requests).unwrap()
 }
 
 fn after(ms: u64) -> Timestamp {
@@ -46,24 +46,24 @@ fn held(state: &SlotState) -> Vec<(&str, u32, Timestamp)> {
 
 #[test]
 fn worker_gets_what_it_wants_and_no_more_than_is_free() {
-    let (first, state) = lease(most(5).take(None, &claim("a", 3), NOW));
+    let (first, state) = lease(most(5).take_slots(None, &claim("a", 3), NOW));
     assert_eq!(first.slots(), 3);
-    let (second, state) = lease(most(5).take(Some(&state), &claim("b", 3), NOW));
+    let (second, state) = lease(most(5).take_slots(Some(&state), &claim("b", 3), NOW));
     assert_eq!(second.slots(), 2);
     assert_eq!(held(&state), [("a", 3, NOW + LEASE), ("b", 2, NOW + LEASE)]);
-    let third = most(5).take(Some(&state), &claim("c", 1), NOW);
+    let third = most(5).take_slots(Some(&state), &claim("c", 1), NOW);
     assert_eq!(third, SlotGrant::Nothing(None));
 }
 
 #[test]
 fn worker_that_has_what_there_is_writes_nothing() {
-    let (_, state) = lease(most(5).take(None, &claim("a", 5), NOW));
+    let (_, state) = lease(most(5).take_slots(None, &claim("a", 5), NOW));
     let more = SlotClaim {
         held: 5,
         ..claim("a", 9)
     };
     assert_eq!(
-        most(5).take(Some(&state), &more, NOW),
+        most(5).take_slots(Some(&state), &more, NOW),
         SlotGrant::Nothing(None)
     );
 }
@@ -71,16 +71,16 @@ fn worker_that_has_what_there_is_writes_nothing() {
 /// So an etag that names content is another one.
 #[test]
 fn rewritten_state_differs_in_its_time_alone() {
-    let (_, state) = lease(most(5).take(None, &claim("a", 5), NOW));
-    let rewritten = SlotState::rewritten(Some(&state), NOW);
+    let (_, state) = lease(most(5).take_slots(None, &claim("a", 5), NOW));
+    let rewritten = SlotState::rewrite_unchanged(Some(&state), NOW);
     assert_eq!(held(&rewritten), held(&state));
     assert_ne!(rewritten, state);
-    assert_eq!(held(&SlotState::rewritten(None, NOW)), []);
+    assert_eq!(held(&SlotState::rewrite_unchanged(None, NOW)), []);
 }
 
 #[test]
 fn request_begins_only_if_its_timeout_ends_before_the_lease() {
-    let (own, _) = lease(most(5).take(None, &claim("a", 1), NOW));
+    let (own, _) = lease(most(5).take_slots(None, &claim("a", 1), NOW));
     for (now, expected) in [
         (NOW, true),
         (secs(20), true),
@@ -88,23 +88,26 @@ fn request_begins_only_if_its_timeout_ends_before_the_lease() {
         // A clock that was set back.
         (Timestamp::from_millis(NOW.as_millis() - 1), false),
     ] {
-        assert_eq!(own.allows(most(5), TIMEOUT, now), expected, "{now}");
+        assert_eq!(own.allows_request(most(5), TIMEOUT, now), expected, "{now}");
     }
-    assert!(!own.allows(most(5), TIMEOUT + Duration::from_secs(21), NOW));
-    assert!(!own.allows(most(4), TIMEOUT, NOW), "of another bound");
+    assert!(!own.allows_request(most(5), TIMEOUT + Duration::from_secs(21), NOW));
+    assert!(
+        !own.allows_request(most(4), TIMEOUT, NOW),
+        "of another bound"
+    );
 }
 
 #[test]
 fn slots_of_a_worker_that_died_are_free_when_its_lease_is_over() {
-    let (_, state) = lease(most(1).take(None, &claim("a", 1), NOW));
-    let at = |now| most(1).take(Some(&state), &claim("b", 1), now);
+    let (_, state) = lease(most(1).take_slots(None, &claim("a", 1), NOW));
+    let at = |now| most(1).take_slots(Some(&state), &claim("b", 1), now);
     assert_eq!(at(after(54_999)), SlotGrant::Nothing(None));
     assert_eq!(held(&lease(at(secs(55))).1), [("b", 1, secs(55) + LEASE)]);
 }
 
 #[test]
 fn slots_that_are_given_back_are_free_at_once() {
-    let (_, state) = lease(most(3).take(None, &claim("a", 3), NOW));
+    let (_, state) = lease(most(3).take_slots(None, &claim("a", 3), NOW));
     let fewer = state.give_back("a", 1, secs(1)).unwrap();
     assert_eq!(held(&fewer), [("a", 1, NOW + LEASE)]);
     assert_eq!(fewer.give_back("a", 1, secs(1)), None);
@@ -116,13 +119,13 @@ fn slots_that_are_given_back_are_free_at_once() {
 
 #[test]
 fn lowered_bound_gives_nothing_until_enough_slots_are_free() {
-    let (_, state) = lease(most(5).take(None, &claim("a", 3), NOW));
-    let (_, state) = lease(most(5).take(Some(&state), &claim("b", 2), NOW));
+    let (_, state) = lease(most(5).take_slots(None, &claim("a", 3), NOW));
+    let (_, state) = lease(most(5).take_slots(Some(&state), &claim("b", 2), NOW));
     let own = SlotClaim {
         begun: 3,
         ..claim("a", 3)
     };
-    let at = |limit, state: &SlotState| most(limit).take(Some(state), &own, secs(1));
+    let at = |limit, state: &SlotState| most(limit).take_slots(Some(state), &own, secs(1));
     assert_eq!(at(2, &state), SlotGrant::Nothing(None));
     // The others have given theirs back. What is open counts until it has ended.
     let alone = state.give_back("b", 0, secs(1)).unwrap();
@@ -138,22 +141,22 @@ fn lease_that_is_renewed_ends_no_sooner_than_before() {
         timeout: Duration::from_mins(1),
         ..claim("a", 1)
     };
-    let (_, state) = lease(most(5).take(None, &longer, NOW));
-    let (renewed, state) = lease(most(5).take(Some(&state), &claim("a", 2), secs(1)));
+    let (_, state) = lease(most(5).take_slots(None, &longer, NOW));
+    let (renewed, state) = lease(most(5).take_slots(Some(&state), &claim("a", 2), secs(1)));
     assert_eq!(renewed.end, secs(51));
     assert_eq!(held(&state), [("a", 2, secs(85))]);
 }
 
 #[test]
 fn lease_of_a_wrong_clock_ends_after_the_longest_lease() {
-    let (_, state) = lease(most(1).take(None, &claim("a", 1), secs(3600)));
-    let SlotGrant::Nothing(Some(shortened)) = most(1).take(Some(&state), &claim("b", 1), NOW)
+    let (_, state) = lease(most(1).take_slots(None, &claim("a", 1), secs(3600)));
+    let SlotGrant::Nothing(Some(shortened)) = most(1).take_slots(Some(&state), &claim("b", 1), NOW)
     else {
         panic!("expected a state to write")
     };
     assert_eq!(held(&shortened), [("a", 1, secs(85))]);
     // From then on it is as good as any.
-    let at = |now| most(1).take(Some(&shortened), &claim("b", 1), now);
+    let at = |now| most(1).take_slots(Some(&shortened), &claim("b", 1), now);
     assert_eq!(at(after(84_999)), SlotGrant::Nothing(None));
     assert_eq!(lease(at(secs(85))).0.slots(), 1);
 }
@@ -164,27 +167,27 @@ fn clock_that_is_a_little_ahead_is_not_wrong() {
         timeout: ATTEMPT_TIMEOUT_MAX,
         ..claim("a", 1)
     };
-    let (_, state) = lease(most(1).take(None, &longest, secs(5)));
-    let nothing = most(1).take(Some(&state), &claim("b", 1), NOW);
+    let (_, state) = lease(most(1).take_slots(None, &longest, secs(5)));
+    let nothing = most(1).take_slots(Some(&state), &claim("b", 1), NOW);
     assert_eq!(nothing, SlotGrant::Nothing(None));
 }
 
 #[test]
 fn object_that_cannot_be_read_keeps_all_slots_for_one_lease() {
     let SlotGrant::Nothing(Some(written)) =
-        most(1000).take(Some(&SlotState::unknown()), &claim("a", 1), NOW)
+        most(1000).take_slots(Some(&SlotState::for_unreadable()), &claim("a", 1), NOW)
     else {
         panic!("expected a state to write")
     };
-    let (free, _) = lease(most(1000).take(Some(&written), &claim("a", 7), secs(85)));
+    let (free, _) = lease(most(1000).take_slots(Some(&written), &claim("a", 7), secs(85)));
     assert_eq!(free.slots(), 7);
 }
 
 #[test]
 fn no_two_states_are_alike() {
-    let (_, first) = lease(most(5).take(None, &claim("a", 1), NOW));
+    let (_, first) = lease(most(5).take_slots(None, &claim("a", 1), NOW));
     let second = first.give_back("a", 0, NOW).unwrap();
-    let (_, third) = lease(most(5).take(Some(&second), &claim("a", 1), NOW));
+    let (_, third) = lease(most(5).take_slots(Some(&second), &claim("a", 1), NOW));
     let fourth = third.give_back("a", 0, NOW).unwrap();
     assert_eq!(
         [&first, &second, &third, &fourth].map(|state| state.at),
@@ -194,13 +197,13 @@ fn no_two_states_are_alike() {
 
 #[test]
 fn line_is_empty_when_no_worker_had_a_slot_for_three_minutes() {
-    let (_, state) = lease(most(5).take(None, &claim("a", 1), NOW));
+    let (_, state) = lease(most(5).take_slots(None, &claim("a", 1), NOW));
     assert!(!state.is_idle(secs(180)) && state.is_idle(after(180_001)));
 }
 
 #[test]
 fn requests_come_back_as_fast_as_the_slots_become_free() {
-    let pace = |slots, ms| most(slots).pace(Duration::from_millis(ms));
+    let pace = |slots, ms| most(slots).return_rate(Duration::from_millis(ms));
     for (slots, ms, per_minute) in [
         (5, 1000, 300),
         (1, 30_000, 2),
@@ -273,7 +276,7 @@ impl Worker {
 }
 
 impl Model {
-    fn step(&mut self, limit: Concurrency, index: usize, worker: &mut Worker, step: &Step) {
+    fn step(&mut self, limit: SlotLimit, index: usize, worker: &mut Worker, step: &Step) {
         let holder = format!("{index} {}", worker.died);
         let now = worker.now(self);
         match *step {
@@ -285,7 +288,7 @@ impl Model {
                 let Some((state, version)) = worker.read.take() else {
                     return;
                 };
-                let serves = |own: &SlotLease| own.allows(limit, TIMEOUT, now);
+                let serves = |own: &SlotLease| own.allows_request(limit, TIMEOUT, now);
                 let claim = SlotClaim {
                     holder: &holder,
                     begun: worker.open(),
@@ -293,19 +296,20 @@ impl Model {
                     wanted: wanted + worker.open(),
                     timeout: TIMEOUT,
                 };
-                let SlotGrant::Lease(own, next) = limit.take(state.as_ref(), &claim, now) else {
+                let SlotGrant::Lease(own, next) = limit.take_slots(state.as_ref(), &claim, now)
+                else {
                     return;
                 };
                 // The state may say fewer slots than the former lease.
                 let stored = own.slots().max(worker.open());
-                worker.lease = worker.lease.map(|former| former.at_most(stored));
+                worker.lease = worker.lease.map(|former| former.capped_at(stored));
                 if self.write(version, next) && !is_answer_lost {
                     worker.lease = Some(own);
                 }
             }
             Step::Begin => {
                 let allows = worker.lease.is_some_and(|own| {
-                    own.allows(limit, TIMEOUT, now) && worker.open() < own.slots()
+                    own.allows_request(limit, TIMEOUT, now) && worker.open() < own.slots()
                 });
                 if allows {
                     let timeout_ms = u64::try_from(TIMEOUT.as_millis()).unwrap();
@@ -315,7 +319,7 @@ impl Model {
             Step::End => drop(worker.open.pop()),
             Step::GiveBack => {
                 let keep = worker.open();
-                worker.lease = worker.lease.map(|own| own.at_most(keep));
+                worker.lease = worker.lease.map(|own| own.capped_at(keep));
                 let Some((Some(state), version)) = worker.read.take() else {
                     return;
                 };
@@ -377,7 +381,7 @@ proptest! {
     /// The bound is used: one worker alone gets all of it.
     #[test]
     fn worker_alone_gets_every_slot(requests in 1_u32..=CONCURRENT_REQUESTS_MAX) {
-        let (own, _) = lease(most(requests).take(None, &claim("a", u32::MAX), NOW));
+        let (own, _) = lease(most(requests).take_slots(None, &claim("a", u32::MAX), NOW));
         prop_assert_eq!(own.slots(), requests);
     }
 }

@@ -31,8 +31,8 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-fn target() -> Target {
-    Target::Link(Link {
+fn target() -> DeliveryTarget {
+    DeliveryTarget::Link(Link {
         is_tls: true,
         host: "a.example".into(),
         port: 443,
@@ -45,7 +45,7 @@ proptest! {
         course in prop::collection::vec(happens(), 1..200)
     ) {
         let (settings, target) = (HealthSettings::default(), target());
-        let (mut shard, mut now) = (Shard::default(), NOW);
+        let (mut shard, mut now) = (LinkShard::default(), NOW);
         let mut probes: [Option<String>; 4] = Default::default();
         let mut failed_probe_at: Option<Timestamp> = None;
         for (step, it) in course.into_iter().enumerate() {
@@ -53,7 +53,7 @@ proptest! {
                 Happens::Time(secs) => now = now + Duration::from_secs(u64::from(secs)),
                 Happens::Death { worker } => probes[usize::from(worker)] = None,
                 Happens::Force => {
-                    shard.observe(&target, &Observation::Forced, now, &settings);
+                    shard.apply_observation(&target, &Observation::Forced, now, &settings);
                     failed_probe_at = None;
                 }
                 Happens::Delivery { worker, succeeds } => {
@@ -61,7 +61,7 @@ proptest! {
                     // An answer to the probe that is under way.
                     if let Some(by) = mine.take() {
                         let seen = if succeeds { Observation::Succeeded } else { probe_failed(&by) };
-                        let is_changed = shard.observe(&target, &seen, now, &settings);
+                        let is_changed = shard.apply_observation(&target, &seen, now, &settings);
                         if succeeds {
                             failed_probe_at = None;
                         } else if is_changed {
@@ -69,18 +69,18 @@ proptest! {
                         }
                         continue;
                     }
-                    match shard.decide(&target, now, &settings) {
+                    match shard.decide_for_target(&target, now, &settings) {
                         CircuitDecision::Open | CircuitDecision::Ramp { .. } => {
                             let seen = if succeeds { Observation::Succeeded } else { failing_since(now) };
-                            if shard.observe(&target, &seen, now, &settings) {
+                            if shard.apply_observation(&target, &seen, now, &settings) {
                                 failed_probe_at = Some(now);
                             }
                         }
                         CircuitDecision::Probe(_) => {
                             let by = format!("{worker}-{step}");
-                            prop_assert!(shard.claim(&target, &by, now, &settings).is_some());
+                            prop_assert!(shard.claim_probe(&target, &by, now, &settings).is_some());
                             // No other worker gets it.
-                            prop_assert!(shard.claim(&target, "other", now, &settings).is_none());
+                            prop_assert!(shard.claim_probe(&target, "other", now, &settings).is_none());
                             // Not hammered: a hold lies between a failure and the next probe.
                             if let Some(at) = failed_probe_at {
                                 prop_assert!(now >= at + settings.glitch_hold);
@@ -97,7 +97,7 @@ proptest! {
         }
         // Not stuck: after the longest hold and the longest probe there is a way through.
         let later = now + settings.later_hold + settings.probe_lease;
-        let gate = shard.decide(&target, later, &settings);
+        let gate = shard.decide_for_target(&target, later, &settings);
         let is_stuck = matches!(gate, CircuitDecision::Hold | CircuitDecision::Delay { .. });
         prop_assert!(!is_stuck);
     }

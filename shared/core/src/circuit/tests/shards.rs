@@ -10,14 +10,14 @@ fn link(host: &str) -> Link {
         .link()
 }
 
-fn subscription(host: &str, name: &str) -> Target {
-    Target::parse(&format!("{} orders.{name}", link(host))).unwrap()
+fn subscription(host: &str, name: &str) -> DeliveryTarget {
+    DeliveryTarget::parse(&format!("{} orders.{name}", link(host))).unwrap()
 }
 
-fn with(seen: &[(Target, Observation)]) -> Shard {
-    let mut shard = Shard::default();
+fn with(seen: &[(DeliveryTarget, Observation)]) -> LinkShard {
+    let mut shard = LinkShard::default();
     for (target, observation) in seen {
-        shard.observe(target, observation, NOW, &HealthSettings::default());
+        shard.apply_observation(target, observation, NOW, &HealthSettings::default());
     }
     shard
 }
@@ -28,34 +28,34 @@ fn a_link_and_its_subscriptions_are_in_one_part_and_links_are_spread() {
         .map(|n| shard_index(&link(&format!("h{n}.example"))))
         .collect();
     assert_eq!(used.len(), LINK_SHARDS);
-    assert_eq!(layout::links(11), "links/b.json");
+    assert_eq!(layout::link_shard_key(11), "links/b.json");
 }
 
 #[test]
 fn a_part_is_read_as_it_was_written() {
     let shard = with(&[
-        (Target::Link(link("a.example")), failing()),
+        (DeliveryTarget::Link(link("a.example")), failing()),
         (subscription("a.example", "billing"), failing()),
     ]);
-    assert_eq!(Shard::parse(&shard.render()).unwrap(), shard);
+    assert_eq!(LinkShard::parse(&shard.render()).unwrap(), shard);
     insta::assert_snapshot!(String::from_utf8(shard.render().to_vec()).unwrap());
 }
 
 #[test]
 fn a_pause_is_a_glitch_to_a_program_that_knows_none() {
     let shard = with(&[(subscription("a.example", "billing"), asked(900, None))]);
-    assert_eq!(Shard::parse(&shard.render()).unwrap(), shard);
+    assert_eq!(LinkShard::parse(&shard.render()).unwrap(), shard);
     insta::assert_snapshot!(String::from_utf8(shard.render().to_vec()).unwrap());
 }
 
 #[test]
 fn what_is_not_one_is_refused_and_a_newer_one_is_told_apart() {
     assert!(matches!(
-        Shard::parse(b"{}"),
+        LinkShard::parse(b"{}"),
         Err(FormatError::Malformed(..))
     ));
     assert!(matches!(
-        Shard::parse(br#"{"v":2,"targets":{}}"#),
+        LinkShard::parse(br#"{"v":2,"targets":{}}"#),
         Err(FormatError::Newer(2))
     ));
 }
@@ -63,15 +63,18 @@ fn what_is_not_one_is_refused_and_a_newer_one_is_told_apart() {
 #[test]
 fn a_failing_link_stops_all_of_its_subscriptions_and_a_failing_subscription_only_itself() {
     let settings = HealthSettings::default();
-    let gates = |shard: &Shard| {
+    let gates = |shard: &LinkShard| {
         ["billing", "audit"]
-            .map(|name| shard.decide(&subscription("a.example", name), NOW, &settings))
+            .map(|name| shard.decide_for_target(&subscription("a.example", name), NOW, &settings))
     };
     let delay = CircuitDecision::Delay {
         until: NOW + secs(60),
     };
     assert_eq!(
-        gates(&with(&[(Target::Link(link("a.example")), failing())])),
+        gates(&with(&[(
+            DeliveryTarget::Link(link("a.example")),
+            failing()
+        )])),
         [delay, delay]
     );
     assert_eq!(
@@ -84,24 +87,24 @@ fn a_failing_link_stops_all_of_its_subscriptions_and_a_failing_subscription_only
 fn one_probe_asks_a_link_and_its_subscription_and_nobody_else_gets_one() {
     let settings = HealthSettings::default();
     let own = subscription("a.example", "billing");
-    let link = Target::Link(link("a.example"));
+    let link = DeliveryTarget::Link(link("a.example"));
     let mut shard = with(&[(link.clone(), failing()), (own.clone(), failing())]);
-    assert_eq!(shard.claim(&own, "a", NOW, &settings), None);
+    assert_eq!(shard.claim_probe(&own, "a", NOW, &settings), None);
     let due = NOW + secs(60);
     assert_eq!(
-        shard.claim(&own, "a", due, &settings),
-        Some(Probed {
+        shard.claim_probe(&own, "a", due, &settings),
+        Some(ProbedTargets {
             link: true,
             subscription: true
         })
     );
-    assert_eq!(shard.claim(&own, "b", due, &settings), None);
+    assert_eq!(shard.claim_probe(&own, "b", due, &settings), None);
     assert_eq!(
-        shard.claim(&subscription("a.example", "audit"), "b", due, &settings),
+        shard.claim_probe(&subscription("a.example", "audit"), "b", due, &settings),
         None
     );
     assert_eq!(
-        shard.decide(&subscription("a.example", "audit"), due, &settings),
+        shard.decide_for_target(&subscription("a.example", "audit"), due, &settings),
         CircuitDecision::Delay {
             until: due + PROBE_LOOK_AGAIN
         }
@@ -112,12 +115,15 @@ fn one_probe_asks_a_link_and_its_subscription_and_nobody_else_gets_one() {
 fn what_a_wrong_clock_wrote_holds_nobody() {
     let settings = HealthSettings::default();
     let own = subscription("a.example", "billing");
-    let mut shard = Shard::default();
-    shard.observe(&own, &failing(), NOW + mins(60 * 24 * 365), &settings);
-    assert_eq!(shard.decide(&own, NOW, &settings), CircuitDecision::Open);
-    assert!(shard.observe(&own, &failing(), NOW, &settings));
+    let mut shard = LinkShard::default();
+    shard.apply_observation(&own, &failing(), NOW + mins(60 * 24 * 365), &settings);
     assert_eq!(
-        shard.decide(&own, NOW, &settings),
+        shard.decide_for_target(&own, NOW, &settings),
+        CircuitDecision::Open
+    );
+    assert!(shard.apply_observation(&own, &failing(), NOW, &settings));
+    assert_eq!(
+        shard.decide_for_target(&own, NOW, &settings),
         CircuitDecision::Delay {
             until: NOW + secs(60)
         }
@@ -134,15 +140,15 @@ fn a_clock_that_is_set_back_ends_holds_and_ramps_instead_of_lengthening_them() {
     let mut later = NOW;
     for _ in 0..6 {
         later = later + mins(15);
-        assert!(retry.claim(&own, "p", later, &settings).is_some());
+        assert!(retry.claim_probe(&own, "p", later, &settings).is_some());
         let failed = Observation::ProbeFailed {
             by: "p".to_owned(),
             last: BUSY,
         };
-        assert!(retry.observe(&own, &failed, later, &settings));
+        assert!(retry.apply_observation(&own, &failed, later, &settings));
     }
     let mut recovering = glitch.clone();
-    assert!(recovering.observe(&own, &Observation::Succeeded, NOW, &settings));
+    assert!(recovering.apply_observation(&own, &Observation::Succeeded, NOW, &settings));
     for (shard, at) in [
         (glitch, NOW),
         (pause, NOW),
@@ -150,7 +156,7 @@ fn a_clock_that_is_set_back_ends_holds_and_ramps_instead_of_lengthening_them() {
         (recovering, NOW),
     ] {
         let decide = |back| {
-            shard.decide(
+            shard.decide_for_target(
                 &own,
                 Timestamp::from_millis(at.as_millis() - back),
                 &settings,
@@ -165,9 +171,9 @@ fn a_clock_that_is_set_back_ends_holds_and_ramps_instead_of_lengthening_them() {
 #[test]
 fn a_part_takes_no_more_than_it_may_and_forgets_what_is_over() {
     let settings = HealthSettings::default();
-    let mut shard = Shard::default();
+    let mut shard = LinkShard::default();
     for index in 0..TARGETS_PER_SHARD_MAX {
-        assert!(shard.observe(
+        assert!(shard.apply_observation(
             &subscription("a.example", &format!("s{index}")),
             &failing(),
             NOW,
@@ -175,8 +181,8 @@ fn a_part_takes_no_more_than_it_may_and_forgets_what_is_over() {
         ));
     }
     let one_more = subscription("a.example", "more");
-    assert!(!shard.observe(&one_more, &failing(), NOW, &settings));
+    assert!(!shard.apply_observation(&one_more, &failing(), NOW, &settings));
     let later = NOW + mins(60 * 50);
-    assert!(shard.observe(&one_more, &failing(), later, &settings));
+    assert!(shard.apply_observation(&one_more, &failing(), later, &settings));
     assert_eq!(shard.conditions().count(), 1);
 }

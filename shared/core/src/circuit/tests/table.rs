@@ -5,9 +5,9 @@ use std::fmt::Write;
 use super::*;
 
 /// The states: well, each phase during its hold, when it is due, and while it is probed.
-fn states() -> Vec<(&'static str, Option<Condition>)> {
-    let glitch = Phase::Glitch;
-    let retry = Phase::Retry;
+fn states() -> Vec<(&'static str, Option<TargetCondition>)> {
+    let glitch = TargetPhase::Glitch;
+    let retry = TargetPhase::Retry;
     let ahead = NOW + secs(30);
     vec![
         ("well", None),
@@ -43,17 +43,23 @@ fn states() -> Vec<(&'static str, Option<Condition>)> {
             "retry 1 lapsed lease",
             Some(probed(condition(retry, 1, NOW), "me", NOW)),
         ),
-        ("recovering", Some(condition(Phase::Recovering, 1, NOW))),
-        ("paused", Some(pause(1, ahead))),
-        ("paused due", Some(pause(1, NOW))),
-        ("paused probed", Some(probed(pause(1, NOW), "me", ahead))),
+        (
+            "recovering",
+            Some(condition(TargetPhase::Recovering, 1, NOW)),
+        ),
+        ("paused", Some(requested_pause(1, ahead))),
+        ("paused due", Some(requested_pause(1, NOW))),
+        (
+            "paused probed",
+            Some(probed(requested_pause(1, NOW), "me", ahead)),
+        ),
         (
             "paused again while probed",
-            Some(probed(pause(1, NOW + mins(2)), "me", ahead)),
+            Some(probed(requested_pause(1, NOW + mins(2)), "me", ahead)),
         ),
         (
             "the ninth pause probed",
-            Some(probed(pause(9, NOW), "me", ahead)),
+            Some(probed(requested_pause(9, NOW), "me", ahead)),
         ),
         (
             "glitch 1 until asked",
@@ -82,7 +88,7 @@ fn states() -> Vec<(&'static str, Option<Condition>)> {
     ]
 }
 
-fn shown(condition: Option<&Condition>) -> String {
+fn shown(condition: Option<&TargetCondition>) -> String {
     let Some(it) = condition else {
         return "well".to_owned();
     };
@@ -141,7 +147,8 @@ fn every_state_and_observation() {
     let mut table = String::new();
     for (name, state) in states() {
         for (seen, observation) in &observations {
-            let after = observe(state.as_ref(), observation, NOW, &HealthSettings::default());
+            let after =
+                condition_after(state.as_ref(), observation, NOW, &HealthSettings::default());
             let after = after.map_or_else(|| "-".to_owned(), |after| shown(Some(&after)));
             writeln!(table, "{name:<28}{seen:<14}{after}").unwrap();
         }
@@ -155,7 +162,7 @@ fn every_state_and_what_becomes_of_a_delivery() {
     let mut table = String::new();
     for (link_name, link) in states() {
         for (name, own) in states() {
-            let gate = decide(link.as_ref(), own.as_ref(), NOW, &settings);
+            let gate = decide_for_subscription(link.as_ref(), own.as_ref(), NOW, &settings);
             let gate = match gate {
                 CircuitDecision::Delay { until } => format!("delay {:?}", until.since(NOW)),
                 CircuitDecision::Ramp { at_once, until } => {
@@ -177,9 +184,9 @@ fn every_state_and_what_becomes_of_a_delivery() {
 
 #[test]
 fn the_ramp_doubles_every_five_seconds_and_ends() {
-    let recovering = condition(Phase::Recovering, 1, NOW);
+    let recovering = condition(TargetPhase::Recovering, 1, NOW);
     let check = |after: Duration, expected: Option<u32>| {
-        let found = match decide(
+        let found = match decide_for_subscription(
             Some(&recovering),
             None,
             NOW + after,
@@ -204,7 +211,7 @@ fn the_ramp_doubles_every_five_seconds_and_ends() {
 #[test]
 fn a_link_is_told_down_and_up_after_a_while_and_once() {
     let settings = HealthSettings::default();
-    let check = |condition: &Condition, after, expected| {
+    let check = |condition: &TargetCondition, after, expected| {
         assert_eq!(
             state_change(condition, NOW + after, &settings),
             expected,
@@ -216,9 +223,9 @@ fn a_link_is_told_down_and_up_after_a_while_and_once() {
         };
         assert_eq!(state_change(condition, NOW + after, &quiet), None);
     };
-    let glitch = condition(Phase::Glitch, 1, NOW);
-    let retry = condition(Phase::Retry, 1, NOW);
-    let recovering = condition(Phase::Recovering, 1, NOW);
+    let glitch = condition(TargetPhase::Glitch, 1, NOW);
+    let retry = condition(TargetPhase::Retry, 1, NOW);
+    let recovering = condition(TargetPhase::Recovering, 1, NOW);
     check(&glitch, mins(60), None);
     check(
         &retry,
@@ -226,19 +233,23 @@ fn a_link_is_told_down_and_up_after_a_while_and_once() {
         None,
     );
     check(&retry, mins(5), Some(StateChange::Down));
-    check(&notified(&retry, StateChange::Down), mins(60), None);
+    check(&with_notice_sent(&retry, StateChange::Down), mins(60), None);
     check(&recovering, mins(60), None);
-    let told_down = notified(&recovering, StateChange::Down);
+    let told_down = with_notice_sent(&recovering, StateChange::Down);
     check(&told_down, mins(4), None);
     check(&told_down, mins(5), Some(StateChange::Up));
-    check(&notified(&told_down, StateChange::Up), mins(60), None);
+    check(
+        &with_notice_sent(&told_down, StateChange::Up),
+        mins(60),
+        None,
+    );
     // An operator's wish says nothing about it; the first success does.
-    let forced = Condition {
+    let forced = TargetCondition {
         forced: true,
         ..told_down
     };
     check(&forced, mins(60), None);
-    let answered = observe(
+    let answered = condition_after(
         Some(&forced),
         &Observation::Succeeded,
         NOW + mins(7),
@@ -255,12 +266,12 @@ fn failure_after_a_forced_end_is_of_the_same_spell() {
     let settings = HealthSettings::default();
     let later = NOW + mins(1);
     for (forced, began) in [(true, NOW), (false, later)] {
-        let before = Condition {
+        let before = TargetCondition {
             forced,
-            ..condition(Phase::Recovering, 1, NOW)
+            ..condition(TargetPhase::Recovering, 1, NOW)
         };
         let seen = failing_since(later);
-        let again = observe(Some(&before), &seen, later, &settings).unwrap();
+        let again = condition_after(Some(&before), &seen, later, &settings).unwrap();
         assert_eq!(again.failing_since, began, "{forced}");
     }
 }
@@ -268,26 +279,38 @@ fn failure_after_a_forced_end_is_of_the_same_spell() {
 #[test]
 fn nothing_is_kept_of_what_is_over() {
     let settings = HealthSettings::default();
-    let check = |condition: &Condition, after, expected| {
+    let check = |condition: &TargetCondition, after, expected| {
         assert_eq!(
             is_over(condition, NOW + after, &settings),
             expected,
             "{condition:?} {after:?}"
         );
     };
-    check(&pause(1, NOW), mins(60).saturating_sub(secs(1)), false);
-    check(&pause(1, NOW), mins(60), true);
-    check(&as_asked(condition(Phase::Glitch, 1, NOW)), mins(60), false);
-    let recovering = condition(Phase::Recovering, 1, NOW);
+    check(
+        &requested_pause(1, NOW),
+        mins(60).saturating_sub(secs(1)),
+        false,
+    );
+    check(&requested_pause(1, NOW), mins(60), true);
+    check(
+        &as_asked(condition(TargetPhase::Glitch, 1, NOW)),
+        mins(60),
+        false,
+    );
+    let recovering = condition(TargetPhase::Recovering, 1, NOW);
     check(&recovering, mins(5).saturating_sub(secs(1)), false);
     check(&recovering, mins(5), true);
-    check(&notified(&recovering, StateChange::Down), mins(60), false);
     check(
-        &notified(&recovering, StateChange::Down),
+        &with_notice_sent(&recovering, StateChange::Down),
+        mins(60),
+        false,
+    );
+    check(
+        &with_notice_sent(&recovering, StateChange::Down),
         mins(48 * 60),
         true,
     );
-    let retry = condition(Phase::Retry, 1, NOW + mins(10));
+    let retry = condition(TargetPhase::Retry, 1, NOW + mins(10));
     check(&retry, mins(10 + 48 * 60).saturating_sub(secs(1)), false);
     check(&retry, mins(10 + 48 * 60), true);
 }

@@ -5,14 +5,14 @@ use super::*;
 /// Probes as soon as one is due, all of which fail, and answers when they were, in minutes.
 fn probes(until: Duration) -> Vec<u64> {
     let settings = HealthSettings::default();
-    let mut condition = observe(None, &failing(), NOW, &settings).unwrap();
+    let mut condition = condition_after(None, &failing(), NOW, &settings).unwrap();
     let mut probes = Vec::new();
     let mut at = NOW;
     while at < NOW + until {
         if condition.is_due(at) {
             probes.push(at.since(NOW).as_secs() / 60);
             let asked = probed(condition, "p", at + secs(90));
-            condition = observe(Some(&asked), &probe_failed("p"), at, &settings).unwrap();
+            condition = condition_after(Some(&asked), &probe_failed("p"), at, &settings).unwrap();
         }
         at = at + secs(1);
     }
@@ -32,26 +32,29 @@ fn a_day_of_it_costs_99_requests() {
 #[test]
 fn a_success_begins_anew_and_a_later_streak_is_a_first_glitch() {
     let settings = HealthSettings::default();
-    let see = |before: Option<&Condition>, seen: &Observation, after| {
-        observe(before, seen, NOW + after, &settings).unwrap()
+    let see = |before: Option<&TargetCondition>, seen: &Observation, after| {
+        condition_after(before, seen, NOW + after, &settings).unwrap()
     };
-    let down = condition(Phase::Retry, 7, NOW + mins(5));
+    let down = condition(TargetPhase::Retry, 7, NOW + mins(5));
     let up = see(Some(&down), &Observation::Succeeded, mins(1));
-    assert_eq!((up.phase, up.since), (Phase::Recovering, NOW + mins(1)));
+    assert_eq!(
+        (up.phase, up.since),
+        (TargetPhase::Recovering, NOW + mins(1))
+    );
     let again = see(Some(&up), &failing_since(NOW + mins(2)), mins(2));
     assert_eq!(
         (again.phase, again.hold, again.until),
-        (Phase::Glitch, 1, NOW + mins(3))
+        (TargetPhase::Glitch, 1, NOW + mins(3))
     );
 }
 
 #[test]
 fn an_endpoint_that_asks_for_a_pause_is_asked_once_after_it() {
     let settings = HealthSettings::default();
-    let see = |before: &Condition, seen: &Observation, after| {
-        observe(Some(before), seen, NOW + after, &settings)
+    let see = |before: &TargetCondition, seen: &Observation, after| {
+        condition_after(Some(before), seen, NOW + after, &settings)
     };
-    let pause = observe(None, &asked(60, None), NOW, &settings).unwrap();
+    let pause = condition_after(None, &asked(60, None), NOW, &settings).unwrap();
     assert!(pause.is_pause() && pause.until == NOW + secs(60));
     // What was under way when it was asked for changes its end alone, and only to a later one.
     for same in [
@@ -66,10 +69,10 @@ fn an_endpoint_that_asks_for_a_pause_is_asked_once_after_it() {
     assert_eq!((longer.hold, longer.until), (0, NOW + secs(90)));
     assert_eq!(
         see(&longer, &Observation::Forced, secs(2)).unwrap().phase,
-        Phase::Recovering
+        TargetPhase::Recovering
     );
     assert_eq!(
-        decide(None, Some(&longer), NOW + secs(89), &settings),
+        decide_for_subscription(None, Some(&longer), NOW + secs(89), &settings),
         CircuitDecision::Delay {
             until: NOW + secs(90)
         }
@@ -83,7 +86,7 @@ fn an_endpoint_that_asks_for_a_pause_is_asked_once_after_it() {
         secs(91),
     )
     .unwrap();
-    assert_eq!((well.phase, well.asked), (Phase::Recovering, false));
+    assert_eq!((well.phase, well.asked), (TargetPhase::Recovering, false));
     // A probe that is asked to wait waits as long; one that fails otherwise is a first Glitch.
     let again = see(&asking, &asked(100, Some("p")), secs(91)).unwrap();
     assert_eq!(
@@ -102,13 +105,13 @@ fn ten_pauses_in_a_row_are_a_glitch_and_three_glitches_are_a_retry() {
     let settings = HealthSettings::default();
     let mut at = NOW;
     let mut course = Vec::new();
-    let ask = |at: Timestamp| Asked {
+    let ask = |at: Timestamp| RequestedPause {
         until: at + secs(20),
         last: BUSY,
         began: at,
         probe: Some("p".to_owned()),
     };
-    let mut condition = observe(None, &Observation::Asked(ask(at)), at, &settings).unwrap();
+    let mut condition = condition_after(None, &Observation::Asked(ask(at)), at, &settings).unwrap();
     for _ in 0..14 {
         course.push((
             condition.phase,
@@ -117,11 +120,12 @@ fn ten_pauses_in_a_row_are_a_glitch_and_three_glitches_are_a_retry() {
         ));
         at = condition.until;
         let asking = probed(condition, "p", at + secs(90));
-        condition = observe(Some(&asking), &Observation::Asked(ask(at)), at, &settings).unwrap();
+        condition =
+            condition_after(Some(&asking), &Observation::Asked(ask(at)), at, &settings).unwrap();
     }
-    let pauses = std::iter::repeat_n((Phase::Glitch, 0, 20), 9);
-    let glitches = (1..=3).map(|hold| (Phase::Glitch, hold, 60));
-    let holds = [(Phase::Retry, 1, 600), (Phase::Retry, 2, 600)];
+    let pauses = std::iter::repeat_n((TargetPhase::Glitch, 0, 20), 9);
+    let glitches = (1..=3).map(|hold| (TargetPhase::Glitch, hold, 60));
+    let holds = [(TargetPhase::Retry, 1, 600), (TargetPhase::Retry, 2, 600)];
     assert_eq!(
         course,
         pauses.chain(glitches).chain(holds).collect::<Vec<_>>()
@@ -131,12 +135,12 @@ fn ten_pauses_in_a_row_are_a_glitch_and_three_glitches_are_a_retry() {
 #[test]
 fn a_link_that_was_told_down_is_not_told_again_while_it_flaps() {
     let settings = HealthSettings::default();
-    let down = notified(
-        &condition(Phase::Retry, 1, NOW + mins(10)),
+    let down = with_notice_sent(
+        &condition(TargetPhase::Retry, 1, NOW + mins(10)),
         StateChange::Down,
     );
-    let up = observe(Some(&down), &Observation::Succeeded, NOW, &settings).unwrap();
-    let again = observe(
+    let up = condition_after(Some(&down), &Observation::Succeeded, NOW, &settings).unwrap();
+    let again = condition_after(
         Some(&up),
         &failing_since(NOW + mins(1)),
         NOW + mins(1),

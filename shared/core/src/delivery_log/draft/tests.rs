@@ -2,29 +2,29 @@ use std::sync::Arc;
 
 use super::*;
 use crate::attempt::{DeadLetterReason, EntryVerdict, OutcomeName};
-use crate::delivery_log::{Record, change, join_records, parse_records};
-use crate::events::Envelope;
+use crate::delivery_log::{LogRecord, change, join_records, parse_records};
+use crate::events::EventEnvelope;
 use crate::model::{
-    CREATION_ID_BYTES, CreationId, Hops, LastAttempt, Marks, SubscriptionName, TopicName,
+    CREATION_ID_BYTES, CreationId, EventMarks, Hops, LastAttempt, SubscriptionName, TopicName,
 };
 
 const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const EVENT: &str =
     r#"{ "specversion":"1.0","id":"e-1","source":"/shop","type":"paid","subject":"s" }"#;
 
-fn entry(payload: Payload) -> Entry {
-    Entry {
+fn entry(payload: EventPayload) -> DeliveryEntry {
+    DeliveryEntry {
         key: "k-0".to_owned(),
         expires_at: AT + Duration::from_hours(24),
         traceparent: Some("00-1-2-01".to_owned()),
-        marks: Marks::default(),
+        marks: EventMarks::default(),
         envelope: None,
         payload,
     }
 }
 
-fn inline(text: &str) -> Payload {
-    Payload::Inline(Bytes::from(text.to_owned()))
+fn inline(text: &str) -> EventPayload {
+    EventPayload::Inline(Bytes::from(text.to_owned()))
 }
 
 fn delivery(attempts: u16) -> Delivery {
@@ -32,7 +32,7 @@ fn delivery(attempts: u16) -> Delivery {
     Delivery {
         topic: TopicName::parse("Orders").unwrap(),
         subscription: SubscriptionName::parse("Billing").unwrap(),
-        schema: Schema::CloudEvents,
+        schema: EventSchema::CloudEvents,
         published_at: AT,
         not_before: AT,
         attempts,
@@ -49,7 +49,7 @@ fn delivery(attempts: u16) -> Delivery {
 
 fn event<'a>(
     delivery: &'a Delivery,
-    entry: &'a Entry,
+    entry: &'a DeliveryEntry,
     text: Option<&'a Bytes>,
 ) -> RecordedEvent<'a> {
     RecordedEvent {
@@ -63,7 +63,7 @@ fn event<'a>(
     }
 }
 
-fn retry() -> Change {
+fn retry() -> EventChange {
     let last = LastAttempt {
         outcome: OutcomeName::Busy,
         status: Some(503),
@@ -73,7 +73,7 @@ fn retry() -> Change {
         was_kept: false,
         was_connected: false,
     };
-    change(
+    change_for_verdict(
         EntryVerdict::Retry {
             not_before: AT + Duration::from_secs(10),
             last,
@@ -83,20 +83,20 @@ fn retry() -> Change {
     .unwrap()
 }
 
-fn held() -> Change {
-    change(EntryVerdict::Held, None).unwrap()
+fn held() -> EventChange {
+    change_for_verdict(EntryVerdict::Held, None).unwrap()
 }
 
 /// The record as it is read from its message.
-fn read(text: &RecordText) -> Record {
+fn read(text: &RecordText) -> LogRecord {
     let bodies = join_records(std::iter::once(text));
     let mut records = parse_records(&bodies[0]).unwrap();
     assert_eq!((bodies.len(), records.len()), (1, 1));
     records.remove(0)
 }
 
-fn record(event: RecordedEvent<'_>, change: &Change, details: RecordDetails<'_>) -> Record {
-    read(&event.record(change, details, AT).unwrap())
+fn record(event: RecordedEvent<'_>, change: &EventChange, details: RecordDetails<'_>) -> LogRecord {
+    read(&event.render_record(change, details, AT).unwrap())
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         dead_letter_object: Some("ORDERS/x.json"),
     };
     let text_of = |text: &str| Some(text.to_owned());
-    let expected = Record {
+    let expected = LogRecord {
         record_id: record_id("m", 2, "k-0", 1, Kind::Attempt, AT),
         time: AT,
         kind: Kind::Attempt,
@@ -151,7 +151,7 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         traceparent: text_of("00-1-2-01"),
         payload_reference: None,
         matched: None,
-        payload: super::super::Payload::parse(EVENT),
+        payload: super::super::RecordPayload::parse(EVENT),
     };
     assert_eq!(
         record(event(&delivery, &entry, Some(&text)), &retry(), details),
@@ -166,14 +166,14 @@ fn record_says_whether_its_delivery_waited_and_waits() {
         last,
     };
     let ended = [
-        change(EntryVerdict::Delivered, None).unwrap(),
-        change(give_up(None), None).unwrap(),
-        Change::answered_late(),
-        Change::dead_lettered(DeadLetterReason::HandlerFailed),
-        Change::dropped("TimeToLiveExceeded"),
+        change_for_verdict(EntryVerdict::Delivered, None).unwrap(),
+        change_for_verdict(give_up(None), None).unwrap(),
+        EventChange::answered_late(),
+        EventChange::dead_lettered(DeadLetterReason::HandlerFailed),
+        EventChange::dropped("TimeToLiveExceeded"),
     ];
-    let waiting = [retry(), held(), Change::waiting(AT)];
-    let wait = |attempts, counted, is_given_up, change: &Change| {
+    let waiting = [retry(), held(), EventChange::waiting_until(AT)];
+    let wait = |attempts, counted, is_given_up, change: &EventChange| {
         let delivery = delivery(attempts);
         let mut entry = entry(inline(EVENT));
         entry.marks.counted = counted;
@@ -222,10 +222,10 @@ fn a_replayed_event_is_the_replay_s_on_every_attempt() {
     for attempts in [0, 3] {
         let delivery = delivery(attempts);
         let mut entry = entry(inline(EVENT));
-        entry.marks = Marks {
+        entry.marks = EventMarks {
             replayed: true,
             run: Some("run-1".to_owned()),
-            ..Marks::default()
+            ..EventMarks::default()
         };
         let record = record(
             event(&delivery, &entry, None),
@@ -258,13 +258,13 @@ fn only_the_records_before_the_first_retry_have_the_payload() {
 
 #[test]
 fn of_a_large_payload_the_log_keeps_where_it_is() {
-    let stored = Payload::Stored {
+    let stored = EventPayload::Stored {
         key: "payloads/a".to_owned(),
         bytes: 9,
         digest: None,
         names: None,
     };
-    let check = |payload: &Payload, text: Option<String>, expected: (usize, Option<&str>)| {
+    let check = |payload: &EventPayload, text: Option<String>, expected: (usize, Option<&str>)| {
         let delivery = delivery(0);
         let entry = entry(payload.clone());
         let text = text.map(Bytes::from);
@@ -293,7 +293,7 @@ fn of_a_large_payload_the_log_keeps_where_it_is() {
 
 #[test]
 fn a_custom_event_lies_in_its_envelope() {
-    let envelope = Envelope {
+    let envelope = EventEnvelope {
         id: "1".into(),
         event_time: "2020-08-13T18:11:29Z".into(),
         event_type: "made".into(),
@@ -303,7 +303,7 @@ fn a_custom_event_lies_in_its_envelope() {
     };
     let text = Bytes::from_static(br#"{"order":7}"#);
     let delivery = delivery(0);
-    let entry = Entry {
+    let entry = DeliveryEntry {
         envelope: Some(Arc::new(envelope.clone())),
         ..entry(inline("{}"))
     };
@@ -314,7 +314,7 @@ fn a_custom_event_lies_in_its_envelope() {
     );
     assert_eq!(
         record.payload.unwrap().as_str().as_bytes(),
-        envelope.around(&text, &[])
+        envelope.wrap_event(&text, &[])
     );
     assert_eq!(
         (record.event_id.as_deref(), record.event_type.as_deref()),
@@ -342,7 +342,7 @@ fn a_payload_has_nothing_that_sqs_refuses() {
     let delivery = delivery(0);
     let entry = entry(inline("{}"));
     let made = event(&delivery, &entry, Some(&text))
-        .record(&retry(), RecordDetails::default(), AT)
+        .render_record(&retry(), RecordDetails::default(), AT)
         .unwrap();
     assert!(crate::events::fits_into_a_message(
         &join_records(std::iter::once(&made))[0]

@@ -37,7 +37,7 @@ pub(super) struct SamePayload(pub(super) usize, pub(super) usize);
 
 /// Records that fit into one message.
 #[derive(Default)]
-pub(super) struct Body<'a> {
+pub(super) struct MessageBody<'a> {
     /// The members of each record, and its payload where no earlier record has it.
     records: Vec<(&'a [u8], Option<&'a [u8]>)>,
     same_payloads: Vec<SamePayload>,
@@ -49,11 +49,11 @@ pub(super) struct Body<'a> {
     unshared_bytes: usize,
 }
 
-impl<'a> Body<'a> {
+impl<'a> MessageBody<'a> {
     /// Adds a record. `false` if there is no room for it; the first has room in any case.
-    pub(super) fn add(&mut self, members: &'a [u8], payload: Option<&'a [u8]>) -> bool {
+    pub(super) fn add_record(&mut self, members: &'a [u8], payload: Option<&'a [u8]>) -> bool {
         let position = self.records.len();
-        let earlier = payload.and_then(|payload| self.earlier(payload));
+        let earlier = payload.and_then(|payload| self.earlier_position(payload));
         let written = payload.filter(|_| earlier.is_none());
         let pair_bytes = earlier.map_or(0, |_| PAIR_BYTES_MAX);
         let bytes = record_bytes(members, written) + SEPARATOR.len() + pair_bytes;
@@ -65,7 +65,7 @@ impl<'a> Body<'a> {
         self.same_payloads
             .extend(earlier.map(|earlier| SamePayload(position, earlier)));
         if let Some(payload) = written {
-            self.remember(payload, position);
+            self.remember_payload(payload, position);
         }
         self.records.push((members, written));
         self.bytes += bytes;
@@ -78,7 +78,7 @@ impl<'a> Body<'a> {
     }
 
     /// The position of an earlier record with this payload.
-    fn earlier(&self, payload: &[u8]) -> Option<usize> {
+    fn earlier_position(&self, payload: &[u8]) -> Option<usize> {
         let same = self
             .payloads
             .iter()
@@ -87,7 +87,7 @@ impl<'a> Body<'a> {
         same.map(|(_, position)| *position)
     }
 
-    fn remember(&mut self, payload: &'a [u8], position: usize) {
+    fn remember_payload(&mut self, payload: &'a [u8], position: usize) {
         if self.payloads.len() == COMPARED_PAYLOADS_MAX {
             self.payloads.pop_front();
         }

@@ -1,6 +1,6 @@
 use super::super::record::tests::full;
 use super::*;
-use crate::delivery_log::{Kind, LogResult, Payload, Wait};
+use crate::delivery_log::{Kind, LogResult, RecordPayload, Wait};
 use crate::model::RECORDS_MESSAGE_BYTES_MAX;
 use proptest::prelude::*;
 
@@ -10,22 +10,22 @@ const RECORDS_V1: &str = include_str!("../fixtures/records-v1.json");
 /// Version 2 as it was first written. Never edited.
 const RECORDS_V2: &str = include_str!("../fixtures/records-v2.json");
 
-fn short() -> Record {
+fn short() -> LogRecord {
     let kind = Kind::Held;
     let result = LogResult::Held;
     let record_id = "0".repeat(32);
-    Record {
+    LogRecord {
         record_id,
         kind,
         result,
         topic: "orders".to_owned(),
-        ..Record::default()
+        ..LogRecord::default()
     }
 }
 
 #[test]
 fn records_are_written_as_their_fixture_and_read_back() {
-    let first = Record {
+    let first = LogRecord {
         matched: None,
         own_webhook_id: None,
         ..full()
@@ -47,7 +47,7 @@ fn members_that_came_later_raise_no_version() {
 /// What 0.1.0 writes says nothing of the wait, and what this program writes it passes over.
 #[test]
 fn wait_of_a_delivery_raises_no_version() {
-    let waiting = Record {
+    let waiting = LogRecord {
         wait: Wait::Begins,
         ..full()
     };
@@ -61,7 +61,7 @@ fn wait_of_a_delivery_raises_no_version() {
 
 /// A record as deliver makes it: its payload apart, and without the names in that.
 fn text(record_id: &str, schema: &str, payload: &str) -> RecordText {
-    let record = Record {
+    let record = LogRecord {
         record_id: record_id.to_owned(),
         schema: Some(schema.to_owned()),
         ..short()
@@ -136,7 +136,7 @@ fn records_with_the_same_payload_take_messages_of_a_bounded_weight() {
             .iter()
             .map(|body| parse_records(body).unwrap())
             .collect();
-        let unshared = |records: &Vec<Record>| records.len() * (texts[0].bytes() - 1);
+        let unshared = |records: &Vec<LogRecord>| records.len() * (texts[0].byte_len() - 1);
         assert!(
             records
                 .iter()
@@ -165,7 +165,7 @@ fn a_payload_is_found_again_among_the_latest_different_ones() {
     assert!(is_shared(with(16)) && !is_shared(with(17)));
     assert_eq!(
         parse_records(&with(17)).unwrap()[17].payload,
-        Payload::parse("0")
+        RecordPayload::parse("0")
     );
 }
 
@@ -176,9 +176,9 @@ fn no_records_make_no_message() {
 
 #[test]
 fn as_few_messages_as_fit_hold_all_records_in_order() {
-    let payload = Payload::parse(&format!("\"{}\"", "x".repeat(60_000)));
+    let payload = RecordPayload::parse(&format!("\"{}\"", "x".repeat(60_000)));
     let records: Vec<_> = (0..40)
-        .map(|n| Record {
+        .map(|n| LogRecord {
             record_id: n.to_string(),
             payload: payload.clone(),
             ..full()
@@ -202,9 +202,9 @@ fn as_few_messages_as_fit_hold_all_records_in_order() {
 fn a_member_of_a_newer_program_is_passed_over_and_a_missing_one_has_its_default() {
     let newer =
         r#"{"v":1,"extra":1,"records":[{"recordId":"a","colour":{"x":[]},"result":"teleported"}]}"#;
-    let expected = Record {
+    let expected = LogRecord {
         record_id: "a".to_owned(),
-        ..Record::default()
+        ..LogRecord::default()
     };
     assert_eq!(parse_records(newer.as_bytes()).unwrap(), [expected]);
 }
@@ -256,7 +256,7 @@ fn records_of_what_is_not_taken_are_counted() {
 #[test]
 fn every_message_is_one_that_sqs_takes() {
     let answer = Some("\u{ffff}\u{fffe}\u{1}\"".to_owned());
-    let records = [Record { answer, ..full() }];
+    let records = [LogRecord { answer, ..full() }];
     let body = &render_records(&records)[0];
     assert!(fits_into_a_message(body) && !body.contains(&1));
     assert_eq!(parse_records(body).unwrap(), records);
@@ -270,7 +270,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_back(event_id: String, answer: Option<String>, status: Option<u16>) {
-        let record = Record { event_id: Some(event_id), answer, status, ..full() };
+        let record = LogRecord { event_id: Some(event_id), answer, status, ..full() };
         let bodies = render_records(std::slice::from_ref(&record));
         prop_assert_eq!(parse_records(&bodies[0]).unwrap(), [record]);
     }

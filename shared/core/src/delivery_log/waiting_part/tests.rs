@@ -11,37 +11,39 @@ const WAITING_PART_V1: &str = include_str!("../../stored/fixtures/waiting-part-v
 const WAITING_LOOK_V1: &str = include_str!("../../stored/fixtures/waiting-look-v1.json");
 const WAITING_LOOK_V1_REST: &str = include_str!("../../stored/fixtures/waiting-look-v1-rest.json");
 
-fn record(subscription: &str, wait: Wait) -> Record {
-    Record {
+fn record(subscription: &str, wait: Wait) -> LogRecord {
+    LogRecord {
         topic: "orders".to_owned(),
         subscription: subscription.to_owned(),
         kind: Kind::Attempt,
         result: LogResult::Retry,
         wait,
-        ..Record::default()
+        ..LogRecord::default()
     }
 }
 
-fn changes(message: &str, records: &[Record]) -> Vec<(usize, (String, PartChanges))> {
-    WaitChanges::of(message, records.iter())
+fn changes(message: &str, records: &[LogRecord]) -> Vec<(usize, (String, PartChanges))> {
+    WaitChanges::from_records(message, records.iter())
         .into_parts()
         .collect()
 }
 
 /// The parts of these messages, added in their order.
-fn added(messages: &[(&str, Vec<Record>)]) -> Vec<WaitingPart> {
+fn added(messages: &[(&str, Vec<LogRecord>)]) -> Vec<WaitingPart> {
     let mut parts = vec![WaitingPart::default(); WAITING_PARTS];
     for (message, records) in messages {
         for (part, changes) in changes(message, records) {
-            parts[part].add([&changes], NOW);
+            parts[part].add_messages([&changes], NOW);
         }
     }
     parts
 }
 
 fn waiting(parts: &[WaitingPart], subscription: &str) -> u64 {
-    let key = key("orders", subscription);
-    parts[waiting_part(&key)].waiting(&key).unwrap_or_default()
+    let key = subscription_key("orders", subscription);
+    parts[waiting_part(&key)]
+        .waiting_events(&key)
+        .unwrap_or_default()
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn message_without_a_change_has_no_part() {
         record("b", Wait::Ends),
         record("", Wait::Unknown),
     ];
-    assert!(WaitChanges::of("m-1", records.iter()).is_empty());
+    assert!(WaitChanges::from_records("m-1", records.iter()).is_empty());
 }
 
 #[test]
@@ -96,8 +98,8 @@ fn record_that_does_not_say_its_wait_makes_its_part_doubtful() {
     for (index, it) in parts.iter().enumerate() {
         assert_eq!(it.is_doubtful(), index == part);
     }
-    let corrected = parts[part].corrected(&BTreeMap::new());
-    assert!(!corrected.is_doubtful() && corrected.corrected(&BTreeMap::new()) == corrected);
+    let corrected = parts[part].with_exact_counts(&BTreeMap::new());
+    assert!(!corrected.is_doubtful() && corrected.with_exact_counts(&BTreeMap::new()) == corrected);
 }
 
 #[test]
@@ -112,9 +114,9 @@ fn number_below_zero_makes_its_part_doubtful() {
 #[test]
 fn corrected_part_without_room_stays_doubtful() {
     let exact = |count: usize| (0..count).map(|n| (format!("t.{n}"), 1)).collect();
-    let full = WaitingPart::default().corrected(&exact(WAITING_SUBSCRIPTIONS_MAX));
+    let full = WaitingPart::default().with_exact_counts(&exact(WAITING_SUBSCRIPTIONS_MAX));
     assert!(!full.is_doubtful());
-    let more = full.corrected(&exact(WAITING_SUBSCRIPTIONS_MAX + 1));
+    let more = full.with_exact_counts(&exact(WAITING_SUBSCRIPTIONS_MAX + 1));
     assert!(more.is_doubtful() && more.waiting.len() == WAITING_SUBSCRIPTIONS_MAX);
 }
 
@@ -126,12 +128,15 @@ fn folded_changes_are_a_doubtful_sum() {
         of("m-2", Wait::Begins),
         of("m-3", Wait::Ends),
     ];
-    let folded = PartChanges::folded(&messages);
+    let folded = PartChanges::fold_messages(&messages);
     let mut part = WaitingPart::default();
-    part.add([&folded], NOW);
-    assert_eq!(part.waiting("orders.a"), Some(1));
+    part.add_messages([&folded], NOW);
+    assert_eq!(part.waiting_events("orders.a"), Some(1));
     assert!(part.is_doubtful());
-    assert_eq!(PartChanges::folded(&messages[1..]).1.events, [].into());
+    assert_eq!(
+        PartChanges::fold_messages(&messages[1..]).1.events,
+        [].into()
+    );
 }
 
 #[test]
@@ -140,17 +145,17 @@ fn part_has_bounds() {
     let digest = |n: usize| format!("{n:012x}");
     for n in 0..COUNTED_MESSAGES_MAX + 5 {
         let name = format!("{:0>64}", n % (WAITING_SUBSCRIPTIONS_MAX + 1));
-        let events = BTreeMap::from([(key(&"t".repeat(64), &name), 1_000_000)]);
+        let events = BTreeMap::from([(subscription_key(&"t".repeat(64), &name), 1_000_000)]);
         let changes = PartChanges {
             events,
             is_doubtful: false,
         };
-        part.add([&(digest(n), changes)], NOW);
+        part.add_messages([&(digest(n), changes)], NOW);
     }
     assert_eq!(part.waiting.len(), WAITING_SUBSCRIPTIONS_MAX);
     assert!(part.is_doubtful());
     assert_eq!(part.counted.len(), COUNTED_MESSAGES_MAX * 12);
-    let has_counted = |n| part.digests().any(|it| it == digest(n).as_bytes());
+    let has_counted = |n| part.message_digests().any(|it| it == digest(n).as_bytes());
     assert!(!has_counted(4) && has_counted(5));
     assert!(part.render().len() < 350_000, "{}", part.render().len());
 }
@@ -162,10 +167,10 @@ fn digest_is_found_at_its_own_place_only() {
         events: BTreeMap::from([("a.b".to_owned(), 1)]),
         is_doubtful: false,
     };
-    part.add([&("000000000001".to_owned(), changes.clone())], NOW);
-    part.add([&("000000000002".to_owned(), changes.clone())], NOW);
-    part.add([&("000001000000".to_owned(), changes)], NOW);
-    assert_eq!(part.waiting("a.b"), Some(3));
+    part.add_messages([&("000000000001".to_owned(), changes.clone())], NOW);
+    part.add_messages([&("000000000002".to_owned(), changes.clone())], NOW);
+    part.add_messages([&("000001000000".to_owned(), changes)], NOW);
+    assert_eq!(part.waiting_events("a.b"), Some(3));
 }
 
 #[test]
@@ -246,7 +251,7 @@ fn documents_are_written_as_their_fixtures_and_read_back() {
         ]),
         is_doubtful: false,
     };
-    part.add([&("0123456789ab".to_owned(), changes)], NOW);
+    part.add_messages([&("0123456789ab".to_owned(), changes)], NOW);
     assert_eq!(part.render(), WAITING_PART_V1.trim_end());
     assert_eq!(
         WaitingPart::parse(WAITING_PART_V1.as_bytes()).unwrap(),
@@ -277,7 +282,7 @@ fn life(steps: &[bool]) -> Vec<Wait> {
     let after = steps.iter().copied();
     before
         .zip(after)
-        .map(|(before, after)| Wait::of(before, after))
+        .map(|(before, after)| Wait::between(before, after))
         .collect()
 }
 

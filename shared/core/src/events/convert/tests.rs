@@ -11,7 +11,7 @@ const GRID: &str = r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026
 /// The CloudEvent that an event of Event Grid's schema becomes.
 fn cloud_event(grid: &str) -> Result<String, String> {
     let text = from_event_grid(&Bytes::from(grid.to_owned())).map_err(|e| e.to_string())?;
-    Event::parse(Schema::CloudEvents, text.clone()).map_err(|e| e.to_string())?;
+    Event::parse(EventSchema::CloudEvents, text.clone()).map_err(|e| e.to_string())?;
     Ok(String::from_utf8(text.to_vec()).unwrap())
 }
 
@@ -21,7 +21,7 @@ fn check(grid: &str, expected: &str) {
 }
 
 fn custom(json: &str) -> Event {
-    let envelope = Envelope {
+    let envelope = EventEnvelope {
         id: "i".into(),
         event_time: "2026-11-21T11:00:00+0100".into(),
         event_type: "t".into(),
@@ -29,7 +29,7 @@ fn custom(json: &str) -> Event {
         topic: "/topics/orders".into(),
         subject: "s".into(),
     };
-    Event::enveloped(Bytes::from(json.to_owned()), Arc::new(envelope))
+    Event::from_envelope(Bytes::from(json.to_owned()), Arc::new(envelope))
 }
 
 #[test]
@@ -94,27 +94,29 @@ fn what_no_attribute_may_hold_is_encoded_or_left_out() {
 fn a_custom_event_becomes_either() {
     let event = custom(r#"{ "id":7, "n": 1.00 }"#);
     assert_eq!(
-        converted(&event, Schema::EventGrid).unwrap(),
+        convert_event(&event, EventSchema::EventGrid).unwrap(),
         r#"{"id":"i","eventTime":"2026-11-21T11:00:00+0100","eventType":"t","dataVersion":"1.0","metadataVersion":"1","topic":"/topics/orders","subject":"s","data":{ "id":7, "n": 1.00 }}"#
     );
-    let text = converted(&event, Schema::CloudEvents).unwrap();
+    let text = convert_event(&event, EventSchema::CloudEvents).unwrap();
     assert_eq!(
         text,
         r#"{"id":"i","source":"/topics/orders","specversion":"1.0","dataversion":"1.0","subject":"s","type":"t","time":"2026-11-21T11:00:00+01:00","datacontenttype":"application/json","data":{ "id":7, "n": 1.00 }}"#
     );
-    assert!(Event::parse(Schema::CloudEvents, text).is_ok());
+    assert!(Event::parse(EventSchema::CloudEvents, text).is_ok());
 }
 
 #[test]
 fn an_event_in_its_own_schema_is_the_same_slice() {
     let event = custom("{}");
     assert_eq!(
-        converted(&event, Schema::Custom).unwrap().as_ptr(),
+        convert_event(&event, EventSchema::Custom).unwrap().as_ptr(),
         event.json().as_ptr()
     );
-    let grid = Event::parse(Schema::EventGrid, Bytes::from(format!("{GRID}1}}"))).unwrap();
+    let grid = Event::parse(EventSchema::EventGrid, Bytes::from(format!("{GRID}1}}"))).unwrap();
     assert_eq!(
-        converted(&grid, Schema::EventGrid).unwrap().as_ptr(),
+        convert_event(&grid, EventSchema::EventGrid)
+            .unwrap()
+            .as_ptr(),
         grid.json().as_ptr()
     );
 }
@@ -143,7 +145,7 @@ proptest! {
         subject in "[ -~é€😀\u{ffff}]{0,8}",
         topic in "[ -~é€😀]{1,8}",
     ) {
-        let text = |text: &str| quoted(text);
+        let text = |text: &str| quote_json_text(text);
         let grid = format!(
             r#"{{"id":{},"eventType":"t","subject":{},"eventTime":"2026-11-21T10:00:00Z","topic":{},"data":{data}}}"#,
             text(&id), text(&subject), text(&topic),
@@ -151,7 +153,7 @@ proptest! {
         let event = cloud_event(&grid).unwrap();
         let kept = format!(r#","data":{data}}}"#);
         prop_assert!(event.ends_with(&kept), "{}", event);
-        let read = Event::parse(Schema::CloudEvents, Bytes::from(event)).unwrap();
+        let read = Event::parse(EventSchema::CloudEvents, Bytes::from(event)).unwrap();
         prop_assert_eq!(read.id(), id);
         prop_assert_eq!(read.subject().unwrap_or_default(), subject);
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const MADE: Made = Made {
+const MADE: GeneratedValues = GeneratedValues {
     at: Timestamp::from_millis(1_597_342_289_412),
     seed: [7; 16],
 };
@@ -19,7 +19,7 @@ fn mapping(members: &[&str]) -> InputMapping {
             .split_once('|')
             .map_or((rest, None), |(s, d)| (s, Some(d.into())));
         let source = SourceField::parse(source).ok();
-        let mapped = Mapped {
+        let mapped = MappedField {
             source: source.clone(),
             default,
         };
@@ -35,9 +35,9 @@ fn mapping(members: &[&str]) -> InputMapping {
     mapping
 }
 
-fn read(json: &str, members: &[&str]) -> Result<Envelope, String> {
+fn read(json: &str, members: &[&str]) -> Result<EventEnvelope, String> {
     let topic = TopicName::parse("orders").unwrap();
-    accept(json, &mapping(members), &topic, MADE, 0)
+    accept_event(json, &mapping(members), &topic, MADE, 0)
         .map(|(_, envelope)| envelope)
         .map_err(|e| e.to_string())
 }
@@ -45,7 +45,7 @@ fn read(json: &str, members: &[&str]) -> Result<Envelope, String> {
 #[track_caller]
 fn check(json: &str, members: &[&str], expected: &str) {
     let envelope = read(json, members).unwrap();
-    let Envelope {
+    let EventEnvelope {
         id,
         event_time,
         event_type,
@@ -81,11 +81,13 @@ fn what_is_not_mapped_is_made() {
 
 #[test]
 fn every_event_of_a_request_gets_an_id_of_its_own_and_always_the_same() {
-    let ids: Vec<_> = (0..100).map(|index| id(MADE.seed, index)).collect();
+    let ids: Vec<_> = (0..100)
+        .map(|index| generated_id(MADE.seed, index))
+        .collect();
     assert_eq!(&*ids[0], UNMAPPED_ID);
     let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
     assert_eq!(distinct.len(), ids.len());
-    assert_ne!(id([8; 16], 0), ids[0]);
+    assert_ne!(generated_id([8; 16], 0), ids[0]);
 }
 
 #[test]

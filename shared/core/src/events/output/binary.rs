@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::events::media_type::MediaType;
-use crate::events::members::{Members, Value};
-use crate::events::{EventError, Expected, lossy_text};
+use crate::events::members::{EventMembers, MemberValue};
+use crate::events::{EventError, EventExpectation, lossy_text};
 use crate::model::BINARY_HEADERS_BYTES_MAX;
 
 /// The content type of data where the event names none.
@@ -51,10 +51,11 @@ pub enum OutputError {
 /// choose, and the receiver sees it by the content type.
 /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#21-delivery-request>
 pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError> {
-    let json = std::str::from_utf8(event).map_err(|_| EventError::whole(Expected::Utf8))?;
-    let members = Members::read(json)?;
+    let json =
+        std::str::from_utf8(event).map_err(|_| EventError::for_event(EventExpectation::Utf8))?;
+    let members = EventMembers::parse(json)?;
     let mut headers = HeaderMap::new();
-    let mut data: Option<(bool, Value<'_>)> = None;
+    let mut data: Option<(bool, MemberValue<'_>)> = None;
     let mut bytes = 0;
     for (name, value) in members.iter() {
         match name {
@@ -62,7 +63,7 @@ pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError>
             _ if value.is_null() && name != "data" => {}
             "data" | "data_base64" => data = Some((name == "data_base64", value)),
             _ => {
-                let Some((header, value)) = header(name, value)? else {
+                let Some((header, value)) = attribute_header(name, value)? else {
                     return Ok(None);
                 };
                 bytes += header.as_str().len() + value.len() + HEADER_FRAME_BYTES;
@@ -78,13 +79,12 @@ pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError>
     }
     let body = match data {
         None => Bytes::new(),
-        Some((true, value)) => {
-            decoded(value).map_err(|expected| EventError::member("data_base64", expected))?
-        }
+        Some((true, value)) => decode_base64(value)
+            .map_err(|expected| EventError::for_member("data_base64", expected))?,
         Some((false, value)) => {
             let content_type = headers.entry(CONTENT_TYPE).or_insert(CONTENT_TYPE_DEFAULT);
             let is_json =
-                MediaType::read(&String::from_utf8_lossy(content_type.as_bytes())).is_json();
+                MediaType::parse(&String::from_utf8_lossy(content_type.as_bytes())).is_json();
             if value.is_null() && !is_json {
                 Bytes::new()
             } else if is_json || !value.is_string() {
@@ -99,14 +99,17 @@ pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError>
 }
 
 /// An attribute as a header; `None` for a content type that no header should have.
-fn header(name: &str, value: Value<'_>) -> Result<Option<(HeaderName, HeaderValue)>, OutputError> {
+fn attribute_header(
+    name: &str,
+    value: MemberValue<'_>,
+) -> Result<Option<(HeaderName, HeaderValue)>, OutputError> {
     let impossible = || OutputError::Header {
         attribute: name.to_owned(),
     };
     let text = if value.is_string() {
         value
-            .string()
-            .map_err(|expected| EventError::member(name, expected))?
+            .decode_string()
+            .map_err(|expected| EventError::for_member(name, expected))?
     } else {
         value.json().into()
     };
@@ -131,23 +134,23 @@ fn percent_encoded(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'!' | b'#' | b'$' | b'&'..=b'~' => encoded.push(char::from(byte)),
-            _ => encoded.extend(['%', digit(byte >> 4), digit(byte & 15)]),
+            _ => encoded.extend(['%', hex_digit(byte >> 4), hex_digit(byte & 15)]),
         }
     }
     encoded
 }
 
-fn digit(value: u8) -> char {
+fn hex_digit(value: u8) -> char {
     char::from_digit(value.into(), 16)
         .unwrap_or('0')
         .to_ascii_uppercase()
 }
 
-fn decoded(value: Value<'_>) -> Result<Bytes, Expected> {
+fn decode_base64(value: MemberValue<'_>) -> Result<Bytes, EventExpectation> {
     STANDARD
-        .decode(value.string()?.as_bytes())
+        .decode(value.decode_string()?.as_bytes())
         .map(Bytes::from)
-        .map_err(|_| Expected::Base64)
+        .map_err(|_| EventExpectation::Base64)
 }
 
 #[cfg(test)]

@@ -18,16 +18,16 @@ const MINIMAL: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}
 const GRID: &str = r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","data":{},"dataVersion":"1","metadataVersion":"1","topic":"/t"}"#;
 
 /// The input of a topic of this schema, without a mapping.
-fn input(schema: Schema) -> Input<'static> {
+fn input(schema: EventSchema) -> TopicInput<'static> {
     static UNMAPPED: LazyLock<InputMapping> = LazyLock::new(InputMapping::default);
-    let made = Made {
+    let made = GeneratedValues {
         at: Timestamp::from_millis(1_795_255_200_000),
         seed: [7; 16],
     };
     match schema {
-        Schema::CloudEvents => Input::CloudEvents,
-        Schema::EventGrid => Input::EventGrid,
-        Schema::Custom => Input::Custom {
+        EventSchema::CloudEvents => TopicInput::CloudEvents,
+        EventSchema::EventGrid => TopicInput::EventGrid,
+        EventSchema::Custom => TopicInput::Custom {
             mapping: &UNMAPPED,
             made,
         },
@@ -35,7 +35,7 @@ fn input(schema: Schema) -> Input<'static> {
 }
 
 fn parse(
-    schema: Schema,
+    schema: EventSchema,
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> Result<Vec<Event>, PublishInputError> {
@@ -55,7 +55,11 @@ fn parse(
 }
 
 /// The kept texts, or the error.
-fn texts(schema: Schema, headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<String>, String> {
+fn texts(
+    schema: EventSchema,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Result<Vec<String>, String> {
     let text = |event: Event| String::from_utf8(event.into_json().to_vec()).unwrap();
     parse(schema, headers, body)
         .map(|events| events.into_iter().map(text).collect())
@@ -64,7 +68,7 @@ fn texts(schema: Schema, headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<St
 
 fn cloud(content_type: &str, body: &str) -> Result<Vec<String>, String> {
     texts(
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
         &[("content-type", content_type)],
         body.as_bytes(),
     )
@@ -72,7 +76,7 @@ fn cloud(content_type: &str, body: &str) -> Result<Vec<String>, String> {
 
 fn grid(body: &str) -> Result<Vec<String>, String> {
     texts(
-        Schema::EventGrid,
+        EventSchema::EventGrid,
         &[("content-type", "application/json")],
         body.as_bytes(),
     )
@@ -141,7 +145,7 @@ fn an_event_of_another_schema_is_called_one() {
         ("ce-id", "1"),
     ];
     refused(
-        texts(Schema::EventGrid, &binary, br#"{"amount":1}"#),
+        texts(EventSchema::EventGrid, &binary, br#"{"amount":1}"#),
         cloud_for_grid,
     );
     // What has a mistake of its own is told that.
@@ -164,7 +168,7 @@ fn events_are_slices_of_the_body() {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(BATCH));
     let topic = TopicName::parse("orders").unwrap();
-    let input = input(Schema::CloudEvents);
+    let input = input(EventSchema::CloudEvents);
     let events = parse_request(&PublishRequest {
         topic: &topic,
         input,
@@ -227,14 +231,14 @@ fn every_malformed_body_is_described() {
     );
     refused(
         texts(
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             &[("content-type", STRUCTURED)],
             b"{\"a\":\"\xff\"}",
         ),
         "body: expected UTF-8",
     );
     refused(
-        texts(Schema::EventGrid, &[], b"\xff"),
+        texts(EventSchema::EventGrid, &[], b"\xff"),
         "body: expected UTF-8",
     );
 }
@@ -264,7 +268,7 @@ fn the_fault_is_named_by_index_and_member() {
         "events[0].id: expected a non-empty string, found a number",
     );
     match parse(
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
         &[("content-type", BATCH)],
         body.as_bytes(),
     ) {
@@ -273,7 +277,7 @@ fn the_fault_is_named_by_index_and_member() {
             error:
                 EventError {
                     member: Some(member),
-                    expected: Expected::UriReference,
+                    expected: EventExpectation::UriReference,
                     found: None,
                 },
         }) => {
@@ -301,7 +305,7 @@ fn other_media_types_charsets_and_encodings_are_unsupported() {
         );
     }
     refused(
-        texts(Schema::CloudEvents, &[], b"{}"),
+        texts(EventSchema::CloudEvents, &[], b"{}"),
         &format!("content-type missing: {expected}"),
     );
     let binary_utf16 = [
@@ -309,7 +313,7 @@ fn other_media_types_charsets_and_encodings_are_unsupported() {
         ("content-type", "application/json; charset=utf-16"),
     ];
     refused(
-        texts(Schema::CloudEvents, &binary_utf16, b"{}"),
+        texts(EventSchema::CloudEvents, &binary_utf16, b"{}"),
         &format!("content-type application/json; charset=utf-16: {expected}"),
     );
     for content_type in [
@@ -323,18 +327,22 @@ fn other_media_types_charsets_and_encodings_are_unsupported() {
                 EventGrid"
         );
         refused(
-            texts(Schema::EventGrid, &[("content-type", content_type)], b"[]"),
+            texts(
+                EventSchema::EventGrid,
+                &[("content-type", content_type)],
+                b"[]",
+            ),
             &refusal,
         );
     }
     let brotli = [("content-type", BATCH), ("content-encoding", "br")];
     refused(
-        texts(Schema::CloudEvents, &brotli, b"[]"),
+        texts(EventSchema::CloudEvents, &brotli, b"[]"),
         "content-encoding br: expected gzip alone, or no content encoding",
     );
     for none in ["Identity", "", "identity, identity"] {
         let headers = [("content-type", BATCH), ("content-encoding", none)];
-        assert_eq!(texts(Schema::CloudEvents, &headers, b"[]"), Ok(vec![]));
+        assert_eq!(texts(EventSchema::CloudEvents, &headers, b"[]"), Ok(vec![]));
     }
 }
 
@@ -343,9 +351,9 @@ fn event_grid_events_come_with_any_content_type_that_its_documentation_sends() {
     let kept = Ok(vec![GRID.to_owned()]);
     assert_eq!(grid(GRID), kept);
     assert_eq!(grid(&format!("[{GRID}]")), kept);
-    assert_eq!(texts(Schema::EventGrid, &[], GRID.as_bytes()), kept);
+    assert_eq!(texts(EventSchema::EventGrid, &[], GRID.as_bytes()), kept);
     let curl = [("content-type", "application/x-www-form-urlencoded")];
-    assert_eq!(texts(Schema::EventGrid, &curl, GRID.as_bytes()), kept);
+    assert_eq!(texts(EventSchema::EventGrid, &curl, GRID.as_bytes()), kept);
 }
 
 #[test]
@@ -362,7 +370,7 @@ fn binary_mode_is_rendered_once_and_checked_like_any_other() {
         ),
         ("content-type", "application/json"),
     ];
-    let event = &parse(Schema::CloudEvents, &headers, b" {\"n\": 1.50 }\n").unwrap()[0];
+    let event = &parse(EventSchema::CloudEvents, &headers, b" {\"n\": 1.50 }\n").unwrap()[0];
     assert_eq!((event.subject(), event.id()), (Some("a b"), "1"));
     assert_eq!(
         event.traceparent(),
@@ -373,7 +381,7 @@ fn binary_mode_is_rendered_once_and_checked_like_any_other() {
             .json()
             .ends_with(br#","datacontenttype":"application/json","data":{"n": 1.50 }}"#)
     );
-    let error = |headers: &[(&str, &str)]| texts(Schema::CloudEvents, headers, b"");
+    let error = |headers: &[(&str, &str)]| texts(EventSchema::CloudEvents, headers, b"");
     refused(
         error(&headers[1..6]),
         "events[0].specversion: expected \"1.0\"",
@@ -415,7 +423,7 @@ fn sizes_are_exact() {
         "body of 1000001 bytes: expected at most 1000000",
     );
     let headers = [("ce-id", "1"), ("content-type", "image/png")];
-    let rendered = texts(Schema::CloudEvents, &headers, &vec![0; 800_000]);
+    let rendered = texts(EventSchema::CloudEvents, &headers, &vec![0; 800_000]);
     refused(
         rendered,
         "events[0] of 1066725 bytes: expected at most 1000000",
@@ -438,7 +446,7 @@ fn nesting_has_a_limit_and_never_overflows_the_stack() {
         "body: expected JSON: EOF while parsing a list at line 1 column 100000",
     );
     let binary = texts(
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
         &[("ce-id", "1"), ("content-type", "application/json")],
         open.as_bytes(),
     );

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::compile_filter;
-use crate::model::Schema;
+use crate::model::EventSchema;
 
 fn filter(arrays: bool, conditions: &[Value]) -> Arc<Filter> {
     let settings =
@@ -13,7 +13,7 @@ fn filter(arrays: bool, conditions: &[Value]) -> Arc<Filter> {
     Arc::new(
         compile_filter(
             &serde_json::from_value(settings).unwrap(),
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
         )
         .unwrap(),
     )
@@ -27,7 +27,7 @@ fn contains(key: &str, values: &[&str]) -> Value {
 fn a_question_of_many_filters_is_asked_once() {
     let check = |filters: Vec<Arc<Filter>>, questions: usize| {
         assert_eq!(
-            FilterSet::of(filters.clone()).questions.len(),
+            FilterSet::from_filters(filters.clone()).questions.len(),
             questions,
             "{filters:?}"
         );
@@ -72,19 +72,20 @@ fn a_question_of_many_filters_is_asked_once() {
 
 #[test]
 fn an_answer_counts_for_its_event_only() {
-    let set = FilterSet::of((0..2).map(|_| filter(false, &[contains("data.a", &["usual"])])));
+    let set =
+        FilterSet::from_filters((0..2).map(|_| filter(false, &[contains("data.a", &["usual"])])));
     let event = |a: &str| {
         let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": { "a": a } });
-        Event::parse(Schema::CloudEvents, json.to_string().into()).unwrap()
+        Event::parse(EventSchema::CloudEvents, json.to_string().into()).unwrap()
     };
-    let matches = set.matches(&["unusual", "strange", "usual"].map(event));
+    let matches = set.match_events(&["unusual", "strange", "usual"].map(event));
     for position in 0..2 {
-        assert_eq!(matches.of(position).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(matches.passing_events(position).collect::<Vec<_>>(), [0, 2]);
     }
     assert_eq!(
         (
-            matches.passing(),
-            set.matches(&["strange"].map(event)).passing()
+            matches.passing_filters(),
+            set.match_events(&["strange"].map(event)).passing_filters()
         ),
         (&[0, 1][..], &[][..])
     );
@@ -100,17 +101,17 @@ proptest! {
         let filters: Vec<_> = types.iter().map(|types| Arc::new(with(types))).collect();
         let event = |event_type: &String| {
             let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": event_type });
-            Event::parse(Schema::CloudEvents, json.to_string().into()).unwrap()
+            Event::parse(EventSchema::CloudEvents, json.to_string().into()).unwrap()
         };
         let events: Vec<_> = events.iter().map(event).collect();
-        let matches = FilterSet::of(filters.iter().cloned()).matches(&events);
+        let matches = FilterSet::from_filters(filters.iter().cloned()).match_events(&events);
         let included = |filter: &Filter| -> Vec<u32> {
-            (0..).zip(&events).filter(|(_, event)| filter.includes(event)).map(|(number, _)| number).collect()
+            (0..).zip(&events).filter(|(_, event)| filter.includes_event(event)).map(|(number, _)| number).collect()
         };
         for (position, filter) in filters.iter().enumerate() {
-            prop_assert_eq!(matches.of(position).collect::<Vec<_>>(), included(filter));
+            prop_assert_eq!(matches.passing_events(position).collect::<Vec<_>>(), included(filter));
         }
         let passing = filters.iter().enumerate().filter(|(_, filter)| !included(filter).is_empty());
-        prop_assert_eq!(matches.passing(), passing.map(|(position, _)| position).collect::<Vec<_>>());
+        prop_assert_eq!(matches.passing_filters(), passing.map(|(position, _)| position).collect::<Vec<_>>());
     }
 }

@@ -12,7 +12,7 @@ fn check(condition: &str, pass: &[&str], fail: &[&str]) {
     {
         let filter = json!({ "advancedFilters": [condition] });
         assert_eq!(
-            passes(Schema::CloudEvents, filter, &event(data)),
+            passes(EventSchema::CloudEvents, filter, &event(data)),
             expected,
             "{condition} {data}"
         );
@@ -98,11 +98,11 @@ fn an_extension_context_attribute() {
         "id" : "C234-1234-1234", "time" : "2018-04-05T17:31:00Z", "subject": null,
         "comexampleextension1" : "value", "comexampleothervalue" : 5, "datacontenttype" : "application/json",
         "data" : {"appinfoA" : "abc", "appinfoB" : 123, "appinfoC" : true}}"#;
-    let event = Event::parse(Schema::CloudEvents, Bytes::from(json)).unwrap();
+    let event = Event::parse(EventSchema::CloudEvents, Bytes::from(json)).unwrap();
     let filter = json!({ "advancedFilters": [{
         "operatorType": "StringBeginsWith", "key": "comexampleothervalue", "values": ["5", "1"],
     }] });
-    assert!(passes(Schema::CloudEvents, filter, &event));
+    assert!(passes(EventSchema::CloudEvents, filter, &event));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn or_within_values_and_across_filters() {
     let machines = "/providers/Microsoft.Compute/virtualMachines/";
     let with_subject = |subject: &str| {
         let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "subject": subject });
-        Event::parse(Schema::CloudEvents, Bytes::from(json.to_string())).unwrap()
+        Event::parse(EventSchema::CloudEvents, Bytes::from(json.to_string())).unwrap()
     };
     let any = json!({ "advancedFilters": [contains(json!([lab, machines]))] });
     let all = json!({ "advancedFilters": [contains(json!([lab])), contains(json!([machines]))] });
@@ -123,12 +123,12 @@ fn or_within_values_and_across_filters() {
     ] {
         let event = with_subject(&subject);
         assert_eq!(
-            passes(Schema::CloudEvents, any.clone(), &event),
+            passes(EventSchema::CloudEvents, any.clone(), &event),
             has_any,
             "{subject}"
         );
         assert_eq!(
-            passes(Schema::CloudEvents, all.clone(), &event),
+            passes(EventSchema::CloudEvents, all.clone(), &event),
             has_all,
             "{subject}"
         );

@@ -28,7 +28,7 @@ impl Table<'_> {
             } else {
                 format!(r#"{{"a":{a}}}"#)
             };
-            passes(Schema::CloudEvents, filter, &event(&data))
+            passes(EventSchema::CloudEvents, filter, &event(&data))
         };
         for (arrays, values, expected) in [
             (false, self.pass, true),
@@ -80,7 +80,7 @@ fn check_both(operator: &str, negation: &str, table: &Table<'_>) {
         let filter = json!({ "advancedFilters": [condition] });
         assert!(
             passes(
-                Schema::CloudEvents,
+                EventSchema::CloudEvents,
                 filter,
                 &event(&format!(r#"{{"a":{a}}}"#))
             ),

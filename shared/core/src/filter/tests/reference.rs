@@ -152,13 +152,13 @@ proptest! {
             let settings = json!({
                 "advancedFilters": conditions, "enableAdvancedFilteringOnArrays": arrays,
             });
-            Arc::new(compile_filter(&serde_json::from_value(settings).unwrap(), Schema::CloudEvents).unwrap())
+            Arc::new(compile_filter(&serde_json::from_value(settings).unwrap(), EventSchema::CloudEvents).unwrap())
         });
-        let set = FilterSet::of(compiled);
+        let set = FilterSet::from_filters(compiled);
         let events: Vec<Event> = data.iter().map(|data| event(&data.to_string())).collect();
-        let matches = set.matches(&events);
+        let matches = set.match_events(&events);
         for (position, (conditions, arrays)) in filters.iter().enumerate() {
-            let passed: Vec<u32> = matches.of(position).collect();
+            let passed: Vec<u32> = matches.passing_events(position).collect();
             let passes = |data: &Value| conditions.iter().all(|condition| holds(condition, data, *arrays));
             let expected = (0..).zip(&data).filter(|(_, data)| passes(data)).map(|(number, _)| number);
             let expected: Vec<u32> = expected.collect();

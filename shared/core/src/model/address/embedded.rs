@@ -19,7 +19,7 @@ const NAMING_BITS: u8 = 8;
 
 /// An IPv4 address that an IPv6 address carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Carried {
+pub(super) struct EmbeddedIpv4 {
     /// The IPv4 address.
     pub(super) address: Ipv4Addr,
     /// The number of bits before it.
@@ -28,7 +28,7 @@ pub(super) struct Carried {
     pub(super) is_translated: bool,
 }
 
-impl Carried {
+impl EmbeddedIpv4 {
     /// Whether a network that holds the IPv6 address, with a prefix of so many bits, names the IPv4
     /// address, and not the way to all of them.
     pub(super) fn is_named_by(self, prefix_bits: u8) -> bool {
@@ -38,7 +38,7 @@ impl Carried {
 
 /// The IPv4 addresses that an address carries in the forms that everybody knows. There is more than
 /// one only in the range for local use.
-pub(super) fn carried(address: Ipv6Addr) -> Vec<Carried> {
+pub(super) fn embedded_addresses(address: Ipv6Addr) -> Vec<EmbeddedIpv4> {
     let octets = address.octets();
     let last = at_length(octets, 96);
     match address.segments() {
@@ -52,19 +52,19 @@ pub(super) fn carried(address: Ipv6Addr) -> Vec<Carried> {
             .filter(|carried| is_a_host(carried.address))
             .collect(),
         // IPv4-compatible, but for `::` and `::1`, which carry none.
-        [0, 0, 0, 0, 0, 0, ..] if is_a_host(last.address) => vec![tunnelled(last.address, 96)],
+        [0, 0, 0, 0, 0, 0, ..] if is_a_host(last.address) => vec![tunnel_end(last.address, 96)],
         // 6to4.
         [0x2002, ..] => {
             let address = Ipv4Addr::new(octets[2], octets[3], octets[4], octets[5]);
-            vec![tunnelled(address, 16)]
+            vec![tunnel_end(address, 16)]
         }
         // Teredo: the client's address, inverted (RFC 4380, section 4).
         [0x2001, 0, ..] => {
             let inverted = u32::from(last.address);
-            vec![tunnelled(Ipv4Addr::from(!inverted), 96)]
+            vec![tunnel_end(Ipv4Addr::from(!inverted), 96)]
         }
         // ISATAP, under any prefix (RFC 5214, section 6.1).
-        [_, _, _, _, 0 | 0x0200, 0x5efe, ..] => vec![tunnelled(last.address, 96)],
+        [_, _, _, _, 0 | 0x0200, 0x5efe, ..] => vec![tunnel_end(last.address, 96)],
         _ => Vec::new(),
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn carried(address: Ipv6Addr) -> Vec<Carried> {
 /// Nothing says whether it is one. So an address that is not formed as RFC 6052 requires, with
 /// zeros around the IPv4 address, counts only if a translator that overlooks this would reach the
 /// machine, or its neighbour, on which everything may be open.
-pub(super) fn carried_under(address: Ipv6Addr, prefix_bits: u8) -> Option<Carried> {
+pub(super) fn embedded_under(address: Ipv6Addr, prefix_bits: u8) -> Option<EmbeddedIpv4> {
     if !PREFIX_LENGTHS.contains(&prefix_bits) {
         return None;
     }
@@ -88,11 +88,11 @@ pub(super) fn carried_under(address: Ipv6Addr, prefix_bits: u8) -> Option<Carrie
 }
 
 /// The address behind a prefix of so many bits.
-fn at_length(octets: [u8; 16], prefix_bits: u8) -> Carried {
+fn at_length(octets: [u8; 16], prefix_bits: u8) -> EmbeddedIpv4 {
     let start = usize::from(prefix_bits / 8);
     let mut of_ipv4 = (start..octets.len()).filter(|at| *at != RESERVED_OCTET);
     let address = std::array::from_fn(|_| of_ipv4.next().map_or(0, |at| octets[at]));
-    Carried {
+    EmbeddedIpv4 {
         address: Ipv4Addr::from(address),
         first_bit: prefix_bits,
         is_translated: true,
@@ -106,8 +106,8 @@ fn end_octet(prefix_bits: u8) -> usize {
     end + usize::from((start..end).contains(&RESERVED_OCTET))
 }
 
-fn tunnelled(address: Ipv4Addr, first_bit: u8) -> Carried {
-    Carried {
+fn tunnel_end(address: Ipv4Addr, first_bit: u8) -> EmbeddedIpv4 {
+    EmbeddedIpv4 {
         address,
         first_bit,
         is_translated: false,
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn check(address: &str, expected: &[&str]) {
-        let carried: Vec<_> = carried(address.parse().unwrap())
+        let carried: Vec<_> = embedded_addresses(address.parse().unwrap())
             .iter()
             .map(|carried| carried.address.to_string())
             .collect();
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn each_length_of_a_prefix_has_the_place_that_the_standard_says() {
         let check = |address: &str, prefix_bits, expected: Option<&str>| {
-            let carried = carried_under(address.parse().unwrap(), prefix_bits);
+            let carried = embedded_under(address.parse().unwrap(), prefix_bits);
             let text = carried.map(|carried| carried.address.to_string());
             assert_eq!(text.as_deref(), expected, "{address}/{prefix_bits}");
         };

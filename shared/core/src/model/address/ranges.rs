@@ -7,44 +7,47 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::{Ipv4Net, Ipv6Net};
 
 const REFUSED_V4: [(Ipv4Net, &str); 17] = [
-    (v4([0, 0, 0, 0], 8), "this network"),
-    (v4([10, 0, 0, 0], 8), "private use"),
-    (v4([100, 64, 0, 0], 10), "shared address space of carriers"),
-    (v4([127, 0, 0, 0], 8), "loopback"),
+    (ipv4_net([0, 0, 0, 0], 8), "this network"),
+    (ipv4_net([10, 0, 0, 0], 8), "private use"),
+    (
+        ipv4_net([100, 64, 0, 0], 10),
+        "shared address space of carriers",
+    ),
+    (ipv4_net([127, 0, 0, 0], 8), "loopback"),
     // Azure's host node: a public number that only its own virtual machines reach.
     // <https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16>
-    (v4([168, 63, 129, 16], 32), "platform of the cloud"),
-    (v4([169, 254, 0, 0], 16), "link-local, cloud metadata"),
-    (v4([172, 16, 0, 0], 12), "private use"),
-    (v4([192, 0, 0, 0], 24), "protocol assignments"),
-    (v4([192, 0, 2, 0], 24), "documentation"),
-    (v4([192, 88, 99, 0], 24), "6to4 relay"),
-    (v4([192, 168, 0, 0], 16), "private use"),
-    (v4([198, 18, 0, 0], 15), "benchmarking"),
-    (v4([198, 51, 100, 0], 24), "documentation"),
-    (v4([203, 0, 113, 0], 24), "documentation"),
-    (v4([224, 0, 0, 0], 4), "multicast"),
-    (v4([255, 255, 255, 255], 32), "broadcast"),
-    (v4([240, 0, 0, 0], 4), "reserved"),
+    (ipv4_net([168, 63, 129, 16], 32), "platform of the cloud"),
+    (ipv4_net([169, 254, 0, 0], 16), "link-local, cloud metadata"),
+    (ipv4_net([172, 16, 0, 0], 12), "private use"),
+    (ipv4_net([192, 0, 0, 0], 24), "protocol assignments"),
+    (ipv4_net([192, 0, 2, 0], 24), "documentation"),
+    (ipv4_net([192, 88, 99, 0], 24), "6to4 relay"),
+    (ipv4_net([192, 168, 0, 0], 16), "private use"),
+    (ipv4_net([198, 18, 0, 0], 15), "benchmarking"),
+    (ipv4_net([198, 51, 100, 0], 24), "documentation"),
+    (ipv4_net([203, 0, 113, 0], 24), "documentation"),
+    (ipv4_net([224, 0, 0, 0], 4), "multicast"),
+    (ipv4_net([255, 255, 255, 255], 32), "broadcast"),
+    (ipv4_net([240, 0, 0, 0], 4), "reserved"),
 ];
 
 /// Global unicast; everything else (loopback, unique local, link-local, multicast, `fd00:ec2::254`)
 /// lies outside of it. So do IPv4-mapped addresses and those of NAT64, which are judged by the IPv4
 /// address that they carry.
-const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0, 0], 3);
+const GLOBAL_UNICAST: Ipv6Net = ipv6_net([0x2000, 0, 0], 3);
 
 const REFUSED_V6: [(Ipv6Net, &str); 5] = [
-    (v6([0x2001, 0, 0], 32), "Teredo"),
+    (ipv6_net([0x2001, 0, 0], 32), "Teredo"),
     // Benchmarking, ORCHID, ORCHIDv2, drone ids and what else the IETF assigns.
-    (v6([0x2001, 0, 0], 23), "protocol assignments"),
-    (v6([0x2001, 0xdb8, 0], 32), "documentation"),
-    (v6([0x2002, 0, 0], 16), "6to4"),
-    (v6([0x3fff, 0, 0], 20), "documentation"),
+    (ipv6_net([0x2001, 0, 0], 23), "protocol assignments"),
+    (ipv6_net([0x2001, 0xdb8, 0], 32), "documentation"),
+    (ipv6_net([0x2002, 0, 0], 16), "6to4"),
+    (ipv6_net([0x3fff, 0, 0], 20), "documentation"),
 ];
 
 /// The range that refuses `address`, or `None` for a public one. Where ranges nest, the first
 /// listed is named.
-pub(super) fn refused(address: IpAddr) -> Option<&'static str> {
+pub(super) fn refusing_range(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(v4) => REFUSED_V4
             .iter()
@@ -58,14 +61,14 @@ pub(super) fn refused(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-const fn v4(octets: [u8; 4], prefix_bits: u8) -> Ipv4Net {
+const fn ipv4_net(octets: [u8; 4], prefix_bits: u8) -> Ipv4Net {
     Ipv4Net::new_assert(
         Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]),
         prefix_bits,
     )
 }
 
-const fn v6(head: [u16; 3], prefix_bits: u8) -> Ipv6Net {
+const fn ipv6_net(head: [u16; 3], prefix_bits: u8) -> Ipv6Net {
     Ipv6Net::new_assert(
         Ipv6Addr::new(head[0], head[1], head[2], 0, 0, 0, 0, 0),
         prefix_bits,
@@ -80,7 +83,11 @@ mod tests {
 
     fn check(expected: Option<&str>, addresses: &[&str]) {
         for address in addresses {
-            assert_eq!(refused(address.parse().unwrap()), expected, "{address}");
+            assert_eq!(
+                refusing_range(address.parse().unwrap()),
+                expected,
+                "{address}"
+            );
         }
     }
 
@@ -253,14 +260,14 @@ mod tests {
         fn nothing_outside_2000_3_is_public(bits: u128) {
             let address = Ipv6Addr::from(bits);
             if address.segments()[0] >> 13 != 1 {
-                prop_assert_eq!(refused(address.into()), Some("outside 2000::/3"));
+                prop_assert_eq!(refusing_range(address.into()), Some("outside 2000::/3"));
             }
         }
 
         #[test]
         fn no_v4_address_is_public_in_a_form_of_v6(bits: u32) {
             for form in carried(Ipv4Addr::from(bits)) {
-                prop_assert!(refused(form.into()).is_some(), "{form}");
+                prop_assert!(refusing_range(form.into()).is_some(), "{form}");
             }
         }
 
@@ -270,7 +277,7 @@ mod tests {
             let is_special = v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_multicast()
                 || v4.is_broadcast() || v4.is_documentation() || v4.is_unspecified();
             if is_special {
-                prop_assert!(refused(v4.into()).is_some(), "{v4}");
+                prop_assert!(refusing_range(v4.into()).is_some(), "{v4}");
             }
         }
     }

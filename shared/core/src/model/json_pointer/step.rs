@@ -6,27 +6,27 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The JSON of a member or item; `None` where there is none, or the text is no JSON.
-pub(super) fn into<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn descend_into<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     match json.trim_ascii_start().as_bytes().first()? {
-        b'{' => deserializer.deserialize_map(Member(name)).ok()?,
+        b'{' => deserializer.deserialize_map(MemberFinder(name)).ok()?,
         b'[' => {
             let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
-            items.get(index(name)?).map(|item| item.get())
+            items.get(parse_index(name)?).map(|item| item.get())
         }
         _ => None,
     }
 }
 
 /// An index as RFC 6901 writes it: digits, without zeros in front.
-fn index(name: &str) -> Option<usize> {
+fn parse_index(name: &str) -> Option<usize> {
     let is_plain = name == "0" || !name.starts_with(['0', '+']);
     if is_plain { name.parse().ok() } else { None }
 }
 
-struct Member<'n>(&'n str);
+struct MemberFinder<'n>(&'n str);
 
-impl<'de> Visitor<'de> for Member<'_> {
+impl<'de> Visitor<'de> for MemberFinder<'_> {
     type Value = Option<&'de str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,7 +35,7 @@ impl<'de> Visitor<'de> for Member<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(is_it) = map.next_key_seed(Is(self.0))? {
+        while let Some(is_it) = map.next_key_seed(NameMatch(self.0))? {
             if is_it {
                 found = Some(map.next_value::<&'de RawValue>()?.get());
             } else {
@@ -48,9 +48,9 @@ impl<'de> Visitor<'de> for Member<'_> {
 
 /// Whether a member's name is this one. It is compared in bytes, so that a lone surrogate in the
 /// name of a neighbour does not end the reading.
-struct Is<'n>(&'n str);
+struct NameMatch<'n>(&'n str);
 
-impl<'de> DeserializeSeed<'de> for Is<'_> {
+impl<'de> DeserializeSeed<'de> for NameMatch<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -58,7 +58,7 @@ impl<'de> DeserializeSeed<'de> for Is<'_> {
     }
 }
 
-impl Visitor<'_> for Is<'_> {
+impl Visitor<'_> for NameMatch<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ pub const STATUS_CLASS: &str = "status_class";
 
 /// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// A number that only grows.
     Counter,
     /// A number as it is now.
@@ -22,7 +22,7 @@ pub enum Kind {
 
 /// The unit of what is measured. `serve` shows base units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum MetricUnit {
     /// A number of these.
     Number(&'static str),
     /// Bytes.
@@ -35,7 +35,7 @@ pub enum Unit {
 
 /// The origin of the values that `serve` shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum MetricSource {
     /// Functions measure it.
     Measured,
     /// It is looked up whenever it is asked for.
@@ -44,7 +44,7 @@ pub enum Source {
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
-pub struct Metric {
+pub struct MetricRow {
     /// Name in `GET /metrics`; `None` where `serve` does not show it.
     pub exposed: Option<&'static str>,
     /// Name under which functions measure it, and that CloudWatch shows.
@@ -52,11 +52,11 @@ pub struct Metric {
     /// Whether CloudWatch shows it.
     pub is_on_aws: bool,
     /// Type.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Unit of what is measured.
-    pub unit: Unit,
+    pub unit: MetricUnit,
     /// Origin of the values that `serve` shows.
-    pub source: Source,
+    pub source: MetricSource,
     /// Labels, in their order.
     pub labels: &'static [&'static str],
     /// A label that tells this row from the others with its name in `GET /metrics`.
@@ -67,7 +67,7 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-impl Unit {
+impl MetricUnit {
     /// The number of these in a base unit.
     pub fn per_base_unit(self) -> f64 {
         match self {
@@ -78,7 +78,7 @@ impl Unit {
 
     /// The base unit as UCUM writes it, for OpenTelemetry.
     /// <https://opentelemetry.io/docs/specs/semconv/general/metrics/#instrument-units>
-    pub fn ucum(self) -> &'static str {
+    pub fn ucum_unit(self) -> &'static str {
         match self {
             Self::Milliseconds | Self::Seconds => "s",
             Self::Bytes => "By",
@@ -87,7 +87,7 @@ impl Unit {
     }
 
     /// The name of the base unit; `None` for numbers.
-    pub fn base(self) -> Option<&'static str> {
+    pub fn base_unit_name(self) -> Option<&'static str> {
         match self {
             Self::Milliseconds | Self::Seconds => Some("seconds"),
             Self::Bytes => Some("bytes"),
@@ -96,11 +96,11 @@ impl Unit {
     }
 }
 
-impl Metric {
+impl MetricRow {
     /// A row that nothing shows yet.
     pub(super) const fn new(
-        kind: Kind,
-        unit: Unit,
+        kind: MetricKind,
+        unit: MetricUnit,
         written_by: &'static str,
         help: &'static str,
     ) -> Self {
@@ -110,7 +110,7 @@ impl Metric {
             is_on_aws: false,
             kind,
             unit,
-            source: Source::Measured,
+            source: MetricSource::Measured,
             labels: &[],
             fixed: None,
             written_by,
@@ -119,7 +119,7 @@ impl Metric {
     }
 
     /// With the name under which functions measure it, everywhere.
-    pub(super) const fn measured(self, name: &'static str) -> Self {
+    pub(super) const fn measured_as(self, name: &'static str) -> Self {
         Self {
             measured: Some(name),
             is_on_aws: true,
@@ -136,7 +136,7 @@ impl Metric {
     }
 
     /// With its name in `GET /metrics`.
-    pub(super) const fn exposed(self, name: &'static str) -> Self {
+    pub(super) const fn exposed_as(self, name: &'static str) -> Self {
         Self {
             exposed: Some(name),
             ..self
@@ -147,18 +147,18 @@ impl Metric {
     pub(super) const fn looked_up(self, name: &'static str) -> Self {
         Self {
             exposed: Some(name),
-            source: Source::LookedUp,
+            source: MetricSource::LookedUp,
             ..self
         }
     }
 
     /// With labels.
-    pub(super) const fn labels(self, labels: &'static [&'static str]) -> Self {
+    pub(super) const fn with_labels(self, labels: &'static [&'static str]) -> Self {
         Self { labels, ..self }
     }
 
     /// With the label that tells it from its neighbours.
-    pub(super) const fn fixed(self, name: &'static str, value: &'static str) -> Self {
+    pub(super) const fn with_fixed_label(self, name: &'static str, value: &'static str) -> Self {
         Self {
             fixed: Some((name, value)),
             ..self

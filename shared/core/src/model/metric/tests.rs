@@ -13,7 +13,7 @@ const MARKS: [&str; 2] = [
     "\n<!-- end of the table of metrics -->",
 ];
 
-fn exposed() -> impl Iterator<Item = (&'static str, &'static Metric)> {
+fn exposed() -> impl Iterator<Item = (&'static str, &'static MetricRow)> {
     METRICS
         .iter()
         .filter_map(|metric| Some((metric.exposed?, metric)))
@@ -25,14 +25,14 @@ fn exposed_names_follow_the_rules_of_prometheus() {
         assert!(name.starts_with("posthaste_"), "{name}");
         let is_plain = |c: char| c.is_ascii_lowercase() || c == '_';
         assert!(name.chars().all(is_plain), "{name}");
-        let is_counter = metric.kind == Kind::Counter;
+        let is_counter = metric.kind == MetricKind::Counter;
         assert_eq!(name.ends_with("_total"), is_counter, "{name}");
         let base = name.trim_end_matches("_total");
-        let is_of_time = matches!(metric.unit, Unit::Seconds | Unit::Milliseconds);
+        let is_of_time = matches!(metric.unit, MetricUnit::Seconds | MetricUnit::Milliseconds);
         assert_eq!(base.ends_with("_seconds"), is_of_time, "{name}");
         assert_eq!(
             base.ends_with("_bytes"),
-            metric.unit == Unit::Bytes,
+            metric.unit == MetricUnit::Bytes,
             "{name}"
         );
         for bad in [
@@ -87,15 +87,18 @@ fn measured_names_are_rows_of_their_own() {
             "{at}"
         );
         if let Some(name) = metric.measured {
-            assert_eq!(place(name), Some(at), "{name}");
+            assert_eq!(metric_index(name), Some(at), "{name}");
         }
-        if metric.source == Source::LookedUp {
+        if metric.source == MetricSource::LookedUp {
             let name = metric.exposed.unwrap();
-            assert_eq!(place_of_looked_up(name), Some(at), "{name}");
+            assert_eq!(looked_up_metric_index(name), Some(at), "{name}");
         }
     }
-    assert_eq!(place("NoSuchCount"), None);
-    assert_eq!(place_of_looked_up("posthaste_events_accepted_total"), None);
+    assert_eq!(metric_index("NoSuchCount"), None);
+    assert_eq!(
+        looked_up_metric_index("posthaste_events_accepted_total"),
+        None
+    );
 }
 
 #[test]
@@ -128,16 +131,16 @@ fn table() -> String {
         let on_aws = metric.measured.filter(|_| metric.is_on_aws);
         let on_aws = on_aws.map_or("–".to_owned(), |name| format!("`{name}`"));
         let kind = match metric.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         };
         let labels: Vec<_> = metric.labels.iter().map(|it| format!("`{it}`")).collect();
         let unit = match metric.unit {
-            Unit::Number(of) => of,
-            Unit::Bytes => "bytes",
-            Unit::Seconds => "seconds",
-            Unit::Milliseconds => "seconds; on AWS milliseconds",
+            MetricUnit::Number(of) => of,
+            MetricUnit::Bytes => "bytes",
+            MetricUnit::Seconds => "seconds",
+            MetricUnit::Milliseconds => "seconds; on AWS milliseconds",
         };
         let labels = labels.join(", ");
         let written_by = metric.written_by;

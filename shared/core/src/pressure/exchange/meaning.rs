@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::value::Value;
+use super::value::SettingValue;
 use crate::pressure::keys::{self, ResourceKeys};
 use crate::pressure::table::FORMULA_STEPS;
 use crate::pressure::{
-    PressureSettings, Profile, Resource, ThresholdRule, ThresholdSettings, table,
+    PressureProfile, PressureSettings, Resource, ThresholdRule, ThresholdSettings, table,
 };
 
 /// The range of `PercentagePhysicalMemoryUsedLimit`: the normal threshold, 4 less, stays above
@@ -23,7 +23,7 @@ const ITEM_EXPIRY_EXPECTED: &str = "00:05:00, as the documents have it, because 
 
 /// The reason why a key is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub enum ExchangeKeyError {
     /// There is no such key.
     #[error(
         "unknown key {0}; docs/src/reference/pressure-settings.md lists the keys of back pressure"
@@ -49,7 +49,7 @@ pub enum KeyError {
 
 /// One of a resource's three thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Border {
+pub(super) enum ThresholdBorder {
     Normal,
     Medium,
     High,
@@ -57,11 +57,11 @@ pub(super) enum Border {
 
 /// The meaning of a key.
 #[derive(Clone, Copy)]
-pub(super) enum Meaning {
+pub(super) enum KeyMeaning {
     /// A threshold of a resource; where a formula gives it, 0 leaves it to that.
-    Threshold(Resource, Border),
+    Threshold(Resource, ThresholdBorder),
     /// A threshold of the share of messages in flight; 0 leaves it to its default.
-    InFlight(Border),
+    InFlight(ThresholdBorder),
     /// A history depth, in polls.
     HistoryDepth(Resource),
     /// The limit of the machine's memory, from which its three thresholds follow.
@@ -79,53 +79,54 @@ pub(super) enum Meaning {
     NoLengthBut(Duration, &'static str),
 }
 
-impl Meaning {
+impl KeyMeaning {
     /// Changes the settings as this key with this value says.
-    pub(super) fn set(
+    pub(super) fn apply_value(
         self,
         key: &str,
-        value: &Value,
+        value: &SettingValue,
         settings: &mut PressureSettings,
-    ) -> Result<(), KeyError> {
-        self.read(value, settings).ok_or_else(|| KeyError::Value {
-            key: key.to_owned(),
-            value: value.to_string(),
-            expected: self.expected(),
-        })
+    ) -> Result<(), ExchangeKeyError> {
+        self.apply_if_valid(value, settings)
+            .ok_or_else(|| ExchangeKeyError::Value {
+                key: key.to_owned(),
+                value: value.to_string(),
+                expected: self.expected_value(),
+            })
     }
 
     /// `None`, and nothing is changed, where the value is not of its kind.
-    fn read(self, value: &Value, settings: &mut PressureSettings) -> Option<()> {
+    fn apply_if_valid(self, value: &SettingValue, settings: &mut PressureSettings) -> Option<()> {
         match self {
             Self::Threshold(resource, border) => {
-                let number = threshold(resource, value.number()?);
-                *border.of(settings.thresholds.entry(resource).or_default()) = number;
+                let number = written_threshold(resource, value.as_number()?);
+                *border.threshold_in(settings.thresholds.entry(resource).or_default()) = number;
             }
             Self::InFlight(border) => {
-                *border.of(&mut settings.in_flight) =
-                    Some(value.number()?).filter(|number| *number > 0);
+                *border.threshold_in(&mut settings.in_flight) =
+                    Some(value.as_number()?).filter(|number| *number > 0);
             }
             Self::HistoryDepth(resource) => {
-                settings.history_depths.insert(resource, value.count()?);
+                settings.history_depths.insert(resource, value.as_count()?);
             }
             Self::MemoryLimit => {
                 let limit = value
-                    .number()
+                    .as_number()
                     .filter(|limit| MEMORY_LIMIT.contains(limit))?;
                 settings
                     .thresholds
                     .insert(Resource::SystemMemory, memory_thresholds(limit));
             }
-            Self::Flag(set) => set(settings, value.flag()?),
-            Self::Count(set) => set(settings, value.count()?),
-            Self::Size(set) => set(settings, value.size()?),
-            Self::Length(set) => set(settings, value.length()?),
-            Self::NoLengthBut(only, _) => return (value.length()? == only).then_some(()),
+            Self::Flag(set) => set(settings, value.as_flag()?),
+            Self::Count(set) => set(settings, value.as_count()?),
+            Self::Size(set) => set(settings, value.as_size()?),
+            Self::Length(set) => set(settings, value.as_length()?),
+            Self::NoLengthBut(only, _) => return (value.as_length()? == only).then_some(()),
         }
         Some(())
     }
 
-    const fn expected(self) -> &'static str {
+    const fn expected_value(self) -> &'static str {
         match self {
             Self::Threshold(..) | Self::InFlight(_) | Self::HistoryDepth(_) | Self::Count(_) => {
                 "a whole number"
@@ -139,8 +140,8 @@ impl Meaning {
     }
 }
 
-impl Border {
-    fn of(self, thresholds: &mut ThresholdSettings) -> &mut Option<u64> {
+impl ThresholdBorder {
+    fn threshold_in(self, thresholds: &mut ThresholdSettings) -> &mut Option<u64> {
         match self {
             Self::Normal => &mut thresholds.normal,
             Self::Medium => &mut thresholds.medium,
@@ -160,9 +161,9 @@ fn memory_thresholds(limit: u64) -> ThresholdSettings {
 
 /// A threshold as written. 0 leaves it to its formula; without one, 0 is a threshold like any
 /// other, and refused later.
-fn threshold(resource: Resource, number: u64) -> Option<u64> {
+fn written_threshold(resource: Resource, number: u64) -> Option<u64> {
     // Whether there is a formula is the same in every profile.
-    let row = table(Profile::Scaled)
+    let row = rows_of_profile(PressureProfile::Scaled)
         .iter()
         .find(|row| row.resource == resource);
     let has_formula = row.is_some_and(|row| !matches!(row.thresholds, ThresholdRule::Fixed(_)));
@@ -170,97 +171,97 @@ fn threshold(resource: Resource, number: u64) -> Option<u64> {
 }
 
 /// The keys that belong to no resource.
-pub(super) const GENERAL: [(&str, Meaning); 15] = [
+pub(super) const GENERAL: [(&str, KeyMeaning); 15] = [
     (
         keys::ENABLED,
-        Meaning::Flag(|settings, on| settings.enable_resource_monitoring = on),
+        KeyMeaning::Flag(|settings, on| settings.enable_resource_monitoring = on),
     ),
     (
         keys::INTERVAL,
-        Meaning::Length(|settings, length| settings.interval = length),
+        KeyMeaning::Length(|settings, length| settings.interval = length),
     ),
     (
         keys::TARPIT_BASE,
-        Meaning::Length(|settings, length| settings.tarpit.base = length),
+        KeyMeaning::Length(|settings, length| settings.tarpit.base = length),
     ),
     (
         keys::TARPIT_START,
-        Meaning::Length(|settings, length| settings.tarpit.start = length),
+        KeyMeaning::Length(|settings, length| settings.tarpit.start = length),
     ),
     (
         keys::TARPIT_STEP,
-        Meaning::Length(|settings, length| settings.tarpit.step = length),
+        KeyMeaning::Length(|settings, length| settings.tarpit.step = length),
     ),
     (
         keys::TARPIT_MAX,
-        Meaning::Length(|settings, length| settings.tarpit.max = length),
+        KeyMeaning::Length(|settings, length| settings.tarpit.max = length),
     ),
     (
         keys::CHECKPOINT_DEPTH,
-        Meaning::Size(|settings, bytes| settings.disk.checkpoint_depth_bytes = bytes),
+        KeyMeaning::Size(|settings, bytes| settings.disk.checkpoint_depth_bytes = bytes),
     ),
     (
         keys::DATABASE_RESERVE,
-        Meaning::Size(|settings, bytes| settings.disk.database_bytes = bytes),
+        KeyMeaning::Size(|settings, bytes| settings.disk.database_bytes = bytes),
     ),
     (
         keys::LOG_RESERVE_MAX,
-        Meaning::Size(|settings, bytes| settings.disk.log_bytes_max = bytes),
+        KeyMeaning::Size(|settings, bytes| settings.disk.log_bytes_max = bytes),
     ),
     (
         keys::DEHYDRATES,
-        Meaning::Flag(|settings, on| settings.dehydrates_for_memory = on),
+        KeyMeaning::Flag(|settings, on| settings.dehydrates_for_memory = on),
     ),
     (
         keys::BATCH_COST,
-        Meaning::Flag(|settings, on| settings.batch_points.uses_cost = on),
+        KeyMeaning::Flag(|settings, on| settings.batch_points.uses_cost = on),
     ),
     (
         keys::BATCH_SIZE,
-        Meaning::Count(|settings, count| settings.batch_points.batch_size = count),
+        KeyMeaning::Count(|settings, count| settings.batch_points.batch_size = count),
     ),
     (
         keys::BATCH_TIMEOUT,
-        Meaning::Length(|settings, length| settings.batch_points.batch_timeout = length),
+        KeyMeaning::Length(|settings, length| settings.batch_points.batch_timeout = length),
     ),
     (
         keys::BATCH_ITEM_EXPIRY,
-        Meaning::NoLengthBut(ITEM_EXPIRY, ITEM_EXPIRY_EXPECTED),
+        KeyMeaning::NoLengthBut(ITEM_EXPIRY, ITEM_EXPIRY_EXPECTED),
     ),
-    (keys::MEMORY_LIMIT, Meaning::MemoryLimit),
+    (keys::MEMORY_LIMIT, KeyMeaning::MemoryLimit),
 ];
 
 /// Finds the meaning of a key.
-pub(super) fn meaning(key: &str) -> Result<Meaning, KeyError> {
+pub(super) fn find_meaning(key: &str) -> Result<KeyMeaning, ExchangeKeyError> {
     let general = GENERAL
         .iter()
         .find(|(name, _)| *name == key)
         .map(|(_, meaning)| *meaning);
-    let in_flight = || border(keys::IN_FLIGHT, key).map(Meaning::InFlight);
+    let in_flight = || find_border(keys::IN_FLIGHT, key).map(KeyMeaning::InFlight);
     let of_resource = || {
         Resource::ALL
             .into_iter()
-            .find_map(|resource| of_resource(resource, key))
+            .find_map(|resource| find_resource_meaning(resource, key))
     };
     general
         .or_else(in_flight)
         .or_else(of_resource)
-        .ok_or_else(|| KeyError::Unknown(key.to_owned()))
+        .ok_or_else(|| ExchangeKeyError::Unknown(key.to_owned()))
 }
 
-fn of_resource(resource: Resource, key: &str) -> Option<Meaning> {
-    let keys = resource.keys();
+fn find_resource_meaning(resource: Resource, key: &str) -> Option<KeyMeaning> {
+    let keys = resource.setting_keys();
     if keys.history_depth == Some(key) {
-        return Some(Meaning::HistoryDepth(resource));
+        return Some(KeyMeaning::HistoryDepth(resource));
     }
-    border(keys, key).map(|border| Meaning::Threshold(resource, border))
+    find_border(keys, key).map(|border| KeyMeaning::Threshold(resource, border))
 }
 
-fn border(keys: ResourceKeys, key: &str) -> Option<Border> {
+fn find_border(keys: ResourceKeys, key: &str) -> Option<ThresholdBorder> {
     let borders = [
-        (keys.normal, Border::Normal),
-        (keys.medium, Border::Medium),
-        (keys.high, Border::High),
+        (keys.normal, ThresholdBorder::Normal),
+        (keys.medium, ThresholdBorder::Medium),
+        (keys.high, ThresholdBorder::High),
     ];
     borders
         .into_iter()

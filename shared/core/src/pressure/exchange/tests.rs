@@ -81,18 +81,20 @@ const WITHOUT_COUNTERPART: &str = "BatchPointItemExpiryInterval";
 
 /// Everything that settings come to on a machine with a disk and memory of 100 GiB: the thresholds
 /// and the history depth of every row, and the rest.
-fn effective(settings: &PressureSettings) -> (Vec<(Thresholds, Option<u32>)>, PressureSettings) {
-    let idle = Usage {
+fn effective(
+    settings: &PressureSettings,
+) -> (Vec<(LevelThresholds, Option<u32>)>, PressureSettings) {
+    let idle = ByteUsage {
         used: 0,
         total: 100 << 30,
     };
-    let readings = Readings {
-        database: Some(Space::Disk(idle)),
+    let readings = ResourceReadings {
+        database: Some(DatabaseSpace::Disk(idle)),
         log_disk: Some(idle),
         memory: Some(idle),
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
-    let rows = table(settings.profile).iter().map(|row| {
+    let rows = rows_of_profile(settings.profile).iter().map(|row| {
         let thresholds = settings.thresholds_of(row, &readings).unwrap().unwrap();
         (thresholds, settings.history_depth_of(row))
     });
@@ -104,7 +106,7 @@ fn effective(settings: &PressureSettings) -> (Vec<(Thresholds, Option<u32>)>, Pr
     (rows.collect(), rest)
 }
 
-fn of_profile(profile: Profile) -> PressureSettings {
+fn of_profile(profile: PressureProfile) -> PressureSettings {
     PressureSettings {
         profile,
         ..PressureSettings::default()
@@ -117,7 +119,7 @@ fn apply(settings: PressureSettings, text: &str) -> Result<PressureSettings, Exc
         .apply_to(settings)
 }
 
-fn set(profile: Profile, text: &str) -> PressureSettings {
+fn set(profile: PressureProfile, text: &str) -> PressureSettings {
     apply(of_profile(profile), text).unwrap()
 }
 
@@ -149,7 +151,7 @@ fn a_key_without_a_counterpart_is_taken_with_the_documents_value_alone() {
                     a batch ends with its commit, so that no message is ever left in it to expire";
     for value in ["\"00:05:00\"", "\"PT5M\""] {
         let settings = set(
-            Profile::Scaled,
+            PressureProfile::Scaled,
             &format!("{{\"{WITHOUT_COUNTERPART}\": {value}}}"),
         );
         assert_eq!(settings, PressureSettings::default(), "{value}");
@@ -168,7 +170,7 @@ fn a_key_without_a_counterpart_is_taken_with_the_documents_value_alone() {
 fn the_list_of_keys_is_the_one_that_is_read() {
     let tested: BTreeSet<_> = KEYS.iter().map(|(key, _)| *key).collect();
     let of_resources = Resource::ALL.into_iter().flat_map(|resource| {
-        let keys = resource.keys();
+        let keys = resource.setting_keys();
         [
             Some(keys.normal),
             Some(keys.medium),
@@ -191,8 +193,8 @@ fn the_list_of_keys_is_the_one_that_is_read() {
 #[test]
 fn the_pages_default_sets_are_their_profiles_defaults() {
     for (page, profile) in [
-        (ENGLISH, Profile::Exchange2013),
-        (GERMAN, Profile::Exchange2013German),
+        (ENGLISH, PressureProfile::Exchange2013),
+        (GERMAN, PressureProfile::Exchange2013German),
     ] {
         let keys: serde_json::Map<String, Json> = serde_json::from_str(page).unwrap();
         let of_document: Vec<_> = KEYS[..OF_DOCUMENTS]
@@ -209,7 +211,7 @@ fn the_pages_default_sets_are_their_profiles_defaults() {
             "{profile:?}"
         );
         // Written out in full, a page makes its profile of any other, but for which rows act.
-        let other = effective(&set(Profile::Scaled, page));
+        let other = effective(&set(PressureProfile::Scaled, page));
         assert_eq!(other.0, effective(&of_profile(profile)).0, "{profile:?}");
     }
 }
@@ -217,10 +219,13 @@ fn the_pages_default_sets_are_their_profiles_defaults() {
 #[test]
 fn memory_limit_is_its_high_threshold_and_the_others_follow() {
     let settings = set(
-        Profile::Scaled,
+        PressureProfile::Scaled,
         r#"{"PercentagePhysicalMemoryUsedLimit": 80}"#,
     );
-    assert_eq!(effective(&settings).0[6].0, Thresholds::new(76, 78, 80));
+    assert_eq!(
+        effective(&settings).0[6].0,
+        LevelThresholds::new(76, 78, 80)
+    );
     for limit in ["0", "4", "101", "\"94\""] {
         check(
             &format!("{{\"PercentagePhysicalMemoryUsedLimit\": {limit}}}"),
@@ -234,11 +239,14 @@ fn memory_limit_is_its_high_threshold_and_the_others_follow() {
 fn a_threshold_of_zero_leaves_a_formula_to_itself_and_is_refused_where_there_is_none() {
     let zero = r#"{"PercentageDatabaseDiskSpaceUsedHighThreshold": 0}"#;
     assert_eq!(
-        effective(&set(Profile::Scaled, zero)),
+        effective(&set(PressureProfile::Scaled, zero)),
         effective(&PressureSettings::default())
     );
     let zero = r#"{"PercentageInFlightUsedHighThreshold": 0}"#;
-    assert_eq!(set(Profile::Scaled, zero), PressureSettings::default());
+    assert_eq!(
+        set(PressureProfile::Scaled, zero),
+        PressureSettings::default()
+    );
     check(
         r#"{"DrainTimeNormalThreshold": 0}"#,
         "DrainTimeNormalThreshold",
@@ -254,10 +262,13 @@ fn one_threshold_alone_is_held_against_the_profiles_others() {
         "is 1000; expected at least SubmissionQueueNormalThreshold, 2000",
     );
     let german = set(
-        Profile::Exchange2013German,
+        PressureProfile::Exchange2013German,
         r#"{"VersionBucketsHighThreshold": 300}"#,
     );
-    assert_eq!(effective(&german).0[1].0, Thresholds::new(80, 120, 300));
+    assert_eq!(
+        effective(&german).0[1].0,
+        LevelThresholds::new(80, 120, 300)
+    );
     check(
         r#"{"VersionBucketsHighThreshold": 300}"#,
         "VersionBucketsHighThreshold",
@@ -338,11 +349,11 @@ fn the_order_of_keys_is_of_no_account() {
     let text =
         r#"{"SMTPStartThrottlingDelayInterval": "PT1M", "SMTPMaxThrottlingDelayInterval": "PT2M"}"#;
     assert_eq!(
-        set(Profile::Scaled, text).tarpit.start,
+        set(PressureProfile::Scaled, text).tarpit.start,
         Duration::from_mins(1)
     );
     assert_eq!(
-        effective(&set(Profile::Scaled, "null")),
+        effective(&set(PressureProfile::Scaled, "null")),
         effective(&PressureSettings::default())
     );
 }
@@ -357,7 +368,7 @@ fn a_profile_that_is_off_is_not_switched_on_by_a_file() {
     assert_eq!(
         (&refused, refused.key()),
         (
-            &KeyError::SwitchedOff.into(),
+            &ExchangeKeyError::SwitchedOff.into(),
             Some("EnableResourceMonitoring")
         )
     );

@@ -20,7 +20,7 @@ const SHOWN_CHARS_MAX: usize = 60;
     dead_code,
     reason = "of a value that no key takes, only the kind counts"
 )]
-pub(super) enum Value {
+pub(super) enum SettingValue {
     Flag(bool),
     Number(u64),
     Text(String),
@@ -32,13 +32,13 @@ pub(super) enum Value {
     Object(IgnoredAny),
 }
 
-impl Value {
+impl SettingValue {
     /// Whether it is as if its key were left out.
     pub(super) fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing(_))
     }
 
-    pub(super) fn flag(&self) -> Option<bool> {
+    pub(super) fn as_flag(&self) -> Option<bool> {
         if let Self::Flag(flag) = self {
             Some(*flag)
         } else {
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    pub(super) fn number(&self) -> Option<u64> {
+    pub(super) fn as_number(&self) -> Option<u64> {
         if let Self::Number(number) = self {
             Some(*number)
         } else {
@@ -54,11 +54,11 @@ impl Value {
         }
     }
 
-    pub(super) fn count(&self) -> Option<u32> {
-        u32::try_from(self.number()?).ok()
+    pub(super) fn as_count(&self) -> Option<u32> {
+        u32::try_from(self.as_number()?).ok()
     }
 
-    pub(super) fn size(&self) -> Option<u64> {
+    pub(super) fn as_size(&self) -> Option<u64> {
         match self {
             Self::Number(bytes) => Some(*bytes),
             Self::Text(text) => parse_size(text),
@@ -66,13 +66,13 @@ impl Value {
         }
     }
 
-    pub(super) fn length(&self) -> Option<Duration> {
+    pub(super) fn as_length(&self) -> Option<Duration> {
         let Self::Text(text) = self else { return None };
         parse_time_span(text).or_else(|| parse_duration(text).ok())
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(flag) => write!(f, "{flag}"),
@@ -131,15 +131,15 @@ fn is_digits(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Value {
-        Value::Text(text.to_owned())
+    fn text(text: &str) -> SettingValue {
+        SettingValue::Text(text.to_owned())
     }
 
     #[test]
     fn a_duration_is_written_as_the_document_writes_it_or_as_iso_8601() {
         let check = |written: &str, expected: Option<u64>| {
             assert_eq!(
-                text(written).length(),
+                text(written).as_length(),
                 expected.map(Duration::from_millis),
                 "{written}"
             );
@@ -170,13 +170,14 @@ mod tests {
         ] {
             check(bad, None);
         }
-        assert_eq!(Value::Number(2).length(), None);
+        assert_eq!(SettingValue::Number(2).as_length(), None);
     }
 
     #[test]
     fn a_size_is_a_number_of_bytes_or_has_its_unit() {
-        let check = |value: Value, expected| assert_eq!(value.size(), expected, "{value:?}");
-        check(Value::Number(7), Some(7));
+        let check =
+            |value: SettingValue, expected| assert_eq!(value.as_size(), expected, "{value:?}");
+        check(SettingValue::Number(7), Some(7));
         check(text("384 MB"), Some(384 << 20));
         check(text("384mb"), Some(384 << 20));
         check(text("5 GB"), Some(5 << 30));
@@ -194,6 +195,6 @@ mod tests {
         ] {
             check(text(bad), None);
         }
-        check(Value::Flag(true), None);
+        check(SettingValue::Flag(true), None);
     }
 }

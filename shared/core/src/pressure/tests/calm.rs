@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn after(readings: &Readings, before: &PressureState) -> PressureState {
-    evaluate(
+fn after(readings: &ResourceReadings, before: &PressureState) -> PressureState {
+    evaluate_pressure(
         before,
         readings,
         &PressureSettings::default(),
@@ -12,7 +12,7 @@ fn after(readings: &Readings, before: &PressureState) -> PressureState {
     .0
 }
 
-fn check(readings: &Readings, expected: bool) {
+fn check(readings: &ResourceReadings, expected: bool) {
     let state = after(readings, &PressureState::normal(START));
     assert_eq!(state.is_calm(), expected, "{readings:?}");
 }
@@ -22,28 +22,28 @@ fn it_is_calm_below_half_of_normal() {
     check(&at_rest(), true);
     // The thresholds for Normal are 2000 messages, 1000 dead letters and 30 seconds.
     check(
-        &Readings {
+        &ResourceReadings {
             visible: Some(999),
             ..at_rest()
         },
         true,
     );
     check(
-        &Readings {
+        &ResourceReadings {
             visible: Some(1_000),
             ..at_rest()
         },
         false,
     );
     check(
-        &Readings {
+        &ResourceReadings {
             dead_letters: Some(500),
             ..at_rest()
         },
         false,
     );
     check(
-        &Readings {
+        &ResourceReadings {
             drain_secs: Some(15),
             ..at_rest()
         },
@@ -57,7 +57,7 @@ fn what_could_not_be_read_is_not_calm() {
     assert!(rest.is_calm());
     assert!(
         !after(
-            &Readings {
+            &ResourceReadings {
                 visible: None,
                 ..at_rest()
             },
@@ -65,7 +65,7 @@ fn what_could_not_be_read_is_not_calm() {
         )
         .is_calm()
     );
-    check(&Readings::default(), false);
+    check(&ResourceReadings::default(), false);
 }
 
 #[test]

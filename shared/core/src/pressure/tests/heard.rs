@@ -11,14 +11,14 @@ const WRITTEN: &str = include_str!("heard.txt");
 struct Block {
     resource: Resource,
     drain_secs: Option<u64>,
-    profiles: Vec<Profile>,
+    profiles: Vec<PressureProfile>,
 }
 
 /// One case: by the name of its line, a word for every poll.
 type Case<'t> = BTreeMap<&'t str, Vec<&'t str>>;
 
 /// Calls `check` for every case and every profile it holds in.
-fn each_case(mut check: impl FnMut(&Block, Profile, &Case<'_>)) {
+fn each_case(mut check: impl FnMut(&Block, PressureProfile, &Case<'_>)) {
     let lines: Vec<_> = WRITTEN
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -58,11 +58,11 @@ fn parse_head(head: &str) -> Block {
     }
 }
 
-fn profile(name: &str) -> Profile {
+fn profile(name: &str) -> PressureProfile {
     match name {
-        "scaled" => Profile::Scaled,
-        "exchange-2013" => Profile::Exchange2013,
-        "exchange-2013-german" => Profile::Exchange2013German,
+        "scaled" => PressureProfile::Scaled,
+        "exchange-2013" => PressureProfile::Exchange2013,
+        "exchange-2013-german" => PressureProfile::Exchange2013German,
         other => panic!("no profile: {other}"),
     }
 }
@@ -78,7 +78,7 @@ fn parse_line(line: &str) -> (&str, Vec<&str>) {
 }
 
 /// The words about a tier, on whichever line they are.
-fn line_of<'c, 't>(case: &'c Case<'t>, tier: Tier) -> &'c [&'t str] {
+fn line_of<'c, 't>(case: &'c Case<'t>, tier: ProducerTier) -> &'c [&'t str] {
     let of_tier = |name: &str| name == "everybody" || name.split(", ").any(|n| n == tier.as_str());
     case.iter()
         .find(|(name, _)| of_tier(name))
@@ -96,14 +96,14 @@ fn word(admission: Admission) -> String {
 
 /// The further actions of one poll, in the order of the table.
 fn besides(state: &PressureState) -> String {
-    let name = |measure: &Measure| {
+    let name = |measure: &PressureMeasure| {
         serde_json::to_value(measure)
             .unwrap()
             .as_str()
             .unwrap()
             .to_owned()
     };
-    let measures: BTreeSet<Measure> = state
+    let measures: BTreeSet<PressureMeasure> = state
         .resources
         .iter()
         .flat_map(|r| r.measures.clone())
@@ -116,7 +116,7 @@ fn besides(state: &PressureState) -> String {
     }
 }
 
-fn check(block: &Block, profile: Profile, case: &Case<'_>) {
+fn check(block: &Block, profile: PressureProfile, case: &Case<'_>) {
     let mut trace = Trace::new(PressureSettings {
         profile,
         ..PressureSettings::default()
@@ -136,7 +136,7 @@ fn check(block: &Block, profile: Profile, case: &Case<'_>) {
             case["levels"][poll],
             "the level of {what}"
         );
-        for tier in Tier::ALL {
+        for tier in ProducerTier::ALL {
             assert_eq!(
                 word(trace.admit(tier)),
                 line_of(case, tier)[poll],
@@ -187,11 +187,11 @@ fn nothing_of_the_table_is_left_out() {
         }
     });
     for profile in [
-        Profile::Scaled,
-        Profile::Exchange2013,
-        Profile::Exchange2013German,
+        PressureProfile::Scaled,
+        PressureProfile::Exchange2013,
+        PressureProfile::Exchange2013German,
     ] {
-        for row in table(profile) {
+        for row in rows_of_profile(profile) {
             let polls = row.history_depth.filter(|_| row.throttles).unwrap_or(1) as usize;
             for level in ["normal", "medium", "high"] {
                 let seen = longest.get(&(row.resource, format!("{profile:?}"), level.to_owned()));

@@ -43,8 +43,8 @@ impl Fleet {
                 .push_back((self.trace.now, per_second * POLL.as_secs()));
             let (settled, oldest_wait) = self.deliver();
             let visible = self.visible();
-            let drain_secs = self.rate.update(visible, settled, oldest_wait, POLL);
-            let readings = Readings {
+            let drain_secs = self.rate.add_poll(visible, settled, oldest_wait, POLL);
+            let readings = ResourceReadings {
                 visible: Some(visible),
                 drain_secs: Some(drain_secs),
                 ..at_rest()
@@ -72,7 +72,7 @@ impl Fleet {
     }
 
     /// A line, where something has changed besides the readings.
-    fn show(&mut self, readings: &Readings) {
+    fn show(&mut self, readings: &ResourceReadings) {
         let line = consequences(&self.trace);
         let log = logged(&mut self.trace);
         if line != self.shown || !log.is_empty() {
@@ -105,15 +105,15 @@ fn consequences(trace: &Trace) -> String {
     };
     format!(
         "{:<6} {:>2} s {refused:<22}",
-        trace.state.level().to_string(),
-        trace.state.tarpit().as_secs()
+        trace.state.effective_level().to_string(),
+        trace.state.tarpit_wait().as_secs()
     )
 }
 
 /// The lines that the last poll logged: id, resource, and the levels before and after.
 fn logged(trace: &mut Trace) -> String {
-    let lines = |change: Transition| {
-        let Transition {
+    let lines = |change: LevelTransition| {
+        let LevelTransition {
             resource,
             previous,
             current,
@@ -227,7 +227,7 @@ fn a_queue_that_stays_long_is_refused_after_its_history_and_accepted_at_normal()
 }
 
 /// Version buckets that rise, hold and fall, once by each page.
-fn buckets(profile: Profile, readings: [(u32, u64); 7]) -> String {
+fn buckets(profile: PressureProfile, readings: [(u32, u64); 7]) -> String {
     let mut trace = Trace::new(PressureSettings {
         profile,
         ..PressureSettings::default()
@@ -258,7 +258,7 @@ fn version_buckets_leave_this_trace_by_the_english_page() {
         (1, 1700),
         (2, 2000),
     ];
-    insta::assert_snapshot!(buckets(Profile::Exchange2013, readings), @r"
+    insta::assert_snapshot!(buckets(PressureProfile::Exchange2013, readings), @r"
     1750  normal  0 s -
     2000  medium 10 s -                       15004 version-buckets normal>medium
     2000  medium 15 s -
@@ -292,7 +292,7 @@ fn version_buckets_leave_this_trace_by_the_german_page() {
         (10, 70),
         (2, 130),
     ];
-    insta::assert_snapshot!(buckets(Profile::Exchange2013German, readings), @r"
+    insta::assert_snapshot!(buckets(PressureProfile::Exchange2013German, readings), @r"
     80    normal  0 s -
     120   medium 10 s -                       15004 version-buckets normal>medium
     120   medium 15 s -
@@ -320,7 +320,7 @@ fn version_buckets_leave_this_trace_by_the_german_page() {
 
 /// Flaps a resource around a threshold, from Normal and from High, and answers how often something
 /// was logged.
-fn flap(profile: Profile, resource: Resource, threshold: u64, from: u64) -> usize {
+fn flap(profile: PressureProfile, resource: Resource, threshold: u64, from: u64) -> usize {
     let mut trace = Trace::new(PressureSettings {
         profile,
         ..PressureSettings::default()
@@ -341,13 +341,13 @@ fn flap(profile: Profile, resource: Resource, threshold: u64, from: u64) -> usiz
 #[test]
 fn around_no_threshold_of_any_resource_flapping_changes_anything_after_the_first_time() {
     for profile in [
-        Profile::Scaled,
-        Profile::Exchange2013,
-        Profile::Exchange2013German,
+        PressureProfile::Scaled,
+        PressureProfile::Exchange2013,
+        PressureProfile::Exchange2013German,
     ] {
         for resource in Resource::ALL {
             let readings = reading(resource, 0);
-            let row = table(profile)
+            let row = rows_of_profile(profile)
                 .iter()
                 .find(|row| row.resource == resource)
                 .unwrap();
@@ -355,7 +355,7 @@ fn around_no_threshold_of_any_resource_flapping_changes_anything_after_the_first
                 profile,
                 ..PressureSettings::default()
             };
-            let Thresholds {
+            let LevelThresholds {
                 normal,
                 medium,
                 high,
@@ -376,7 +376,7 @@ fn around_no_threshold_of_any_resource_flapping_changes_anything_after_the_first
 /// was logged.
 fn flap_drain(visible: u64, border: u64, from: u64) -> Vec<u32> {
     let mut trace = Trace::new(PressureSettings::default());
-    let queue = |drain_secs| Readings {
+    let queue = |drain_secs| ResourceReadings {
         visible: Some(visible),
         drain_secs: Some(drain_secs),
         ..at_rest()

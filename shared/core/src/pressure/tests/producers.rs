@@ -8,7 +8,7 @@ fn a_stale_state_keeps_the_first_step_and_a_forgotten_one_nothing() {
     trace.polls(10, &reading(Resource::VersionBuckets, 2000));
     let at = |age_ms: i64, tier| {
         let now = trace.now.as_millis().checked_add_signed(age_ms).unwrap();
-        admit(Some(&trace.state), tier, Timestamp::from_millis(now))
+        admit_producer(Some(&trace.state), tier, Timestamp::from_millis(now))
     };
     let first_step = Admission::Delay(Duration::from_secs(10));
     let refused = Admission::Refuse {
@@ -18,17 +18,20 @@ fn a_stale_state_keeps_the_first_step_and_a_forgotten_one_nothing() {
     // The same for a state that much from the future.
     for sign in [1, -1] {
         assert_eq!(
-            [0, 6000].map(|age| at(sign * age, Tier::Standard)),
+            [0, 6000].map(|age| at(sign * age, ProducerTier::Standard)),
             [refused; 2]
         );
         assert_eq!(
-            [6001, 900_000].map(|age| at(sign * age, Tier::Standard)),
+            [6001, 900_000].map(|age| at(sign * age, ProducerTier::Standard)),
             [first_step; 2]
         );
-        assert_eq!(at(sign * 900_001, Tier::Standard), Admission::Accept);
+        assert_eq!(
+            at(sign * 900_001, ProducerTier::Standard),
+            Admission::Accept
+        );
         // Whom nothing held is not held by age either.
         assert_eq!(
-            [0, 6001].map(|age| at(sign * age, Tier::Internal)),
+            [0, 6001].map(|age| at(sign * age, ProducerTier::Internal)),
             [Admission::Accept; 2]
         );
     }
@@ -53,19 +56,19 @@ fn on_aws_a_state_is_stale_after_150_seconds() {
         ..PressureSettings::default()
     });
     assert_eq!(trace.settings.validate(), Ok(()));
-    let busy = Readings {
-        database: Some(Space::InFlight {
+    let busy = ResourceReadings {
+        database: Some(DatabaseSpace::InFlight {
             messages: 490,
             max: 500,
         }),
         drain_secs: Some(40),
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
     trace.polls(30, &busy);
     let at = |secs| {
-        admit(
+        admit_producer(
             Some(&trace.state),
-            Tier::Bulk,
+            ProducerTier::Bulk,
             trace.now + Duration::from_secs(secs),
         )
     };
@@ -75,17 +78,17 @@ fn on_aws_a_state_is_stale_after_150_seconds() {
 /// What runs out on AWS are the places of deliver, and they are all taken in any burst.
 #[test]
 fn places_of_deliver_refuse_producers_only_where_a_backlog_lasts() {
-    let busy = |messages, drain_secs| Readings {
-        database: Some(Space::InFlight { messages, max: 500 }),
+    let busy = |messages, drain_secs| ResourceReadings {
+        database: Some(DatabaseSpace::InFlight { messages, max: 500 }),
         drain_secs: Some(drain_secs),
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
-    for profile in [Profile::Scaled, Profile::Exchange2013] {
+    for profile in [PressureProfile::Scaled, PressureProfile::Exchange2013] {
         let mut trace = Trace::new(PressureSettings {
             profile,
             ..PressureSettings::default()
         });
-        let heard = |trace: &Trace| Tier::ALL.map(|tier| letter(trace.admit(tier)));
+        let heard = |trace: &Trace| ProducerTier::ALL.map(|tier| letter(trace.admit(tier)));
         trace.polls(100, &busy(500, 29));
         assert_eq!(heard(&trace), ['a'; 3], "{profile:?}");
         trace.polls(29, &busy(500, 30));
@@ -101,8 +104,8 @@ fn places_of_deliver_refuse_producers_only_where_a_backlog_lasts() {
 
 #[test]
 fn without_a_state_everybody_is_accepted() {
-    for tier in Tier::ALL {
-        assert_eq!(admit(None, tier, START), Admission::Accept);
+    for tier in ProducerTier::ALL {
+        assert_eq!(admit_producer(None, tier, START), Admission::Accept);
     }
     assert_eq!(pressure_header(None, None, &Admission::Accept), None);
 }
@@ -112,29 +115,29 @@ fn the_header_tells_level_resource_and_wait() {
     let mut trace = Trace::new(PressureSettings::default());
     let header =
         |trace: &Trace, tier| header_of(&trace.state, tier, &trace.admit(tier)).unwrap_or_default();
-    assert_eq!(header(&trace, Tier::Standard), "");
+    assert_eq!(header(&trace, ProducerTier::Standard), "");
     trace.polls(2, &reading(Resource::SubmissionQueue, 4000));
     assert_eq!(
-        header(&trace, Tier::Standard),
+        header(&trace, ProducerTier::Standard),
         "medium; resource=submission-queue; delay=15"
     );
     trace.poll(&at_rest());
-    assert_eq!(header(&trace, Tier::Standard), "normal; delay=10");
+    assert_eq!(header(&trace, ProducerTier::Standard), "normal; delay=10");
     trace.poll(&reading(Resource::LogDisk, 97));
     assert_eq!(
-        header(&trace, Tier::Standard),
+        header(&trace, ProducerTier::Standard),
         "medium; resource=log-disk; retry-after=30"
     );
     assert_eq!(
-        header(&trace, Tier::Internal),
+        header(&trace, ProducerTier::Internal),
         "medium; resource=log-disk; delay=0"
     );
 }
 
 /// The header that a tier gets, so many seconds after the poll.
-fn header_after(trace: &Trace, tier: Tier, secs: u64) -> String {
+fn header_after(trace: &Trace, tier: ProducerTier, secs: u64) -> String {
     let now = trace.now + Duration::from_secs(secs);
-    let admission = admit(Some(&trace.state), tier, now);
+    let admission = admit_producer(Some(&trace.state), tier, now);
     header_of(&trace.state, tier, &admission).unwrap_or_default()
 }
 
@@ -142,34 +145,37 @@ fn header_after(trace: &Trace, tier: Tier, secs: u64) -> String {
 fn who_waits_is_told_of_what_it_waits_for_and_not_of_something_worse() {
     // Slow, but in the documents' profile that delays nobody: the length of the queue does.
     let mut trace = Trace::new(exchange());
-    trace.poll(&Readings {
+    trace.poll(&ResourceReadings {
         drain_secs: Some(400),
         ..reading(Resource::SubmissionQueue, 4000)
     });
     assert_eq!(
-        header_after(&trace, Tier::Standard, 0),
+        header_after(&trace, ProducerTier::Standard, 0),
         "medium; resource=submission-queue; delay=10"
     );
     // Dead letters refuse replays only.
     let mut trace = Trace::new(PressureSettings::default());
-    let backlog = Readings {
+    let backlog = ResourceReadings {
         dead_letters: Some(4000),
         ..at_rest()
     };
-    trace.poll(&Readings {
+    trace.poll(&ResourceReadings {
         drain_secs: Some(60),
         ..backlog
     });
     assert_eq!(
-        header_after(&trace, Tier::Standard, 0),
+        header_after(&trace, ProducerTier::Standard, 0),
         "medium; resource=drain-time; delay=10"
     );
-    trace.poll(&Readings {
+    trace.poll(&ResourceReadings {
         drain_secs: Some(60),
         ..backlog
     });
     trace.poll(&backlog);
-    assert_eq!(header_after(&trace, Tier::Standard, 0), "high; delay=10");
+    assert_eq!(
+        header_after(&trace, ProducerTier::Standard, 0),
+        "high; delay=10"
+    );
 }
 
 #[test]
@@ -177,11 +183,11 @@ fn whom_a_stale_state_would_have_refused_is_told_on_whose_account() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.poll(&reading(Resource::LogDisk, 98));
     assert_eq!(
-        header_after(&trace, Tier::Standard, 0),
+        header_after(&trace, ProducerTier::Standard, 0),
         "high; resource=log-disk; retry-after=30"
     );
     assert_eq!(
-        header_after(&trace, Tier::Standard, 7),
+        header_after(&trace, ProducerTier::Standard, 7),
         "high; resource=log-disk; delay=10"
     );
 }
@@ -191,15 +197,15 @@ fn a_state_survives_writing_and_reading() {
     let mut trace = Trace::new(PressureSettings::default());
     let state = trace.polls(3, &reading(Resource::SystemMemory, 95)).clone();
     assert_eq!(PressureState::parse(&state.render()).unwrap(), state);
-    assert_eq!(state.since(), Some(START + POLL));
+    assert_eq!(state.level_since(), Some(START + POLL));
 }
 
 #[test]
 fn a_state_is_written_like_this() {
     let mut trace = Trace::new(PressureSettings::default());
-    let blind = Readings {
+    let blind = ResourceReadings {
         version_buckets: Some(2100),
-        ..Readings::default()
+        ..ResourceReadings::default()
     };
     let value: serde_json::Value = serde_json::from_slice(&trace.poll(&blind).render()).unwrap();
     insta::assert_json_snapshot!(value);

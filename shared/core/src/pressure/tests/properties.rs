@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn any_readings() -> impl Strategy<Value = Readings> {
+fn any_readings() -> impl Strategy<Value = ResourceReadings> {
     let count = || prop::option::weighted(0.9, 0..12_000_u64);
     let share = || {
         prop::option::weighted(
             0.9,
-            (0..=100_u64).prop_map(|p| Usage {
+            (0..=100_u64).prop_map(|p| ByteUsage {
                 used: p * GIB,
                 total: 100 * GIB,
             }),
@@ -39,11 +39,11 @@ fn any_readings() -> impl Strategy<Value = Readings> {
                 dead_letters,
                 drain_secs,
             )| {
-                Readings {
+                ResourceReadings {
                     visible,
                     version_buckets,
                     batch_points,
-                    database: database.map(Space::Disk),
+                    database: database.map(DatabaseSpace::Disk),
                     log_disk,
                     process_bytes: process.map(|p| p.used),
                     memory,
@@ -56,9 +56,9 @@ fn any_readings() -> impl Strategy<Value = Readings> {
 
 fn any_settings() -> impl Strategy<Value = PressureSettings> {
     let profiles = [
-        Profile::Scaled,
-        Profile::Exchange2013,
-        Profile::Exchange2013German,
+        PressureProfile::Scaled,
+        PressureProfile::Exchange2013,
+        PressureProfile::Exchange2013German,
     ];
     prop::sample::select(profiles.to_vec()).prop_map(|profile| PressureSettings {
         profile,
@@ -76,30 +76,30 @@ proptest! {
         for readings in polls {
             let before = trace.state.clone();
             let state = trace.poll(&readings).clone();
-            prop_assert!(state.tarpit() <= settings.tarpit.max);
+            prop_assert!(state.tarpit_wait() <= settings.tarpit.max);
             let change = state.tarpit_ms.abs_diff(before.tarpit_ms);
             prop_assert!(state.tarpit_ms == 0 || change <= 5000 || state.tarpit_ms == 10_000);
-            for row in table(settings.profile) {
+            for row in rows_of_profile(settings.profile) {
                 let Some(now) = state.resource(row.resource) else { continue };
                 let then = before.resource(row.resource);
                 // Hysteresis is never skipped.
                 if now.read_at == state.at {
-                    let previous = then.map_or(Level::Normal, |r| r.level);
+                    let previous = then.map_or(PressureLevel::Normal, |r| r.level);
                     prop_assert_eq!(now.level, next_level(previous, now.reading, now.thresholds));
                 }
                 // Refused means that the history has passed, or that the row has none.
                 if now.refused_from.is_some() {
-                    prop_assert!(row.throttles && now.acts && now.level > Level::Normal);
+                    prop_assert!(row.throttles && now.acts && now.level > PressureLevel::Normal);
                     prop_assert!(row.history_depth.is_none_or(|depth| now.polls >= depth));
                 }
                 // Once refused, refused until Normal; but who passes at Medium does so at once.
                 if let Some(from) = then.and_then(|r| r.refused_from) {
-                    let from = if now.level == Level::High { from } else { from.max(Tier::Standard) };
-                    prop_assert!(now.effective_level() == Level::Normal || now.refuses(from));
+                    let from = if now.level == PressureLevel::High { from } else { from.max(ProducerTier::Standard) };
+                    prop_assert!(now.effective_level() == PressureLevel::Normal || now.refuses_tier(from));
                 }
             }
             // Who is privileged is never worse off than who is not.
-            let admitted = Tier::ALL.map(|tier| matches!(trace.admit(tier), Admission::Refuse { .. }));
+            let admitted = ProducerTier::ALL.map(|tier| matches!(trace.admit(tier), Admission::Refuse { .. }));
             prop_assert!(admitted.is_sorted());
             prop_assert_eq!(&PressureState::parse(&state.render()).unwrap(), &state);
         }

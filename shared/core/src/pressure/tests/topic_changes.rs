@@ -3,8 +3,8 @@
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 use crate::pressure::topic_changes::TOPIC_CHANGES_MAX;
 use crate::pressure::{
-    Level, PressureChange, PressureSettings, PressureState, Tier, TopicDrain, UNTOLD_MAX,
-    evaluate_topics,
+    PressureChange, PressureLevel, PressureSettings, PressureState, ProducerTier, TopicDrain,
+    UNTOLD_MAX, evaluate_topics,
 };
 
 /// A state after another, in which these topics drain in so many seconds.
@@ -20,11 +20,11 @@ fn polled(before: &PressureState, drains: &[(&str, u64)]) -> (PressureState, usi
     let drains = drains.iter().map(drain).collect();
     let mut state = PressureState::normal(at);
     state.topics = evaluate_topics(before, Some(drains), &settings, at);
-    let dropped = state.carry(before, &[]);
+    let dropped = state.carry_changes(before, &[]);
     (state, dropped)
 }
 
-fn short(state: &PressureState) -> Vec<(String, Level, Level, bool)> {
+fn short(state: &PressureState) -> Vec<(String, PressureLevel, PressureLevel, bool)> {
     let of = |change: &PressureChange| {
         let topic = change.topic.as_ref().unwrap();
         assert_eq!(topic.subscription.as_str(), "billing");
@@ -42,7 +42,10 @@ fn start() -> PressureState {
 fn topic_that_is_slowed_refused_and_well_again_is_told() {
     let (slowed, _) = polled(&start(), &[("Orders", 96), ("calm", 20)]);
     let told = |previous, current, refused| vec![("Orders".into(), previous, current, refused)];
-    assert_eq!(short(&slowed), told(Level::Normal, Level::Medium, false));
+    assert_eq!(
+        short(&slowed),
+        told(PressureLevel::Normal, PressureLevel::Medium, false)
+    );
     assert_eq!(slowed.untold[0].tarpit_ms, 10_000);
     assert_eq!(slowed.untold[0].topic.as_ref().unwrap().due, 470);
     let mut state = slowed;
@@ -52,11 +55,20 @@ fn topic_that_is_slowed_refused_and_well_again_is_told() {
         assert_eq!(state.untold, []);
     }
     state = polled(&state, &[("Orders", 96)]).0;
-    assert_eq!(short(&state), told(Level::Medium, Level::Medium, true));
-    assert_eq!(state.untold[0].refused_tiers, [Tier::Standard, Tier::Bulk]);
+    assert_eq!(
+        short(&state),
+        told(PressureLevel::Medium, PressureLevel::Medium, true)
+    );
+    assert_eq!(
+        state.untold[0].refused_tiers,
+        [ProducerTier::Standard, ProducerTier::Bulk]
+    );
     state.untold.clear();
     state = polled(&state, &[]).0;
-    assert_eq!(short(&state), told(Level::Medium, Level::Normal, false));
+    assert_eq!(
+        short(&state),
+        told(PressureLevel::Medium, PressureLevel::Normal, false)
+    );
     assert_eq!(state.untold[0].refused_tiers, []);
 }
 
@@ -73,7 +85,7 @@ fn of_many_topics_that_change_at_once_the_worst_are_told() {
         (state.untold.len(), dropped),
         (TOPIC_CHANGES_MAX, 50 - TOPIC_CHANGES_MAX)
     );
-    let high = |change: &&PressureChange| change.current == Level::High;
+    let high = |change: &&PressureChange| change.current == PressureLevel::High;
     assert_eq!(state.untold.iter().filter(high).count(), 3);
     const { assert!(TOPIC_CHANGES_MAX * 4 <= UNTOLD_MAX) }
 }

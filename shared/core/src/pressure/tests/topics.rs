@@ -33,7 +33,7 @@ impl Topics {
 
     fn poll_after(&mut self, passed: Duration, drains: Option<Vec<TopicDrain>>) -> &PressureState {
         let now = self.state.at + passed;
-        let (mut state, _) = evaluate(&self.state, &at_rest(), &self.settings, now);
+        let (mut state, _) = evaluate_pressure(&self.state, &at_rest(), &self.settings, now);
         state.topics = evaluate_topics(&self.state, drains, &self.settings, now);
         self.state = state;
         &self.state
@@ -49,12 +49,12 @@ impl Topics {
 
     /// The answers to internal, standard and bulk producers of a topic.
     fn heard(&self, name: &str) -> [Admission; 3] {
-        Tier::ALL.map(|tier| admit_to(Some(&self.state), &topic(name), tier, self.state.at))
+        ProducerTier::ALL.map(|tier| admit_to(Some(&self.state), &topic(name), tier, self.state.at))
     }
 
-    fn header(&self, name: &str, tier: Tier) -> String {
+    fn header(&self, name: &str, tier: ProducerTier) -> String {
         let admission = admit_to(Some(&self.state), &topic(name), tier, self.state.at);
-        let pressing = pressing(&self.state, Some(&topic(name)), tier, &admission);
+        let pressing = pressure_cause(&self.state, Some(&topic(name)), tier, &admission);
         pressure_header(Some(&self.state), pressing.as_ref(), &admission).unwrap_or_default()
     }
 }
@@ -93,7 +93,7 @@ fn slow_topic_slows_then_refuses_its_own_producers_alone() {
     topics.polls(1, 300);
     assert_eq!(topics.heard("orders"), [REFUSED; 3]);
     assert_eq!(topics.heard("others"), calm);
-    assert_eq!(topics.state.level(), Level::Normal);
+    assert_eq!(topics.state.effective_level(), PressureLevel::Normal);
     assert!(!topics.state.is_calm());
     topics.polls(1, 29);
     assert_eq!(topics.heard("orders"), calm);
@@ -118,17 +118,17 @@ fn answer_of_a_slow_topic_names_the_subscription() {
     let mut topics = Topics::new();
     topics.polls(1, 60);
     assert_eq!(
-        topics.header("orders", Tier::Standard),
+        topics.header("orders", ProducerTier::Standard),
         "medium; resource=drain-time; subscription=billing; delay=10"
     );
     assert_eq!(
-        topics.header("orders", Tier::Internal),
+        topics.header("orders", ProducerTier::Internal),
         "medium; resource=drain-time; subscription=billing; delay=0"
     );
-    assert_eq!(topics.header("others", Tier::Standard), "");
+    assert_eq!(topics.header("others", ProducerTier::Standard), "");
     topics.polls(30, 60);
     assert_eq!(
-        topics.header("orders", Tier::Bulk),
+        topics.header("orders", ProducerTier::Bulk),
         "medium; resource=drain-time; subscription=billing; retry-after=30"
     );
 }
@@ -139,8 +139,14 @@ fn longer_wait_of_installation_and_topic_counts() {
     topics.polls(3, 60);
     let mut slow = topics.state.clone();
     slow.tarpit_ms = 55_000;
-    let admitted =
-        |state: &PressureState| admit_to(Some(state), &topic("orders"), Tier::Standard, state.at);
+    let admitted = |state: &PressureState| {
+        admit_to(
+            Some(state),
+            &topic("orders"),
+            ProducerTier::Standard,
+            state.at,
+        )
+    };
     assert_eq!(admitted(&slow), waits(55));
     slow.tarpit_ms = 5000;
     assert_eq!(admitted(&slow), waits(20));
@@ -164,7 +170,12 @@ fn stale_state_keeps_the_first_step_of_a_topic() {
     topics.polls(31, 60);
     let at = |secs| {
         let now = topics.state.at + Duration::from_secs(secs);
-        admit_to(Some(&topics.state), &topic("orders"), Tier::Standard, now)
+        admit_to(
+            Some(&topics.state),
+            &topic("orders"),
+            ProducerTier::Standard,
+            now,
+        )
     };
     assert_eq!(
         [at(6), at(7), at(901)],
@@ -233,7 +244,7 @@ fn replay_waits_for_its_topic_and_for_every_level_above_normal() {
     // A level that refuses nobody at Medium.
     let backlog = reading(Resource::DeadLetterBacklog, 2000);
     let now = topics.state.at + POLL;
-    let (state, _) = evaluate(&topics.state, &backlog, &topics.settings, now);
+    let (state, _) = evaluate_pressure(&topics.state, &backlog, &topics.settings, now);
     let expected = Some((30, Some((Resource::DeadLetterBacklog, false))));
     assert_eq!(wait(&state, "others"), expected);
     let now = state.at + Duration::from_secs(901);

@@ -41,12 +41,12 @@ fn a_load_that_rises_holds_and_falls_leaves_exactly_these_traces() {
     assert_eq!(trace.tarpits(6, &at(2500)), [25, 30, 35, 40, 45, 50]);
     // The tenth poll: refusing begins and the tarpit ends.
     assert_eq!(trace.tarpits(1, &at(2500)), [0]);
-    assert_eq!(trace.state.refused_tiers(), Tier::ALL);
+    assert_eq!(trace.state.refused_tiers(), ProducerTier::ALL);
     // Below medium the level falls, but a refused tier is accepted again only at Normal, except
     // for the one that passes at Medium.
-    let refused = [Tier::Standard, Tier::Bulk];
+    let refused = [ProducerTier::Standard, ProducerTier::Bulk];
     assert_eq!(trace.poll(&at(1750)).refused_tiers(), refused);
-    assert_eq!(trace.state.level(), Level::Medium);
+    assert_eq!(trace.state.effective_level(), PressureLevel::Medium);
     assert_eq!(trace.poll(&at(1749)).refused_tiers(), []);
     let resource = Resource::VersionBuckets;
     let log = [
@@ -57,7 +57,7 @@ fn a_load_that_rises_holds_and_falls_leaves_exactly_these_traces() {
         vec![PRESSURE_FELL],
     ];
     assert_eq!(trace.log, log.map(|ids| (resource, ids)));
-    assert_eq!(trace.admit(Tier::Standard), Admission::Accept);
+    assert_eq!(trace.admit(ProducerTier::Standard), Admission::Accept);
 }
 
 #[test]
@@ -65,18 +65,18 @@ fn once_the_usual_producers_are_refused_the_others_are_not_delayed() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.polls(5, &reading(Resource::BatchPoints, 2000));
     assert_eq!(
-        trace.admit(Tier::Standard),
+        trace.admit(ProducerTier::Standard),
         Admission::Delay(Duration::from_secs(30))
     );
     let mut both = reading(Resource::BatchPoints, 2000);
     both.memory = reading(Resource::SystemMemory, 92).memory;
     trace.poll(&both);
-    assert_eq!(trace.admit(Tier::Internal), Admission::Accept);
+    assert_eq!(trace.admit(ProducerTier::Internal), Admission::Accept);
     let refused = Admission::Refuse {
         retry_after: REFUSED_RETRY_AFTER,
         resource: Resource::SystemMemory,
     };
-    assert_eq!(trace.admit(Tier::Standard), refused);
+    assert_eq!(trace.admit(ProducerTier::Standard), refused);
 }
 
 #[test]
@@ -84,11 +84,11 @@ fn refusing_replays_for_the_dead_letters_leaves_the_tarpit_of_others_alone() {
     let mut trace = Trace::new(PressureSettings::default());
     let mut readings = reading(Resource::DeadLetterBacklog, 4000);
     trace.polls(300, &readings);
-    assert_eq!(trace.state.refused_tiers(), [Tier::Bulk]);
+    assert_eq!(trace.state.refused_tiers(), [ProducerTier::Bulk]);
     readings.drain_secs = Some(60);
     trace.poll(&readings);
     assert_eq!(
-        trace.admit(Tier::Standard),
+        trace.admit(ProducerTier::Standard),
         Admission::Delay(Duration::from_secs(10))
     );
 }
@@ -96,43 +96,46 @@ fn refusing_replays_for_the_dead_letters_leaves_the_tarpit_of_others_alone() {
 #[test]
 fn a_fast_fleet_is_not_throttled_at_ten_thousand_messages() {
     let mut trace = Trace::new(PressureSettings::default());
-    let fast = Readings {
+    let fast = ResourceReadings {
         visible: Some(1_000_000),
         drain_secs: Some(29),
         ..at_rest()
     };
-    assert_eq!(trace.polls(1000, &fast).level(), Level::Normal);
+    assert_eq!(
+        trace.polls(1000, &fast).effective_level(),
+        PressureLevel::Normal
+    );
     let queue = trace.state.resource(Resource::SubmissionQueue).unwrap();
     assert_eq!(
         (queue.level, queue.acts, queue.polls),
-        (Level::High, false, 0)
+        (PressureLevel::High, false, 0)
     );
     assert_eq!(
-        (trace.log.len(), trace.admit(Tier::Bulk)),
+        (trace.log.len(), trace.admit(ProducerTier::Bulk)),
         (0, Admission::Accept)
     );
-    let slow = Readings {
+    let slow = ResourceReadings {
         drain_secs: Some(30),
         ..fast
     };
-    assert_eq!(trace.poll(&slow).level(), Level::High);
+    assert_eq!(trace.poll(&slow).effective_level(), PressureLevel::High);
     // The history begins when the row begins to act.
     assert_eq!(trace.polls(298, &slow).refused_tiers(), []);
-    assert_eq!(trace.poll(&slow).refused_tiers(), Tier::ALL);
+    assert_eq!(trace.poll(&slow).refused_tiers(), ProducerTier::ALL);
     // It ends below half of where it began.
-    assert_eq!(trace.poll(&fast).refused_tiers(), Tier::ALL);
+    assert_eq!(trace.poll(&fast).refused_tiers(), ProducerTier::ALL);
     assert_eq!(
         trace
-            .poll(&Readings {
+            .poll(&ResourceReadings {
                 drain_secs: Some(15),
                 ..fast
             })
             .refused_tiers(),
-        Tier::ALL
+        ProducerTier::ALL
     );
     assert_eq!(
         trace
-            .poll(&Readings {
+            .poll(&ResourceReadings {
                 drain_secs: Some(14),
                 ..fast
             })
@@ -144,7 +147,7 @@ fn a_fast_fleet_is_not_throttled_at_ten_thousand_messages() {
 #[test]
 fn a_drain_time_that_wobbles_neither_begins_the_history_anew_nor_lifts_a_refusal() {
     let mut trace = Trace::new(PressureSettings::default());
-    let queue = |visible, drain_secs| Readings {
+    let queue = |visible, drain_secs| ResourceReadings {
         visible: Some(visible),
         drain_secs: Some(drain_secs),
         ..at_rest()
@@ -168,11 +171,17 @@ fn a_drain_time_that_wobbles_neither_begins_the_history_anew_nor_lifts_a_refusal
     // At Normal it begins anew only where it did before.
     trace.poll(&queue(1999, 29));
     assert_eq!(
-        (trace.state.level(), trace.state.refused_tiers()),
-        (Level::Normal, vec![])
+        (trace.state.effective_level(), trace.state.refused_tiers()),
+        (PressureLevel::Normal, vec![])
     );
-    assert_eq!(trace.poll(&queue(5000, 29)).level(), Level::Normal);
-    assert_eq!(trace.poll(&queue(5000, 30)).level(), Level::Medium);
+    assert_eq!(
+        trace.poll(&queue(5000, 29)).effective_level(),
+        PressureLevel::Normal
+    );
+    assert_eq!(
+        trace.poll(&queue(5000, 30)).effective_level(),
+        PressureLevel::Medium
+    );
 }
 
 #[test]
@@ -211,8 +220,12 @@ fn measures_last_as_long_as_their_level_and_dehydration_until_normal() {
     let mut trace = Trace::new(PressureSettings::default());
     let mut measures = |value| {
         let state = trace.poll(&reading(Resource::SystemMemory, value));
-        [Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate]
-            .map(|measure| state.asks_for(measure))
+        [
+            PressureMeasure::TrimCaches,
+            PressureMeasure::FlushDns,
+            PressureMeasure::Dehydrate,
+        ]
+        .map(|measure| state.asks_for(measure))
     };
     assert_eq!(measures(91), [false; 3]);
     assert_eq!(measures(92), [true, false, false]);
@@ -227,26 +240,29 @@ fn caches_are_trimmed_as_soon_as_the_process_is_above_its_normal_threshold() {
     let mut trims = |percent| {
         trace
             .poll(&reading(Resource::ProcessMemory, percent))
-            .asks_for(Measure::TrimCaches)
+            .asks_for(PressureMeasure::TrimCaches)
     };
     assert_eq!([71, 72, 71].map(&mut trims), [false, true, false]);
-    assert_eq!(trace.state.level(), Level::Normal);
+    assert_eq!(trace.state.effective_level(), PressureLevel::Normal);
 }
 
 #[test]
 fn an_unreadable_resource_keeps_its_level_with_the_history_frozen_and_is_forgotten_in_the_end() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.polls(5, &reading(Resource::VersionBuckets, 2000));
-    let blind = Readings {
+    let blind = ResourceReadings {
         version_buckets: None,
         ..at_rest()
     };
     assert_eq!(trace.tarpits(3, &blind), [30, 30, 30]);
     let buckets = trace.state.resource(Resource::VersionBuckets).unwrap();
-    assert_eq!((buckets.level, buckets.polls), (Level::Medium, 5));
+    assert_eq!((buckets.level, buckets.polls), (PressureLevel::Medium, 5));
     // Fifteen minutes are 450 polls.
-    assert_eq!(trace.polls(447, &blind).level(), Level::Medium);
-    assert_eq!(trace.poll(&blind).level(), Level::Normal);
+    assert_eq!(
+        trace.polls(447, &blind).effective_level(),
+        PressureLevel::Medium
+    );
+    assert_eq!(trace.poll(&blind).effective_level(), PressureLevel::Normal);
     assert_eq!(
         trace.log.last(),
         Some(&(Resource::VersionBuckets, vec![PRESSURE_FELL]))
@@ -261,9 +277,9 @@ fn a_monitor_that_comes_back_goes_on_from_the_first_step_or_begins_anew() {
     trace.polls(8, &busy);
     let after = |pause_ms: u64| {
         let now = trace.now + Duration::from_millis(pause_ms);
-        let (state, _) = evaluate(&trace.state, &busy, &settings, now);
+        let (state, _) = evaluate_pressure(&trace.state, &busy, &settings, now);
         (
-            state.tarpit().as_secs(),
+            state.tarpit_wait().as_secs(),
             state.resource(Resource::BatchPoints).unwrap().polls,
         )
     };
@@ -282,18 +298,25 @@ fn switched_off_nothing_is_watched() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.poll(&reading(Resource::SystemMemory, 99));
     let memory = reading(Resource::SystemMemory, 99);
-    let (state, changes) = evaluate(&trace.state, &memory, &settings, trace.now);
+    let (state, changes) = evaluate_pressure(&trace.state, &memory, &settings, trace.now);
     assert_eq!(state, PressureState::unmonitored(trace.now));
     // What was told to be under pressure is told to be so no more, once.
     assert_eq!(
         changes,
-        [moved(Resource::SystemMemory, Level::High, Level::Normal)]
+        [moved(
+            Resource::SystemMemory,
+            PressureLevel::High,
+            PressureLevel::Normal
+        )]
     );
-    assert_eq!(evaluate(&state, &memory, &settings, trace.now).1, []);
+    assert_eq!(
+        evaluate_pressure(&state, &memory, &settings, trace.now).1,
+        []
+    );
 }
 
-fn moved(resource: Resource, previous: Level, current: Level) -> Transition {
-    Transition {
+fn moved(resource: Resource, previous: PressureLevel, current: PressureLevel) -> LevelTransition {
+    LevelTransition {
         resource,
         previous,
         current,
@@ -305,15 +328,15 @@ fn moved(resource: Resource, previous: Level, current: Level) -> Transition {
 fn a_monitor_that_comes_back_after_an_hour_tells_what_became_of_what_it_told() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.poll(&reading(Resource::BatchPoints, 4000));
-    let after_an_hour = |readings: &Readings| {
+    let after_an_hour = |readings: &ResourceReadings| {
         let now = trace.now + Duration::from_hours(1);
-        evaluate(&trace.state, readings, &trace.settings, now).1
+        evaluate_pressure(&trace.state, readings, &trace.settings, now).1
     };
-    let fell = |level| vec![moved(Resource::BatchPoints, Level::High, level)];
-    assert_eq!(after_an_hour(&at_rest()), fell(Level::Normal));
+    let fell = |level| vec![moved(Resource::BatchPoints, PressureLevel::High, level)];
+    assert_eq!(after_an_hour(&at_rest()), fell(PressureLevel::Normal));
     assert_eq!(
         after_an_hour(&reading(Resource::BatchPoints, 2000)),
-        fell(Level::Medium)
+        fell(PressureLevel::Medium)
     );
     assert_eq!(after_an_hour(&reading(Resource::BatchPoints, 4000)), []);
 }
@@ -331,12 +354,18 @@ fn every_acknowledgement_waits_the_base_and_the_tarpit_is_never_added_to_it() {
     });
     let pressed = reading(Resource::BatchPoints, 2000);
     assert_eq!(trace.tarpits(1, &at_rest()), [2]);
-    assert_eq!(trace.admit(Tier::Internal), Admission::Delay(secs(2)));
+    assert_eq!(
+        trace.admit(ProducerTier::Internal),
+        Admission::Delay(secs(2))
+    );
     assert_eq!(trace.tarpits(3, &pressed), [10, 15, 20]);
     assert_eq!(trace.tarpits(4, &at_rest()), [15, 10, 2, 2]);
     // Where refusing begins the tarpit ends, and who is still admitted waits the base.
     trace.poll(&reading(Resource::SystemMemory, 92));
-    assert_eq!(trace.admit(Tier::Internal), Admission::Delay(secs(2)));
+    assert_eq!(
+        trace.admit(ProducerTier::Internal),
+        Admission::Delay(secs(2))
+    );
 }
 
 #[test]
@@ -350,7 +379,9 @@ fn a_base_outlasts_the_monitor_and_does_not_grow_when_its_state_is_stale() {
         tarpit,
         ..PressureSettings::default()
     });
-    let later = |trace: &Trace, age| admit(Some(&trace.state), Tier::Bulk, trace.now + age);
+    let later = |trace: &Trace, age| {
+        admit_producer(Some(&trace.state), ProducerTier::Bulk, trace.now + age)
+    };
     trace.poll(&at_rest());
     assert_eq!(
         [secs(7), secs(901)].map(|age| later(&trace, age)),
@@ -372,17 +403,20 @@ fn memory_that_must_not_dehydrate_leaves_it_to_the_queue() {
     });
     let state = trace.poll(&reading(Resource::SystemMemory, 94));
     assert_eq!(
-        (state.dehydrate(), state.asks_for(Measure::FlushDns)),
+        (
+            state.asks_to_dehydrate(),
+            state.asks_for(PressureMeasure::FlushDns)
+        ),
         (false, true)
     );
     assert!(
         trace
             .poll(&reading(Resource::SubmissionQueue, 10_000))
-            .dehydrate()
+            .asks_to_dehydrate()
     );
     assert!(
         !trace
             .polls(2, &reading(Resource::SystemMemory, 94))
-            .dehydrate()
+            .asks_to_dehydrate()
     );
 }

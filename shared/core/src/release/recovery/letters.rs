@@ -33,7 +33,7 @@ pub struct OutageLetters {
 pub struct MarkIsGoing;
 
 /// Those of them that are counted.
-struct Counted {
+struct CountedLetters {
     /// The first time since which the endpoint was not well.
     outage_since: Timestamp,
     letters: u64,
@@ -43,7 +43,10 @@ struct Counted {
 impl OutageLetters {
     /// The mark with these letters; `None` if it stays as it is: an operator has cancelled the
     /// recovery of their outages, or they are of a former creation of the subscription.
-    pub fn mark(&self, found: Option<RecoveryMark>) -> Result<Option<RecoveryMark>, MarkIsGoing> {
+    pub fn updated_mark(
+        &self,
+        found: Option<RecoveryMark>,
+    ) -> Result<Option<RecoveryMark>, MarkIsGoing> {
         let Some(found) = found else {
             return Ok(self.new_mark());
         };
@@ -57,25 +60,25 @@ impl OutageLetters {
         }
         Ok(match self.creation_beside(&found) {
             Ordering::Less => None,
-            Ordering::Equal => self.widened(found),
+            Ordering::Equal => self.widen_mark(found),
             Ordering::Greater => self.new_mark(),
         })
     }
 
     /// The number of those whose recovery was not cancelled by an operator at this time.
-    pub fn count(&self, cancelled_at: Option<Timestamp>) -> u64 {
-        self.counted(cancelled_at)
+    pub fn count_uncancelled(&self, cancelled_at: Option<Timestamp>) -> u64 {
+        self.uncancelled_letters(cancelled_at)
             .map_or(0, |counted| counted.letters)
     }
 
-    fn counted(&self, cancelled_at: Option<Timestamp>) -> Option<Counted> {
+    fn uncancelled_letters(&self, cancelled_at: Option<Timestamp>) -> Option<CountedLetters> {
         let left = || {
             let outages = self.outages.iter();
             outages.filter(|(since, _)| cancelled_at.is_none_or(|at| **since > at))
         };
         let (&outage_since, _) = left().next()?;
         let (&since, &letters) = left().next_back()?;
-        Some(Counted {
+        Some(CountedLetters {
             outage_since,
             letters: left().map(|(_, letters)| letters).sum(),
             newest: NewestOutage { since, letters },
@@ -98,8 +101,8 @@ impl OutageLetters {
         }
     }
 
-    fn widened(&self, found: RecoveryMark) -> Option<RecoveryMark> {
-        let counted = self.counted(found.cancelled_at)?;
+    fn widen_mark(&self, found: RecoveryMark) -> Option<RecoveryMark> {
+        let counted = self.uncancelled_letters(found.cancelled_at)?;
         let is_empty = found.is_empty();
         let mut mark = RecoveryMark {
             identity: found.identity.or(self.identity),
@@ -129,7 +132,7 @@ impl OutageLetters {
     }
 
     fn new_mark(&self) -> Option<RecoveryMark> {
-        let counted = self.counted(None)?;
+        let counted = self.uncancelled_letters(None)?;
         Some(RecoveryMark {
             topic: self.topic.clone(),
             subscription: self.subscription.clone(),

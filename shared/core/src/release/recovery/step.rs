@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::letters::hour_of;
 use crate::api::{IsoTimestamp, RecoveredOutage, ReplayReason, ReplayRequest, ReplayState};
-use crate::model::{Created, LetterPlace, RecoveryPolicy, Timestamp, WrittenTime};
+use crate::model::{LetterPlace, RecoveryPolicy, SubscriptionCreation, Timestamp, WrittenTime};
 use crate::stored::{
     ENDED_STANDS, LetterProbe, PassedLetters, RecoveryJob, RecoveryMark, RecoveryOrigin,
     ReplayRecord,
@@ -73,18 +73,18 @@ impl RecoveryMark {
 
     /// Its next step, and the mark as it is from then on.
     #[must_use]
-    pub fn step(mut self, facts: &RecoveryFacts<'_>) -> (Self, RecoveryStep) {
+    pub fn next_step(mut self, facts: &RecoveryFacts<'_>) -> (Self, RecoveryStep) {
         let now = facts.now;
         if let Some(ended_at) = self.ended_at {
             let is_left = now >= ended_at + ENDED_STANDS;
             return if is_left {
-                self.ending(now)
+                self.end_now(now)
             } else {
                 (self, RecoveryStep::Idle)
             };
         }
         let Some(policy) = facts.policy.filter(|policy| policy.enabled) else {
-            return self.ending(now);
+            return self.end_now(now);
         };
         self.well_since = facts.is_well.then(|| self.well_since.unwrap_or(now));
         if self.job.is_some() {
@@ -93,13 +93,13 @@ impl RecoveryMark {
         if self.is_empty() {
             self.well_since = None;
             return if self.is_over(policy, now) {
-                self.ending(now)
+                self.end_now(now)
             } else {
                 (self, RecoveryStep::Idle)
             };
         }
         if now >= self.last_at + policy.within {
-            return self.ending(now);
+            return self.end_now(now);
         }
         let Some(well_since) = self.well_since else {
             let step = if self.is_to_probe(facts) {
@@ -138,11 +138,11 @@ impl RecoveryMark {
         };
         match record.state {
             ReplayState::Cancelled if record.reason == Some(ReplayReason::Requested) => {
-                let cancelled = self.cancelled(record.updated_at);
+                let cancelled = self.after_cancellation(record.updated_at);
                 if !cancelled.is_empty() {
                     (cancelled, RecoveryStep::Waits)
                 } else if cancelled.is_over(policy, now) {
-                    cancelled.ending(now)
+                    cancelled.end_now(now)
                 } else {
                     (cancelled, RecoveryStep::Idle)
                 }
@@ -194,7 +194,7 @@ impl RecoveryMark {
     /// next attempt for hours.
     fn after_job(self, job: &RecoveryJob, queued: u64, now: Timestamp) -> (Self, RecoveryStep) {
         let is_last = self.last_at + QUIET <= job.created_at;
-        let behind = self.behind(job);
+        let behind = self.left_by_replay(job);
         let after = Self {
             passed: Some(PassedLetters {
                 until: behind.from,
@@ -219,7 +219,7 @@ impl RecoveryMark {
 
     /// The mark of those letters alone that this replay leaves to another one.
     #[must_use]
-    pub fn behind(&self, job: &RecoveryJob) -> Self {
+    pub fn left_by_replay(&self, job: &RecoveryJob) -> Self {
         let quiet_ms = u64::try_from(QUIET.as_millis()).unwrap_or_default();
         let from = job.created_at.as_millis().saturating_sub(quiet_ms);
         Self {
@@ -236,7 +236,7 @@ impl RecoveryMark {
     }
 
     /// The mark without letters of outages that began until `at`.
-    fn cancelled(self, at: Timestamp) -> Self {
+    fn after_cancellation(self, at: Timestamp) -> Self {
         let later = self.newest.filter(|newest| newest.since > at);
         let since = later.map_or(self.outage_since, |newest| newest.since);
         Self {
@@ -252,7 +252,7 @@ impl RecoveryMark {
         }
     }
 
-    fn ending(self, now: Timestamp) -> (Self, RecoveryStep) {
+    fn end_now(self, now: Timestamp) -> (Self, RecoveryStep) {
         let ended = Self {
             ended_at: Some(now),
             ..self
@@ -271,17 +271,17 @@ impl RecoveryMark {
 
     /// The mark with another letter that was sent as a probe. Those that have ended are forgotten.
     #[must_use]
-    pub fn probed(mut self, probe: LetterProbe) -> Self {
+    pub fn with_probe(mut self, probe: LetterProbe) -> Self {
         self.probes.retain(|it| is_under_way(it, probe.sent_at));
         self.probes.push(probe);
         self
     }
 
     /// The replay of this job, of the letters that no other one has looked at.
-    pub fn replay(
+    pub fn replay_record(
         &self,
         job: &RecoveryJob,
-        created: &Created,
+        created: &SubscriptionCreation,
         policy: RecoveryPolicy,
     ) -> ReplayRecord {
         let request = ReplayRequest {
@@ -305,7 +305,7 @@ impl RecoveryMark {
             request,
             job.created_at,
         )
-        .of_recovery(origin)
+        .with_recovery_origin(origin)
     }
 }
 

@@ -6,10 +6,10 @@ use super::*;
 use crate::api::{ReplayReason, ReplayState};
 use crate::attempt::OutcomeName;
 use crate::model::{
-    Created, Delivery, EarlierLife, Hops, Identity, LastAttempt, RecoveryPolicy, Schema,
-    SubscriptionName, TopicName,
+    Delivery, EarlierLife, EventSchema, Hops, Identity, LastAttempt, RecoveryPolicy,
+    SubscriptionCreation, SubscriptionName, TopicName,
 };
-use crate::stored::dead_letter::restore;
+use crate::stored::dead_letter::restore_letter;
 use crate::stored::{ENDED_STANDS, LetterProbe, RecoveryJob, RecoveryMark, ReplayRecord};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ fn dead(reason: DeadLetterReason, status: Option<u16>, name_was_unknown: bool) -
         delivery: Delivery {
             topic: TopicName::parse("orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),
-            schema: Schema::CloudEvents,
+            schema: EventSchema::CloudEvents,
             published_at: START,
             not_before: START,
             attempts: 1,
@@ -101,7 +101,10 @@ fn letters(outage_since: Timestamp, written_at: Timestamp) -> OutageLetters {
 }
 
 fn mark() -> RecoveryMark {
-    letters(START, START + DAY).mark(None).unwrap().unwrap()
+    letters(START, START + DAY)
+        .updated_mark(None)
+        .unwrap()
+        .unwrap()
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn mark_begins_with_the_outage_and_is_widened_by_letters() {
         (START_HOUR, START + DAY, 3)
     );
     let more = letters(START + HOUR, START + DAY * 2);
-    let widened = more.mark(Some(first)).unwrap().unwrap();
+    let widened = more.updated_mark(Some(first)).unwrap().unwrap();
     assert_eq!(
         (widened.outage_since, widened.from, widened.last_at),
         (START, START_HOUR, START + DAY * 2)
@@ -125,9 +128,9 @@ fn mark_that_has_just_ended_is_not_written_anew() {
     let mut ended = mark();
     ended.ended_at = Some(START + DAY);
     let late = letters(START, before(START + DAY + ENDED_STANDS, 1));
-    assert_eq!(late.mark(Some(ended.clone())), Err(MarkIsGoing));
+    assert_eq!(late.updated_mark(Some(ended.clone())), Err(MarkIsGoing));
     let later = letters(START + HOUR, START + DAY + ENDED_STANDS);
-    let anew = later.mark(Some(ended)).unwrap().unwrap();
+    let anew = later.updated_mark(Some(ended)).unwrap().unwrap();
     assert_eq!((anew.letters, anew.ended_at), (3, None));
     assert_eq!(anew.outage_since, START + HOUR);
 }
@@ -146,7 +149,7 @@ fn facts(now: Timestamp, is_well: bool) -> RecoveryFacts<'static> {
 /// The mark after its step at this time, and the step.
 fn step(mark: &RecoveryMark, minutes: u32, is_well: bool) -> (RecoveryMark, RecoveryStep) {
     let now = START + DAY + MINUTE * minutes;
-    mark.clone().step(&facts(now, is_well))
+    mark.clone().next_step(&facts(now, is_well))
 }
 
 #[test]
@@ -179,20 +182,20 @@ fn replay_waits_for_the_last_letters_but_not_forever() {
 #[test]
 fn letter_probes_where_nothing_else_does_and_not_again_at_once() {
     let mut unprobed = facts(START + 2 * DAY, false);
-    assert_eq!(mark().step(&unprobed).1, RecoveryStep::Waits);
+    assert_eq!(mark().next_step(&unprobed).1, RecoveryStep::Waits);
     unprobed.is_unprobed = true;
-    let (probing, step) = mark().step(&unprobed);
+    let (probing, step) = mark().next_step(&unprobed);
     assert_eq!(step, RecoveryStep::Probes);
-    let probing = probing.probed(LetterProbe {
+    let probing = probing.with_probe(LetterProbe {
         letter: place(0),
         sent_at: START + 2 * DAY,
     });
     for (minutes, expected) in [(29, RecoveryStep::Waits), (30, RecoveryStep::Probes)] {
         unprobed.now = START + 2 * DAY + MINUTE * minutes;
-        assert_eq!(probing.clone().step(&unprobed).1, expected);
+        assert_eq!(probing.clone().next_step(&unprobed).1, expected);
     }
     // Each probe waits for its next attempt for hours.
-    let twice = probing.probed(LetterProbe {
+    let twice = probing.with_probe(LetterProbe {
         letter: place(1),
         sent_at: START + 2 * DAY + HOUR,
     });
@@ -220,16 +223,16 @@ fn mark_whose_replay_has_ended_remembers_what_is_on_its_way() {
     let marked = RecoveryMark {
         job: Some(job.clone()),
         told_of: Some(START),
-        ..mark().probed(probe)
+        ..mark().with_probe(probe)
     };
-    let record = marked.replay(&job, &Created::UNKNOWN, POLICY);
-    let done = record.turned(ReplayState::Done, None, created_at + MINUTE);
+    let record = marked.replay_record(&job, &SubscriptionCreation::UNKNOWN, POLICY);
+    let done = record.with_state(ReplayState::Done, None, created_at + MINUTE);
     let facts = |now, job| RecoveryFacts {
         job,
         ..facts(now, true)
     };
     let now = created_at + HOUR;
-    let (left, step) = marked.step(&facts(now, Some(&done)));
+    let (left, step) = marked.next_step(&facts(now, Some(&done)));
     assert_eq!(
         (step, left.is_empty(), left.job.is_none()),
         (RecoveryStep::Idle, true, true)
@@ -239,12 +242,12 @@ fn mark_whose_replay_has_ended_remembers_what_is_on_its_way() {
         std::slice::from_ref(&letter)
     );
     let more = letters(START, now)
-        .mark(Some(left.clone()))
+        .updated_mark(Some(left.clone()))
         .unwrap()
         .unwrap();
     assert_eq!((more.letters, more.told_of), (3, Some(START)));
     assert_eq!(more.letters_on_their_way(now), [letter]);
-    let later = |at| left.clone().step(&facts(at, None)).1;
+    let later = |at| left.clone().next_step(&facts(at, None)).1;
     assert_eq!(later(now + HOUR * 36), RecoveryStep::Idle);
     assert_eq!(later(now + HOUR * 37), RecoveryStep::Ends);
 }
@@ -258,15 +261,15 @@ fn letter_probes_too_where_a_replay_rests() {
         job: Some(&record),
         ..facts(begun + DAY, false)
     };
-    assert_eq!(mark.clone().step(&resting).1, RecoveryStep::Rests);
+    assert_eq!(mark.clone().next_step(&resting).1, RecoveryStep::Rests);
     resting.is_unprobed = true;
-    let (probing, step) = mark.step(&resting);
+    let (probing, step) = mark.next_step(&resting);
     assert_eq!(step, RecoveryStep::Probes);
-    let probed = probing.probed(LetterProbe {
+    let probed = probing.with_probe(LetterProbe {
         letter: place(0),
         sent_at: begun + DAY,
     });
-    assert_eq!(probed.step(&resting).1, RecoveryStep::Rests);
+    assert_eq!(probed.next_step(&resting).1, RecoveryStep::Rests);
 }
 
 fn place(index: usize) -> LetterPlace {
@@ -281,7 +284,7 @@ fn with_job(mut mark: RecoveryMark, created_at: Timestamp) -> (RecoveryMark, Rep
         id: "20261121T101500Z-x".to_owned(),
         created_at,
     };
-    let record = mark.replay(&job, &Created::UNKNOWN, POLICY);
+    let record = mark.replay_record(&job, &SubscriptionCreation::UNKNOWN, POLICY);
     mark.job = Some(job);
     (mark, record)
 }
@@ -292,7 +295,7 @@ fn step_with(
     now: Timestamp,
     is_well: bool,
 ) -> (RecoveryMark, RecoveryStep) {
-    mark.clone().step(&RecoveryFacts {
+    mark.clone().next_step(&RecoveryFacts {
         job: record,
         ..facts(now, is_well)
     })
@@ -312,18 +315,18 @@ fn replay_of_a_mark_is_written_runs_rests_and_ends_it() {
     mark.well_since = Some(START + DAY);
     check(&mark, Some(&record), true, RecoveryStep::Runs);
     check(&mark, Some(&record), false, RecoveryStep::Rests);
-    let done = record.turned(ReplayState::Done, None, begun + MINUTE);
+    let done = record.with_state(ReplayState::Done, None, begun + MINUTE);
     let (rests, idle) = step_with(&mark, Some(&done), begun + HOUR, true);
     assert_eq!((idle, rests.is_empty()), (RecoveryStep::Idle, true));
     let on_its_way = 36 * HOUR + MINUTE * 30;
-    let later = |after| rests.clone().step(&facts(begun + HOUR + after, true));
+    let later = |after| rests.clone().next_step(&facts(begun + HOUR + after, true));
     let (kept, idle) = later(on_its_way.saturating_sub(MINUTE));
     assert_eq!((idle, &kept), (RecoveryStep::Idle, &rests));
     let (ended, ends) = later(on_its_way);
     let ended_at = begun + HOUR + on_its_way;
     assert_eq!((ends, ended.ended_at), (RecoveryStep::Ends, Some(ended_at)));
     // The run that was to delete it was cut.
-    let again = |after| ended.clone().step(&facts(ended_at + after, true)).1;
+    let again = |after| ended.clone().next_step(&facts(ended_at + after, true)).1;
     assert_eq!(again(MINUTE / 2), RecoveryStep::Idle);
     assert_eq!(again(MINUTE), RecoveryStep::Ends);
 }
@@ -335,15 +338,15 @@ fn late_letters_of_an_outage_begin_behind_its_replay() {
     let (mark, record) = with_job(mark(), begun);
     let told = RecoveryMark {
         told_of: Some(START),
-        ..mark.probed(LetterProbe {
+        ..mark.with_probe(LetterProbe {
             letter: place(0),
             sent_at: begun,
         })
     };
-    let done = record.turned(ReplayState::Done, None, begun + MINUTE);
+    let done = record.with_state(ReplayState::Done, None, begun + MINUTE);
     let (rests, _) = step_with(&told, Some(&done), begun + HOUR, true);
     let late = letters(START, begun + 5 * HOUR);
-    let anew = late.mark(Some(rests)).unwrap().unwrap();
+    let anew = late.updated_mark(Some(rests)).unwrap().unwrap();
     assert_eq!((anew.from, anew.letters), (before(begun, 120), 3));
     assert_eq!(anew.letters_on_their_way(begun + HOUR), [place(0)]);
     // It is the outage that was told of.
@@ -352,7 +355,7 @@ fn late_letters_of_an_outage_begin_behind_its_replay() {
     let (mut between, _) = step_with(&anew, None, begun + 5 * HOUR, true);
     between.last_at = begun + 5 * HOUR;
     let more = letters(START, begun + MINUTE);
-    let more = more.mark(Some(between)).unwrap().unwrap();
+    let more = more.updated_mark(Some(between)).unwrap().unwrap();
     assert_eq!((more.from, more.letters), (before(begun, 120), 6));
 }
 
@@ -377,7 +380,7 @@ fn replay_that_nobody_cancelled_is_begun_anew() {
     let (mark, record) = with_job(mark(), begun);
     for reason in [Some(ReplayReason::SubscriptionDeleted), None] {
         let cancelled = record.clone();
-        let cancelled = cancelled.turned(ReplayState::Cancelled, reason, begun + MINUTE);
+        let cancelled = cancelled.with_state(ReplayState::Cancelled, reason, begun + MINUTE);
         let (anew, step) = step_with(&mark, Some(&cancelled), begun + HOUR, true);
         assert_eq!((step, anew.job), (RecoveryStep::Waits, None));
         assert_eq!((anew.from, anew.letters), (START_HOUR, 3));
@@ -391,7 +394,7 @@ fn replay_that_is_opened_late_runs_only_after_minutes_of_health() {
     for (well_since, expected) in [(None, false), (Some(before(begun, 300)), true)] {
         mark.well_since = well_since;
         let facts = facts(begun, true);
-        let (opens, step) = mark.clone().step(&facts);
+        let (opens, step) = mark.clone().next_step(&facts);
         assert_eq!(
             (step, opens.may_run(&facts)),
             (RecoveryStep::Opens, expected)
@@ -404,14 +407,14 @@ fn letters_since_a_replay_began_have_another_replay() {
     let begun = START + DAY + HOUR;
     let (mut mark, record) = with_job(mark(), begun);
     mark.last_at = begun + MINUTE;
-    let mut done = record.turned(ReplayState::Done, None, begun + HOUR);
+    let mut done = record.with_state(ReplayState::Done, None, begun + HOUR);
     done.progress.queued = 2;
     let (after, waits) = step_with(&mark, Some(&done), begun + HOUR, true);
     assert_eq!((waits, after.job.clone()), (RecoveryStep::Waits, None));
     assert_eq!((after.from, after.queued), (before(begun, 120), 2));
     // A letter that counts in the hour of the replay leaves what that has passed alone.
     let more = letters(START, begun + 2 * MINUTE);
-    let more = more.mark(Some(after)).unwrap().unwrap();
+    let more = more.updated_mark(Some(after)).unwrap().unwrap();
     assert_eq!((more.from, more.letters), (before(begun, 120), 6));
 }
 
@@ -421,14 +424,14 @@ fn cancel_holds_for_the_outage_and_for_no_other() {
     let (mark, record) = with_job(mark(), begun);
     let cancelled_at = begun + MINUTE;
     let requested = Some(ReplayReason::Requested);
-    let cancelled = record.turned(ReplayState::Cancelled, requested, cancelled_at);
+    let cancelled = record.with_state(ReplayState::Cancelled, requested, cancelled_at);
     let (mark, idle) = step_with(&mark, Some(&cancelled), begun + HOUR, true);
     assert_eq!((idle, mark.is_empty()), (RecoveryStep::Idle, true));
     assert_eq!(mark.cancelled_at, Some(cancelled_at));
     let same = letters(START, begun + HOUR);
-    assert_eq!(same.mark(Some(mark.clone())), Ok(None));
+    assert_eq!(same.updated_mark(Some(mark.clone())), Ok(None));
     let other = letters(cancelled_at + MINUTE, begun + DAY);
-    let anew = other.mark(Some(mark.clone())).unwrap().unwrap();
+    let anew = other.updated_mark(Some(mark.clone())).unwrap().unwrap();
     assert_eq!((anew.letters, anew.cancelled_at), (3, Some(cancelled_at)));
     assert_eq!(anew.outage_since, cancelled_at + MINUTE);
     let later = |after: Duration| step_with(&mark, None, cancelled_at + after, true).1;
@@ -452,18 +455,18 @@ fn letters_of_a_cancelled_outage_hide_none_of_another() {
         outages: BTreeMap::from([(START, 1), (cancelled_at + MINUTE, 20)]),
         ..letters(START, START + DAY)
     };
-    assert_eq!(both.count(Some(cancelled_at)), 20);
-    let marked = both.mark(Some(cancelled.clone())).unwrap().unwrap();
+    assert_eq!(both.count_uncancelled(Some(cancelled_at)), 20);
+    let marked = both.updated_mark(Some(cancelled.clone())).unwrap().unwrap();
     assert_eq!(marked.letters, 20);
     assert_eq!(marked.outage_since, cancelled_at + MINUTE);
     // Counted into a mark that has some, too.
-    let more = both.mark(Some(marked)).unwrap().unwrap();
+    let more = both.updated_mark(Some(marked)).unwrap().unwrap();
     assert_eq!(
         (more.letters, more.outage_since),
         (40, cancelled_at + MINUTE)
     );
     let old = letters(START, START + DAY);
-    assert_eq!(old.mark(Some(cancelled)), Ok(None));
+    assert_eq!(old.updated_mark(Some(cancelled)), Ok(None));
 }
 
 /// They were counted before wake saw the cancel.
@@ -473,9 +476,11 @@ fn cancel_keeps_letters_of_an_outage_that_began_after_it() {
     let (mark, record) = with_job(mark(), begun);
     let cancelled_at = begun + MINUTE;
     let requested = Some(ReplayReason::Requested);
-    let cancelled = record.turned(ReplayState::Cancelled, requested, cancelled_at);
+    let cancelled = record.with_state(ReplayState::Cancelled, requested, cancelled_at);
     let later = cancelled_at + SECOND;
-    let counted = letters(later, later + SECOND).mark(Some(mark)).unwrap();
+    let counted = letters(later, later + SECOND)
+        .updated_mark(Some(mark))
+        .unwrap();
     let counted = counted.unwrap();
     assert_eq!(counted.letters, 6);
     let (kept, step) = step_with(&counted, Some(&cancelled), later + MINUTE, true);
@@ -497,11 +502,11 @@ const NEWER: &str = "a1b2c3d4e5f6060504030201";
 #[test]
 fn letter_of_a_former_creation_replaces_no_mark_of_a_newer_one() {
     let newer = of(NEWER, START + HOUR, START + DAY);
-    let mark = newer.mark(None).unwrap().unwrap();
+    let mark = newer.updated_mark(None).unwrap().unwrap();
     let late = of(FORMER, START, START + 2 * DAY);
-    assert_eq!(late.mark(Some(mark)), Ok(None));
-    let former = late.mark(None).unwrap().unwrap();
-    let replaced = newer.mark(Some(former)).unwrap().unwrap();
+    assert_eq!(late.updated_mark(Some(mark)), Ok(None));
+    let former = late.updated_mark(None).unwrap().unwrap();
+    let replaced = newer.updated_mark(Some(former)).unwrap().unwrap();
     assert_eq!(replaced.identity, Identity::parse(NEWER));
     assert_eq!((replaced.letters, replaced.outage_since), (3, START + HOUR));
 }
@@ -512,17 +517,17 @@ fn unknown_creation_is_that_of_the_mark() {
     let begun = RecoveryMark {
         cancelled_at: Some(START),
         ..of("", START + HOUR, START + DAY)
-            .mark(None)
+            .updated_mark(None)
             .unwrap()
             .unwrap()
     };
     assert_eq!(begun.identity, None);
     let (mark, _) = with_job(begun, START + DAY + HOUR);
     let known = of(NEWER, START + HOUR, START + 2 * DAY);
-    let known = known.mark(Some(mark.clone())).unwrap().unwrap();
+    let known = known.updated_mark(Some(mark.clone())).unwrap().unwrap();
     assert_eq!(known.identity, Identity::parse(NEWER));
     let unknown = of("", START + HOUR, START + 2 * DAY);
-    let unknown = unknown.mark(Some(known)).unwrap().unwrap();
+    let unknown = unknown.updated_mark(Some(known)).unwrap().unwrap();
     assert_eq!(unknown.identity, Identity::parse(NEWER));
     assert_eq!((unknown.letters, unknown.job), (9, mark.job));
     assert_eq!(unknown.cancelled_at, Some(START));
@@ -530,10 +535,13 @@ fn unknown_creation_is_that_of_the_mark() {
 
 #[test]
 fn mark_of_a_former_creation_that_has_just_ended_is_not_written_anew() {
-    let mut ended = of(FORMER, START, START + DAY).mark(None).unwrap().unwrap();
+    let mut ended = of(FORMER, START, START + DAY)
+        .updated_mark(None)
+        .unwrap()
+        .unwrap();
     ended.ended_at = Some(START + DAY);
     let newer = of(NEWER, START + DAY, START + DAY);
-    assert_eq!(newer.mark(Some(ended)), Err(MarkIsGoing));
+    assert_eq!(newer.updated_mark(Some(ended)), Err(MarkIsGoing));
 }
 
 #[test]
@@ -544,14 +552,14 @@ fn mark_ends_with_its_policy_and_with_the_time_of_its_letters() {
             policy,
             ..facts(now, true)
         };
-        assert_eq!(mark().step(&facts).1, RecoveryStep::Ends);
+        assert_eq!(mark().next_step(&facts).1, RecoveryStep::Ends);
     }
     let last = START + DAY + POLICY.within;
     assert_eq!(
-        mark().step(&facts(before(last, 60), false)).1,
+        mark().next_step(&facts(before(last, 60), false)).1,
         RecoveryStep::Waits
     );
-    assert_eq!(mark().step(&facts(last, false)).1, RecoveryStep::Ends);
+    assert_eq!(mark().next_step(&facts(last, false)).1, RecoveryStep::Ends);
 }
 
 /// So many seconds earlier.
@@ -575,7 +583,7 @@ fn letters_are_left_out_for_their_reasons() {
             format!(r#""firstpublishtime":"{first}","recoveries":{recoveries}"#)
         }));
         let text = members.join(",") + "}";
-        restore(&Bytes::from(text), Schema::CloudEvents).unwrap()
+        restore_letter(&Bytes::from(text), EventSchema::CloudEvents).unwrap()
     };
     let rules = RecoveryRules {
         within: DAY * 14,

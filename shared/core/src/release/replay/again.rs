@@ -8,25 +8,26 @@ use crate::attempt::decide::expires_at;
 use crate::delivery_log::names_to_keep;
 use crate::events::{Event, fits_into_a_message};
 use crate::model::{
-    Delivery, Entry, Hops, Marks, Payload, PayloadDigest, Schema, Subscription, Timestamp,
+    Delivery, DeliveryEntry, EventMarks, EventPayload, EventSchema, Hops, PayloadDigest,
+    Subscription, Timestamp,
 };
 use crate::stored::layout;
 
 /// The subscription that receives events again. No other does, whatever its filter says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Receiver<'a> {
+pub(super) struct ResentEventReceiver<'a> {
     /// The subscription.
     pub(super) subscription: &'a Subscription,
     /// Default and cap of the topic's time to live.
     pub(super) default_time_to_live: Option<Duration>,
 }
 
-impl Receiver<'_> {
+impl ResentEventReceiver<'_> {
     /// A new delivery of these events, due at this time.
-    pub(super) fn delivery(
+    pub(super) fn new_delivery(
         self,
-        schema: Schema,
-        events: Vec<Entry>,
+        schema: EventSchema,
+        events: Vec<DeliveryEntry>,
         due: Timestamp,
         now: Timestamp,
     ) -> Delivery {
@@ -48,9 +49,15 @@ impl Receiver<'_> {
     }
 
     /// The event under a new key, with a new time to live.
-    pub(super) fn entry(self, event: &Event, key: String, marks: Marks, now: Timestamp) -> Entry {
-        Entry {
-            payload: payload(event, &key, now),
+    pub(super) fn new_entry(
+        self,
+        event: &Event,
+        key: String,
+        marks: EventMarks,
+        now: Timestamp,
+    ) -> DeliveryEntry {
+        DeliveryEntry {
+            payload: new_payload(event, &key, now),
             key,
             expires_at: expires_at(
                 now,
@@ -68,24 +75,24 @@ impl Receiver<'_> {
 }
 
 /// The key and text of the payload that must be stored before its message is sent, if there is one.
-pub(super) fn stored_payload((entry, event): (&Entry, &Event)) -> Option<(String, Bytes)> {
+pub(super) fn stored_payload((entry, event): (&DeliveryEntry, &Event)) -> Option<(String, Bytes)> {
     match &entry.payload {
-        Payload::Stored { key, .. } => Some((key.clone(), event.json().clone())),
-        Payload::Inline(_) => None,
+        EventPayload::Stored { key, .. } => Some((key.clone(), event.json().clone())),
+        EventPayload::Inline(_) => None,
     }
 }
 
 /// An event's text in its message or, where a message cannot hold it as it is, in an object beside
 /// it.
-fn payload(event: &Event, key: &str, now: Timestamp) -> Payload {
+fn new_payload(event: &Event, key: &str, now: Timestamp) -> EventPayload {
     let json = event.json();
     if fits_into_a_message(json) {
-        return Payload::Inline(json.clone());
+        return EventPayload::Inline(json.clone());
     }
-    Payload::Stored {
-        key: layout::payload(now, key),
+    EventPayload::Stored {
+        key: layout::payload_key(now, key),
         bytes: json.len(),
-        digest: Some(PayloadDigest::of(json)),
+        digest: Some(PayloadDigest::for_json(json)),
         names: names_to_keep(event.schema(), json),
     }
 }

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use crate::delivery_log::Record;
+use crate::delivery_log::LogRecord;
 use crate::model::Timestamp;
 
 /// A place among the records of the log, in the order of their times and ids.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LogPlace {
+pub struct LogPosition {
     /// The time of the last record before it.
     pub time: Timestamp,
     /// The id of that record; empty before all records of the time.
     pub record_id: String,
 }
 
-impl LogPlace {
+impl LogPosition {
     /// The place before all records of a time.
-    pub fn before(time: Timestamp) -> Self {
+    pub fn before_time(time: Timestamp) -> Self {
         Self {
             time,
             record_id: String::new(),
@@ -24,7 +24,7 @@ impl LogPlace {
     }
 
     /// The place behind a record.
-    pub fn behind(record: &Record) -> Self {
+    pub fn after_record(record: &LogRecord) -> Self {
         Self {
             time: record.time,
             record_id: record.record_id.clone(),
@@ -32,12 +32,12 @@ impl LogPlace {
     }
 
     /// Whether a record comes behind this place.
-    pub fn is_before(&self, record: &Record) -> bool {
+    pub fn is_before(&self, record: &LogRecord) -> bool {
         (self.time, &self.record_id) < (record.time, &record.record_id)
     }
 
     /// The end of a part of the log that begins here, of this length, and no later than `to`.
-    pub fn end(&self, length: Duration, to: Timestamp) -> Timestamp {
+    pub fn end_of_part(&self, length: Duration, to: Timestamp) -> Timestamp {
         (self.time + length).min(to)
     }
 
@@ -51,7 +51,7 @@ impl LogPlace {
     }
 
     /// Writes it.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         format!("{}-{}", self.time.as_millis(), self.record_id)
     }
 }
@@ -62,14 +62,14 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_was_written_and_orders_records() {
-        let record = |ms, id: &str| Record {
+        let record = |ms, id: &str| LogRecord {
             time: Timestamp::from_millis(ms),
             record_id: id.to_owned(),
-            ..Record::default()
+            ..LogRecord::default()
         };
-        let place = LogPlace::behind(&record(7, "b"));
-        assert_eq!(LogPlace::parse(&place.text()), Some(place.clone()));
-        assert_eq!(LogPlace::parse("7"), None);
+        let place = LogPosition::after_record(&record(7, "b"));
+        assert_eq!(LogPosition::parse(&place.to_text()), Some(place.clone()));
+        assert_eq!(LogPosition::parse("7"), None);
         let check =
             |ms, id, expected| assert_eq!(place.is_before(&record(ms, id)), expected, "{ms} {id}");
         check(7, "a", false);
@@ -77,17 +77,17 @@ mod tests {
         check(7, "c", true);
         check(8, "a", true);
         check(6, "z", false);
-        assert!(LogPlace::before(Timestamp::from_millis(7)).is_before(&record(7, "a")));
+        assert!(LogPosition::before_time(Timestamp::from_millis(7)).is_before(&record(7, "a")));
     }
 
     #[test]
     fn a_part_of_the_log_ends_where_the_replay_does() {
-        let place = LogPlace::before(Timestamp::from_millis(1_000));
+        let place = LogPosition::before_time(Timestamp::from_millis(1_000));
         let to = Timestamp::from_millis(1_500);
         assert_eq!(
-            place.end(Duration::from_millis(200), to),
+            place.end_of_part(Duration::from_millis(200), to),
             Timestamp::from_millis(1_200)
         );
-        assert_eq!(place.end(Duration::from_secs(9), to), to);
+        assert_eq!(place.end_of_part(Duration::from_secs(9), to), to);
     }
 }

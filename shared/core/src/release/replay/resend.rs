@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::again::{Receiver, stored_payload};
+use super::again::{ResentEventReceiver, stored_payload};
 use super::sending::ReplayMessage;
 use crate::events::Event;
-use crate::model::{EarlierLife, LetterPlace, Marks, Subscription, Timestamp};
+use crate::model::{EarlierLife, EventMarks, LetterPlace, Subscription, Timestamp};
 use crate::stored::delivery::render_delivery;
 
 /// A resend.
 #[derive(Debug, Clone)]
-pub struct Resend<'a> {
+pub struct EventResend<'a> {
     /// The key of the new delivery.
     pub key: &'a str,
     /// The `webhook-id` that the event keeps; `None` where it gets a new one.
@@ -26,9 +26,9 @@ pub struct Resend<'a> {
     pub default_time_to_live: Option<Duration>,
 }
 
-impl Resend<'_> {
+impl EventResend<'_> {
     /// The message that makes the new delivery, due at once.
-    pub fn message(&self, event: &Event, now: Timestamp) -> ReplayMessage {
+    pub fn to_message(&self, event: &Event, now: Timestamp) -> ReplayMessage {
         let Self {
             key,
             webhook_id,
@@ -37,28 +37,28 @@ impl Resend<'_> {
             ref letter,
             earlier,
         } = *self;
-        let receiver = Receiver {
+        let receiver = ResentEventReceiver {
             subscription,
             default_time_to_live,
         };
         let webhook_id = webhook_id.map(str::to_owned);
         let letter = letter.clone();
-        let marks = Marks {
+        let marks = EventMarks {
             replayed: true,
             resent: true,
             webhook_id,
             letter,
             earlier,
-            ..Marks::default()
+            ..EventMarks::default()
         };
-        let entry = receiver.entry(event, key.to_owned(), marks, now);
+        let entry = receiver.new_entry(event, key.to_owned(), marks, now);
         let payloads = stored_payload((&entry, event)).into_iter().collect();
-        let delivery = receiver.delivery(event.schema(), vec![entry], now, now);
+        let delivery = receiver.new_delivery(event.schema(), vec![entry], now, now);
         let body = render_delivery(&delivery);
         ReplayMessage {
             payloads,
             body,
-            group: delivery.group(),
+            group: delivery.message_group_id(),
             delay: Duration::ZERO,
             indexes: vec![0],
         }
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
     use crate::api::compile_subscription;
-    use crate::model::{Payload, Schema, SubscriptionName, TopicName};
+    use crate::model::{EventPayload, EventSchema, SubscriptionName, TopicName};
     use crate::stored::delivery::parse_delivery;
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_256_100_000);
@@ -87,7 +87,7 @@ mod tests {
         let name = SubscriptionName::parse("billing").unwrap();
         compile_subscription(
             &topic,
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             &name,
             &serde_json::from_value(settings).unwrap(),
         )
@@ -104,10 +104,10 @@ mod tests {
     fn message(data: &str, webhook_id: Option<&str>) -> ReplayMessage {
         let head = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","expirytime":"2020-01-01T00:00:00Z""#;
         let text = format!("{head},\"data\":\"{data}\"}}");
-        let event = Event::parse(Schema::CloudEvents, Bytes::from(text)).unwrap();
+        let event = Event::parse(EventSchema::CloudEvents, Bytes::from(text)).unwrap();
         let subscription = subscription();
         let letter = Some(letter());
-        let resend = Resend {
+        let resend = EventResend {
             key: "k-0",
             webhook_id,
             letter,
@@ -115,7 +115,7 @@ mod tests {
             subscription: &subscription,
             default_time_to_live: None,
         };
-        resend.message(&event, NOW)
+        resend.to_message(&event, NOW)
     }
 
     #[test]
@@ -129,12 +129,12 @@ mod tests {
         );
         let webhook_id = Some("msg_a-3".to_owned());
         let letter = Some(letter());
-        let marks = Marks {
+        let marks = EventMarks {
             replayed: true,
             resent: true,
             webhook_id,
             letter,
-            ..Marks::default()
+            ..EventMarks::default()
         };
         assert_eq!(entry.marks, marks);
         assert_eq!(
@@ -148,7 +148,7 @@ mod tests {
     fn what_a_message_cannot_hold_is_stored_beside_it() {
         let message = message("\u{ffff}", None);
         let entry = &parse_delivery(&message.body).unwrap().events[0];
-        let Payload::Stored { key, .. } = &entry.payload else {
+        let EventPayload::Stored { key, .. } = &entry.payload else {
             panic!("stored")
         };
         assert_eq!(

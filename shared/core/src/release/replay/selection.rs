@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use crate::api::{LeftOutReason, ReplayRequest, ReplayResult, ReplaySource};
 use crate::delivery_log::{
-    DeliveryHistory, Kind, LogResult, Origin, Record, RecordFilter, StatusRange,
+    DeliveryHistory, Kind, LogRecord, LogResult, Origin, RecordFilter, StatusRange,
 };
 use crate::model::{
-    Created, Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
-    Subscription, SubscriptionName, Timestamp, TopicName, WrittenTime, is_object_key,
+    Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
+    Subscription, SubscriptionCreation, SubscriptionName, Timestamp, TopicName, WrittenTime,
+    is_object_key,
 };
-use crate::stored::dead_letter::Period;
-use crate::stored::{ReplayRecord, Restored, WrittenIn, layout};
+use crate::stored::dead_letter::KeyPeriod;
+use crate::stored::{ReplayRecord, RestoredLetter, WrittenIn, layout};
 
 /// A fault in a request to replay.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -88,7 +89,7 @@ const ENDED: [LogResult; 3] = [
 
 /// A request that can be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
+pub struct ReplaySelection {
     prefix: String,
     from: Option<Timestamp>,
     to: Timestamp,
@@ -105,8 +106,8 @@ pub struct Selection {
 
 impl ReplayRecord {
     /// The choice of what is to be replayed.
-    pub fn selection(&self) -> Result<Selection, ReplayRequestError> {
-        Selection::checked(
+    pub fn selection(&self) -> Result<ReplaySelection, ReplayRequestError> {
+        ReplaySelection::check_request(
             &self.topic,
             &self.subscription,
             &self.request,
@@ -115,7 +116,7 @@ impl ReplayRecord {
     }
 }
 
-impl Selection {
+impl ReplaySelection {
     /// Checks a request that comes in. What is written from `now` on is not part of it: a replayed
     /// event that fails again would otherwise be replayed for ever.
     pub fn new(
@@ -124,7 +125,7 @@ impl Selection {
         request: &ReplayRequest,
         now: Timestamp,
     ) -> Result<Self, ReplayRequestError> {
-        let selection = Self::checked(topic, subscription, request, now)?;
+        let selection = Self::check_request(topic, subscription, request, now)?;
         match request.keys.iter().position(|key| !is_object_key(key)) {
             Some(index) => Err(ReplayRequestError::NoObject { index }),
             None => Ok(selection),
@@ -132,14 +133,14 @@ impl Selection {
     }
 
     /// Checks a request that may have been stored by an older program, which took any key.
-    fn checked(
+    fn check_request(
         topic: &TopicName,
         subscription: &SubscriptionName,
         request: &ReplayRequest,
         now: Timestamp,
     ) -> Result<Self, ReplayRequestError> {
         let prefix = layout::dead_letters_of(topic, subscription);
-        let (from, to) = WrittenTime::period(request.from, request.to, now);
+        let (from, to) = WrittenTime::resolve_period(request.from, request.to, now);
         if from.zip(to).is_some_and(|(from, to)| from >= to) {
             return Err(ReplayRequestError::Times);
         }
@@ -183,11 +184,11 @@ impl Selection {
     /// The prefixes of the days in which the objects lie, the oldest first and none before `since`:
     /// a subscription may have many older objects.
     pub fn prefixes_of_days(&self, since: Timestamp) -> Vec<String> {
-        let mut day = Period::day_of(self.from.map_or(since, |from| from.max(since)));
+        let mut day = KeyPeriod::day_of(self.from.map_or(since, |from| from.max(since)));
         let mut prefixes = Vec::new();
-        while day.begins() < self.to {
-            prefixes.push(format!("{}{}", self.prefix, day.key()));
-            day = Period::day_of(day.ends());
+        while day.begins_at() < self.to {
+            prefixes.push(format!("{}{}", self.prefix, day.key_part()));
+            day = KeyPeriod::day_of(day.ends_at());
         }
         prefixes
     }
@@ -207,7 +208,7 @@ impl Selection {
             from: self.from,
             to: Some(self.to),
         };
-        if self.keys.is_some() || written.takes(&self.prefix, key, modified_at) {
+        if self.keys.is_some() || written.includes_object(&self.prefix, key, modified_at) {
             return None;
         }
         Some(match layout::dead_letter_hour(&self.prefix, key) {
@@ -237,12 +238,12 @@ impl Selection {
     }
 
     /// The time before which they count.
-    pub fn to(&self) -> Timestamp {
+    pub fn to_time(&self) -> Timestamp {
         self.to
     }
 
     /// The records of the log that may end a selected delivery, of this time.
-    pub fn records(&self, from: Timestamp, to: Timestamp, of: &Subscription) -> RecordFilter {
+    pub fn record_filter(&self, from: Timestamp, to: Timestamp, of: &Subscription) -> RecordFilter {
         let mut types = self.types.iter();
         let event_type = types.next().filter(|_| types.next().is_none()).cloned();
         let is_delivered = self.result == Some(ReplayResult::Delivered);
@@ -261,9 +262,13 @@ impl Selection {
 
     /// Why no selected delivery ended with a record; `None` if one may have: one that a producer
     /// made, for the subscription of this creation. What a replay sent is no part of another one.
-    pub fn leaves_out_record(&self, record: &Record, created: &Created) -> Option<LeftOutReason> {
+    pub fn leaves_out_record(
+        &self,
+        record: &LogRecord,
+        created: &SubscriptionCreation,
+    ) -> Option<LeftOutReason> {
         let identity = record.identity.as_deref().and_then(Identity::parse);
-        let is_own = self.include_former || created.accepted(identity, record.accepted_at);
+        let is_own = self.include_former || created.has_accepted(identity, record.accepted_at);
         let has_type = self.types.is_empty()
             || record
                 .event_type
@@ -284,7 +289,7 @@ impl Selection {
     /// that, and not again with the record that says what became of its dead letter. One that has
     /// not ended counts with its last record before the end of the time that is asked for: the one
     /// whose next attempt comes later.
-    pub fn counts_with(&self, record: &Record) -> bool {
+    pub fn counts_with(&self, record: &LogRecord) -> bool {
         let is_of_letter = matches!(record.kind, Kind::DeadLettered | Kind::Dropped);
         let is_last = record.next_attempt_at.is_some_and(|next| next >= self.to);
         !is_of_letter && (ENDED.contains(&record.result) || is_last)
@@ -293,7 +298,7 @@ impl Selection {
     /// Why a delivery that has ended is left out; `None` if it ended as is asked for. Its last
     /// record says that.
     pub fn leaves_out_end(&self, history: &DeliveryHistory) -> Option<LeftOutReason> {
-        let last = history.decisive();
+        let last = history.decisive_record();
         let has_result = match self.result {
             None => ENDED.contains(&last.result),
             Some(ReplayResult::Delivered) => last.result == LogResult::Delivered,
@@ -320,7 +325,11 @@ impl Selection {
     }
 
     /// Why an event is left out; `None` if the subscription of this creation asked for it.
-    pub fn leaves_out_event(&self, letter: &Restored, created: &Created) -> Option<LeftOutReason> {
+    pub fn leaves_out_event(
+        &self,
+        letter: &RestoredLetter,
+        created: &SubscriptionCreation,
+    ) -> Option<LeftOutReason> {
         let has_reason = self
             .reason
             .as_deref()
@@ -372,18 +381,18 @@ fn check_keys(keys: &[String], prefix: &str) -> Result<(), ReplayRequestError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Creation, CreationId, Schema};
-    use crate::stored::dead_letter::restore;
+    use crate::model::{CreationId, CreationRecord, EventSchema};
+    use crate::stored::dead_letter::restore_letter;
     use bytes::Bytes;
     use serde_json::{Value, json};
 
     const NOW: &str = "2026-11-21T10:30:00Z";
 
-    fn selection(request: Value) -> Result<Selection, ReplayRequestError> {
+    fn selection(request: Value) -> Result<ReplaySelection, ReplayRequestError> {
         let topic = TopicName::parse("Orders").unwrap();
         let name = SubscriptionName::parse("Billing").unwrap();
         let request = serde_json::from_value(request).unwrap();
-        Selection::new(&topic, &name, &request, Timestamp::parse(NOW).unwrap())
+        ReplaySelection::new(&topic, &name, &request, Timestamp::parse(NOW).unwrap())
     }
 
     #[test]
@@ -478,7 +487,7 @@ mod tests {
         let replay = ReplayRecord::new(
             "x".to_owned(),
             names.0,
-            (names.1, &Created::UNKNOWN),
+            (names.1, &SubscriptionCreation::UNKNOWN),
             request,
             Timestamp::parse(NOW).unwrap(),
         );
@@ -537,12 +546,12 @@ mod tests {
     fn an_event_is_taken_by_its_reason_and_type() {
         let letter =
             br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"EndpointGone"}"#;
-        let letter = restore(&Bytes::from_static(letter), Schema::CloudEvents).unwrap();
+        let letter = restore_letter(&Bytes::from_static(letter), EventSchema::CloudEvents).unwrap();
         let check = |request: Value, expected| {
             assert_eq!(
                 selection(request.clone())
                     .unwrap()
-                    .leaves_out_event(&letter, &Created::UNKNOWN),
+                    .leaves_out_event(&letter, &SubscriptionCreation::UNKNOWN),
                 expected,
                 "{request}"
             );
@@ -564,17 +573,17 @@ mod tests {
                 "specversion": "1.0", "id": "1", "source": "/s", "type": "t",
                 "deadletterreason": "EndpointGone", "subscriptionidentity": identity,
             });
-            restore(&Bytes::from(text.to_string()), Schema::CloudEvents).unwrap()
+            restore_letter(&Bytes::from(text.to_string()), EventSchema::CloudEvents).unwrap()
         };
         let own = letter("010101010101020202020202");
         let former = letter("010101010101030303030303");
         let creation = |byte| {
-            Some(Creation {
+            Some(CreationRecord {
                 id: CreationId::new([byte; 6]),
                 at: Some(Timestamp::EPOCH),
             })
         };
-        let created = Created {
+        let created = SubscriptionCreation {
             topic: creation(1),
             subscription: creation(2),
             topic_at: Timestamp::EPOCH,
@@ -601,11 +610,11 @@ mod tests {
         let selection = selection(json!({ "source": "log" })).unwrap();
         let counts = |kind: Kind, result: LogResult, next: Option<&str>| {
             let next_attempt_at = next.map(|next| Timestamp::parse(next).unwrap());
-            selection.counts_with(&Record {
+            selection.counts_with(&LogRecord {
                 kind,
                 result,
                 next_attempt_at,
-                ..Record::default()
+                ..LogRecord::default()
             })
         };
         let later = "2026-11-21T10:40:00Z";

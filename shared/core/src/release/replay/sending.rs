@@ -5,13 +5,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::again::{Receiver, stored_payload};
-use super::pace::Pace;
-use crate::attempt::settle::wait;
-use crate::attempt::{EventSize, Pack, Wait};
+use super::again::{ResentEventReceiver, stored_payload};
+use super::pace::ReplayPace;
+use crate::attempt::settle::choose_wait_place;
+use crate::attempt::{EventSize, PackingLimits, WaitPlace};
 use crate::events::Event;
-use crate::model::{EarlierLife, Entry, LetterPlace, Marks, Schema, Subscription, Timestamp, hex};
-use crate::stored::Restored;
+use crate::model::{
+    DeliveryEntry, EarlierLife, EventMarks, EventSchema, LetterPlace, Subscription, Timestamp, hex,
+};
+use crate::stored::RestoredLetter;
 use crate::stored::delivery::render_delivery;
 
 /// Bytes that the marks of a replayed event take in its message, beside their texts.
@@ -21,7 +23,7 @@ const MARKS_BYTES: usize =
 
 /// The data that all events of a replay share.
 #[derive(Debug, Clone, Copy)]
-pub struct Replay<'a> {
+pub struct ReplayContext<'a> {
     /// The replay's id.
     pub id: &'a str,
     /// The subscription that receives the events. No other does, whatever its filter says.
@@ -36,16 +38,16 @@ pub struct Replay<'a> {
 
 /// An event that was asked for, with its place in its object.
 #[derive(Debug, Clone)]
-pub struct Sendable {
+pub struct SelectedLetter {
     /// The place in its object, from 0.
     pub index: usize,
     /// The dead letter.
-    pub letter: Restored,
+    pub letter: RestoredLetter,
 }
 
 /// An event that is sent again.
 #[derive(Debug, Clone)]
-pub struct SentAgain {
+pub struct ResentEvent {
     /// Its place among the events that were looked at.
     pub index: usize,
     /// The event.
@@ -75,17 +77,17 @@ pub struct ReplayMessage {
     pub payloads: Vec<(String, Bytes)>,
 }
 
-impl Replay<'_> {
+impl ReplayContext<'_> {
     /// The messages for events of one object, packed as publish packs them, and none with more
     /// events than fall due in a second.
-    pub fn messages(
+    pub fn messages_of_object(
         &self,
         key: &str,
-        events: &[Sendable],
-        pace: &mut Pace,
+        events: &[SelectedLetter],
+        pace: &mut ReplayPace,
         now: Timestamp,
     ) -> Vec<ReplayMessage> {
-        let events = events.iter().map(|event| SentAgain {
+        let events = events.iter().map(|event| ResentEvent {
             index: event.index,
             event: event.letter.event.clone(),
             key: key_of(self.id, key, event.index),
@@ -93,33 +95,36 @@ impl Replay<'_> {
                 object: key.to_owned(),
                 index: event.index,
             }),
-            earlier: event.letter.life(),
+            earlier: event.letter.earlier_life(),
             webhook_id: event.letter.webhook_id_at(key, event.index),
         });
-        self.messages_of(&events.collect::<Vec<_>>(), pace, now)
+        self.messages_of_events(&events.collect::<Vec<_>>(), pace, now)
     }
 
     /// The same of any events.
-    pub fn messages_of(
+    pub fn messages_of_events(
         &self,
-        events: &[SentAgain],
-        pace: &mut Pace,
+        events: &[ResentEvent],
+        pace: &mut ReplayPace,
         now: Timestamp,
     ) -> Vec<ReplayMessage> {
-        let entries: Vec<_> = events.iter().map(|event| self.entry(event, now)).collect();
-        let sizes: Vec<_> = entries.iter().map(size).collect();
-        let second = Pack {
+        let entries: Vec<_> = events
+            .iter()
+            .map(|event| self.build_entry(event, now))
+            .collect();
+        let sizes: Vec<_> = entries.iter().map(marked_entry_size).collect();
+        let second = PackingLimits {
             items_max: pace.at_once(),
             bytes_preferred: usize::MAX,
         };
         let mut messages = Vec::new();
-        for run in self.subscription.batching.messages(&sizes) {
-            for part in second.cut(run.clone().map(|_| 0)) {
+        for run in self.subscription.batching.cut_into_messages(&sizes) {
+            for part in second.cut_into_runs(run.clone().map(|_| 0)) {
                 let part = run.start + part.start..run.start + part.end;
-                for alike in alike(&events[part.clone()]) {
+                for alike in runs_of_one_schema(&events[part.clone()]) {
                     let range = part.start + alike.start..part.start + alike.end;
-                    let due = pace.take(range.len());
-                    messages.push(self.message(
+                    let due = pace.take_due_time(range.len());
+                    messages.push(self.build_message(
                         &events[range.clone()],
                         entries[range].to_vec(),
                         due,
@@ -131,21 +136,21 @@ impl Replay<'_> {
         messages
     }
 
-    fn message(
+    fn build_message(
         &self,
-        events: &[SentAgain],
-        entries: Vec<Entry>,
+        events: &[ResentEvent],
+        entries: Vec<DeliveryEntry>,
         due: Timestamp,
         now: Timestamp,
     ) -> ReplayMessage {
         let schema = events
             .first()
-            .map_or(Schema::default(), |event| event.event.schema());
-        let delivery = self.receiver().delivery(schema, entries, due, now);
-        let delay = match wait(due, now) {
-            Wait::Queue { delay } => delay,
+            .map_or(EventSchema::default(), |event| event.event.schema());
+        let delivery = self.receiver().new_delivery(schema, entries, due, now);
+        let delay = match choose_wait_place(due, now) {
+            WaitPlace::Queue { delay } => delay,
             // The pace does not reach that far.
-            Wait::Parked => Duration::ZERO,
+            WaitPlace::Parked => Duration::ZERO,
         };
         let payloads = delivery
             .events
@@ -155,14 +160,14 @@ impl Replay<'_> {
         ReplayMessage {
             payloads,
             body: render_delivery(&delivery),
-            group: delivery.group(),
+            group: delivery.message_group_id(),
             delay,
             indexes: events.iter().map(|event| event.index).collect(),
         }
     }
 
-    fn entry(&self, event: &SentAgain, now: Timestamp) -> Entry {
-        let SentAgain {
+    fn build_entry(&self, event: &ResentEvent, now: Timestamp) -> DeliveryEntry {
+        let ResentEvent {
             event,
             key,
             letter,
@@ -175,19 +180,19 @@ impl Replay<'_> {
             recoveries: life.recoveries.saturating_add(counted),
             ..life
         });
-        let marks = Marks {
+        let marks = EventMarks {
             replayed: true,
             run: Some(self.id.to_owned()),
             letter: letter.clone(),
             earlier,
             webhook_id: (!self.gives_new_ids).then(|| webhook_id.clone()),
-            ..Marks::default()
+            ..EventMarks::default()
         };
-        self.receiver().entry(event, key.clone(), marks, now)
+        self.receiver().new_entry(event, key.clone(), marks, now)
     }
 
-    fn receiver(&self) -> Receiver<'_> {
-        Receiver {
+    fn receiver(&self) -> ResentEventReceiver<'_> {
+        ResentEventReceiver {
             subscription: self.subscription,
             default_time_to_live: self.default_time_to_live,
         }
@@ -207,12 +212,12 @@ fn key_of(replay_id: &str, from: &str, index: usize) -> String {
         .chain_update([0])
         .chain_update(from)
         .finalize();
-    format!("{}-{index}", hex::text(&digest[..16]))
+    format!("{}-{index}", hex::encode(&digest[..16]))
 }
 
 /// The size of an event with its marks, which only events that are sent again have.
-fn size(entry: &Entry) -> EventSize {
-    let size = EventSize::of(&entry.payload, entry.envelope.as_deref());
+fn marked_entry_size(entry: &DeliveryEntry) -> EventSize {
+    let size = EventSize::measure(&entry.payload, entry.envelope.as_deref());
     let texts = [entry.marks.run.as_ref(), entry.marks.webhook_id.as_ref()];
     let letter = entry.marks.letter.as_ref().map(|letter| &letter.object);
     let texts = texts
@@ -228,10 +233,10 @@ fn size(entry: &Entry) -> EventSize {
 }
 
 /// Cuts events into runs of one schema. In an object of ours all have the same.
-fn alike(events: &[SentAgain]) -> Vec<std::ops::Range<usize>> {
+fn runs_of_one_schema(events: &[ResentEvent]) -> Vec<std::ops::Range<usize>> {
     let mut start = 0;
     let runs = events.chunk_by(|one, other| one.event.schema() == other.event.schema());
-    let range = |run: &[SentAgain]| {
+    let range = |run: &[ResentEvent]| {
         let range = start..start + run.len();
         start = range.end;
         range
@@ -244,8 +249,8 @@ mod tests {
     use super::*;
     use crate::api::compile_subscription;
     use crate::delivery_log::names_to_keep;
-    use crate::model::{Payload, PayloadDigest, SubscriptionName, TopicName};
-    use crate::stored::dead_letter::restore;
+    use crate::model::{EventPayload, PayloadDigest, SubscriptionName, TopicName};
+    use crate::stored::dead_letter::restore_letter;
     use crate::stored::delivery::parse_delivery;
     use serde_json::{Value, json};
 
@@ -265,36 +270,36 @@ mod tests {
         let name = SubscriptionName::parse("billing").unwrap();
         compile_subscription(
             &topic,
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             &name,
             &serde_json::from_value(settings).unwrap(),
         )
         .unwrap()
     }
 
-    fn events(count: usize, expirytime: &str) -> Vec<Sendable> {
+    fn events(count: usize, expirytime: &str) -> Vec<SelectedLetter> {
         let letter = |index: usize| {
             let event = format!(r#""specversion":"1.0","id":"{index}","source":"/s","type":"t""#);
             let record =
                 format!(r#"{{{event},"expirytime":"{expirytime}","deadletterreason":"x"}}"#);
-            Sendable {
+            SelectedLetter {
                 index,
-                letter: restore(&Bytes::from(record), Schema::CloudEvents).unwrap(),
+                letter: restore_letter(&Bytes::from(record), EventSchema::CloudEvents).unwrap(),
             }
         };
         (0..count).map(letter).collect()
     }
 
     fn messages(subscription: &Subscription, count: usize, rate: u32) -> Vec<ReplayMessage> {
-        let replay = Replay {
+        let replay = ReplayContext {
             id: "r",
             subscription,
             default_time_to_live: None,
             gives_new_ids: false,
             counts_recovery: false,
         };
-        let mut pace = Pace::new(rate, Timestamp::EPOCH, NOW);
-        replay.messages("k", &events(count, "2020-01-01T00:00:00Z"), &mut pace, NOW)
+        let mut pace = ReplayPace::new(rate, Timestamp::EPOCH, NOW);
+        replay.messages_of_object("k", &events(count, "2020-01-01T00:00:00Z"), &mut pace, NOW)
     }
 
     #[test]
@@ -320,16 +325,16 @@ mod tests {
         });
         assert_eq!(
             entry.marks,
-            Marks {
+            EventMarks {
                 replayed: true,
                 run,
                 letter,
                 webhook_id: Some(webhook_id),
-                ..Marks::default()
+                ..EventMarks::default()
             }
         );
         assert_eq!(entry.expires_at, NOW + Duration::from_mins(30));
-        let Payload::Inline(text) = &entry.payload else {
+        let EventPayload::Inline(text) = &entry.payload else {
             panic!("the event itself")
         };
         assert!(
@@ -340,7 +345,7 @@ mod tests {
     #[test]
     fn what_a_message_cannot_hold_is_stored_beside_it() {
         let billing = subscription(json!({}));
-        let replay = Replay {
+        let replay = ReplayContext {
             id: "r",
             subscription: &billing,
             default_time_to_live: None,
@@ -350,12 +355,12 @@ mod tests {
         let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"#;
         let text = format!("{event}\"\u{ffff}\"");
         let record = Bytes::from(format!("{text},\"deadletterreason\":\"x\"}}"));
-        let event = Sendable {
+        let event = SelectedLetter {
             index: 0,
-            letter: restore(&record, Schema::CloudEvents).unwrap(),
+            letter: restore_letter(&record, EventSchema::CloudEvents).unwrap(),
         };
-        let mut pace = Pace::new(100, Timestamp::EPOCH, NOW);
-        let [message] = &replay.messages("k", &[event], &mut pace, NOW)[..] else {
+        let mut pace = ReplayPace::new(100, Timestamp::EPOCH, NOW);
+        let [message] = &replay.messages_of_object("k", &[event], &mut pace, NOW)[..] else {
             panic!("one message")
         };
         let [(key, stored)] = &message.payloads[..] else {
@@ -363,14 +368,14 @@ mod tests {
         };
         assert_eq!(stored, &format!("{text}}}"));
         let entry = &parse_delivery(&message.body).unwrap().events[0];
-        let digest = Some(PayloadDigest::of(stored));
+        let digest = Some(PayloadDigest::for_json(stored));
         assert_eq!(
             entry.payload,
-            Payload::Stored {
+            EventPayload::Stored {
                 key: key.clone(),
                 bytes: stored.len(),
                 digest,
-                names: names_to_keep(Schema::CloudEvents, stored),
+                names: names_to_keep(EventSchema::CloudEvents, stored),
             }
         );
     }
@@ -378,7 +383,7 @@ mod tests {
     #[test]
     fn an_event_s_own_time_counts_while_it_is_not_over() {
         let billing = subscription(json!({}));
-        let replay = Replay {
+        let replay = ReplayContext {
             id: "r",
             subscription: &billing,
             default_time_to_live: None,
@@ -386,8 +391,9 @@ mod tests {
             counts_recovery: false,
         };
         let soon = NOW + Duration::from_mins(7);
-        let mut pace = Pace::new(100, Timestamp::EPOCH, NOW);
-        let messages = replay.messages("k", &events(1, &soon.to_string()), &mut pace, NOW);
+        let mut pace = ReplayPace::new(100, Timestamp::EPOCH, NOW);
+        let messages =
+            replay.messages_of_object("k", &events(1, &soon.to_string()), &mut pace, NOW);
         let entry = &parse_delivery(&messages[0].body).unwrap().events[0];
         assert_eq!(entry.expires_at, soon);
     }

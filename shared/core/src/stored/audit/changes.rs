@@ -25,7 +25,7 @@ pub fn record_changes(
     after: Option<&TopicRecord>,
     now: Timestamp,
 ) -> Vec<MemberChange> {
-    let shown = [before, after].map(|record| shown(record, now));
+    let shown = [before, after].map(|record| shown_topic(record, now));
     let mut changes = topic_differences(&shown[0], &shown[1]);
     changes.extend(key_changes(before, after));
     let names: BTreeSet<_> = [before, after]
@@ -34,31 +34,34 @@ pub fn record_changes(
         .flat_map(|record| record.settings.subscriptions.keys())
         .collect();
     for name in names {
-        let [old, new] = [&shown[0], &shown[1]].map(|topic| subscription(topic, name));
+        let [old, new] = [&shown[0], &shown[1]].map(|topic| shown_subscription(topic, name));
         let mut own = subscription_differences(&old, &new);
         own.extend(hidden_change(before, after, name));
-        changes.extend(own.into_iter().map(|change| of_subscription(name, change)));
+        changes.extend(
+            own.into_iter()
+                .map(|change| change_of_subscription(name, change)),
+        );
     }
     changes
 }
 
 /// A topic as it is shown. One that is not there has no members.
-fn shown(record: Option<&TopicRecord>, now: Timestamp) -> Value {
+fn shown_topic(record: Option<&TopicRecord>, now: Timestamp) -> Value {
     record.map_or_else(
         || json!({}),
-        |record| json!(record.settings.shown(&record.name, now)),
+        |record| json!(record.settings.to_view(&record.name, now)),
     )
 }
 
 /// A subscription of a topic that is shown. One that is not there has no members.
-fn subscription(topic: &Value, name: &SubscriptionName) -> Value {
+fn shown_subscription(topic: &Value, name: &SubscriptionName) -> Value {
     match &topic[SUBSCRIPTIONS][name.as_str()] {
         Value::Null => json!({}),
         found => found.clone(),
     }
 }
 
-fn of_subscription(name: &SubscriptionName, change: MemberChange) -> MemberChange {
+fn change_of_subscription(name: &SubscriptionName, change: MemberChange) -> MemberChange {
     MemberChange {
         member: format!("{SUBSCRIPTIONS}.{name}.{}", change.member),
         ..change
@@ -69,7 +72,7 @@ fn of_subscription(name: &SubscriptionName, change: MemberChange) -> MemberChang
 fn key_changes(before: Option<&TopicRecord>, after: Option<&TopicRecord>) -> Vec<MemberChange> {
     let masks = |record: Option<&TopicRecord>| -> Value {
         let keys = record.map(TopicRecord::shown_keys);
-        let masks = keys.iter().flat_map(TopicKeysView::present);
+        let masks = keys.iter().flat_map(TopicKeysView::present_keys);
         masks
             .map(|(name, key)| (name.to_string(), json!(key.masked_as_one_of_several())))
             .collect::<serde_json::Map<_, _>>()
@@ -99,7 +102,7 @@ fn hidden_change(
     let [shown_before, shown_after] = [&before, &after].map(|headers| {
         headers
             .iter()
-            .map(DeliveryHeaderSettings::shown)
+            .map(DeliveryHeaderSettings::masked)
             .collect::<Vec<_>>()
     });
     let looks_the_same = shown_before == shown_after;

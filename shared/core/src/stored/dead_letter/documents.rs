@@ -11,10 +11,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::record;
+use super::dead_letter_record;
 use super::tests::{entry, letter};
-use crate::events::{Envelope, Event, converted};
-use crate::model::{Schema, Timestamp};
+use crate::events::{Event, EventEnvelope, convert_event};
+use crate::model::{EventSchema, Timestamp};
 
 const EVENT_GRID: &str = r#"{
     "id": "93902694-901e-008f-6f95-7153a806873c",
@@ -92,14 +92,14 @@ const CUSTOM_EVENT: &str = r#"{
     "myEventType": "fooEventType"
 }"#;
 
-fn object(json: &[u8]) -> Map<String, Value> {
+fn parse_object(json: &[u8]) -> Map<String, Value> {
     serde_json::from_slice(json).unwrap()
 }
 
 /// The page's letter as we would have to write it: its times in whole milliseconds, and besides its
 /// own the members `more`.
-fn expected(page: &str, more: &[(&str, Value)]) -> Map<String, Value> {
-    let mut members = object(page.as_bytes());
+fn expected_letter(page: &str, more: &[(&str, Value)]) -> Map<String, Value> {
+    let mut members = parse_object(page.as_bytes());
     for (name, value) in &mut members {
         let is_ours = name.starts_with("last") || name.starts_with("publish");
         if let Some(text) = value.as_str().filter(|text| is_ours && text.ends_with('Z')) {
@@ -116,7 +116,7 @@ fn expected(page: &str, more: &[(&str, Value)]) -> Map<String, Value> {
 /// Checks that the page's members stand in the page's order.
 fn assert_in_order(page: &str, record: &Bytes) {
     let text = String::from_utf8(record.to_vec()).unwrap();
-    let mut names: Vec<String> = object(page.as_bytes())
+    let mut names: Vec<String> = parse_object(page.as_bytes())
         .into_iter()
         .map(|(name, _)| name)
         .collect();
@@ -126,7 +126,7 @@ fn assert_in_order(page: &str, record: &Bytes) {
     assert!(places.is_sorted(), "{text}");
 }
 
-fn at(text: &str) -> Timestamp {
+fn parse_time(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
@@ -135,11 +135,11 @@ fn the_page_s_event_grid_letter_is_written_as_it_stands_there() {
     let (event, _) = EVENT_GRID
         .split_once(",\n\n    \"deadLetterReason\"")
         .unwrap();
-    let letter = letter(Schema::EventGrid, Some(404));
-    let record = record(&letter, &entry(None), &Bytes::from(format!("{event}\n}}")));
+    let letter = letter(EventSchema::EventGrid, Some(404));
+    let record = dead_letter_record(&letter, &entry(None), &Bytes::from(format!("{event}\n}}")));
     assert_eq!(
-        object(&record),
-        expected(
+        parse_object(&record),
+        expected_letter(
             EVENT_GRID,
             &[
                 ("lastHttpStatusCode", 404.into()),
@@ -155,11 +155,11 @@ fn the_page_s_event_grid_letter_is_written_as_it_stands_there() {
 fn the_page_s_cloud_events_letter_is_written_as_it_stands_there() {
     let page = CLOUD_EVENTS.replace("Z\",\n}", "Z\"\n}");
     let (event, _) = page.split_once(",\n\n    \"deadletterreason\"").unwrap();
-    let mut letter = letter(Schema::CloudEvents, Some(404));
-    letter.delivery.published_at = at("2020-08-13T21:21:36.4018726Z");
+    let mut letter = letter(EventSchema::CloudEvents, Some(404));
+    letter.delivery.published_at = parse_time("2020-08-13T21:21:36.4018726Z");
     let event = Bytes::from(format!("{event},\"specversion\":\"1.0\"}}"));
-    assert!(Event::parse(Schema::CloudEvents, event.clone()).is_ok());
-    let record = record(&letter, &entry(None), &event);
+    assert!(Event::parse(EventSchema::CloudEvents, event.clone()).is_ok());
+    let record = dead_letter_record(&letter, &entry(None), &event);
     let more = [
         ("specversion", "1.0".into()),
         ("lasthttpstatuscode", 404.into()),
@@ -170,16 +170,16 @@ fn the_page_s_cloud_events_letter_is_written_as_it_stands_there() {
             "2020-08-13T17:18:14.0460000Z".into(),
         ),
     ];
-    assert_eq!(object(&record), expected(&page, &more));
+    assert_eq!(parse_object(&record), expected_letter(&page, &more));
     assert_in_order(&page, &record);
 }
 
 /// The envelope that a mapping with constants for type, subject and version makes, except for the
 /// topic, which is Azure's.
-fn envelope() -> Envelope {
-    let page = object(CUSTOM.as_bytes());
+fn page_envelope() -> EventEnvelope {
+    let page = parse_object(CUSTOM.as_bytes());
     let text = |name: &str| page[name].as_str().unwrap().into();
-    Envelope {
+    EventEnvelope {
         id: text("id"),
         event_time: text("eventTime"),
         event_type: text("eventType"),
@@ -191,17 +191,17 @@ fn envelope() -> Envelope {
 
 #[test]
 fn the_page_s_custom_letter_is_written_as_it_stands_there() {
-    let mut letter = letter(Schema::Custom, Some(404));
-    letter.delivery.published_at = at("2020-08-13T18:11:29.4121391Z");
-    letter.delivery.last.as_mut().unwrap().at = at("2020-08-13T18:11:29.4277644Z");
-    let record = record(
+    let mut letter = letter(EventSchema::Custom, Some(404));
+    letter.delivery.published_at = parse_time("2020-08-13T18:11:29.4121391Z");
+    letter.delivery.last.as_mut().unwrap().at = parse_time("2020-08-13T18:11:29.4277644Z");
+    let record = dead_letter_record(
         &letter,
-        &entry(Some(envelope())),
+        &entry(Some(page_envelope())),
         &Bytes::from_static(CUSTOM_EVENT.as_bytes()),
     );
     assert_eq!(
-        object(&record),
-        expected(
+        parse_object(&record),
+        expected_letter(
             CUSTOM,
             &[
                 ("lastHttpStatusCode", 404.into()),
@@ -215,11 +215,11 @@ fn the_page_s_custom_letter_is_written_as_it_stands_there() {
 
 #[test]
 fn the_page_s_custom_event_becomes_the_page_s_form_of_a_cloud_event() {
-    let event = Event::enveloped(
+    let event = Event::from_envelope(
         Bytes::from_static(CUSTOM_EVENT.as_bytes()),
-        Arc::new(envelope()),
+        Arc::new(page_envelope()),
     );
-    let text = converted(&event, Schema::CloudEvents).unwrap();
+    let text = convert_event(&event, EventSchema::CloudEvents).unwrap();
     let page = CLOUD_EVENTS.replace("Z\",\n}", "Z\"\n}");
     let (form, _) = page.split_once(",\n\n    \"deadletterreason\"").unwrap();
     assert_in_order(&format!("{form}\n}}"), &text);

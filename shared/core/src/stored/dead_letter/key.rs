@@ -12,7 +12,7 @@ const HOUR_MS: u64 = 3_600_000;
 const DEAD_LETTER_KEY_PARTS: usize = 7;
 
 /// A dead-letter object: names upper-cased, date parts in UTC and unpadded. `id` is a UUID.
-pub fn dead_letter(
+pub fn dead_letter_key(
     topic: &TopicName,
     subscription: &SubscriptionName,
     at: Timestamp,
@@ -96,7 +96,7 @@ impl WrittenIn {
     /// Whether an object that a list shows was written in this time. Its key tells the hour; its
     /// own time is exact, unless it was copied later. `prefix` is its subscription's. An object
     /// whose key tells no hour was written at no time.
-    pub fn takes(&self, prefix: &str, key: &str, modified_at: Timestamp) -> bool {
+    pub fn includes_object(&self, prefix: &str, key: &str, modified_at: Timestamp) -> bool {
         let Some(hour) = dead_letter_hour(prefix, key) else {
             return false;
         };

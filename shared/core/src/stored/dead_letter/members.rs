@@ -1,9 +1,9 @@
 //! The members that a dead letter adds to its event.
 
-use crate::model::{DeadLetter, Entry, Schema, Timestamp};
+use crate::model::{DeadLetter, DeliveryEntry, EventSchema, Timestamp};
 
 /// The names of the members, in the order they are written.
-pub(super) struct Names {
+pub(super) struct MemberNames {
     pub(super) reason: &'static str,
     pub(super) attempts: &'static str,
     pub(super) outcome: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct Names {
 }
 
 /// Event Grid's names.
-pub(super) const EVENT_GRID: Names = Names {
+pub(super) const EVENT_GRID: MemberNames = MemberNames {
     reason: "deadLetterReason",
     attempts: "deliveryAttempts",
     outcome: "lastDeliveryOutcome",
@@ -37,7 +37,7 @@ pub(super) const EVENT_GRID: Names = Names {
 };
 
 /// CloudEvents allows only lower case in attribute names.
-pub(super) const CLOUD_EVENTS: Names = Names {
+pub(super) const CLOUD_EVENTS: MemberNames = MemberNames {
     reason: "deadletterreason",
     attempts: "deliveryattempts",
     outcome: "lastdeliveryoutcome",
@@ -57,9 +57,9 @@ pub(super) const CLOUD_EVENTS: Names = Names {
 /// the same name in every schema.
 pub(super) const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
 
-impl Names {
+impl MemberNames {
     /// The names, and last the one that keeps the event's own members of these names.
-    pub(super) fn reserved(&self) -> [&'static str; 14] {
+    pub(super) fn reserved_names(&self) -> [&'static str; 14] {
         let Self {
             reason,
             attempts,
@@ -93,16 +93,19 @@ impl Names {
         ]
     }
 
-    pub(super) fn of(schema: Schema) -> Self {
+    pub(super) fn for_schema(schema: EventSchema) -> Self {
         match schema {
-            Schema::EventGrid | Schema::Custom => EVENT_GRID,
-            Schema::CloudEvents => CLOUD_EVENTS,
+            EventSchema::EventGrid | EventSchema::Custom => EVENT_GRID,
+            EventSchema::CloudEvents => CLOUD_EVENTS,
         }
     }
 }
 
-pub(super) fn members(letter: &DeadLetter, entry: &Entry) -> Vec<(&'static str, String)> {
-    let names = Names::of(letter.delivery.schema);
+pub(super) fn letter_members(
+    letter: &DeadLetter,
+    entry: &DeliveryEntry,
+) -> Vec<(&'static str, String)> {
+    let names = MemberNames::for_schema(letter.delivery.schema);
     let time = |at: Timestamp| format!("\"{}\"", at.to_event_grid());
     let delivery = &letter.delivery;
     let mut members = vec![
@@ -142,7 +145,7 @@ pub(super) fn members(letter: &DeadLetter, entry: &Entry) -> Vec<(&'static str, 
     members.push((names.key, text(&entry.key)));
     members.push((names.webhook_id, text(&entry.webhook_id())));
     members.extend(letter.outage_since.map(|at| (names.outage, time(at))));
-    if let Some(earlier) = entry.marks.life_begun() {
+    if let Some(earlier) = entry.marks.earlier_life() {
         members.push((names.first_published, time(earlier.accepted_at)));
         if earlier.recoveries > 0 {
             members.push((names.recoveries, earlier.recoveries.to_string()));

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::key::is_dead_letter_key;
 use super::shown::is_letter;
 use crate::model::{DEAD_LETTER_IMPORT_BYTES_MAX, LetterPlace, is_object_key};
-use crate::stored::resolved::{ResolvedLetters, resolved as resolved_key};
+use crate::stored::resolved::{ResolvedLetters, resolved_letters_key as resolved_key};
 
 /// Bytes around the object in the request that puts it in.
 const REQUEST_BYTES: usize = r#"{"objects":[]}"#.len();
@@ -94,13 +94,18 @@ pub enum MovedObjectError {
 
 impl LetterLine {
     /// The line of a letter.
-    fn of(object: &MovedObject, index: usize, letter: &RawValue, states: &ResolvedLetters) -> Self {
+    fn from_object(
+        object: &MovedObject,
+        index: usize,
+        letter: &RawValue,
+        states: &ResolvedLetters,
+    ) -> Self {
         let is_in_one_line = !letter.get().contains(['\n', '\r']);
         Self {
             object: object.object.clone(),
             index,
             letters: object.letters.len(),
-            resolved: states.has(index),
+            resolved: states.is_resolved(index),
             newer: states.newer.get(&index).cloned(),
             letter: is_in_one_line.then(|| letter.to_owned()),
             letter_text: (!is_in_one_line).then(|| letter.get().to_owned()),
@@ -136,7 +141,7 @@ impl MovedObject {
     ) -> Result<Self, MovedObjectError> {
         let letters = serde_json::from_slice(bytes).map_err(MovedObjectError::NotAnArray)?;
         let resolved = (!states.places.is_empty())
-            .then(|| raw(&states.render()))
+            .then(|| parse_raw(&states.render()))
             .flatten();
         let moved = Self {
             object: object.to_owned(),
@@ -148,7 +153,7 @@ impl MovedObject {
     }
 
     /// The bytes that it takes in a request.
-    fn bytes(&self) -> usize {
+    fn request_bytes(&self) -> usize {
         // Plain data with text keys: serialising it cannot fail.
         serde_json::to_vec(self).map_or(0, |json| json.len()) + REQUEST_BYTES
     }
@@ -164,18 +169,18 @@ impl MovedObject {
         if !self.letters.iter().all(|letter| is_letter(letter)) {
             return Err(MovedObjectError::NotALetter);
         }
-        let bytes = self.bytes();
+        let bytes = self.request_bytes();
         if bytes > DEAD_LETTER_IMPORT_BYTES_MAX {
             return Err(MovedObjectError::TooLarge(bytes));
         }
         let Some(resolved) = &self.resolved else {
             return Ok(ResolvedLetters::default());
         };
-        let parsed = ResolvedLetters::parse_of(resolved.get().as_bytes(), self.letters.len());
+        let parsed = ResolvedLetters::parse_bounded(resolved.get().as_bytes(), self.letters.len());
         let states = parsed.map_err(|_| MovedObjectError::Resolved)?;
         let is_place = |index: &usize| *index < self.letters.len();
         let is_newer = |(index, newer): (&usize, &LetterPlace)| {
-            states.has(*index) && is_dead_letter_key(&newer.object)
+            states.is_resolved(*index) && is_dead_letter_key(&newer.object)
         };
         let are_places = states.places.iter().all(is_place);
         let has_list = is_object_key(&resolved_key(&self.object));
@@ -187,16 +192,16 @@ impl MovedObject {
     }
 
     /// The lines of an object that was checked, in order.
-    pub fn lines<'a>(
+    pub fn letter_lines<'a>(
         &'a self,
         states: &'a ResolvedLetters,
     ) -> impl Iterator<Item = LetterLine> + 'a {
         let letters = self.letters.iter().enumerate();
-        letters.map(move |(index, letter)| LetterLine::of(self, index, letter, states))
+        letters.map(move |(index, letter)| LetterLine::from_object(self, index, letter, states))
     }
 
     /// The object that a line begins.
-    pub fn begin(line: &LetterLine) -> (Self, ResolvedLetters) {
+    pub fn begin_from_line(line: &LetterLine) -> (Self, ResolvedLetters) {
         let object = Self {
             object: line.object.clone(),
             letters: Vec::new(),
@@ -206,7 +211,7 @@ impl MovedObject {
     }
 
     /// Adds the next line to what the lines before it made. Returns whether the object is whole.
-    pub fn add(
+    pub fn add_line(
         &mut self,
         line: &LetterLine,
         states: &mut ResolvedLetters,
@@ -223,28 +228,28 @@ impl MovedObject {
         }
         self.letters.push(letter);
         if line.resolved {
-            states.resolve(line.index, line.newer.as_ref());
+            states.resolve_letter(line.index, line.newer.as_ref());
         } else if line.newer.is_some() {
             return Err(MovedObjectError::Resolved);
         }
         let is_whole = self.letters.len() == count;
         if is_whole {
             let has_some = !states.places.is_empty();
-            self.resolved = has_some.then(|| raw(&states.render())).flatten();
+            self.resolved = has_some.then(|| parse_raw(&states.render())).flatten();
             self.check()?;
         }
         Ok(is_whole)
     }
 
     /// The object, as it is stored.
-    pub fn stored(&self) -> Bytes {
+    pub fn to_stored(&self) -> Bytes {
         let letters: Vec<&str> = self.letters.iter().map(|letter| letter.get()).collect();
         Bytes::from(format!("[{}]", letters.join(",")))
     }
 }
 
 /// JSON that was just written, in a request.
-fn raw(json: &[u8]) -> Option<Box<RawValue>> {
+fn parse_raw(json: &[u8]) -> Option<Box<RawValue>> {
     serde_json::from_slice(json).ok()
 }
 
@@ -264,21 +269,21 @@ mod tests {
             object: "ORDERS/BILLING/2026/3/8/4/y.json".to_owned(),
             index: 3,
         };
-        states.resolve(1, Some(&newer));
+        states.resolve_letter(1, Some(&newer));
         states
     }
 
     fn lines() -> Vec<LetterLine> {
         let moved = MovedObject::read(KEY, OBJECT.as_bytes(), &states()).unwrap();
-        moved.lines(&states()).collect()
+        moved.letter_lines(&states()).collect()
     }
 
     /// The object of lines, and what is resolved in it.
     fn made(lines: &[LetterLine]) -> Result<Option<MovedObject>, MovedObjectError> {
         let count = lines[0].letters;
-        let (mut object, mut states) = MovedObject::begin(&lines[0]);
+        let (mut object, mut states) = MovedObject::begin_from_line(&lines[0]);
         for line in lines {
-            if object.add(line, &mut states, count)? {
+            if object.add_line(line, &mut states, count)? {
                 return Ok(Some(object));
             }
         }
@@ -301,7 +306,7 @@ mod tests {
             .map(|line| serde_json::from_str(line).unwrap());
         let object = made(&read.collect::<Vec<_>>()).unwrap().unwrap();
         let expected = OBJECT.replace("}, ", "},");
-        assert_eq!(object.stored(), expected.as_bytes());
+        assert_eq!(object.to_stored(), expected.as_bytes());
         assert_eq!(object.check().unwrap(), states());
     }
 
@@ -326,7 +331,7 @@ mod tests {
         check(&changed(&|line| line.letter = None), "in letterText");
         let both = |line: &mut LetterLine| line.letter_text = Some("{}".to_owned());
         check(&changed(&both), "not in both");
-        let no_letter = |line: &mut LetterLine| line.letter = raw(br#"{"id":"1"}"#);
+        let no_letter = |line: &mut LetterLine| line.letter = parse_raw(br#"{"id":"1"}"#);
         check(&changed(&no_letter), "not a dead letter");
         let foreign = |line: &mut LetterLine| line.object = "resolved/x".to_owned();
         check(&changed(&foreign), "the key");
@@ -338,8 +343,8 @@ mod tests {
     fn request_with_wrong_places_or_too_much_is_refused() {
         let object = |letters: usize, resolved: &str| MovedObject {
             object: KEY.to_owned(),
-            letters: vec![raw(br#"{"deadletterreason":"x"}"#).unwrap(); letters],
-            resolved: raw(resolved.as_bytes()),
+            letters: vec![parse_raw(br#"{"deadletterreason":"x"}"#).unwrap(); letters],
+            resolved: parse_raw(resolved.as_bytes()),
         };
         assert!(object(2, r#"{"v":1,"letters":[[0,1]]}"#).check().is_ok());
         let check = |object: MovedObject, expected: &str| {

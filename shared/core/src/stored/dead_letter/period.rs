@@ -8,7 +8,7 @@ const HOUR_MS: u64 = 3_600_000;
 
 /// A month, a day or an hour, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Period {
+pub struct KeyPeriod {
     year: u16,
     month: u8,
     /// The day; `None` for a whole month.
@@ -17,7 +17,7 @@ pub struct Period {
     hour: Option<u8>,
 }
 
-impl Period {
+impl KeyPeriod {
     /// The month of a time.
     pub fn month_of(at: Timestamp) -> Self {
         let part = |format| at.strftime(format).parse().unwrap_or(1);
@@ -61,7 +61,7 @@ impl Period {
     }
 
     /// The part of a key that it is, with a slash at its end.
-    pub fn key(self) -> String {
+    pub fn key_part(self) -> String {
         let Self {
             year,
             month,
@@ -76,7 +76,7 @@ impl Period {
     }
 
     /// Its parts, the oldest first: the days of a month, the hours of a day, none of an hour.
-    pub fn parts(self) -> Vec<Self> {
+    pub fn sub_periods(self) -> Vec<Self> {
         let parts: Vec<_> = match (self.day, self.hour) {
             (None, _) => (1..=31)
                 .map(|day| Self {
@@ -99,18 +99,18 @@ impl Period {
     }
 
     /// The time at which it begins.
-    pub fn begins(self) -> Timestamp {
+    pub fn begins_at(self) -> Timestamp {
         self.begins_if_any().unwrap_or(Timestamp::EPOCH)
     }
 
     /// The time at which it is over.
-    pub fn ends(self) -> Timestamp {
+    pub fn ends_at(self) -> Timestamp {
         let length = match (self.day, self.hour) {
-            (None, _) => return self.month_after().begins(),
+            (None, _) => return self.month_after().begins_at(),
             (Some(_), None) => DAY_MS,
             (Some(_), Some(_)) => HOUR_MS,
         };
-        Timestamp::from_millis(self.begins().as_millis() + length)
+        Timestamp::from_millis(self.begins_at().as_millis() + length)
     }
 
     fn month_after(self) -> Self {
@@ -152,45 +152,51 @@ mod tests {
 
     #[test]
     fn months_follow_one_another_backwards() {
-        let march = Period::month_of(at("2026-03-07T04:05:01Z"));
+        let march = KeyPeriod::month_of(at("2026-03-07T04:05:01Z"));
         let months = [
             march,
             march.month_before(),
             march.month_before().month_before().month_before(),
         ];
-        assert_eq!(months.map(Period::key), ["2026/3/", "2026/2/", "2025/12/"]);
         assert_eq!(
-            (march.begins(), march.ends()),
+            months.map(KeyPeriod::key_part),
+            ["2026/3/", "2026/2/", "2025/12/"]
+        );
+        assert_eq!(
+            (march.begins_at(), march.ends_at()),
             (at("2026-03-01T00:00:00Z"), at("2026-04-01T00:00:00Z"))
         );
-        assert_eq!(months[2].ends(), at("2026-01-01T00:00:00Z"));
+        assert_eq!(months[2].ends_at(), at("2026-01-01T00:00:00Z"));
     }
 
     #[test]
     fn a_month_has_its_days_and_a_day_its_hours() {
-        let february = Period::month_of(at("2028-02-07T04:05:01Z"));
-        let days = february.parts();
-        assert_eq!((days.len(), days[28].key()), (29, "2028/2/29/".to_owned()));
-        let hours = days[0].parts();
+        let february = KeyPeriod::month_of(at("2028-02-07T04:05:01Z"));
+        let days = february.sub_periods();
         assert_eq!(
-            (hours.len(), hours[23].key()),
+            (days.len(), days[28].key_part()),
+            (29, "2028/2/29/".to_owned())
+        );
+        let hours = days[0].sub_periods();
+        assert_eq!(
+            (hours.len(), hours[23].key_part()),
             (24, "2028/2/1/23/".to_owned())
         );
         assert_eq!(
-            (hours[23].begins(), hours[23].ends()),
-            (at("2028-02-01T23:00:00Z"), days[1].begins())
+            (hours[23].begins_at(), hours[23].ends_at()),
+            (at("2028-02-01T23:00:00Z"), days[1].begins_at())
         );
-        assert_eq!(hours[0].parts(), []);
+        assert_eq!(hours[0].sub_periods(), []);
     }
 
     #[test]
     fn the_hour_of_a_key_is_a_period_of_it() {
-        let day = Period::month_of(at("2026-11-21T10:00:00Z")).parts()[20];
-        let hour = day.parts()[9];
-        let key = format!("A/B/{}x.json", hour.key());
+        let day = KeyPeriod::month_of(at("2026-11-21T10:00:00Z")).sub_periods()[20];
+        let hour = day.sub_periods()[9];
+        let key = format!("A/B/{}x.json", hour.key_part());
         assert_eq!(
             dead_letter_hour("A/B/", &key),
-            Some(hour.begins()..hour.ends())
+            Some(hour.begins_at()..hour.ends_at())
         );
     }
 }

@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::members::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
+use super::members::{CLOUD_EVENTS, EVENT_GRID, MemberNames, ORIGINAL_ATTRIBUTES};
 use crate::attempt::{WEBHOOK_ID_PREFIX, webhook_id_of};
-use crate::events::{Envelope, Event, EventError, put_back, value_behind, without_members};
+use crate::events::{Event, EventEnvelope, EventError, put_back, value_behind, without_members};
 use crate::model::{
-    Created, EarlierLife, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX, Schema,
-    Timestamp, hex,
+    EarlierLife, EventSchema, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX,
+    SubscriptionCreation, Timestamp, hex,
 };
 
 /// Bytes of a digest in the `webhook-id` of a letter that has none: as many as a UUID has.
@@ -28,7 +28,7 @@ pub const LETTER_WEBHOOK_ID_BYTES_MAX: usize = 64;
 
 /// A dead letter as it was read from its object.
 #[derive(Debug, Clone)]
-pub struct Restored {
+pub struct RestoredLetter {
     /// The reason why it was given up, as it is written.
     pub reason: Box<str>,
     /// The creation of its subscription that it was accepted for; `None` where an older program
@@ -76,7 +76,7 @@ pub struct NotDeadLetters(#[source] pub(super) serde_json::Error);
 /// The member that every dead letter has has another name in CloudEvents, which knows lower case
 /// only. What has it with another value than a text is a member of the producer's own.
 #[derive(Deserialize)]
-struct Reason<'a> {
+struct ReasonMembers<'a> {
     #[serde(rename = "deadLetterReason", borrow)]
     event_grid: Option<&'a RawValue>,
     #[serde(rename = "deadletterreason", borrow)]
@@ -85,7 +85,7 @@ struct Reason<'a> {
 
 /// The members that say for whom an event was accepted, and when, under both their names.
 #[derive(Deserialize)]
-struct Accepted<'a> {
+struct AcceptanceMembers<'a> {
     #[serde(rename = "subscriptionIdentity", borrow)]
     event_grid_identity: Option<&'a RawValue>,
     #[serde(rename = "subscriptionidentity", borrow)]
@@ -97,19 +97,21 @@ struct Accepted<'a> {
 }
 
 /// A member's text, if it is one.
-pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
+pub(super) fn member_text(raw: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-impl Accepted<'_> {
+impl AcceptanceMembers<'_> {
     /// Reads the members under their names in this schema.
-    fn read(&self, schema: Schema) -> (Option<Identity>, Option<Timestamp>) {
+    fn read_for_schema(&self, schema: EventSchema) -> (Option<Identity>, Option<Timestamp>) {
         let (identity, time) = match schema {
-            Schema::EventGrid | Schema::Custom => (self.event_grid_identity, self.event_grid_time),
-            Schema::CloudEvents => (self.cloud_events_identity, self.cloud_events_time),
+            EventSchema::EventGrid | EventSchema::Custom => {
+                (self.event_grid_identity, self.event_grid_time)
+            }
+            EventSchema::CloudEvents => (self.cloud_events_identity, self.cloud_events_time),
         };
-        let identity = text(identity).and_then(|text| Identity::parse(&text));
-        (identity, text(time).and_then(|text| own_time(&text)))
+        let identity = member_text(identity).and_then(|text| Identity::parse(&text));
+        (identity, member_text(time).and_then(|text| own_time(&text)))
     }
 }
 
@@ -120,7 +122,7 @@ fn own_time(text: &str) -> Option<Timestamp> {
     (time.to_event_grid() == text).then_some(time)
 }
 
-impl Restored {
+impl RestoredLetter {
     /// The `webhook-id` that the event has when it travels alone. Of a letter that does not say it
     /// one is made of its place, the same whenever it is sent again.
     pub fn webhook_id_at(&self, object: &str, index: usize) -> String {
@@ -130,13 +132,13 @@ impl Restored {
                 .chain_update([0])
                 .chain_update(index.to_string())
                 .finalize();
-            webhook_id_of(&hex::text(&digest[..LETTER_ID_BYTES]))
+            webhook_id_of(&hex::encode(&digest[..LETTER_ID_BYTES]))
         })
     }
 
     /// The life that it has when it is sent again: its first acceptance stays. `None` if it does not
     /// say when it was accepted.
-    pub fn life(&self) -> Option<EarlierLife> {
+    pub fn earlier_life(&self) -> Option<EarlierLife> {
         let first = self.published_at.map(|accepted_at| EarlierLife {
             accepted_at,
             recoveries: 0,
@@ -146,8 +148,8 @@ impl Restored {
 
     /// Whether it was accepted for this creation of its subscription. Where it does not say when it
     /// was accepted, only its identity tells.
-    pub fn is_for(&self, created: &Created) -> bool {
-        created.accepted(
+    pub fn is_for(&self, created: &SubscriptionCreation) -> bool {
+        created.has_accepted(
             self.identity,
             self.published_at
                 .unwrap_or(Timestamp::from_millis(u64::MAX)),
@@ -155,11 +157,11 @@ impl Restored {
     }
 }
 
-impl Reason<'_> {
-    fn read(self) -> Option<(String, Names, Schema)> {
-        match (text(self.event_grid), text(self.cloud_events)) {
-            (Some(reason), _) => Some((reason, EVENT_GRID, Schema::EventGrid)),
-            (None, Some(reason)) => Some((reason, CLOUD_EVENTS, Schema::CloudEvents)),
+impl ReasonMembers<'_> {
+    fn read_reason(self) -> Option<(String, MemberNames, EventSchema)> {
+        match (member_text(self.event_grid), member_text(self.cloud_events)) {
+            (Some(reason), _) => Some((reason, EVENT_GRID, EventSchema::EventGrid)),
+            (None, Some(reason)) => Some((reason, CLOUD_EVENTS, EventSchema::CloudEvents)),
             (None, None) => None,
         }
     }
@@ -178,24 +180,24 @@ fn is_webhook_id(text: &str) -> bool {
 /// the two apart.
 pub fn restore_all(
     object: &Bytes,
-    output: Schema,
-) -> Result<Vec<Result<Restored, RestoreError>>, NotDeadLetters> {
+    output: EventSchema,
+) -> Result<Vec<Result<RestoredLetter, RestoreError>>, NotDeadLetters> {
     let records: Vec<&RawValue> = serde_json::from_slice(object).map_err(NotDeadLetters)?;
     Ok(records
         .iter()
-        .map(|raw| restore(&object.slice_ref(raw.get().as_bytes()), output))
+        .map(|raw| restore_letter(&object.slice_ref(raw.get().as_bytes()), output))
         .collect())
 }
 
 /// The event of one dead letter.
-pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError> {
-    let written: Reason<'_> =
+pub fn restore_letter(record: &Bytes, output: EventSchema) -> Result<RestoredLetter, RestoreError> {
+    let written: ReasonMembers<'_> =
         serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
-    let (reason, names, schema) = written.read().ok_or(RestoreError::NotADeadLetter)?;
+    let (reason, names, schema) = written.read_reason().ok_or(RestoreError::NotADeadLetter)?;
     // Members of the producer's own may have these names: they say nothing, and cost nothing.
-    let accepted = serde_json::from_slice::<Accepted<'_>>(record);
+    let accepted = serde_json::from_slice::<AcceptanceMembers<'_>>(record);
     let (identity, published_at) = accepted
-        .map(|accepted| accepted.read(schema))
+        .map(|accepted| accepted.read_for_schema(schema))
         .unwrap_or_default();
     let own_text = |name| {
         value_behind(record, names.reason, name)
@@ -211,15 +213,15 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
         accepted_at,
         recoveries: recoveries.unwrap_or_default(),
     });
-    let text = original(record, &names);
+    let text = without_our_members(record, &names);
     let event = match (schema, output) {
-        (Schema::EventGrid, Schema::Custom) => custom(&text)?,
+        (EventSchema::EventGrid, EventSchema::Custom) => custom_event(&text)?,
         _ => Event::parse(schema, text).map_err(RestoreError::Event)?,
     };
     if event.json().len() > RESTORED_EVENT_BYTES_MAX {
         return Err(RestoreError::TooLarge);
     }
-    Ok(Restored {
+    Ok(RestoredLetter {
         reason: reason.into(),
         identity,
         published_at,
@@ -233,18 +235,24 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
 
 /// The event of a text that the delivery log keeps: a custom event lies in its envelope. `schema`
 /// is the one that it was sent in, `output` the one in which its subscription receives events now.
-pub fn restore_logged(text: Bytes, schema: Schema, output: Schema) -> Result<Event, RestoreError> {
+pub fn restore_logged(
+    text: Bytes,
+    schema: EventSchema,
+    output: EventSchema,
+) -> Result<Event, RestoreError> {
     match (schema, output) {
-        (Schema::Custom, Schema::Custom) => custom(&text),
-        (Schema::Custom, _) => Event::parse(Schema::EventGrid, text).map_err(RestoreError::Event),
+        (EventSchema::Custom, EventSchema::Custom) => custom_event(&text),
+        (EventSchema::Custom, _) => {
+            Event::parse(EventSchema::EventGrid, text).map_err(RestoreError::Event)
+        }
         _ => Event::parse(schema, text).map_err(RestoreError::Event),
     }
 }
 
 /// The record without our members, and with those of the producer's own that were kept beside them.
 /// What is not as we write it is a member of the producer's own itself.
-fn original(record: &Bytes, names: &Names) -> Bytes {
-    let reserved = names.reserved();
+fn without_our_members(record: &Bytes, names: &MemberNames) -> Bytes {
+    let reserved = names.reserved_names();
     let [ours @ .., _] = &reserved;
     let kept = value_behind(record, names.reason, ORIGINAL_ATTRIBUTES);
     let kept = kept.and_then(|json| serde_json::from_str::<String>(json).ok());
@@ -256,7 +264,7 @@ fn original(record: &Bytes, names: &Names) -> Bytes {
 /// The members of Event Grid's that lie around a custom event.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Around<'a> {
+struct EnvelopeMembers<'a> {
     id: Box<str>,
     event_time: Box<str>,
     event_type: Box<str>,
@@ -270,9 +278,10 @@ struct Around<'a> {
 }
 
 /// The custom event under `data`, in its envelope.
-fn custom(text: &Bytes) -> Result<Event, RestoreError> {
-    let around: Around<'_> = serde_json::from_slice(text).map_err(|_| RestoreError::Envelope)?;
-    let Around {
+fn custom_event(text: &Bytes) -> Result<Event, RestoreError> {
+    let around: EnvelopeMembers<'_> =
+        serde_json::from_slice(text).map_err(|_| RestoreError::Envelope)?;
+    let EnvelopeMembers {
         id,
         event_time,
         event_type,
@@ -281,7 +290,7 @@ fn custom(text: &Bytes) -> Result<Event, RestoreError> {
         subject,
         data,
     } = around;
-    let envelope = Envelope {
+    let envelope = EventEnvelope {
         id,
         event_time,
         event_type,
@@ -289,7 +298,7 @@ fn custom(text: &Bytes) -> Result<Event, RestoreError> {
         topic,
         subject,
     };
-    let Envelope {
+    let EventEnvelope {
         id,
         event_time,
         event_type,
@@ -305,7 +314,7 @@ fn custom(text: &Bytes) -> Result<Event, RestoreError> {
     if !data.get().starts_with('{') {
         return Err(RestoreError::Envelope);
     }
-    Ok(Event::enveloped(
+    Ok(Event::from_envelope(
         text.slice_ref(data.get().as_bytes()),
         Arc::new(envelope),
     ))
@@ -313,12 +322,15 @@ fn custom(text: &Bytes) -> Result<Event, RestoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record;
+    use super::super::dead_letter_record;
     use super::super::tests::{entry, letter};
     use super::*;
-    use crate::events::{Input, Made, PublishRequest, converted, parse_request};
+    use crate::events::{
+        GeneratedValues, PublishRequest, TopicInput, convert_event, parse_request,
+    };
     use crate::model::{
-        Creation, CreationId, EVENT_BYTES_MAX, Entry, InputMapping, Timestamp, TopicName,
+        CreationId, CreationRecord, DeliveryEntry, EVENT_BYTES_MAX, InputMapping, Timestamp,
+        TopicName,
     };
     use http::HeaderMap;
     use proptest::prelude::*;
@@ -327,10 +339,10 @@ mod tests {
     const CLOUD_EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/s", "type":"t","data":{"deadletterreason":1.00} }"#;
     const EVENT_GRID_EVENT: &str = r#"{"id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T10:00:00Z","data":null, "publishtime":"mine"}"#;
 
-    fn check(schema: Schema, status: Option<u16>, event: &str) {
+    fn check(schema: EventSchema, status: Option<u16>, event: &str) {
         let event = Bytes::from(event.to_owned());
-        let restored = restore(
-            &record(&letter(schema, status), &entry(None), &event),
+        let restored = restore_letter(
+            &dead_letter_record(&letter(schema, status), &entry(None), &event),
             schema,
         )
         .unwrap();
@@ -348,17 +360,19 @@ mod tests {
     fn letter_of_an_outage_says_it_and_its_earlier_life() {
         let first = Timestamp::parse("2020-08-01T17:18:14.026Z").unwrap();
         for (schema, event) in [
-            (Schema::CloudEvents, CLOUD_EVENT),
-            (Schema::EventGrid, EVENT_GRID_EVENT),
+            (EventSchema::CloudEvents, CLOUD_EVENT),
+            (EventSchema::EventGrid, EVENT_GRID_EVENT),
         ] {
             let mut dead = letter(schema, None);
             dead.outage_since = Some(first);
             let mut entry = entry(None);
             let text = Bytes::from_static(event.as_bytes());
-            let said = |dead: &_, entry: &_| restore(&record(dead, entry, &text), schema).unwrap();
+            let said = |dead: &_, entry: &_| {
+                restore_letter(&dead_letter_record(dead, entry, &text), schema).unwrap()
+            };
             let fresh = said(&dead, &entry);
             assert_eq!((fresh.outage_since, fresh.earlier), (Some(first), None));
-            let life = fresh.life().unwrap();
+            let life = fresh.earlier_life().unwrap();
             assert_eq!(life.accepted_at, dead.delivery.published_at);
             let life = EarlierLife {
                 accepted_at: first,
@@ -367,7 +381,10 @@ mod tests {
             entry.marks.earlier = Some(life);
             dead.outage_since = None;
             let again = said(&dead, &entry);
-            assert_eq!((again.outage_since, again.life()), (None, Some(life)));
+            assert_eq!(
+                (again.outage_since, again.earlier_life()),
+                (None, Some(life))
+            );
             assert_eq!(again.event.json(), &text);
         }
     }
@@ -375,13 +392,16 @@ mod tests {
     #[test]
     fn letter_says_its_delivery_and_the_webhook_id() {
         for (schema, event) in [
-            (Schema::CloudEvents, CLOUD_EVENT),
-            (Schema::EventGrid, EVENT_GRID_EVENT),
+            (EventSchema::CloudEvents, CLOUD_EVENT),
+            (EventSchema::EventGrid, EVENT_GRID_EVENT),
         ] {
             let mut entry = entry(None);
-            let said = |entry: &Entry| {
+            let said = |entry: &DeliveryEntry| {
                 let event = Bytes::from_static(event.as_bytes());
-                let restored = restore(&record(&letter(schema, None), entry, &event), schema);
+                let restored = restore_letter(
+                    &dead_letter_record(&letter(schema, None), entry, &event),
+                    schema,
+                );
                 let restored = restored.unwrap();
                 (restored.delivery_key.unwrap(), restored.webhook_id.unwrap())
             };
@@ -399,7 +419,7 @@ mod tests {
             let letter = format!(
                 r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"x","webhookid":"{said}"}}"#
             );
-            let restored = restore(&Bytes::from(letter), Schema::CloudEvents).unwrap();
+            let restored = restore_letter(&Bytes::from(letter), EventSchema::CloudEvents).unwrap();
             assert_eq!(restored.webhook_id, None, "{said}");
             let id = restored.webhook_id_at("A/B/x.json", 3);
             assert!(is_webhook_id(&id) && id == restored.webhook_id_at("A/B/x.json", 3));
@@ -412,24 +432,24 @@ mod tests {
     fn members_of_the_producer_s_own_name_no_webhook_id() {
         let own = r#","webhookid":"msg_mine-0","deliverykey":"mine""#;
         let event = CLOUD_EVENT.replacen(',', &format!("{own},"), 1);
-        check(Schema::CloudEvents, None, &event);
+        check(EventSchema::CloudEvents, None, &event);
         let former = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","webhookid":"msg_mine-0","deadletterreason":"x"}"#;
-        let restored = restore(&Bytes::from(former), Schema::CloudEvents).unwrap();
+        let restored = restore_letter(&Bytes::from(former), EventSchema::CloudEvents).unwrap();
         assert_eq!((restored.delivery_key, restored.webhook_id), (None, None));
     }
 
     #[test]
     fn an_event_comes_back_byte_for_byte() {
         for status in [None, Some(404)] {
-            check(Schema::CloudEvents, status, CLOUD_EVENT);
-            check(Schema::EventGrid, status, EVENT_GRID_EVENT);
+            check(EventSchema::CloudEvents, status, CLOUD_EVENT);
+            check(EventSchema::EventGrid, status, EVENT_GRID_EVENT);
         }
     }
 
     #[test]
     fn a_member_of_the_producer_s_own_that_was_not_replaced_stays() {
         check(
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             None,
             r#"{"lasthttpstatuscode":7,"specversion":"1.0","id":"1","source":"/s","type":"t","lasthttpstatus":1}"#,
         );
@@ -440,7 +460,7 @@ mod tests {
         for own in ["5", "{}", "null", "[1]"] {
             let event =
                 EVENT_GRID_EVENT.replacen('{', &format!("{{\"deadletterreason\":{own},"), 1);
-            check(Schema::EventGrid, None, &event);
+            check(EventSchema::EventGrid, None, &event);
         }
     }
 
@@ -450,12 +470,12 @@ mod tests {
             r#""deadletterreason" :"mine", "deliveryattempts":3, "originalattributes":"{}""#;
         for status in [None, Some(404)] {
             check(
-                Schema::CloudEvents,
+                EventSchema::CloudEvents,
                 status,
                 &CLOUD_EVENT.replacen(',', &format!(",{attributes} ,"), 1),
             );
             check(
-                Schema::CloudEvents,
+                EventSchema::CloudEvents,
                 status,
                 &CLOUD_EVENT.replace("} }", &format!("}} ,{attributes}}}")),
             );
@@ -464,7 +484,7 @@ mod tests {
                 r#"{"deadLetterReason":7,"lastHttpStatusCode":null,"#,
                 1,
             );
-            check(Schema::EventGrid, status, &own);
+            check(EventSchema::EventGrid, status, &own);
         }
     }
 
@@ -473,7 +493,9 @@ mod tests {
         let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
         let laid = r#","deadletterreason":"x","originalattributes":"hello"}"#;
         let record = Bytes::from(event.replace('}', laid));
-        let restored = restore(&record, Schema::CloudEvents).unwrap().event;
+        let restored = restore_letter(&record, EventSchema::CloudEvents)
+            .unwrap()
+            .event;
         assert_eq!(
             restored.json(),
             &event.replace('}', r#","originalattributes":"hello"}"#)
@@ -481,7 +503,7 @@ mod tests {
     }
 
     /// The text of a request's only event in `output`.
-    fn published(input: Input<'_>, body: String, output: Schema) -> Bytes {
+    fn published(input: TopicInput<'_>, body: String, output: EventSchema) -> Bytes {
         let topic = TopicName::parse("orders").unwrap();
         let headers = HeaderMap::new();
         let request = PublishRequest {
@@ -490,34 +512,37 @@ mod tests {
             headers: &headers,
             body: &Bytes::from(body),
         };
-        converted(&parse_request(&request).unwrap()[0], output).unwrap()
+        convert_event(&parse_request(&request).unwrap()[0], output).unwrap()
     }
 
     #[test]
     fn the_largest_event_comes_back_whatever_was_added_to_it() {
         let mapping = InputMapping::default();
-        let made = Made {
+        let made = GeneratedValues {
             at: Timestamp::EPOCH,
             seed: [1; 16],
         };
-        let custom = Input::Custom {
+        let custom = TopicInput::Custom {
             mapping: &mapping,
             made,
         };
         let grid = EVENT_GRID_EVENT.replace(r#"null, "publishtime":"mine""#, "\"#\"");
         let blank = grid.replace('#', "").replacen('{', r##"{"topic":"#","##, 1);
         for (input, event, output) in [
-            (Input::EventGrid, grid.clone(), Schema::EventGrid),
-            (Input::EventGrid, grid, Schema::CloudEvents),
-            (Input::EventGrid, blank, Schema::CloudEvents),
-            (custom, "{\"a\":\"#\"}".to_owned(), Schema::EventGrid),
-            (custom, "{\"a\":\"#\"}".to_owned(), Schema::CloudEvents),
+            (TopicInput::EventGrid, grid.clone(), EventSchema::EventGrid),
+            (TopicInput::EventGrid, grid, EventSchema::CloudEvents),
+            (TopicInput::EventGrid, blank, EventSchema::CloudEvents),
+            (custom, "{\"a\":\"#\"}".to_owned(), EventSchema::EventGrid),
+            (custom, "{\"a\":\"#\"}".to_owned(), EventSchema::CloudEvents),
         ] {
             let fill = " ".repeat(EVENT_BYTES_MAX + 1 - event.len());
             let event = published(input, event.replace('#', &fill), output);
             assert!(event.len() > EVENT_BYTES_MAX);
-            let restored =
-                restore(&record(&letter(output, None), &entry(None), &event), output).unwrap();
+            let restored = restore_letter(
+                &dead_letter_record(&letter(output, None), &entry(None), &event),
+                output,
+            )
+            .unwrap();
             assert!(restored.event.json() == &event, "{output:?}");
         }
     }
@@ -525,7 +550,8 @@ mod tests {
     #[test]
     fn what_sqs_refuses_and_names_stay_as_they_were_written() {
         let check = |record: &str, expected: &str| {
-            let restored = restore(&Bytes::from(record.to_owned()), Schema::EventGrid).unwrap();
+            let restored =
+                restore_letter(&Bytes::from(record.to_owned()), EventSchema::EventGrid).unwrap();
             assert_eq!(restored.event.json(), expected);
         };
         let rest =
@@ -539,16 +565,17 @@ mod tests {
     #[test]
     fn a_dead_letter_says_for_whom_it_was_accepted_and_when() {
         for (schema, event) in [
-            (Schema::CloudEvents, CLOUD_EVENT),
+            (EventSchema::CloudEvents, CLOUD_EVENT),
             (
-                Schema::EventGrid,
+                EventSchema::EventGrid,
                 &EVENT_GRID_EVENT.replace("publishtime", "subscriptionidentity"),
             ),
         ] {
             let event = Bytes::from(event.to_owned());
             let mut letter = letter(schema, None);
             letter.delivery.identity = Identity::parse("a1b2c3d4e5f60102030405ff");
-            let restored = restore(&record(&letter, &entry(None), &event), schema).unwrap();
+            let restored =
+                restore_letter(&dead_letter_record(&letter, &entry(None), &event), schema).unwrap();
             let published_at = Some(letter.delivery.published_at);
             assert_eq!(
                 (restored.identity, restored.published_at),
@@ -564,12 +591,12 @@ mod tests {
             r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"x"#;
         let now = Timestamp::from_millis(1_795_256_100_000);
         let creation = |byte| {
-            Some(Creation {
+            Some(CreationRecord {
                 id: CreationId::new([byte; 6]),
                 at: Some(now),
             })
         };
-        let created = Created {
+        let created = SubscriptionCreation {
             topic: creation(1),
             subscription: creation(2),
             topic_at: now,
@@ -591,7 +618,7 @@ mod tests {
         ] {
             let record = Bytes::from(format!("{text}{more}\"}}"));
             assert_eq!(
-                restore(&record, Schema::CloudEvents)
+                restore_letter(&record, EventSchema::CloudEvents)
                     .unwrap()
                     .is_for(&created),
                 expected,
@@ -602,7 +629,7 @@ mod tests {
 
     #[test]
     fn a_custom_event_is_taken_out_of_its_envelope() {
-        let envelope = Envelope {
+        let envelope = EventEnvelope {
             id: "1".into(),
             event_time: "2020-08-13T18:11:29.4121391Z".into(),
             event_type: "made".into(),
@@ -611,34 +638,39 @@ mod tests {
             subject: "a\"b".into(),
         };
         let event = Bytes::from_static(br#"{ "n": 1.00, "deadLetterReason": "mine" }"#);
-        let record = record(
-            &letter(Schema::Custom, Some(404)),
+        let record = dead_letter_record(
+            &letter(EventSchema::Custom, Some(404)),
             &entry(Some(envelope.clone())),
             &event,
         );
-        let restored = restore(&record, Schema::Custom).unwrap().event;
+        let restored = restore_letter(&record, EventSchema::Custom).unwrap().event;
         assert_eq!(
             (restored.json(), restored.schema()),
-            (&event, Schema::Custom)
+            (&event, EventSchema::Custom)
         );
         assert_eq!(
             restored.envelope().map(|envelope| &**envelope),
             Some(&envelope)
         );
         // A subscription that receives Event Grid's schema by now gets it in that.
-        let restored = restore(&record, Schema::EventGrid).unwrap().event;
+        let restored = restore_letter(&record, EventSchema::EventGrid)
+            .unwrap()
+            .event;
         assert_eq!(
             (restored.json(), restored.schema()),
-            (&envelope.around(&event, &[]), Schema::EventGrid)
+            (&envelope.wrap_event(&event, &[]), EventSchema::EventGrid)
         );
-        let long = Envelope {
+        let long = EventEnvelope {
             subject: "x".repeat(MAPPED_VALUE_BYTES_MAX + 1).into(),
             ..envelope
         };
-        let record =
-            super::super::record(&letter(Schema::Custom, None), &entry(Some(long)), &event);
+        let record = super::super::dead_letter_record(
+            &letter(EventSchema::Custom, None),
+            &entry(Some(long)),
+            &event,
+        );
         assert!(matches!(
-            restore(&record, Schema::Custom),
+            restore_letter(&record, EventSchema::Custom),
             Err(RestoreError::Envelope)
         ));
     }
@@ -646,16 +678,20 @@ mod tests {
     #[test]
     fn an_event_of_the_log_comes_back_in_the_schema_that_it_was_sent_in() {
         let event = Bytes::from_static(CLOUD_EVENT.as_bytes());
-        let restored =
-            restore_logged(event.clone(), Schema::CloudEvents, Schema::EventGrid).unwrap();
+        let restored = restore_logged(
+            event.clone(),
+            EventSchema::CloudEvents,
+            EventSchema::EventGrid,
+        )
+        .unwrap();
         assert_eq!(
             (restored.json(), restored.schema()),
-            (&event, Schema::CloudEvents)
+            (&event, EventSchema::CloudEvents)
         );
         let text: Box<str> = "2020-08-13T18:11:29Z".into();
         let [id, event_time, event_type, data_version, topic, subject] =
             [(); 6].map(|()| text.clone());
-        let envelope = Envelope {
+        let envelope = EventEnvelope {
             id,
             event_time,
             event_type,
@@ -663,15 +699,20 @@ mod tests {
             topic,
             subject,
         };
-        let logged = envelope.around(b"{ }", &[]);
-        let custom = restore_logged(logged.clone(), Schema::Custom, Schema::Custom).unwrap();
+        let logged = envelope.wrap_event(b"{ }", &[]);
+        let custom =
+            restore_logged(logged.clone(), EventSchema::Custom, EventSchema::Custom).unwrap();
         assert_eq!(
             (custom.json(), custom.schema()),
-            (&Bytes::from_static(b"{ }"), Schema::Custom)
+            (&Bytes::from_static(b"{ }"), EventSchema::Custom)
         );
-        let grid = restore_logged(logged.clone(), Schema::Custom, Schema::EventGrid).unwrap();
-        assert_eq!((grid.json(), grid.schema()), (&logged, Schema::EventGrid));
-        assert!(restore_logged(event, Schema::Custom, Schema::Custom).is_err());
+        let grid =
+            restore_logged(logged.clone(), EventSchema::Custom, EventSchema::EventGrid).unwrap();
+        assert_eq!(
+            (grid.json(), grid.schema()),
+            (&logged, EventSchema::EventGrid)
+        );
+        assert!(restore_logged(event, EventSchema::Custom, EventSchema::Custom).is_err());
     }
 
     /// The sample of Event Grid's page on dead letters, whose members stand among the event's own.
@@ -695,7 +736,7 @@ mod tests {
     "data": { "api": "PutBlob" }
   }
 ]"#;
-        let restored = restore_all(&Bytes::from(sample), Schema::EventGrid)
+        let restored = restore_all(&Bytes::from(sample), EventSchema::EventGrid)
             .unwrap()
             .remove(0)
             .unwrap();
@@ -710,7 +751,8 @@ mod tests {
     #[test]
     fn what_is_no_dead_letter_says_why() {
         let check = |record: &str, expected: &str| {
-            let restored = restore(&Bytes::from(record.to_owned()), Schema::CloudEvents);
+            let restored =
+                restore_letter(&Bytes::from(record.to_owned()), EventSchema::CloudEvents);
             let error = restored.map(|_| ()).unwrap_err();
             let cause = error
                 .source()
@@ -727,18 +769,18 @@ mod tests {
             "not an event of its schema: specversion: expected \"1.0\"",
         );
         let large = CLOUD_EVENT.replace("1.00", &"7".repeat(RESTORED_EVENT_BYTES_MAX));
-        let large = record(
-            &letter(Schema::CloudEvents, None),
+        let large = dead_letter_record(
+            &letter(EventSchema::CloudEvents, None),
             &entry(None),
             &Bytes::from(large),
         );
         assert!(matches!(
-            restore(&large, Schema::CloudEvents),
+            restore_letter(&large, EventSchema::CloudEvents),
             Err(RestoreError::TooLarge)
         ));
-        assert!(restore_all(&Bytes::from_static(b"{}"), Schema::CloudEvents).is_err());
+        assert!(restore_all(&Bytes::from_static(b"{}"), EventSchema::CloudEvents).is_err());
         assert_eq!(
-            restore_all(&Bytes::from_static(b"[{}, 1]"), Schema::Custom)
+            restore_all(&Bytes::from_static(b"[{}, 1]"), EventSchema::Custom)
                 .unwrap()
                 .len(),
             2
@@ -749,7 +791,7 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
             let bytes = Bytes::from(bytes);
-            let _ = (restore(&bytes, Schema::Custom).is_ok(), restore_all(&bytes, Schema::Custom).is_ok());
+            let _ = (restore_letter(&bytes, EventSchema::Custom).is_ok(), restore_all(&bytes, EventSchema::Custom).is_ok());
         }
 
         #[test]
@@ -767,7 +809,7 @@ mod tests {
             for (name, value) in &extensions {
                 text.extend([",", &space, "\"", name, "\"", &space, ": ", &json(value)]);
             }
-            check(Schema::CloudEvents, status, &format!("{text}{space}}}"));
+            check(EventSchema::CloudEvents, status, &format!("{text}{space}}}"));
         }
     }
 }

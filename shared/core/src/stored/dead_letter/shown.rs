@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::restore::{NotDeadLetters, text};
+use super::restore::{NotDeadLetters, member_text};
 
 /// What a dead letter says of its event and of its attempts. What is missing or of another kind is
 /// `None`.
@@ -24,7 +24,7 @@ pub struct ShownLetter {
 
 /// The members under both their names: CloudEvents know lower case only.
 #[derive(Deserialize)]
-struct Members<'a> {
+struct ShownMembers<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(rename = "eventType", borrow)]
@@ -48,38 +48,38 @@ struct Members<'a> {
 /// The letters of an object, in order.
 pub fn shown_letters(object: &Bytes) -> Result<Vec<ShownLetter>, NotDeadLetters> {
     let records: Vec<&RawValue> = serde_json::from_slice(object).map_err(NotDeadLetters)?;
-    Ok(records.into_iter().map(shown).collect())
+    Ok(records.into_iter().map(shown_letter).collect())
 }
 
 /// Whether a part of an object is a dead letter: it says why its event was given up.
 pub(super) fn is_letter(record: &RawValue) -> bool {
-    shown(record).reason.is_some()
+    shown_letter(record).reason.is_some()
 }
 
-fn shown(record: &RawValue) -> ShownLetter {
-    let Ok(members) = serde_json::from_str::<Members<'_>>(record.get()) else {
+fn shown_letter(record: &RawValue) -> ShownLetter {
+    let Ok(members) = serde_json::from_str::<ShownMembers<'_>>(record.get()) else {
         return ShownLetter::default();
     };
-    let id = text(members.id);
-    if let Some(reason) = text(members.event_grid_reason) {
+    let id = member_text(members.id);
+    if let Some(reason) = member_text(members.event_grid_reason) {
         return ShownLetter {
             id,
-            event_type: text(members.event_grid_type),
+            event_type: member_text(members.event_grid_type),
             reason: Some(reason),
-            attempts: number(members.event_grid_attempts),
-            status: number(members.event_grid_status),
+            attempts: member_number(members.event_grid_attempts),
+            status: member_number(members.event_grid_status),
         };
     }
     ShownLetter {
         id,
-        event_type: text(members.cloud_events_type),
-        reason: text(members.cloud_events_reason),
-        attempts: number(members.cloud_events_attempts),
-        status: number(members.cloud_events_status),
+        event_type: member_text(members.cloud_events_type),
+        reason: member_text(members.cloud_events_reason),
+        attempts: member_number(members.cloud_events_attempts),
+        status: member_number(members.cloud_events_status),
     }
 }
 
-fn number(raw: Option<&RawValue>) -> Option<u16> {
+fn member_number(raw: Option<&RawValue>) -> Option<u16> {
     serde_json::from_str(raw?.get()).ok()
 }
 

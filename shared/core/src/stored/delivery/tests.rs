@@ -3,12 +3,13 @@
 use super::*;
 use std::sync::Arc;
 
-use crate::attempt::{EventSize, Outcome, OutcomeName, SendFailure};
+use crate::attempt::{AttemptOutcome, EventSize, OutcomeName, SendFailure};
 use crate::delivery_log::names_to_keep;
-use crate::events::Envelope;
+use crate::events::EventEnvelope;
 use crate::model::{
-    Carried, Delivery, EarlierLife, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks,
-    Payload, PayloadDigest, Schema, SubscriptionName, Timestamp, TopicName,
+    CarriedEvents, Delivery, DeliveryEntry, EarlierLife, EventMarks, EventPayload, EventSchema,
+    Hops, Identity, LastAttempt, LetterPlace, PayloadDigest, SubscriptionName, Timestamp,
+    TopicName,
 };
 
 /// Version 1 as it was first written. Never edited.
@@ -37,7 +38,7 @@ pub(in crate::stored) fn delivery() -> Delivery {
     Delivery {
         topic: TopicName::parse("orders").unwrap(),
         subscription: SubscriptionName::parse("billing").unwrap(),
-        schema: Schema::CloudEvents,
+        schema: EventSchema::CloudEvents,
         published_at: Timestamp::from_millis(1_700_000_000_000),
         not_before: Timestamp::from_millis(1_700_000_010_000),
         attempts: 1,
@@ -54,21 +55,21 @@ pub(in crate::stored) fn delivery() -> Delivery {
         identity: None,
         hops: Hops::default(),
         events: vec![
-            Entry {
+            DeliveryEntry {
                 key: "0b0e-0".to_owned(),
                 expires_at: Timestamp::from_millis(1_700_086_400_000),
                 traceparent: Some(
                     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
                 ),
-                marks: Marks::default(),
+                marks: EventMarks::default(),
                 envelope: None,
-                payload: Payload::Inline(Bytes::from_static(b"{ \"id\":\"1\", \"n\": 1.00 }")),
+                payload: EventPayload::Inline(Bytes::from_static(b"{ \"id\":\"1\", \"n\": 1.00 }")),
             },
-            Entry {
+            DeliveryEntry {
                 key: "0b0e-1".to_owned(),
                 expires_at: Timestamp::from_millis(1_700_086_400_000),
                 traceparent: None,
-                marks: Marks::default(),
+                marks: EventMarks::default(),
                 envelope: None,
                 payload: stored(None),
             },
@@ -78,8 +79,8 @@ pub(in crate::stored) fn delivery() -> Delivery {
 
 #[test]
 fn that_there_was_no_connection_is_read_back() {
-    let outcome = Outcome::Failed(SendFailure::ConnectTimedOut);
-    let last = LastAttempt::of(outcome, Timestamp::from_millis(1_700_000_000_500));
+    let outcome = AttemptOutcome::Failed(SendFailure::ConnectTimedOut);
+    let last = LastAttempt::from_outcome(outcome, Timestamp::from_millis(1_700_000_000_500));
     let unconnected = Delivery { last, ..delivery() };
     let body = render_delivery(&unconnected);
     assert!(
@@ -92,8 +93,8 @@ fn that_there_was_no_connection_is_read_back() {
 
 #[test]
 fn connection_that_was_closed_is_read_back() {
-    let outcome = Outcome::Failed(SendFailure::Closed);
-    let last = LastAttempt::of(outcome, Timestamp::from_millis(1_700_000_000_500));
+    let outcome = AttemptOutcome::Failed(SendFailure::Closed);
+    let last = LastAttempt::from_outcome(outcome, Timestamp::from_millis(1_700_000_000_500));
     let closed = Delivery { last, ..delivery() };
     let body = render_delivery(&closed);
     assert!(
@@ -104,16 +105,16 @@ fn connection_that_was_closed_is_read_back() {
     assert_eq!(parse_delivery(&body).unwrap(), closed);
 }
 
-fn both_marks() -> Marks {
-    Marks {
+fn both_marks() -> EventMarks {
+    EventMarks {
         notice: true,
         replayed: true,
-        ..Marks::default()
+        ..EventMarks::default()
     }
 }
 
-fn stored(digest: Option<PayloadDigest>) -> Payload {
-    Payload::Stored {
+fn stored(digest: Option<PayloadDigest>) -> EventPayload {
+    EventPayload::Stored {
         key: "payloads/20231114/x".to_owned(),
         bytes: 900_000,
         digest,
@@ -125,11 +126,11 @@ fn stored(digest: Option<PayloadDigest>) -> Payload {
 fn named() -> Delivery {
     let mut delivery = delivery();
     let text = r#"{"id":"1","source":"/s","type":"made","subject":"a\uffff"}"#;
-    delivery.events[1].payload = Payload::Stored {
+    delivery.events[1].payload = EventPayload::Stored {
         key: "payloads/20231114/x".to_owned(),
         bytes: 900_000,
         digest: None,
-        names: names_to_keep(Schema::CloudEvents, &Bytes::from(text)),
+        names: names_to_keep(EventSchema::CloudEvents, &Bytes::from(text)),
     };
     delivery
 }
@@ -145,7 +146,7 @@ fn names_of_a_stored_event_are_written_as_their_fixture_and_read_back() {
 fn message_has_room_for_the_names_of_its_stored_events() {
     let entry = |delivery: Delivery| delivery.events[1].clone();
     let [without, with] = [delivery(), named()].map(entry);
-    let of = |entry: &Entry| EventSize::of(&entry.payload, None).message;
+    let of = |entry: &DeliveryEntry| EventSize::measure(&entry.payload, None).message;
     let written = |it: Delivery| render_delivery(&it).len();
     assert_eq!(
         of(&with) - of(&without),
@@ -176,10 +177,13 @@ fn a_delivery_with_its_number_is_written_as_its_fixture_and_read_back() {
 
 #[test]
 fn what_a_message_carries_is_known_with_and_without_its_number() {
-    let expected = Some(Carried::of(&delivery()));
+    let expected = Some(CarriedEvents::from_delivery(&delivery()));
     assert_eq!(
         expected,
-        Some(Carried::new(2, Timestamp::from_millis(1_700_000_000_000)))
+        Some(CarriedEvents::new(
+            2,
+            Timestamp::from_millis(1_700_000_000_000)
+        ))
     );
     for body in [
         DELIVERY_V1,
@@ -191,11 +195,11 @@ fn what_a_message_carries_is_known_with_and_without_its_number() {
         DELIVERY_V2_CUSTOM,
         DELIVERY_V3,
     ] {
-        assert_eq!(carried(body.as_bytes()), expected, "{body}");
+        assert_eq!(carried_by_message(body.as_bytes()), expected, "{body}");
     }
     // Its beginning is enough: the events are not read.
     let head = render_delivery(&delivery());
-    assert_eq!(carried(&head[..120]), expected);
+    assert_eq!(carried_by_message(&head[..120]), expected);
     assert_eq!(carried_by_head(DELIVERY_V1.as_bytes()), None);
 }
 
@@ -209,14 +213,14 @@ fn what_is_no_delivery_carries_nothing_that_is_known() {
         r#"{"v":1,"n":99999999999999999999,"topic":"a"}"#,
         r#"{"v":1,"n":2,"topic":"a"#,
     ] {
-        assert_eq!(carried(body.as_bytes()), None, "{body}");
+        assert_eq!(carried_by_message(body.as_bytes()), None, "{body}");
     }
 }
 
 #[test]
 fn a_delivery_with_a_digest_is_written_as_its_fixture_and_read_back() {
     let mut delivery = delivery();
-    delivery.events[1].payload = stored(Some(PayloadDigest::of(b"abc")));
+    delivery.events[1].payload = stored(Some(PayloadDigest::for_json(b"abc")));
     assert_eq!(
         as_of_0_1_0(&render_delivery(&delivery)),
         DELIVERY_V1_DIGEST.trim_end()
@@ -304,28 +308,28 @@ fn a_counted_event_is_written_as_its_fixture_and_read_back() {
     assert_eq!(read.unwrap(), held);
     let counted = held.events.iter().map(|it| it.marks.is_counted(0));
     assert_eq!(counted.collect::<Vec<_>>(), [true, false]);
-    let mut marks = Marks::default();
+    let mut marks = EventMarks::default();
     assert!(marks.is_counted(1) && !marks.is_counted(0));
     marks.set_counted(1, false);
     assert!(!marks.is_counted(1));
     marks.set_counted(1, true);
-    assert_eq!(marks, Marks::default());
+    assert_eq!(marks, EventMarks::default());
 }
 
 /// An event of a replay, and one that was sent again by its id.
 fn sent_again() -> Delivery {
     let mut delivery = delivery();
-    let again = Marks {
+    let again = EventMarks {
         replayed: true,
-        ..Marks::default()
+        ..EventMarks::default()
     };
     let run = Some("20231114T221320Z-0b8b9c5e".to_owned());
-    delivery.events[0].marks = Marks {
+    delivery.events[0].marks = EventMarks {
         run,
         ..again.clone()
     };
     let webhook_id = Some("msg_7a1f-3".to_owned());
-    delivery.events[1].marks = Marks {
+    delivery.events[1].marks = EventMarks {
         resent: true,
         webhook_id,
         ..again
@@ -376,16 +380,16 @@ fn event_that_is_sent_again_keeps_its_earlier_life() {
 
 /// Four events: two that are meant for the same subscriptions, one for this alone, one for others.
 fn matched() -> Delivery {
-    let event = |(index, matched): (usize, Option<&str>)| Entry {
+    let event = |(index, matched): (usize, Option<&str>)| DeliveryEntry {
         key: format!("0b0e-{index}"),
         expires_at: Timestamp::from_millis(1_700_086_400_000),
         traceparent: None,
-        marks: Marks {
+        marks: EventMarks {
             matched: matched.map(Arc::from),
-            ..Marks::default()
+            ..EventMarks::default()
         },
         envelope: None,
-        payload: Payload::Inline(Bytes::from(format!(r#"{{"id":"{}"}}"#, index + 1))),
+        payload: EventPayload::Inline(Bytes::from(format!(r#"{{"id":"{}"}}"#, index + 1))),
     };
     let names = [
         Some("billing,shipping"),
@@ -426,7 +430,7 @@ fn matched_subscriptions_leave_the_message_with_the_first_attempt() {
 
 /// Custom events: one with its text, one that is stored.
 fn custom() -> Delivery {
-    let envelope = Envelope {
+    let envelope = EventEnvelope {
         id: "9f3c".into(),
         event_time: "2023-11-14T22:13:20.0000000Z".into(),
         event_type: "created".into(),
@@ -435,7 +439,7 @@ fn custom() -> Delivery {
         subject: "a\"\u{ffff}".into(),
     };
     let mut delivery = delivery();
-    delivery.schema = Schema::Custom;
+    delivery.schema = EventSchema::Custom;
     for entry in &mut delivery.events {
         entry.envelope = Some(Arc::new(envelope.clone()));
     }
@@ -470,9 +474,9 @@ fn a_custom_event_without_its_envelope_is_malformed() {
 fn no_entry_takes_more_than_is_reckoned_with() {
     let mut delivery = delivery();
     let key = "f".repeat(32) + "-999999";
-    let payload = stored(Some(PayloadDigest::of(b"abc")));
+    let payload = stored(Some(PayloadDigest::for_json(b"abc")));
     let envelope = custom().events[0].envelope.clone();
-    delivery.events = vec![Entry {
+    delivery.events = vec![DeliveryEntry {
         key,
         traceparent: None,
         marks: both_marks(),
@@ -483,11 +487,11 @@ fn no_entry_takes_more_than_is_reckoned_with() {
     let one = render_delivery(&delivery).len();
     delivery.events.push(delivery.events[0].clone());
     let more = render_delivery(&delivery).len() - one;
-    let Entry {
+    let DeliveryEntry {
         payload, envelope, ..
     } = &delivery.events[0];
     assert!(
-        more <= EventSize::of(payload, envelope.as_deref()).message,
+        more <= EventSize::measure(payload, envelope.as_deref()).message,
         "{more}"
     );
 }
@@ -522,7 +526,7 @@ fn what_is_not_ours_is_malformed() {
 #[test]
 fn an_event_is_a_slice_of_the_message() {
     let body = render_delivery(&delivery());
-    let Payload::Inline(event) = &parse_delivery(&body).unwrap().events[0].payload else {
+    let EventPayload::Inline(event) = &parse_delivery(&body).unwrap().events[0].payload else {
         panic!("expected the event itself");
     };
     assert!(body.as_ptr_range().contains(&event.as_ptr()));
@@ -533,6 +537,6 @@ proptest::proptest! {
     fn no_bytes_make_it_panic(body: Vec<u8>) {
         let body = Bytes::from(body);
         let _ = parse_delivery(&body).is_ok();
-        let _ = carried(&body);
+        let _ = carried_by_message(&body);
     }
 }

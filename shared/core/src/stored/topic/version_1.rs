@@ -91,7 +91,7 @@ mod tests {
         let head = r#""v":1,"name":"orders","key1":"a","key2":"b","createdAt":0,"updatedAt":0"#;
         let text = format!(r#"{{{head},"settings":{{{members}}}}}"#);
         let record = TopicRecord::parse(text.as_bytes()).unwrap();
-        assert_eq!(record.version(), expected, "{members}");
+        assert_eq!(record.oldest_version(), expected, "{members}");
         assert_eq!(
             TopicRecord::parse(&record.render()).unwrap().v,
             expected,
@@ -163,6 +163,6 @@ mod tests {
         let text =
             r#"{"v":1,"name":"a","key1":"a","key2":"b","createdAt":0,"updatedAt":0,"settings":{}}"#;
         let record = TopicRecord::parse(text.as_bytes()).unwrap();
-        assert_eq!(record.tombstone(Timestamp::EPOCH).version(), 2);
+        assert_eq!(record.into_tombstone(Timestamp::EPOCH).oldest_version(), 2);
     }
 }

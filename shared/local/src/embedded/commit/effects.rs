@@ -1,6 +1,6 @@
 //! Changes of memory once a commit is durable, and their undoing when it was not done.
 
-use posthaste_core::model::{Carried, Timestamp};
+use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_ports::QueueName;
 
 use super::{Committer, Outcome};
@@ -15,7 +15,7 @@ struct Arrival {
     group: String,
     due: Timestamp,
     bytes: usize,
-    carried: Carried,
+    carried: CarriedEvents,
 }
 
 /// The changes of one queue's index, so that its lock is taken once for a whole commit.
@@ -60,7 +60,7 @@ impl Committer {
                         group: worn_out.group.to_string(),
                         due: Timestamp::EPOCH,
                         bytes: 0,
-                        carried: Carried::default(),
+                        carried: CarriedEvents::default(),
                     });
                     let redrive = usize::from(record::number_of(QueueName::Redrive));
                     changes[redrive].arrivals.extend(moved);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use posthaste_core::model::{Carried, Timestamp};
+use posthaste_core::model::{CarriedEvents, Timestamp};
 
 /// Most room that is kept while nothing waits.
 const IDLE_CAPACITY_MAX: usize = 8;
@@ -10,22 +10,22 @@ const IDLE_CAPACITY_MAX: usize = 8;
 /// The number of events by the second of their acceptance, the oldest first. Events come and go at
 /// the ends, so this is quicker than a tree, and it takes eight bytes a second.
 #[derive(Debug, Default)]
-pub(crate) struct Ages(VecDeque<Carried>);
+pub(crate) struct Ages(VecDeque<CarriedEvents>);
 
 impl Ages {
     /// Adds the events of a message.
-    pub(crate) fn add(&mut self, carried: Carried) {
+    pub(crate) fn add(&mut self, carried: CarriedEvents) {
         if carried.events == 0 {
             return;
         }
         match self.find(carried) {
-            Ok(place) => self.0[place] = self.0[place].and(carried),
+            Ok(place) => self.0[place] = self.0[place].plus(carried),
             Err(place) => self.0.insert(place, carried),
         }
     }
 
     /// Takes the events of a message away that was added.
-    pub(crate) fn remove(&mut self, carried: Carried) {
+    pub(crate) fn remove(&mut self, carried: CarriedEvents) {
         let Ok(place) = self.find(carried) else {
             return;
         };
@@ -38,7 +38,7 @@ impl Ages {
 
     /// The acceptance of the oldest event.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
-        self.0.front()?.accepted()
+        self.0.front()?.oldest_accepted_at()
     }
 
     /// Forgets everything, and gives the room back.
@@ -47,7 +47,7 @@ impl Ages {
         self.0.shrink_to(IDLE_CAPACITY_MAX);
     }
 
-    fn find(&self, carried: Carried) -> Result<usize, usize> {
+    fn find(&self, carried: CarriedEvents) -> Result<usize, usize> {
         match self.0.back() {
             None => Err(0),
             Some(newest) if newest.accepted_secs < carried.accepted_secs => Err(self.0.len()),
@@ -71,15 +71,15 @@ mod tests {
         ) {
             let (mut ages, mut all) = (Ages::default(), Vec::new());
             for (accepted_secs, events, gone) in steps {
-                let carried = Carried { events, accepted_secs };
+                let carried = CarriedEvents { events, accepted_secs };
                 ages.add(carried);
                 all.push(carried);
                 if accepted_secs % 2 == 0 {
                     ages.remove(all.remove(gone.index(all.len())));
                 }
                 let waiting = all.iter().filter(|of| of.events > 0);
-                prop_assert_eq!(ages.oldest(), waiting.filter_map(|of| of.accepted()).min());
-                let events = |all: &[Carried]| all.iter().map(|of| of.events).sum::<u32>();
+                prop_assert_eq!(ages.oldest(), waiting.filter_map(|of| of.oldest_accepted_at()).min());
+                let events = |all: &[CarriedEvents]| all.iter().map(|of| of.events).sum::<u32>();
                 prop_assert_eq!(events(&all), events(ages.0.make_contiguous()));
             }
         }

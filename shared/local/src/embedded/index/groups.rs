@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use posthaste_core::model::Carried;
+use posthaste_core::model::CarriedEvents;
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::GroupCount;
 
@@ -24,7 +24,7 @@ const IDLE_CAPACITY_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ready {
     pub(super) sequence: u64,
-    pub(super) carried: Carried,
+    pub(super) carried: CarriedEvents,
 }
 
 /// The events of a group's messages, by where the messages are.
@@ -133,34 +133,34 @@ impl Groups {
     }
 
     /// A message of so many bytes comes into the group.
-    pub(super) fn add(&mut self, id: GroupId, bytes: usize, carried: Carried) {
+    pub(super) fn add(&mut self, id: GroupId, bytes: usize, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.bytes = group.bytes.saturating_add(bytes as u64);
         group.ages.add(carried);
     }
 
     /// One of the group's messages, which is in flight and still counted, leaves the queue for good.
-    pub(super) fn remove(&mut self, id: GroupId, carried: Carried) {
+    pub(super) fn remove(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.bytes -= group.bytes / group.messages().max(1);
         group.ages.remove(carried);
     }
 
     /// The same for a message that is counted no more.
-    pub(super) fn remove_after(&mut self, id: GroupId, carried: Carried) {
+    pub(super) fn remove_after(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.bytes -= group.bytes / (group.messages() + 1);
         group.ages.remove(carried);
     }
 
     /// An entry among the visible ones is skipped when its turn comes.
-    pub(super) fn settle_late(&mut self, id: GroupId, carried: Carried) {
+    pub(super) fn settle_late(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].settled_late += 1;
         self.no_longer_due(id, carried);
     }
 
     /// The events of a message are not due any more.
-    pub(super) fn no_longer_due(&mut self, id: GroupId, carried: Carried) {
+    pub(super) fn no_longer_due(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].events.due -= u64::from(carried.events);
     }
 
@@ -213,14 +213,14 @@ impl Groups {
     }
 
     /// A message of the group waits for its time.
-    pub(super) fn join(&mut self, id: GroupId, carried: Carried) {
+    pub(super) fn join(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.delayed += 1;
         group.events.delayed += u64::from(carried.events);
     }
 
     /// A message of the group waits no longer; the caller pushes it next.
-    pub(super) fn leave(&mut self, id: GroupId, carried: Carried) {
+    pub(super) fn leave(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.delayed -= 1;
         group.events.delayed -= u64::from(carried.events);
@@ -262,13 +262,13 @@ impl Groups {
     }
 
     /// A message of the group is in flight.
-    pub(super) fn take_off(&mut self, id: GroupId, carried: Carried) {
+    pub(super) fn take_off(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].events.in_flight += u64::from(carried.events);
         self.fly(id, |in_flight| in_flight + 1);
     }
 
     /// A message of the group is no longer in flight.
-    pub(super) fn land(&mut self, id: GroupId, carried: Carried) {
+    pub(super) fn land(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].events.in_flight -= u64::from(carried.events);
         self.fly(id, |in_flight| in_flight - 1);
         self.forget_if_empty(id);

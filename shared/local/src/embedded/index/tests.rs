@@ -20,7 +20,7 @@ fn arrived(sequence: u64, group: &str, due: Timestamp) -> Arrived<'_> {
         group,
         due,
         bytes: 100,
-        carried: Carried::one(Timestamp::EPOCH),
+        carried: CarriedEvents::one_event(Timestamp::EPOCH),
     }
 }
 

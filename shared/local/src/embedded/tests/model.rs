@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use posthaste_core::model::{Carried, Timestamp};
+use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_ports::{
     Clock, ErrorKind, GroupCount, OutgoingMessage, QueueCounts, QueueName, QueueReceiver,
     QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
@@ -49,7 +49,7 @@ enum Step {
 #[derive(Debug)]
 struct Message {
     body: String,
-    carried: Carried,
+    carried: CarriedEvents,
     group: Option<String>,
     sent_at: Timestamp,
     visible_at: Timestamp,
@@ -59,8 +59,8 @@ struct Message {
 }
 
 /// The beginning of a delivery message, with a number of its own.
-fn delivery(number: u32, carried: Carried) -> String {
-    let Carried { events, .. } = carried;
+fn delivery(number: u32, carried: CarriedEvents) -> String {
+    let CarriedEvents { events, .. } = carried;
     let published_ms = u64::from(carried.accepted_secs) * 1000 + 999;
     format!(
         r#"{{"v":1,"n":{events},"topic":"a","subscription":"b","schema":"x","publishedAt":{published_ms},"m":{number}}}"#
@@ -82,13 +82,13 @@ struct Model {
 impl Model {
     fn send(&mut self, group: u8, delay: Duration, now: Timestamp) -> OutgoingMessage {
         self.bodies += 1;
-        let carried = Carried::new(
+        let carried = CarriedEvents::new(
             u64::from(self.bodies % 7 + 1),
             Timestamp::from_millis(now.as_millis().saturating_sub(u64::from(self.bodies * 997))),
         );
         // Some are no deliveries.
         let (body, carried) = match self.bodies % 4 {
-            0 => (self.bodies.to_string(), Carried::one(now)),
+            0 => (self.bodies.to_string(), CarriedEvents::one_event(now)),
             _ => (delivery(self.bodies, carried), carried),
         };
         let group = (group > 0).then(|| format!("group-{group}"));
@@ -242,7 +242,7 @@ impl Model {
                 count.delayed += events;
                 count.next_due = count.next_due.into_iter().chain([message.visible_at]).min();
             }
-            let accepted = message.carried.accepted();
+            let accepted = message.carried.oldest_accepted_at();
             count.oldest = count.oldest.into_iter().chain(accepted).min();
         }
         count

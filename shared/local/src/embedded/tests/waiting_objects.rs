@@ -39,9 +39,9 @@ fn key() -> impl Strategy<Value = String> {
         let name = SubscriptionName::parse(name).unwrap();
         let at = Timestamp::from_millis(1_800_000_000_000 + minute * 60_000);
         if is_held {
-            layout::held(&topic, &name, at, id)
+            layout::held_key(&topic, &name, at, id)
         } else {
-            layout::parked(at, &topic, &name, id)
+            layout::parked_key(at, &topic, &name, id)
         }
     })
 }

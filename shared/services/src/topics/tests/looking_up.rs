@@ -162,7 +162,7 @@ async fn a_record_that_says_that_it_is_deleted_is_no_topic() {
     assert_eq!(world.look().await, "there");
     let record = TopicRecord::parse(RECORD.as_bytes())
         .unwrap()
-        .tombstone(world.clock.now());
+        .into_tombstone(world.clock.now());
     world.write(record.render()).await;
     world.clock.advance(MAX_AGE);
     assert_eq!(world.look().await, "absent");

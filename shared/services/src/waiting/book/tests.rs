@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::delivery_log::{Kind, LogResult, Record, Wait};
+use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, Wait};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{WAITING, layout};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
@@ -83,7 +83,7 @@ impl World {
     fn hold(&self, subscription: &str, id: &str) {
         let topic = topic_name("orders");
         let name = subscription_name(subscription);
-        let key = layout::held(&topic, &name, self.clock.now(), id);
+        let key = layout::held_key(&topic, &name, self.clock.now(), id);
         self.store.write(&key, "");
     }
 
@@ -102,25 +102,25 @@ impl World {
         let topic = topic_name("orders");
         let name = subscription_name(subscription);
         let names = [name.clone()];
-        let one = self.events().of(&topic, &names).await.unwrap()[0].view(None);
+        let one = self.events().of(&topic, &names).await.unwrap()[0].waiting_view(None);
         let all = self.events().all().await.unwrap();
-        let of_all = all.of(&topic, &name).view(None);
+        let of_all = all.of(&topic, &name).waiting_view(None);
         assert_eq!(of_all.count, one.count);
         (one.count, one.at_least)
     }
 }
 
 fn changes(message: &str, subscription: &str, waits: &[Wait]) -> WaitChanges {
-    let record = |wait: &Wait| Record {
+    let record = |wait: &Wait| LogRecord {
         topic: "orders".to_owned(),
         subscription: subscription.to_owned(),
         kind: Kind::Attempt,
         result: LogResult::Retry,
         wait: *wait,
-        ..Record::default()
+        ..LogRecord::default()
     };
     let records: Vec<_> = waits.iter().map(record).collect();
-    WaitChanges::of(message, records.iter())
+    WaitChanges::from_records(message, records.iter())
 }
 
 #[tokio::test]
@@ -273,7 +273,7 @@ async fn what_was_published_for_later_is_not_set_right() {
     let topic = topic_name("orders");
     let name = subscription_name("a");
     let later = world.clock.now() + Duration::from_hours(2);
-    let key = layout::scheduled(later, (&topic, &name), "r", &[Bytes::from_static(b"{}")]);
+    let key = layout::scheduled_key(later, (&topic, &name), "r", &[Bytes::from_static(b"{}")]);
     world.store.write(&key, "");
     world.clock.advance(QUIET);
     world.come_to_rest().await;

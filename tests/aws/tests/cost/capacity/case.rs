@@ -143,7 +143,7 @@ impl Case {
                 name: topic.clone(),
                 ..record(&self.subscriptions(number))
             };
-            state.write(&layout::topic(&topic), record.render());
+            state.write(&layout::topic_record_key(&topic), record.render());
         }
         let queue = Sqs::new(clock.clone(), self.order);
         let slow = self

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::{join_all, select};
 use parking_lot::Mutex;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::lane::{Lane, SlowTargets};
+use posthaste_core::lane::{DeliveryLane, SlowTargets};
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_core::stored::layout;
 use posthaste_deliver::{
@@ -177,7 +177,7 @@ impl Lambda {
             if batch.is_empty() {
                 self.queue.arrival().await;
             } else {
-                Box::pin(self.invoke(&deliver, (&self.queue, Lane::Quick), batch)).await;
+                Box::pin(self.invoke(&deliver, (&self.queue, DeliveryLane::Quick), batch)).await;
             }
         }
     }
@@ -196,14 +196,14 @@ impl Lambda {
                 self.clock.sleep(SLOW_WINDOW).await;
                 batch.extend(queue.take(SLOW_BATCH_MAX - batch.len(), VISIBILITY));
             }
-            Box::pin(self.invoke(&deliver, (queue, Lane::Slow), batch)).await;
+            Box::pin(self.invoke(&deliver, (queue, DeliveryLane::Slow), batch)).await;
         }
     }
 
     async fn invoke(
         &self,
         deliver: &Instance,
-        (queue, lane): (&Sqs, Lane),
+        (queue, lane): (&Sqs, DeliveryLane),
         batch: Vec<ReceivedMessage>,
     ) {
         let began = self.clock.monotonic();

@@ -9,7 +9,7 @@ use axum::body::Body;
 use http::Request;
 use posthaste_core::api::{SecretText, TopicSettings};
 use posthaste_core::model::{SQS_DELAY_MAX, SubscriptionName, TopicName};
-use posthaste_core::pressure::{Level, PressureState, Resource};
+use posthaste_core::pressure::{PressureLevel, PressureState, Resource};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
@@ -72,8 +72,8 @@ impl Scene {
     async fn step(&mut self) -> PressureState {
         self.world.clock.advance(POLL);
         let state = self.monitor.sample().await.unwrap();
-        assert_eq!(state.level(), Level::Normal, "{state:?}");
-        assert_eq!(state.tarpit(), Duration::ZERO);
+        assert_eq!(state.effective_level(), PressureLevel::Normal, "{state:?}");
+        assert_eq!(state.tarpit_wait(), Duration::ZERO);
         self.publish_healthy().await;
         self.deliver_all().await;
         state
@@ -150,7 +150,9 @@ async fn healthy_topic(world: &World) {
         .insert(SubscriptionName::parse("well").unwrap(), subscription);
     record.key1 = SecretText::new(HEALTHY_KEY);
     let text = String::from_utf8(record.render().to_vec()).unwrap();
-    world.write_state(&layout::topic(&record.name), text).await;
+    world
+        .write_state(&layout::topic_record_key(&record.name), text)
+        .await;
 }
 
 fn monitor(world: &World) -> Watch {

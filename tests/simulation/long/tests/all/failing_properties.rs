@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::circuit::{Observation, Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, Observation, TargetPhase};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, Request, World, event};
@@ -175,13 +175,14 @@ impl Course {
     /// well, so that others follow it at once: then only the subscription's own state says so.
     fn is_left_alone(&self) -> bool {
         let is_answered = matches!(self.endpoint, Endpoint::Busy);
-        let counts = |target: &Target| !(is_answered && matches!(target, Target::Link(_)));
+        let counts =
+            |target: &DeliveryTarget| !(is_answered && matches!(target, DeliveryTarget::Link(_)));
         let condition = |target| self.world.links.condition(&target);
         targets()
             .into_iter()
             .filter(counts)
             .filter_map(condition)
-            .any(|it| it.phase != Phase::Recovering)
+            .any(|it| it.phase != TargetPhase::Recovering)
     }
 
     fn check_probes(&mut self, requests: &[Request]) {
@@ -234,12 +235,12 @@ impl Course {
     }
 }
 
-fn targets() -> [Target; 2] {
+fn targets() -> [DeliveryTarget; 2] {
     [
         "https://billing.example.com:443",
         "https://billing.example.com:443 orders.billing",
     ]
-    .map(|text| Target::parse(text).unwrap())
+    .map(|text| DeliveryTarget::parse(text).unwrap())
 }
 
 proptest! {

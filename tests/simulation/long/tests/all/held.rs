@@ -283,7 +283,7 @@ async fn write_held(world: &World, deliveries: usize) {
             .map(|id| world.message(&[event(&id)], DAY).body)
             .collect();
         let expires_at = world.clock.now() + DAY;
-        let key = layout::held(&topic, &subscription, expires_at, &format!("{object:04}"));
+        let key = layout::held_key(&topic, &subscription, expires_at, &format!("{object:04}"));
         let object = render_parked(&messages);
         world
             .local

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::attempt::OutcomeName;
-use posthaste_core::circuit::{Failure, HealthSettings, Observation, Target};
+use posthaste_core::circuit::{DeliveryTarget, HealthSettings, Observation, RequestFailure};
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::StateStore;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 const LINK: &str = "https://billing.example.com:443";
 const OWN: &str = "https://billing.example.com:443 orders.billing";
-const BUSY: Failure = Failure {
+const BUSY: RequestFailure = RequestFailure {
     outcome: OutcomeName::Busy,
     status: Some(503),
 };
@@ -37,8 +37,8 @@ async fn told_ops(world: World) -> World {
     world
 }
 
-fn target(text: &str) -> Target {
-    Target::parse(text).unwrap()
+fn target(text: &str) -> DeliveryTarget {
+    DeliveryTarget::parse(text).unwrap()
 }
 
 /// The links as another worker knows them, whose store never fails.
@@ -106,7 +106,7 @@ async fn copy_of_orders(world: &World, name: &str) {
     };
     world
         .write_state(
-            &layout::topic(&record.name),
+            &layout::topic_record_key(&record.name),
             String::from_utf8(record.render().to_vec()).unwrap(),
         )
         .await;
@@ -239,7 +239,7 @@ async fn a_topic_whose_fallback_is_on_the_link_is_told_too() {
 #[tokio::test]
 async fn a_topic_that_cannot_be_read_keeps_nobody_from_being_told() {
     let world = told_ops(World::new()).await;
-    let key = layout::topic(&TopicName::parse("broken").unwrap());
+    let key = layout::topic_record_key(&TopicName::parse("broken").unwrap());
     world
         .local
         .state()

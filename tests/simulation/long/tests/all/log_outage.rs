@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use posthaste_core::delivery_log::{Kind, Record, RecordFilter};
+use posthaste_core::delivery_log::{Kind, LogRecord, RecordFilter};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader};
 use posthaste_ports::{ErrorKind, ObjectStore};
@@ -44,7 +44,7 @@ async fn step(world: &World, name: &str) {
 }
 
 /// All records of the log.
-async fn written(world: &World) -> Vec<Record> {
+async fn written(world: &World) -> Vec<LogRecord> {
     let mut files = Vec::new();
     let mut after = None;
     loop {
@@ -130,7 +130,7 @@ async fn an_outage_of_a_day(metrics: &PrometheusHandle) {
         "a webhook was sent twice"
     );
     let written = written(&world).await;
-    let is_mended = |it: &&Record| {
+    let is_mended = |it: &&LogRecord| {
         it.event_id
             .as_deref()
             .is_some_and(|id| id.contains("mended"))

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::circuit::{Phase, Target};
+use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 use posthaste_simulation::{Answer, World, event};
@@ -38,8 +38,8 @@ const NEW_WAITS_MAX: Duration = Duration::from_secs(35);
 /// many go in each pass.
 const DRAINED_IN_MAX: Duration = Duration::from_mins(10 + 5);
 
-fn target() -> Target {
-    Target::parse("https://billing.example.com:443").unwrap()
+fn target() -> DeliveryTarget {
+    DeliveryTarget::parse("https://billing.example.com:443").unwrap()
 }
 
 /// A world in which `BACKLOG` deliveries are held, `old-0` the oldest, of an endpoint that is down.
@@ -97,7 +97,7 @@ async fn a_backlog_drains_oldest_first_on_a_ramp_and_new_ones_do_not_wait_behind
         let condition = world.links.condition(&target());
         world.deliver().await;
         let most = world.endpoint.most_at_once();
-        if let Some(it) = condition.filter(|it| it.phase == Phase::Recovering) {
+        if let Some(it) = condition.filter(|it| it.phase == TargetPhase::Recovering) {
             assert!(
                 most <= allowed(it.since, world.clock.now()),
                 "{most} since {it:?}"

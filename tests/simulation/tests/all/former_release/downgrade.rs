@@ -87,7 +87,7 @@ async fn pause(world: &World) {
 
 async fn begin_replay(world: &World) {
     let buried = name("buried");
-    let created = world.record().await.created(&buried);
+    let created = world.record().await.identities_of(&buried);
     let request = serde_json::from_value(json!({ "ratePerSecond": 1000 })).expect("a request");
     let orders = TopicName::parse("orders").expect("a name");
     let record = ReplayRecord::new(
@@ -99,9 +99,11 @@ async fn begin_replay(world: &World) {
     );
     assert_eq!(record.v, 2);
     let text = String::from_utf8(record.render().to_vec()).expect("text");
-    world.write_state(&layout::replay(REPLAY), text).await;
     world
-        .write_state(&layout::replaying(REPLAY), String::new())
+        .write_state(&layout::replay_record_key(REPLAY), text)
+        .await;
+    world
+        .write_state(&layout::replaying_mark_key(REPLAY), String::new())
         .await;
 }
 

@@ -162,7 +162,8 @@ async fn change(world: &World, change: impl FnOnce(&mut TopicRecord)) {
     let before = world.record().await;
     let mut record = before.clone();
     change(&mut record);
-    let mut number = u8::try_from(world.clock.now().minute() % 200).expect("less than 256");
+    let mut number =
+        u8::try_from(world.clock.now().minute_rounded_down() % 200).expect("less than 256");
     let random = || {
         number += 1;
         CreationId::new([number; 6])
@@ -170,7 +171,7 @@ async fn change(world: &World, change: impl FnOnce(&mut TopicRecord)) {
     world
         .write_record(
             record
-                .identified(Some(&before), world.clock.now(), random)
+                .with_identities(Some(&before), world.clock.now(), random)
                 .render(),
         )
         .await;

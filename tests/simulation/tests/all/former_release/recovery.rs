@@ -79,7 +79,7 @@ fn sent(world: &World) -> Vec<String> {
 
 /// The mark, unless it only remembers what is on its way as a probe.
 async fn mark(world: &World) -> Option<RecoveryMark> {
-    let key = layout::recovery_mark(&topic_name("orders"), &subscription_name("billing"));
+    let key = layout::recovery_mark_key(&topic_name("orders"), &subscription_name("billing"));
     let found = world.local.state().get(&key).await.unwrap();
     let mark = found.map(|object| RecoveryMark::parse(&object.bytes).unwrap());
     mark.filter(|mark| !mark.is_empty() || mark.cancelled_at.is_some())
@@ -133,11 +133,11 @@ async fn put_back(world: &World) {
 async fn pass_beside_0_1_0(world: &World, step: Duration, length: Duration) {
     let end = world.clock.now() + length;
     while world.clock.now() < end {
-        let minute = world.clock.now().minute();
+        let minute = world.clock.now().minute_rounded_down();
         world.clock.advance(step);
         put_back(world).await;
         world.deliver_all().await;
-        if world.clock.now().minute() > minute {
+        if world.clock.now().minute_rounded_down() > minute {
             world.wake().await;
             put_back(world).await;
             world.deliver_all().await;

@@ -204,7 +204,7 @@ fn measure_all() {
 /// Writes a file of the delivery log, and dead letters, into a data folder.
 fn write_history(folder: &Path) {
     let now = SystemClock.now();
-    let record = |n: u64| Record {
+    let record = |n: u64| LogRecord {
         record_id: format!("{n:032x}"),
         time: now,
         topic: "orders0".to_owned(),
@@ -212,11 +212,11 @@ fn write_history(folder: &Path) {
         event_id: Some(format!("event-{n}")),
         event_type: Some(format!("type-{}", n % 16)),
         delivery_key: format!("{n:032x}-0"),
-        ..Record::default()
+        ..LogRecord::default()
     };
     let records: Vec<_> = (0..RECORDS).map(record).collect();
     let key = FileKey {
-        hour: LogHour::of(now),
+        hour: LogHour::containing(now),
         name: FileName::Fresh {
             minute: 0,
             id: "0b8b9c5e-6a0c-4d2f-8a57-1b0e6f3d9c11".to_owned(),

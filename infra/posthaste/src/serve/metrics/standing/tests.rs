@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
-use posthaste_core::circuit::{Failure, HealthSettings, Observation};
-use posthaste_core::health::{SeenTry, Tries, TryResult};
-use posthaste_core::model::{Payload, TopicName};
+use posthaste_core::circuit::{HealthSettings, Observation, RequestFailure};
+use posthaste_core::health::{SeenTry, SubscriptionTries, TryResult};
+use posthaste_core::model::{EventPayload, TopicName};
 use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{OutgoingMessage, QueueSender};
@@ -67,20 +67,20 @@ impl World {
     /// Queues a message of an event that was accepted now.
     async fn queue_up(&self, topic: &str, subscription: &str) {
         let names = (topic_name(topic), subscription_name(subscription));
-        let payload = Payload::Inline(Bytes::from_static(b"{}"));
+        let payload = EventPayload::Inline(Bytes::from_static(b"{}"));
         let delivery = delivery(names, "k", [payload], self.clock.now());
         let message = OutgoingMessage {
             body: render_delivery(&delivery),
-            group: Some(delivery.group()),
+            group: Some(delivery.message_group_id()),
             delay: Duration::ZERO,
         };
         send(&self.standing.deliveries, message).await;
     }
 
-    async fn failing(&self, target: Target) {
+    async fn failing(&self, target: DeliveryTarget) {
         let failing = Observation::Failing {
             failures: 10,
-            last: Failure {
+            last: RequestFailure {
                 outcome: OutcomeName::TimedOut,
                 status: None,
             },
@@ -191,10 +191,16 @@ async fn subscription_is_up_where_it_gets_requests() {
         ("itself", at("https://a.example/itself")),
     ];
     let topics = [world.topic("orders", &settings).await];
-    let subscription = |name: &str| topics[0].subscription(&subscription_name(name)).unwrap();
+    let subscription = |name: &str| {
+        topics[0]
+            .find_subscription(&subscription_name(name))
+            .unwrap()
+    };
     let link = subscription("on-a-dead-link").endpoint.link();
-    world.failing(Target::Link(link)).await;
-    world.failing(Target::of(subscription("itself"))).await;
+    world.failing(DeliveryTarget::Link(link)).await;
+    world
+        .failing(DeliveryTarget::for_subscription(subscription("itself")))
+        .await;
     let samples = world
         .samples(SeriesBy::default(), &topics, "posthaste_subscription")
         .await;
@@ -227,10 +233,10 @@ async fn subscription_is_up_where_it_gets_requests() {
 }
 
 /// Tries of a subscription, each of which its endpoint refused for a reason that no circuit counts.
-fn refused(count: u64) -> Tries {
-    let mut tries = Tries::default();
+fn refused(count: u64) -> SubscriptionTries {
+    let mut tries = SubscriptionTries::default();
     for n in 0..count {
-        tries.note(&SeenTry {
+        tries.add_try(&SeenTry {
             key: "k",
             accepted_at: START,
             at: START + Duration::from_secs(n),
@@ -246,10 +252,10 @@ fn refused(count: u64) -> Tries {
 }
 
 /// So many tries are refused, and as many arrive.
-fn half_refused(count: u64) -> Tries {
+fn half_refused(count: u64) -> SubscriptionTries {
     let mut tries = refused(count);
     for n in 0..count {
-        tries.note(&SeenTry {
+        tries.add_try(&SeenTry {
             key: "another",
             accepted_at: START,
             at: START + Duration::from_secs(n),
@@ -279,7 +285,7 @@ async fn subscription_is_down_where_nothing_arrives_whatever_the_circuit_says() 
     ];
     let mut book = HealthBook::default();
     let tries = tries.map(|(key, tries)| (key.to_owned(), tries));
-    assert!(book.add(tries.into(), "run"));
+    assert!(book.add_tries(tries.into(), "run"));
     world.store.write(HEALTH, book.render());
     let name = "posthaste_subscription";
     let samples = world.samples(SeriesBy::default(), &topics, name).await;

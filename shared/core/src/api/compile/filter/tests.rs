@@ -7,7 +7,7 @@ use serde_json::json;
 fn check(advanced_filters: Value, message: &str) {
     let settings: FilterSettings =
         serde_json::from_value(json!({ "advancedFilters": advanced_filters })).unwrap();
-    let compiled = filter(&settings, Schema::EventGrid)
+    let compiled = compile_filter(&settings, EventSchema::EventGrid)
         .map(|_| ())
         .map_err(|error| error.to_string());
     assert_eq!(

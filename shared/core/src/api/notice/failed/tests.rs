@@ -2,22 +2,22 @@
 
 use super::*;
 use crate::api::notice::Notice;
-use crate::events::Envelope;
-use crate::model::{Delivery, LastAttempt, Marks, Payload};
+use crate::events::EventEnvelope;
+use crate::model::{Delivery, EventMarks, EventPayload, LastAttempt};
 use serde_json::{Value, json};
 
-fn entry() -> Entry {
-    Entry {
+fn entry() -> DeliveryEntry {
+    DeliveryEntry {
         key: "0b0e-3".to_owned(),
         expires_at: Timestamp::EPOCH,
         traceparent: None,
-        marks: Marks::default(),
+        marks: EventMarks::default(),
         envelope: None,
-        payload: Payload::Inline(Bytes::new()),
+        payload: EventPayload::Inline(Bytes::new()),
     }
 }
 
-fn letter(schema: Schema) -> DeadLetter {
+fn letter(schema: EventSchema) -> DeadLetter {
     DeadLetter {
         reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
         storage: None,
@@ -48,18 +48,18 @@ fn letter(schema: Schema) -> DeadLetter {
     }
 }
 
-fn notice(from: Schema, text: Option<&str>, to: Schema) -> Event {
+fn notice(from: EventSchema, text: Option<&str>, to: EventSchema) -> Event {
     let letter = letter(from);
     let entry = entry();
     let text = text.map(|text| Bytes::from(text.to_owned()));
-    let failed = Failed {
+    let failed = DeliveryFailedNotice {
         letter: &letter,
         entry: &entry,
         text: text.as_ref(),
         object: Some("ORDERS/BILLING/2023/11/14/22/x.json"),
         at: Timestamp::from_millis(1_700_000_300_000),
     };
-    Notice::Failed(failed).event(to).unwrap()
+    Notice::Failed(failed).render_event(to).unwrap()
 }
 
 fn data(event: &Event) -> Value {
@@ -79,7 +79,12 @@ fn sized(data: usize, source: usize) -> String {
 fn a_notice_tells_what_became_of_a_cloud_event() {
     let text = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}"#;
     assert_eq!(
-        notice(Schema::CloudEvents, Some(text), Schema::CloudEvents).json(),
+        notice(
+            EventSchema::CloudEvents,
+            Some(text),
+            EventSchema::CloudEvents
+        )
+        .json(),
         r#"{"specversion":"1.0","id":"orders.billing.0b0e-3","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.delivery.failed","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:18:20.000Z","datacontenttype":"application/json","data":{"text":"An event of Orders/billing was given up after 3 attempts: MaxDeliveryAttemptsExceeded.","topic":"Orders","subscription":"billing","id":"1","source":"/s","type":"t","subject":"a/b","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.0000000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.0000000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"CloudEvents","event":{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}}}"#
     );
 }
@@ -88,7 +93,7 @@ fn a_notice_tells_what_became_of_a_cloud_event() {
 fn a_notice_can_be_an_event_grid_event_about_one() {
     let text =
         r#"{"id":"1","eventType":"t","subject":"a","eventTime":"2023-11-14T22:13:20Z","data":[]}"#;
-    let made = notice(Schema::EventGrid, Some(text), Schema::EventGrid);
+    let made = notice(EventSchema::EventGrid, Some(text), EventSchema::EventGrid);
     assert_eq!(
         made.json(),
         &format!(
@@ -99,18 +104,18 @@ fn a_notice_can_be_an_event_grid_event_about_one() {
 
 #[test]
 fn what_was_dropped_untried_has_no_object_and_no_outcome() {
-    let mut letter = letter(Schema::CloudEvents);
+    let mut letter = letter(EventSchema::CloudEvents);
     let entry = entry();
     letter.delivery.attempts = 0;
     letter.delivery.last = None;
-    let failed = Failed {
+    let failed = DeliveryFailedNotice {
         letter: &letter,
         entry: &entry,
         text: None,
         object: None,
         at: Timestamp::EPOCH,
     };
-    let event = failed.event(Schema::CloudEvents).unwrap();
+    let event = failed.render_event(EventSchema::CloudEvents).unwrap();
     let expected = json!({
         "text": "An event of Orders/billing was given up after 0 attempts: MaxDeliveryAttemptsExceeded.",
         "topic": "Orders", "subscription": "billing", "deadLetterReason": "MaxDeliveryAttemptsExceeded",
@@ -124,9 +129,9 @@ fn what_was_dropped_untried_has_no_object_and_no_outcome() {
 fn the_bound_of_the_data_is_exact() {
     let check = |bytes, is_whole| {
         let event = notice(
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             Some(&sized(bytes, 1)),
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
         );
         let data = data(&event);
         assert_eq!(data["event"].get("data").is_some(), is_whole, "{bytes}");
@@ -144,9 +149,9 @@ fn the_bound_of_the_data_is_exact() {
 fn the_bound_of_the_attributes_is_exact() {
     let check = |bytes, is_whole| {
         let event = notice(
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
             Some(&sized(9_000, bytes)),
-            Schema::CloudEvents,
+            EventSchema::CloudEvents,
         );
         let data = data(&event);
         assert_eq!(data["dataOmitted"], true);
@@ -174,9 +179,9 @@ fn the_bound_of_the_attributes_is_exact() {
 fn binary_data_is_left_out_too() {
     let text = sized(300_000, 1).replace(r#""data":"#, r#""data_base64":"#);
     let data = data(&notice(
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
         Some(&text),
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
     ));
     assert_eq!(
         data["event"],
@@ -187,7 +192,11 @@ fn binary_data_is_left_out_too() {
 #[test]
 fn characters_that_sqs_refuses_are_escaped() {
     let text = sized(1, 1).replace(r#""id":"1""#, r#""id":"\uffff""#);
-    let event = notice(Schema::CloudEvents, Some(&text), Schema::CloudEvents);
+    let event = notice(
+        EventSchema::CloudEvents,
+        Some(&text),
+        EventSchema::CloudEvents,
+    );
     assert!(
         !event
             .json()
@@ -199,11 +208,11 @@ fn characters_that_sqs_refuses_are_escaped() {
 
 #[test]
 fn the_trace_goes_on() {
-    let letter = letter(Schema::CloudEvents);
+    let letter = letter(EventSchema::CloudEvents);
     let mut entry = entry();
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     entry.traceparent = Some(trace.to_owned());
-    let failed = Failed {
+    let failed = DeliveryFailedNotice {
         letter: &letter,
         entry: &entry,
         text: None,
@@ -211,13 +220,16 @@ fn the_trace_goes_on() {
         at: Timestamp::EPOCH,
     };
     assert_eq!(
-        failed.event(Schema::CloudEvents).unwrap().traceparent(),
+        failed
+            .render_event(EventSchema::CloudEvents)
+            .unwrap()
+            .traceparent(),
         Some(trace)
     );
 }
 
-fn envelope() -> Envelope {
-    Envelope {
+fn envelope() -> EventEnvelope {
+    EventEnvelope {
         id: "7".into(),
         event_time: "2023-11-14T22:13:20Z".into(),
         event_type: "tick".into(),
@@ -230,18 +242,18 @@ fn envelope() -> Envelope {
 #[test]
 fn a_custom_event_is_shown_as_it_is_with_what_was_mapped_and_left_out_whole() {
     let check = |bytes, is_whole| {
-        let letter = letter(Schema::Custom);
+        let letter = letter(EventSchema::Custom);
         let mut entry = entry();
         entry.envelope = Some(Arc::new(envelope()));
         let text = Bytes::from(format!(r#"{{"any": "{}"}}"#, "x".repeat(bytes)));
-        let failed = Failed {
+        let failed = DeliveryFailedNotice {
             letter: &letter,
             entry: &entry,
             text: Some(&text),
             object: None,
             at: Timestamp::EPOCH,
         };
-        let data = data(&failed.event(Schema::CloudEvents).unwrap());
+        let data = data(&failed.render_event(EventSchema::CloudEvents).unwrap());
         assert_eq!(
             [&data["id"], &data["type"], &data["subject"]],
             ["7", "tick", "a"]
@@ -262,8 +274,12 @@ fn a_custom_event_is_shown_as_it_is_with_what_was_mapped_and_left_out_whole() {
 #[test]
 fn on_a_topic_of_custom_events_a_notice_is_its_data() {
     let text = sized(1, 1);
-    let custom = notice(Schema::CloudEvents, Some(&text), Schema::Custom);
-    let cloud = notice(Schema::CloudEvents, Some(&text), Schema::CloudEvents);
+    let custom = notice(EventSchema::CloudEvents, Some(&text), EventSchema::Custom);
+    let cloud = notice(
+        EventSchema::CloudEvents,
+        Some(&text),
+        EventSchema::CloudEvents,
+    );
     assert_eq!(
         serde_json::from_slice::<Value>(custom.json()).unwrap(),
         data(&cloud)

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::api::Validation;
+use crate::api::EndpointValidation;
 use crate::attempt::handshake::judge_failure;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -22,7 +22,7 @@ fn subscription(validation: &str, status: Option<StatusView>) -> SubscriptionSet
 fn consent(url: &str) -> ConsentView {
     ConsentView {
         url: url.to_owned(),
-        validation: Validation::CloudEvents,
+        validation: EndpointValidation::CloudEvents,
         at: IsoTimestamp(Timestamp::EPOCH),
         allowed_requests_per_minute: None,
     }
@@ -36,22 +36,26 @@ fn status(state: StatusState) -> StatusView {
     }
 }
 
-fn begin(code: &SecretText) -> Begin<'_> {
-    Begin { now: NOW, code }
+fn begin(code: &SecretText) -> NewHandshake<'_> {
+    NewHandshake { now: NOW, code }
 }
 
 fn write(present: Option<StatusView>, validation: &str) -> StatusView {
     let present = present.map(|status| subscription(validation, Some(status)));
-    written(
+    status_after_write(
         present.as_ref(),
         &subscription(validation, None).endpoint,
         begin(&code()),
     )
 }
 
-fn do_to(action: Action, state: StatusView, validation: &str) -> Result<StatusState, String> {
+fn do_to(
+    action: SubscriptionAction,
+    state: StatusView,
+    validation: &str,
+) -> Result<StatusState, String> {
     let settings = subscription(validation, Some(state));
-    act(action, &settings, begin(&code()))
+    status_after_action(action, &settings, begin(&code()))
         .map(|status| status.state)
         .map_err(|wrong| wrong.to_string())
 }
@@ -133,11 +137,12 @@ fn written_here_and_elsewhere(present: &SubscriptionSettings) -> [StatusView; 3]
         ..same.clone()
     };
     let otherwise = EndpointSettings {
-        validation: Validation::EventGrid,
+        validation: EndpointValidation::EventGrid,
         ..same.clone()
     };
     let new = SecretText::new("new");
-    [same, moved, otherwise].map(|endpoint| written(Some(present), &endpoint, begin(&new)))
+    [same, moved, otherwise]
+        .map(|endpoint| status_after_write(Some(present), &endpoint, begin(&new)))
 }
 
 #[test]
@@ -164,11 +169,11 @@ fn who_is_being_asked_keeps_its_code_until_its_endpoint_is_another() {
         assert_eq!(other.handshake.unwrap().code, Some(SecretText::new("new")));
     }
     // The handshake's time is over: the endpoint is asked again.
-    let later = Begin {
+    let later = NewHandshake {
         now: NOW + Duration::from_mins(10),
         code: &SecretText::new("new"),
     };
-    let again = written(Some(&present), &present.endpoint, later);
+    let again = status_after_write(Some(&present), &present.endpoint, later);
     assert_eq!(again.handshake.unwrap().code, Some(SecretText::new("new")));
 }
 
@@ -178,7 +183,7 @@ fn silence_takes_no_consent_back() {
     let silence = judge_failure("timed out without an answer");
     for state in [Active, Paused, Disabled] {
         let before = asked(state).status.unwrap();
-        let after = concluded(&asked(state), &code(), &silence, NOW).unwrap();
+        let after = status_after_handshake(&asked(state), &code(), &silence, NOW).unwrap();
         assert_eq!(
             (after.state, after.since, after.handshake),
             (state, before.since, None)
@@ -187,7 +192,7 @@ fn silence_takes_no_consent_back() {
     }
     for state in [Pending, Failed] {
         assert_eq!(
-            concluded(&asked(state), &code(), &silence, NOW)
+            status_after_handshake(&asked(state), &code(), &silence, NOW)
                 .unwrap()
                 .state,
             Failed
@@ -209,37 +214,37 @@ fn who_was_asked_and_may_still_call_back_is_not_asked_with_the_same_code_again()
             .code_to_ask_with(),
         Some(&code())
     );
-    let later = Answer::Awaited {
+    let later = HandshakeResult::Awaited {
         said: "405".to_owned(),
     };
-    let status = concluded(&present, &code(), &later, NOW).unwrap();
+    let status = status_after_handshake(&present, &code(), &later, NOW).unwrap();
     assert_eq!(status.handshake.unwrap().code_to_ask_with(), None);
 }
 
 #[test]
 fn who_was_not_asked_to_the_end_is_told_from_who_did_not_consent() {
     let until = NOW + Duration::from_mins(10);
-    let reason = |status: StatusView| status.at(until).reason.unwrap();
+    let reason = |status: StatusView| status.effective_at(until).reason.unwrap();
     let present = asked(StatusState::Pending);
     let unasked = "the endpoint did not consent in time: it was not asked to the end, which validating or \
                    writing the subscription does";
     assert_eq!(reason(present.status.clone().unwrap()), unasked);
-    let later = Answer::Awaited {
+    let later = HandshakeResult::Awaited {
         said: "it answered 405".to_owned(),
     };
     let silent =
         "the endpoint did not consent in time: the endpoint has yet to consent: it answered 405";
     assert_eq!(
-        reason(concluded(&present, &code(), &later, NOW).unwrap()),
+        reason(status_after_handshake(&present, &code(), &later, NOW).unwrap()),
         silent
     );
 }
 
 #[test]
 fn each_action_has_the_states_from_which_it_leads() {
-    use Action::{Disable, Enable, Force, Pause, Resume, Validate};
     use StatusState::{Active, Disabled, Paused, Pending};
-    let table: [(Action, [Option<StatusState>; 5]); 6] = [
+    use SubscriptionAction::{Disable, Enable, Force, Pause, Resume, Validate};
+    let table: [(SubscriptionAction, [Option<StatusState>; 5]); 6] = [
         (
             Validate,
             [
@@ -275,9 +280,19 @@ fn each_action_has_the_states_from_which_it_leads() {
 
 #[test]
 fn an_impossible_action_says_what_it_needs() {
-    let wrong = do_to(Action::Resume, status(StatusState::Active), "none").unwrap_err();
+    let wrong = do_to(
+        SubscriptionAction::Resume,
+        status(StatusState::Active),
+        "none",
+    )
+    .unwrap_err();
     assert_eq!(wrong, "it is Active, and only a Paused one can be resumed");
-    let wrong = do_to(Action::Validate, status(StatusState::Active), "none").unwrap_err();
+    let wrong = do_to(
+        SubscriptionAction::Validate,
+        status(StatusState::Active),
+        "none",
+    )
+    .unwrap_err();
     assert_eq!(
         wrong,
         "its endpoint.validation is none, so there is nothing to validate"
@@ -291,11 +306,11 @@ fn what_was_paused_without_a_consent_to_this_is_asked_when_it_is_resumed() {
         ..status(StatusState::Paused)
     };
     assert_eq!(
-        do_to(Action::Resume, elsewhere.clone(), "CloudEvents"),
+        do_to(SubscriptionAction::Resume, elsewhere.clone(), "CloudEvents"),
         Ok(StatusState::Pending)
     );
     assert_eq!(
-        do_to(Action::Resume, elsewhere, "none"),
+        do_to(SubscriptionAction::Resume, elsewhere, "none"),
         Ok(StatusState::Active)
     );
 }
@@ -303,18 +318,18 @@ fn what_was_paused_without_a_consent_to_this_is_asked_when_it_is_resumed() {
 #[test]
 fn a_handshake_s_end_decides_over_what_is_to_be_delivered() {
     use StatusState::{Active, Disabled, Failed, Paused, Pending};
-    let end = |state, answer: &Answer| {
-        concluded(&asked(state), &code(), answer, NOW)
+    let end = |state, answer: &HandshakeResult| {
+        status_after_handshake(&asked(state), &code(), answer, NOW)
             .unwrap()
             .state
     };
-    let yes = Answer::Consented {
+    let yes = HandshakeResult::Consented {
         rate: AllowedRate(Some(60)),
     };
-    let later = Answer::Awaited {
+    let later = HandshakeResult::Awaited {
         said: "405".to_owned(),
     };
-    let no = Answer::Refused {
+    let no = HandshakeResult::Refused {
         reason: "no".to_owned(),
     };
     for state in [Active, Pending, Failed] {
@@ -334,10 +349,11 @@ fn a_handshake_s_end_decides_over_what_is_to_be_delivered() {
 
 #[test]
 fn a_consent_is_kept_with_what_was_asked() {
-    let answer = Answer::Consented {
+    let answer = HandshakeResult::Consented {
         rate: AllowedRate(Some(60)),
     };
-    let status = concluded(&asked(StatusState::Pending), &code(), &answer, NOW).unwrap();
+    let status =
+        status_after_handshake(&asked(StatusState::Pending), &code(), &answer, NOW).unwrap();
     let expected = ConsentView {
         at: IsoTimestamp(NOW),
         allowed_requests_per_minute: Some(60),
@@ -351,11 +367,11 @@ fn a_consent_is_kept_with_what_was_asked() {
 
 #[test]
 fn a_handshake_that_is_not_under_way_any_more_changes_nothing() {
-    let no = Answer::Refused {
+    let no = HandshakeResult::Refused {
         reason: "no".to_owned(),
     };
     assert_eq!(
-        concluded(
+        status_after_handshake(
             &asked(StatusState::Pending),
             &SecretText::new("older"),
             &no,
@@ -364,7 +380,10 @@ fn a_handshake_that_is_not_under_way_any_more_changes_nothing() {
         None
     );
     let called_back = subscription("CloudEvents", Some(status(StatusState::Active)));
-    assert_eq!(concluded(&called_back, &code(), &no, NOW), None);
+    assert_eq!(
+        status_after_handshake(&called_back, &code(), &no, NOW),
+        None
+    );
 }
 
 #[test]
@@ -387,11 +406,20 @@ fn a_call_back_counts_until_its_deadline() {
 fn who_has_not_consented_in_time_has_failed_since_then() {
     let until = NOW + Duration::from_mins(10);
     let pending = asked(StatusState::Pending).status.unwrap();
-    assert_eq!(pending.at(until + Duration::from_hours(1)).since.0, until);
-    assert_eq!(pending.at(until).state, StatusState::Failed);
+    assert_eq!(
+        pending
+            .effective_at(until + Duration::from_hours(1))
+            .since
+            .0,
+        until
+    );
+    assert_eq!(pending.effective_at(until).state, StatusState::Failed);
     let just_before = Timestamp::from_millis(until.as_millis() - 1);
-    assert_eq!(pending.at(just_before), pending);
-    let active = asked(StatusState::Active).status.unwrap().at(until);
+    assert_eq!(pending.effective_at(just_before), pending);
+    let active = asked(StatusState::Active)
+        .status
+        .unwrap()
+        .effective_at(until);
     assert_eq!(
         (active.state, active.handshake),
         (StatusState::Active, None)
@@ -427,13 +455,13 @@ proptest! {
     fn nothing_becomes_active_without_a_consent(
         status in any_status(),
         action in prop::sample::select(vec![
-            Action::Validate, Action::Pause, Action::Resume, Action::Enable, Action::Disable, Action::Force,
+            SubscriptionAction::Validate, SubscriptionAction::Pause, SubscriptionAction::Resume, SubscriptionAction::Enable, SubscriptionAction::Disable, SubscriptionAction::Force,
         ]),
     ) {
         let settings = subscription("CloudEvents", Some(status.clone()));
-        let was_active = status.at(NOW).state == StatusState::Active;
-        let written = written(Some(&settings), &settings.endpoint, begin(&code()));
-        for after in act(action, &settings, begin(&code())).ok().into_iter().chain([written]) {
+        let was_active = status.effective_at(NOW).state == StatusState::Active;
+        let written = status_after_write(Some(&settings), &settings.endpoint, begin(&code()));
+        for after in status_after_action(action, &settings, begin(&code())).ok().into_iter().chain([written]) {
             if after.state == StatusState::Active && !was_active {
                 prop_assert!(after.consent.is_some_and(|consent| consent.is_for(&settings.endpoint)));
             }

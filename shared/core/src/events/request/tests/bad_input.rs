@@ -2,41 +2,41 @@
 //! kept byte for byte, also by whoever receives it in another schema.
 
 use super::*;
-use crate::events::converted;
-use crate::model::{CUSTOM_ENVELOPES_BYTES_MAX, Mapped, SourceField};
+use crate::events::convert_event;
+use crate::model::{CUSTOM_ENVELOPES_BYTES_MAX, MappedField, SourceField};
 
 const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 
 /// A valid event that ends with a member whose value is this.
-fn holding(schema: Schema, data: &str) -> String {
+fn holding(schema: EventSchema, data: &str) -> String {
     let members = match schema {
-        Schema::CloudEvents => r#""specversion":"1.0","id":"1","source":"/s","type":"t""#,
-        Schema::EventGrid => {
+        EventSchema::CloudEvents => r#""specversion":"1.0","id":"1","source":"/s","type":"t""#,
+        EventSchema::EventGrid => {
             r#""id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","dataVersion":"1","metadataVersion":"1","topic":"/t""#
         }
-        Schema::Custom => r#""kind":"t""#,
+        EventSchema::Custom => r#""kind":"t""#,
     };
     format!(r#"{{{members},"data":{data}}}"#)
 }
 
 /// A valid event with one more member.
-fn with_member(schema: Schema, member: &str) -> String {
+fn with_member(schema: EventSchema, member: &str) -> String {
     holding(schema, "1").replacen('{', &format!("{{{member},"), 1)
 }
 
 /// The event in every schema that its own can be sent in.
-fn sent(schema: Schema, body: &str) -> Vec<String> {
+fn sent(schema: EventSchema, body: &str) -> Vec<String> {
     let event = &parse(schema, JSON, body.as_bytes()).unwrap()[0];
-    let outputs = Schema::ALL
+    let outputs = EventSchema::ALL
         .into_iter()
         .filter(|output| schema.converts_to(*output));
-    let text = |output| String::from_utf8(converted(event, output).unwrap().to_vec()).unwrap();
+    let text = |output| String::from_utf8(convert_event(event, output).unwrap().to_vec()).unwrap();
     outputs.map(text).collect()
 }
 
 #[track_caller]
-fn refused_everywhere(body: impl Fn(Schema) -> Vec<u8>, expected: &str) {
-    for schema in Schema::ALL {
+fn refused_everywhere(body: impl Fn(EventSchema) -> Vec<u8>, expected: &str) {
+    for schema in EventSchema::ALL {
         assert_eq!(
             texts(schema, JSON, &body(schema)),
             Err(expected.to_owned()),
@@ -59,7 +59,7 @@ fn odd_data_is_delivered_byte_for_byte_in_every_schema() {
         &format!("{{{}}}", many.join(",")),
         &format!("{}{}", "[".repeat(99), "]".repeat(99)),
     ] {
-        for schema in Schema::ALL {
+        for schema in EventSchema::ALL {
             for text in sent(schema, &holding(schema, data)) {
                 assert!(
                     text.contains(&format!("\"data\":{data}}}")),
@@ -90,7 +90,7 @@ fn what_is_no_json_is_refused_in_every_schema() {
         ("0x10", "expected `,` or `}`"),
         (r#""\u12""#, "invalid escape"),
     ] {
-        for schema in Schema::ALL {
+        for schema in EventSchema::ALL {
             let error = texts(schema, JSON, holding(schema, data).as_bytes()).unwrap_err();
             assert!(
                 error.contains(&format!(": expected JSON: {problem}")),
@@ -107,7 +107,7 @@ fn nesting_and_size_are_bounded_in_every_schema() {
     refused_everywhere(nested, "events[0]: expected at most 100 levels of nesting");
     let members: Vec<String> = (0..1_000_000).map(|n| format!("\"m{n}\":0")).collect();
     let members = members.join(",");
-    for schema in Schema::ALL {
+    for schema in EventSchema::ALL {
         let error = texts(schema, JSON, with_member(schema, &members).as_bytes()).unwrap_err();
         assert!(
             error.ends_with("bytes: expected at most 1000000"),
@@ -119,7 +119,7 @@ fn nesting_and_size_are_bounded_in_every_schema() {
 #[test]
 fn as_many_members_as_fit_are_kept_in_every_schema() {
     let members: Vec<String> = (0..90_000).map(|n| format!("\"m{n}\":0")).collect();
-    for schema in Schema::ALL {
+    for schema in EventSchema::ALL {
         let body = with_member(schema, &members.join(","));
         assert_eq!(
             texts(schema, JSON, body.as_bytes()),
@@ -154,10 +154,10 @@ fn odd_member_names_are_kept_or_refused_by_name() {
         let problem = "expected an attribute name of lower-case letters and digits";
         let refusal = Err(format!("events[0].{shown}: {problem}"));
         assert_eq!(
-            cloud(STRUCTURED, &with_member(Schema::CloudEvents, &member)),
+            cloud(STRUCTURED, &with_member(EventSchema::CloudEvents, &member)),
             refusal
         );
-        for schema in [Schema::EventGrid, Schema::Custom] {
+        for schema in [EventSchema::EventGrid, EventSchema::Custom] {
             let body = with_member(schema, &member);
             assert_eq!(
                 texts(schema, JSON, body.as_bytes()),
@@ -166,18 +166,24 @@ fn odd_member_names_are_kept_or_refused_by_name() {
             );
         }
         // A CloudEvent cannot take such a member along, a custom event's is part of its data.
-        let [cloud, grid] = sent(Schema::EventGrid, &with_member(Schema::EventGrid, &member))
-            .try_into()
-            .unwrap();
+        let [cloud, grid] = sent(
+            EventSchema::EventGrid,
+            &with_member(EventSchema::EventGrid, &member),
+        )
+        .try_into()
+        .unwrap();
         assert!(!cloud.contains(&member) && grid.contains(&member));
         assert!(
-            sent(Schema::Custom, &with_member(Schema::Custom, &member))
-                .iter()
-                .all(|t| t.contains(&member))
+            sent(
+                EventSchema::Custom,
+                &with_member(EventSchema::Custom, &member)
+            )
+            .iter()
+            .all(|t| t.contains(&member))
         );
     }
     let surrogate = |schema| with_member(schema, r#""\ud800":1"#).into_bytes();
-    for schema in Schema::ALL {
+    for schema in EventSchema::ALL {
         let error = texts(schema, JSON, &surrogate(schema)).unwrap_err();
         assert!(error.starts_with("events[0]: expected JSON: "), "{error}");
     }
@@ -185,7 +191,7 @@ fn odd_member_names_are_kept_or_refused_by_name() {
 
 #[test]
 fn control_characters_and_lone_surrogates_in_attributes_are_refused_where_the_schema_says_so() {
-    let cloud = |value: &str| holding(Schema::CloudEvents, "1").replace("\"/s\"", value);
+    let cloud = |value: &str| holding(EventSchema::CloudEvents, "1").replace("\"/s\"", value);
     let refused_source = |value: &str, expected: &str| {
         refused(
             super::cloud(STRUCTURED, &cloud(value)),
@@ -210,10 +216,10 @@ fn control_characters_and_lone_surrogates_in_attributes_are_refused_where_the_sc
 #[test]
 fn a_source_of_a_megabyte_is_kept_where_a_source_may_be_long() {
     let long = "s".repeat(999_000);
-    let event = holding(Schema::CloudEvents, "1").replace("/s", &long);
-    assert_eq!(sent(Schema::CloudEvents, &event), [event]);
-    let event = holding(Schema::EventGrid, "1").replace("/t", &long);
-    let [cloud, grid] = sent(Schema::EventGrid, &event).try_into().unwrap();
+    let event = holding(EventSchema::CloudEvents, "1").replace("/s", &long);
+    assert_eq!(sent(EventSchema::CloudEvents, &event), [event]);
+    let event = holding(EventSchema::EventGrid, "1").replace("/t", &long);
+    let [cloud, grid] = sent(EventSchema::EventGrid, &event).try_into().unwrap();
     assert_eq!(grid, event);
     assert!(cloud.contains(&format!("\"source\":\"{long}\"")));
     let mapping = InputMapping {
@@ -222,12 +228,12 @@ fn a_source_of_a_megabyte_is_kept_where_a_source_may_be_long() {
     };
     let headers = HeaderMap::new();
     let topic = TopicName::parse("orders").unwrap();
-    let made = Made {
+    let made = GeneratedValues {
         at: Timestamp::EPOCH,
         seed: [7; 16],
     };
     let body = Bytes::from(format!(r#"[{{"shop":"/s"}},{{"shop":"{long}"}}]"#));
-    let input = Input::Custom {
+    let input = TopicInput::Custom {
         mapping: &mapping,
         made,
     };
@@ -245,7 +251,7 @@ fn a_source_of_a_megabyte_is_kept_where_a_source_may_be_long() {
 
 #[test]
 fn custom_events_are_objects_and_not_too_many() {
-    let custom = |body: &str| texts(Schema::Custom, &[], body.as_bytes());
+    let custom = |body: &str| texts(EventSchema::Custom, &[], body.as_bytes());
     assert_eq!(
         custom(" {\"a\": 1.00 } "),
         Ok(vec!["{\"a\": 1.00 }".to_owned()])
@@ -278,12 +284,16 @@ fn custom_events_are_objects_and_not_too_many() {
     for content_type in [STRUCTURED, BATCH, "application/vnd.x+json", "text/plain"] {
         let headers = [("content-type", content_type)];
         assert_eq!(
-            texts(Schema::Custom, &headers, b"{}"),
+            texts(EventSchema::Custom, &headers, b"{}"),
             Ok(vec!["{}".to_owned()])
         );
     }
     for content_type in ["application/xml", "application/json; charset=latin1"] {
-        let error = texts(Schema::Custom, &[("content-type", content_type)], b"{}");
+        let error = texts(
+            EventSchema::Custom,
+            &[("content-type", content_type)],
+            b"{}",
+        );
         refused(
             error,
             &format!("content-type {content_type}: expected application/json in UTF-8"),
@@ -295,7 +305,7 @@ fn custom_events_are_objects_and_not_too_many() {
 fn envelopes_of_a_request_have_room_for_so_many_bytes() {
     let mapping = InputMapping {
         topic: SourceField::parse("shop").ok(),
-        subject: Mapped {
+        subject: MappedField {
             source: None,
             default: Some("s".repeat(1000).into()),
         },
@@ -306,11 +316,11 @@ fn envelopes_of_a_request_have_room_for_so_many_bytes() {
     let parsed = |shops: &[usize]| {
         let event = |length: &usize| format!(r#"{{"shop":"{}"}}"#, "s".repeat(*length));
         let events: Vec<_> = shops.iter().map(event).collect();
-        let made = Made {
+        let made = GeneratedValues {
             at: Timestamp::EPOCH,
             seed: [7; 16],
         };
-        let input = Input::Custom {
+        let input = TopicInput::Custom {
             mapping: &mapping,
             made,
         };
@@ -321,7 +331,7 @@ fn envelopes_of_a_request_have_room_for_so_many_bytes() {
             body: &Bytes::from(format!("[{}]", events.join(","))),
         })
     };
-    let least = parsed(&[1]).unwrap()[0].envelope().unwrap().bytes();
+    let least = parsed(&[1]).unwrap()[0].envelope().unwrap().byte_len();
     let mut shops = vec![1; CUSTOM_ENVELOPES_BYTES_MAX / least];
     let room = CUSTOM_ENVELOPES_BYTES_MAX % least;
     shops[0] += room / 2;

@@ -8,7 +8,7 @@ use super::*;
 /// A schema, an event that has every member of its envelope, and those of them that it needs not
 /// have.
 struct EnvelopeCase {
-    schema: Schema,
+    schema: EventSchema,
     content_type: &'static str,
     event: Value,
     optional: &'static [&'static str],
@@ -30,7 +30,7 @@ fn cases() -> [EnvelopeCase; 4] {
         "comexample",
     ];
     let cloud = |content_type, event: &Value| EnvelopeCase {
-        schema: Schema::CloudEvents,
+        schema: EventSchema::CloudEvents,
         content_type,
         event: event.clone(),
         optional,
@@ -42,7 +42,7 @@ fn cases() -> [EnvelopeCase; 4] {
         cloud(BATCH, &cloud_event),
         cloud(BATCH, &encoded),
         EnvelopeCase {
-            schema: Schema::EventGrid,
+            schema: EventSchema::EventGrid,
             content_type: "application/json",
             event: json!({
                 "id": "1", "eventType": "t", "subject": "/s", "eventTime": "2026-11-21T10:00:00Z",
@@ -159,19 +159,19 @@ fn event_that_is_no_json_is_named_with_the_member() {
         assert_eq!(read.unwrap_err().to_string(), expected, "{body}");
     };
     check(
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
         BATCH,
         r#"[{"id":"1"},{"id":"2","data":{"a":[1,undefined]}}]"#,
         "events[1].data.a[1]: expected JSON: expected value at line 1 column 38",
     );
     check(
-        Schema::EventGrid,
+        EventSchema::EventGrid,
         "application/json",
         r#"{"id":"1","eventTime":undefined}"#,
         "events[0].eventTime: expected JSON: expected value at line 1 column 23",
     );
     check(
-        Schema::EventGrid,
+        EventSchema::EventGrid,
         "application/json",
         r#"[{"id":"1"},]"#,
         "body: expected JSON: trailing comma at line 1 column 13",

@@ -1,7 +1,7 @@
 //! The sample events of the repository, published.
 
 use super::*;
-use crate::model::{Mapped, SourceField};
+use crate::model::{MappedField, SourceField};
 
 /// The text without its last line feed, as it lies in the repository.
 fn sample(text: &str) -> &str {
@@ -14,7 +14,7 @@ fn the_sample_order_is_kept() {
         "../../../../../../samples/cloudevents/order-paid.json"
     ));
     let event = &parse(
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
         &[("content-type", STRUCTURED)],
         text.as_bytes(),
     )
@@ -40,7 +40,7 @@ fn the_sample_order_is_kept() {
 fn the_sample_batch_is_kept() {
     let text = include_str!("../../../../../../samples/cloudevents/order-batch.json");
     let events = parse(
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
         &[("content-type", BATCH)],
         text.as_bytes(),
     )
@@ -71,7 +71,7 @@ fn the_sample_push_of_github_is_kept() {
         "../../../../../../samples/cloudevents/github-push.json"
     ));
     let event = &parse(
-        Schema::CloudEvents,
+        EventSchema::CloudEvents,
         &[("content-type", "application/json")],
         text.as_bytes(),
     )
@@ -87,7 +87,7 @@ fn the_sample_push_of_github_is_kept() {
 fn the_sample_blob_of_event_grid_is_kept() {
     let text = include_str!("../../../../../../samples/eventgrid/blob-created.json");
     let event = &parse(
-        Schema::EventGrid,
+        EventSchema::EventGrid,
         &[("content-type", "application/json")],
         text.as_bytes(),
     )
@@ -111,15 +111,15 @@ fn the_sample_parcels_are_mapped() {
         id: field("scan.no"),
         topic: field("depot"),
         event_time: field("scan.at"),
-        event_type: Mapped {
+        event_type: MappedField {
             source: field("scan.kind"),
             default: None,
         },
-        subject: Mapped {
+        subject: MappedField {
             source: field("parcel"),
             default: None,
         },
-        data_version: Mapped {
+        data_version: MappedField {
             source: None,
             default: Some("1.0".into()),
         },
@@ -127,9 +127,9 @@ fn the_sample_parcels_are_mapped() {
     let headers = HeaderMap::new();
     let topic = TopicName::parse("parcels").unwrap();
     let body = Bytes::from(json);
-    let input = Input::Custom {
+    let input = TopicInput::Custom {
         mapping: &mapping,
-        made: Made {
+        made: GeneratedValues {
             at: Timestamp::EPOCH,
             seed: [0; 16],
         },

@@ -28,7 +28,7 @@ pub(super) struct Browser {
 impl Browser {
     /// Opens the console of a world, with the charts of this history, and signs in.
     pub(super) async fn sign_in(world: &World, history: Arc<Ring>) -> Self {
-        let key = KeyDigest::of(ADMIN_KEY);
+        let key = KeyDigest::for_key(ADMIN_KEY);
         let clock = world.clock.clone();
         let entropy = SeededEntropy::new(5);
         let access = Arc::new(Access::new(world.state(), clock, entropy, key));

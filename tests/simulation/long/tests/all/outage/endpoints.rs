@@ -56,7 +56,7 @@ pub(super) const GONE: &str = "gone";
 const SLOW_BY: Duration = Duration::from_secs(25);
 
 fn flapping(_: &str, at: Timestamp) -> u16 {
-    if at.minute().is_multiple_of(2) {
+    if at.minute_rounded_down().is_multiple_of(2) {
         503
     } else {
         204

@@ -179,7 +179,7 @@ impl Outage {
         let next = Timestamp::from_millis((now.as_millis() / step_ms + 1) * step_ms);
         self.world.clock.advance_to(next);
         self.deliver().await;
-        if now.minute() < next.minute() {
+        if now.minute_rounded_down() < next.minute_rounded_down() {
             self.world.wake().await;
             self.deliver().await;
         }
