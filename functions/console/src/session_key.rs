@@ -7,7 +7,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use posthaste_core::model::{KeyDigest, Secret};
 use posthaste_core::stored::{CONSOLE_KEY, ConsoleKey};
-use posthaste_ports::{Clock, Entropy, ErrorKind, Object, ObjectStore, PortError, PutCondition};
+use posthaste_ports::{
+    Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, StoredObject,
+};
 use posthaste_services::{Edit, UpdateError, update};
 
 use crate::session::SessionKey;
@@ -87,7 +89,7 @@ impl KnownKey {
         ports: &KeyPorts<'_, S, C, E>,
     ) -> Result<SessionKey, SessionKeyError> {
         let read_at = ports.clock.monotonic();
-        let edit = |found: Option<Object>| {
+        let edit = |found: Option<StoredObject>| {
             if let Some(key) = found.and_then(|object| usable(&object, ports.admin_key)) {
                 return Ok(Edit::Keep(key));
             }
@@ -125,7 +127,7 @@ async fn replace<S: ObjectStore, C, E: Entropy>(
 }
 
 /// The stored key, if it can be read and was made for this admin key.
-fn usable(object: &Object, admin_key: &KeyDigest) -> Option<SessionKey> {
+fn usable(object: &StoredObject, admin_key: &KeyDigest) -> Option<SessionKey> {
     let stored = ConsoleKey::parse(&object.bytes).ok()?;
     let key = SessionKey::parse(stored.key.expose())?;
     (key.admin_key_tag(admin_key) == stored.admin_key).then_some(key)

@@ -75,7 +75,13 @@ impl<P: Ports> DeadLetters<P> {
     /// again: at least once.
     pub(crate) async fn acknowledge(&self, message: &ReceivedMessage) {
         let acknowledged = catch_panic(self.ports.queue.acknowledge(&message.receipt)).await;
-        let panicked = |panicked| Err(PortError::caused("acknowledge", ErrorKind::Other, panicked));
+        let panicked = |panicked| {
+            Err(PortError::with_cause(
+                "acknowledge",
+                ErrorKind::Other,
+                panicked,
+            ))
+        };
         if let Err(error) = acknowledged.unwrap_or_else(panicked) {
             let error = &error as &dyn Error;
             tracing::error!(message_id = %message.id.0, error, "written dead letter not acknowledged");

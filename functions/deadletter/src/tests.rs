@@ -7,7 +7,7 @@ use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::model::{DeadLetter, Delivery, EventPayload, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
-use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
+use posthaste_ports::{MessageId, ReceiptHandle, ReceivedMessage};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 
 use crate::letter::Letter;
@@ -39,7 +39,7 @@ pub(crate) fn letter(id: &str, payloads: Vec<EventPayload>) -> Letter {
     };
     let message = ReceivedMessage {
         id: MessageId(id.into()),
-        receipt: Receipt(id.into()),
+        receipt: ReceiptHandle(id.into()),
         body: Bytes::new(),
         receive_count: 1,
         sent_at: Timestamp::EPOCH,

@@ -116,7 +116,7 @@ impl<P: Ports> DeadLetters<P> {
     async fn put_off(&self, letters: Vec<LoadedLetter>, deadline: Duration) -> Vec<MessageId> {
         let put_off = letters.into_iter().map(|read| async move {
             let id = read.letter.message.id.clone();
-            let panicked = |panicked| Err(PortError::caused("put off", ErrorKind::Other, panicked));
+            let panicked = |panicked| Err(PortError::with_cause("put off", ErrorKind::Other, panicked));
             let later = async { catch_panic(self.try_later(read)).await.unwrap_or_else(panicked) };
             let error = self.in_time(deadline, later).await.err()?;
             tracing::error!(

@@ -344,7 +344,7 @@ mod tests {
             now: AT,
             elapsed: Duration::ZERO,
         };
-        let look = limits.drain.drained(0, time).await;
+        let look = limits.drain.measure_drain(0, time).await;
         let look = look.ok().flatten().expect("a meter always tells");
         let own = look.subscriptions.into_iter();
         let own = own.map(|of| (of.group.to_string(), of.own_wait)).collect();

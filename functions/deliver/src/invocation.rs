@@ -14,7 +14,7 @@ use posthaste_core::lane::{DeliveryLane, SlowTargets};
 use posthaste_core::model::{
     Delivery, DeliveryEntry, DeliveryLogMode, Subscription, SubscriptionStatus, Timestamp,
 };
-use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
+use posthaste_ports::{BatchResponse, MessageId, ReceiptHandle, ReceivedMessage, Successor};
 
 use crate::deadlines::Deadlines;
 use crate::settle::place::Place;
@@ -45,7 +45,7 @@ pub(crate) struct Invocation {
 pub(crate) struct MessageHandle {
     pub(crate) id: MessageId,
     /// The right to delete it.
-    pub(crate) receipt: Receipt,
+    pub(crate) receipt: ReceiptHandle,
     /// The number of receives, this one included.
     pub(crate) receive_count: u32,
 }

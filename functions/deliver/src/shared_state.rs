@@ -10,7 +10,7 @@ use posthaste_core::attempt::{EntryVerdict, LinePlace, RequestRate};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::FormatError;
 use posthaste_ports::{
-    Clock, ETag, ErrorKind, Object, ObjectStore, PortError, Ports, PutCondition,
+    Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition, StoredObject,
 };
 use posthaste_services::SingleFlight;
 
@@ -67,7 +67,7 @@ impl<P: Ports, T: Clone> SharedStates<P, T> {
         self.asked.run(key, asked).await
     }
 
-    pub(crate) async fn read(&self, key: &str) -> Result<Option<Object>, StateError> {
+    pub(crate) async fn read(&self, key: &str) -> Result<Option<StoredObject>, StateError> {
         Ok(self.store.get(key).await?)
     }
 

@@ -18,9 +18,9 @@ use posthaste_core::model::{
 };
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{
-    Bundle, LastLook, LateAnswer, MessageId, ObjectStore, PutCondition, QueueName, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, WebhookAnswer, WebhookClient,
-    WebhookRequest, WebhookResponse,
+    LastLook, LateAnswer, MessageId, ObjectStore, PortBundle, PutCondition, QueueName,
+    QueueReceiver, QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, WebhookAnswer,
+    WebhookClient, WebhookRequest, WebhookResponse,
 };
 use posthaste_services::{LinkHealth, Registry, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
@@ -41,7 +41,7 @@ use crate::plan::{RequestKind, RequestPlan};
 pub(crate) type Store = Faulty<Recorded<MemoryStore>>;
 pub(crate) type Queue = Faulty<Recorded<MemoryQueue>>;
 pub(crate) type TestPorts =
-    Bundle<Queue, Store, MemoryStore, MemoryStore, Endpoint, ManualClock, SeededEntropy>;
+    PortBundle<Queue, Store, MemoryStore, MemoryStore, Endpoint, ManualClock, SeededEntropy>;
 
 /// The time at which every test begins.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -475,7 +475,7 @@ pub(crate) fn delivery(events: usize) -> Delivery {
 pub(crate) fn handle(id: &str) -> MessageHandle {
     MessageHandle {
         id: MessageId(id.into()),
-        receipt: Receipt(id.into()),
+        receipt: ReceiptHandle(id.into()),
         receive_count: 1,
     }
 }

@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::TopicName;
 use posthaste_delivery_log::LogError;
-use posthaste_ports::validate::Refusal;
-use posthaste_ports::{ErrorKind, Object, PortError};
+use posthaste_ports::validate::LimitRefusal;
+use posthaste_ports::{ErrorKind, PortError, StoredObject};
 use posthaste_services::{LinksError, UpdateError};
 use serde::Serialize;
 
@@ -177,7 +177,9 @@ impl IntoResponse for ApiError {
 
 /// Reads an object of a list. A damaged one is logged and left out, because it must not hide the
 /// others.
-pub(crate) fn listed(read: Result<Option<Object>, PortError>) -> Result<Option<Object>, PortError> {
+pub(crate) fn listed(
+    read: Result<Option<StoredObject>, PortError>,
+) -> Result<Option<StoredObject>, PortError> {
     match read {
         Err(error) if error.kind == ErrorKind::Damaged => {
             tracing::error!(error = &error as &dyn Error, "a damaged object is left out");
@@ -215,7 +217,7 @@ pub(crate) fn store_problem(error: &PortError, remedy: &str) -> ApiProblem {
 /// caller's, and trying again does not help. `None` for what a service refused, which may be wrongly
 /// set up.
 fn refused(error: &PortError) -> Option<ApiProblem> {
-    let refusal = error.source()?.downcast_ref::<Refusal>()?;
+    let refusal = error.source()?.downcast_ref::<LimitRefusal>()?;
     Some(ApiProblem::new(ProblemKind::BadRequest).detail(refusal.to_string()))
 }
 

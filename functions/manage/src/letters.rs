@@ -8,7 +8,7 @@ use posthaste_core::model::{EventSchema, REPLAY_FAILURES_SHOWN_MAX, Subscription
 use posthaste_core::release::ReplaySelection;
 use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_core::stored::{ResolvedLetters, RestoredLetter};
-use posthaste_ports::{ErrorKind, Object, ObjectStore, PortError, Ports};
+use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports, StoredObject};
 use posthaste_services::resolved::resolved_letters;
 
 use crate::answer::ApiError;
@@ -36,7 +36,7 @@ pub(crate) struct Letters {
 impl<P: Ports> Manage<P> {
     /// The dead-letter object of a key that a caller named. `None` also where the store refuses the
     /// key: then no object can have it.
-    pub(crate) async fn letter_object(&self, key: &str) -> Result<Option<Object>, PortError> {
+    pub(crate) async fn letter_object(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         match self.dead_letters.get(key).await {
             Err(error) if error.kind == ErrorKind::Invalid => Ok(None),
             read => read,
@@ -55,7 +55,7 @@ impl<P: Ports> Manage<P> {
             resolved_letters(&self.dead_letters, key),
         )
         .await?;
-        let Some(Object { bytes, .. }) = object else {
+        let Some(StoredObject { bytes, .. }) = object else {
             return Ok(Letters::broken("there is no such object"));
         };
         match restore_all(&bytes, receiver.0) {

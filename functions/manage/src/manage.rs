@@ -10,7 +10,7 @@ use posthaste_core::delivery_log::LogGap;
 use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
 };
-use posthaste_ports::{Clock, Examiner, ObjectStore, PortError, Ports, PutCondition};
+use posthaste_ports::{Clock, InstallationExaminer, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::{Activity, LinkHealth, Outbound, WrongKeys, signal_wake};
 use url::Url;
 
@@ -35,7 +35,7 @@ pub struct Manage<P: Ports> {
     pub webhooks: P::Webhook,
     /// What looks at the machine or the account, and at endpoints. `None` where there is nothing to
     /// look at, as in memory.
-    pub examiner: Option<Arc<dyn Examiner>>,
+    pub examiner: Option<Arc<dyn InstallationExaminer>>,
     /// The health of links and subscriptions.
     pub links: LinkHealth<P::Store, P::Clock>,
     /// The last use of topics and subscriptions.

@@ -18,7 +18,7 @@ use posthaste_core::api::{
 use posthaste_core::model::REPLAY_ID_BYTES_MAX;
 use posthaste_core::release::{ReplayRequestError, ReplaySelection};
 use posthaste_core::stored::{FormatError, ReplayRecord, layout};
-use posthaste_ports::{Clock, Entropy, Object, ObjectStore, Ports};
+use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, StoredObject};
 use posthaste_services::{Edit, Updated, update};
 use serde::Deserialize;
 use serde_json::json;
@@ -220,7 +220,7 @@ fn unknown_replay() -> ApiProblem {
     ApiProblem::new(ProblemKind::NotFound).detail("there is no replay of this id")
 }
 
-fn parse(id: &str, object: Option<Object>) -> Result<ReplayRecord, ApiProblem> {
+fn parse(id: &str, object: Option<StoredObject>) -> Result<ReplayRecord, ApiProblem> {
     ReplayRecord::parse(&object.ok_or_else(unknown_replay)?.bytes)
         .map_err(|error| unusable(id, &error))
 }

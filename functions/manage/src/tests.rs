@@ -48,7 +48,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use self::memory::{FixedClock, Memory, Numbers};
-use posthaste_ports::{Bundle, Examiner};
+use posthaste_ports::{InstallationExaminer, PortBundle};
 use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
 
@@ -66,7 +66,7 @@ pub(crate) const LOG: LogSettings = LogSettings {
 
 /// The adapters of tests.
 pub(crate) type TestPorts =
-    Bundle<MemoryQueue, Memory, Memory, Memory, MemoryEndpoint, FixedClock, Numbers>;
+    PortBundle<MemoryQueue, Memory, Memory, Memory, MemoryEndpoint, FixedClock, Numbers>;
 
 pub(crate) struct Api {
     pub(crate) state: Memory,
@@ -153,7 +153,7 @@ impl Api {
     }
 
     /// The same installation with something that looks at its machine.
-    pub(crate) fn then_examined_by(self, examiner: Arc<dyn Examiner>) -> Self {
+    pub(crate) fn then_examined_by(self, examiner: Arc<dyn InstallationExaminer>) -> Self {
         drop(self.router);
         let mut manage = Arc::into_inner(self.manage).unwrap();
         manage.examiner = Some(examiner);

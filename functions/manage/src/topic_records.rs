@@ -11,7 +11,7 @@ use posthaste_core::model::{
     CREATION_ID_BYTES, CreationId, SubscriptionName, Timestamp, TopicName,
 };
 use posthaste_core::stored::{FormatError, TopicRecord, TopicRecordError, layout, record_changes};
-use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, ObjectStore, Ports};
+use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, Ports, StoredObject};
 use posthaste_services::audit::{begin_change, end_change, note_expired};
 use posthaste_services::topics::delete_topic;
 use posthaste_services::update::UPDATE_TRIES_MAX;
@@ -78,7 +78,7 @@ impl<T: Clone> ChangeTrail<T> {
 }
 
 /// Whether the change of this entry is one of the last changes of the record in this object.
-fn has_change(found: Option<&Object>, entry: &AuditEntry) -> bool {
+fn has_change(found: Option<&StoredObject>, entry: &AuditEntry) -> bool {
     let record = found.and_then(|object| TopicRecord::parse(&object.bytes).ok());
     record.is_some_and(|record| record.has_change(&entry.id))
 }
@@ -176,7 +176,7 @@ impl<P: Ports> Manage<P> {
         let key = layout::topic_record_key(topic);
         let entry = entry.of_topic(topic);
         let trail = Mutex::new(ChangeTrail::default());
-        let edit = |found: Option<Object>| async {
+        let edit = |found: Option<StoredObject>| async {
             // The answer to the write was lost, and the store was asked again: it is made.
             let written = trail.lock().written.take();
             if let Some(answer) = written
@@ -238,7 +238,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// Writes down what the next write of a record drops because its time is over.
-    async fn note_expired(&self, found: Option<&Object>) -> Result<(), ApiError> {
+    async fn note_expired(&self, found: Option<&StoredObject>) -> Result<(), ApiError> {
         let record = found.and_then(|object| TopicRecord::parse(&object.bytes).ok());
         if let Some(record) = record.filter(|record| record.deleted_at.is_none()) {
             note_expired(&self.state, &record, self.clock.now()).await?;
@@ -323,8 +323,12 @@ impl<P: Ports> Manage<P> {
 
     /// The place of a topic with this object. A broken record is a failure of the program: it does
     /// not mean that the topic does not exist.
-    pub(crate) fn place(&self, key: &str, object: Option<Object>) -> Result<Place, ApiProblem> {
-        let Some(Object { bytes, etag }) = object else {
+    pub(crate) fn place(
+        &self,
+        key: &str,
+        object: Option<StoredObject>,
+    ) -> Result<Place, ApiProblem> {
+        let Some(StoredObject { bytes, etag }) = object else {
             return Ok(Place::Empty);
         };
         let record = TopicRecord::parse(&bytes).map_err(|error| broken(key, &error))?;

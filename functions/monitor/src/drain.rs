@@ -48,7 +48,7 @@ impl DrainWatch {
             .replace(now)
             .map_or(Duration::ZERO, |then| now.saturating_sub(then));
         let time = LookTime { now, elapsed };
-        let look = match source.drained(counts.visible, time).await {
+        let look = match source.measure_drain(counts.visible, time).await {
             Ok(Some(look)) => look,
             Ok(None) => {
                 self.installation = DrainRate::default();

@@ -11,8 +11,8 @@ use posthaste_core::pressure::{
 };
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{
-    Clock, Database, DrainSource, ETag, ErrorKind, Object, ObjectStore, PortError, Ports, Probe,
-    PutCondition, QueueCounts, QueueReceiver, Revalidated,
+    Clock, DatabaseResource, DrainSource, ETag, ErrorKind, ObjectStore, PortError, Ports,
+    PutCondition, QueueCounts, QueueReceiver, ResourceProbe, RevalidatedObject, StoredObject,
 };
 use posthaste_services::{FanOut, Notifier, Registry, SlowLane, get_newer};
 
@@ -96,7 +96,7 @@ struct Before {
     is_ours: bool,
 }
 
-impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
+impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
     /// Wires the function up. Settings that make no sense, or disks too small for their formulas,
     /// are refused.
     pub fn new(
@@ -235,13 +235,13 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
             is_ours: true,
         };
         Ok(match (read, &self.written) {
-            (Revalidated::Unchanged, Some((etag, state))) => Before {
+            (RevalidatedObject::Unchanged, Some((etag, state))) => Before {
                 state: state.clone(),
                 condition: PutCondition::IfMatch(etag.clone()),
                 is_ours: true,
             },
-            (Revalidated::Changed(object), _) => found(object, now),
-            (Revalidated::Missing | Revalidated::Unchanged, _) => absent,
+            (RevalidatedObject::Changed(object), _) => found(object, now),
+            (RevalidatedObject::Missing | RevalidatedObject::Unchanged, _) => absent,
         })
     }
 
@@ -355,13 +355,13 @@ fn counted(lane: Option<SlowLaneState>) -> QueueCounts {
 
 /// The place that can fill up, with its use.
 fn space(
-    database: Option<Database>,
+    database: Option<DatabaseResource>,
     deliveries: Option<QueueCounts>,
     settings: &PressureSettings,
 ) -> Option<DatabaseSpace> {
     match database? {
-        Database::Disk(usage) => Some(DatabaseSpace::Disk(usage)),
-        Database::InFlight => deliveries.map(|counts| DatabaseSpace::InFlight {
+        DatabaseResource::Disk(usage) => Some(DatabaseSpace::Disk(usage)),
+        DatabaseResource::InFlight => deliveries.map(|counts| DatabaseSpace::InFlight {
             messages: counts.in_flight,
             max: settings.in_flight_max,
         }),
@@ -369,7 +369,7 @@ fn space(
 }
 
 /// The state before a poll, written by another monitor, or by this one before a restart.
-fn found(object: Object, now: Timestamp) -> Before {
+fn found(object: StoredObject, now: Timestamp) -> Before {
     let state = PressureState::parse(&object.bytes).inspect_err(|error| {
         tracing::error!(
             error = error as &dyn std::error::Error,

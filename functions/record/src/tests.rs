@@ -21,7 +21,7 @@ use posthaste_core::delivery_log::{
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader, RowGroups, Summaries, write_file};
-use posthaste_ports::{Bundle, Clock, MessageId, QueueName, Receipt, ReceivedMessage};
+use posthaste_ports::{Clock, MessageId, PortBundle, QueueName, ReceiptHandle, ReceivedMessage};
 use posthaste_services::{Arrivals, WaitingBook, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Faulty, ManualClock, MemoryEndpoint, Plan, SeededEntropy};
@@ -31,8 +31,15 @@ use crate::record::{Aside, Record, RecordPorts, RecordSettings};
 use crate::waiting_ports::WaitingPorts;
 
 type Store = Faulty<MemoryStore>;
-pub(crate) type TestPorts =
-    Bundle<Faulty<MemoryQueue>, Store, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>;
+pub(crate) type TestPorts = PortBundle<
+    Faulty<MemoryQueue>,
+    Store,
+    Store,
+    Store,
+    MemoryEndpoint,
+    ManualClock,
+    SeededEntropy,
+>;
 
 /// The prefix of the hour that most records of the tests are of.
 pub(crate) const HOUR: &str = "date=2026-03-07/hour=03/";
@@ -211,7 +218,7 @@ pub(crate) fn at(text: &str) -> Timestamp {
 pub(crate) fn message(id: &str, body: impl Into<Bytes>) -> ReceivedMessage {
     ReceivedMessage {
         id: MessageId(id.into()),
-        receipt: Receipt(id.into()),
+        receipt: ReceiptHandle(id.into()),
         body: body.into(),
         receive_count: 1,
         sent_at: Timestamp::EPOCH,

@@ -85,7 +85,7 @@ impl<P: Ports> WakePorts<P> {
     /// Where the queue cannot tell, it is what the state says of their topics, and their share of
     /// what is due in the slow lane.
     pub(crate) async fn due(&self, folders: &[String]) -> Vec<u64> {
-        if let Some(counted) = self.deliveries.due(folders).await.ok().flatten() {
+        if let Some(counted) = self.deliveries.due_counts(folders).await.ok().flatten() {
             return counted;
         }
         let Some(state) = self.pressure.state().await else {

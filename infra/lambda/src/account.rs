@@ -9,7 +9,7 @@ use posthaste_core::api::doctor::{
     CheckResult, CheckView, ConnectedEndpoint, EndpointFault, RELEASED,
 };
 use posthaste_core::model::{Link, MAX_RECEIVE_COUNT, Timestamp, with_causes};
-use posthaste_ports::{Check, Examiner, Look, PortError, QueueName};
+use posthaste_ports::{InstallationExaminer, PendingCheck, PendingLook, PortError, QueueName};
 use posthaste_system::SystemClock;
 use serde::Deserialize;
 
@@ -105,11 +105,11 @@ impl Account {
     }
 }
 
-impl Examiner for Account {
-    fn checks(&self) -> Vec<Check> {
+impl InstallationExaminer for Account {
+    fn checks(&self) -> Vec<PendingCheck> {
         let check = |made: MadeQueue| {
             let queues = self.queues.clone();
-            Check {
+            PendingCheck {
                 name: "queue",
                 of: name_of(&made.url).to_owned(),
                 look: Box::pin(async move {
@@ -126,11 +126,11 @@ impl Examiner for Account {
         Some(RELEASED)
     }
 
-    fn look_at(
+    fn check_link(
         &self,
         link: Link,
         timeout: Duration,
-    ) -> Look<Result<ConnectedEndpoint, EndpointFault>> {
+    ) -> PendingLook<Result<ConnectedEndpoint, EndpointFault>> {
         let webhooks = Arc::clone(&self.webhooks);
         Box::pin(async move { webhooks.look_at(&link, timeout).await })
     }
@@ -291,7 +291,8 @@ mod tests {
 
     #[test]
     fn queue_that_may_not_be_read_fails_with_the_words_of_aws() {
-        let denied = PortError::caused("look at a queue", ErrorKind::Denied, "AccessDenied: no");
+        let denied =
+            PortError::with_cause("look at a queue", ErrorKind::Denied, "AccessDenied: no");
         let check = queue_check(&made(), Err(denied));
         assert_eq!(check.result, CheckResult::Failed);
         assert_eq!(

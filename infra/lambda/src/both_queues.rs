@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use posthaste_core::model::Timestamp;
-    use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
+    use posthaste_ports::{MessageId, ReceiptHandle, ReceivedMessage};
 
     /// Fails every message, under a name of its own and with the deadline it was given.
     struct Fails(&'static str);
@@ -94,7 +94,7 @@ mod tests {
     fn message(id: &str) -> ReceivedMessage {
         ReceivedMessage {
             id: MessageId(id.into()),
-            receipt: Receipt("".into()),
+            receipt: ReceiptHandle("".into()),
             body: Bytes::new(),
             receive_count: 1,
             sent_at: Timestamp::EPOCH,

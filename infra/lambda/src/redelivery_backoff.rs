@@ -23,7 +23,7 @@ use posthaste_aws::lambda::{ANSWER_MARGIN, BatchHandler, SqsBatch};
 use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
 use posthaste_core::model::ATTEMPT_TIMEOUT_MAX;
 use posthaste_deliver::{RECEIVING_TIME, SETTLING_TIME};
-use posthaste_ports::{BatchResponse, Clock, ErrorKind, QueueReceiver, Receipt};
+use posthaste_ports::{BatchResponse, Clock, ErrorKind, QueueReceiver, ReceiptHandle};
 use posthaste_services::DRAIN_POST_TIMEOUT;
 
 use crate::both_queues::name_of;
@@ -93,11 +93,16 @@ where
         }
     }
 
-    async fn rest(&self, source: &Source<Q>, failed: Vec<(Receipt, u32)>, deadline: Duration) {
+    async fn rest(
+        &self,
+        source: &Source<Q>,
+        failed: Vec<(ReceiptHandle, u32)>,
+        deadline: Duration,
+    ) {
         let left = deadline
             .saturating_sub(self.clock.monotonic())
             .min(BACKOFF_TIME);
-        let tell = |(receipt, receive_count): (Receipt, u32)| async move {
+        let tell = |(receipt, receive_count): (ReceiptHandle, u32)| async move {
             source.tell(&receipt, receive_count).await;
         };
         tokio::select! {
@@ -113,7 +118,7 @@ where
 }
 
 impl<Q: QueueReceiver> Source<Q> {
-    async fn tell(&self, receipt: &Receipt, receive_count: u32) {
+    async fn tell(&self, receipt: &ReceiptHandle, receive_count: u32) {
         let rest = redelivery_backoff(receive_count, self.visibility);
         if rest >= self.visibility {
             return;

@@ -8,7 +8,7 @@ use lambda_runtime::Error;
 use posthaste_aws::lambda::Scheduled;
 use posthaste_core::pressure::PressureState;
 use posthaste_monitor::{Monitor, MonitorError};
-use posthaste_ports::{Clock, DrainSource, Ports, Probe};
+use posthaste_ports::{Clock, DrainSource, Ports, ResourceProbe};
 use posthaste_services::timeout_at;
 use tokio::sync::Mutex;
 
@@ -80,7 +80,7 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
     }
 }
 
-impl<P: Ports, R: Probe + 'static, D: DrainSource + 'static> Sampler for Monitor<P, R, D> {
+impl<P: Ports, R: ResourceProbe + 'static, D: DrainSource + 'static> Sampler for Monitor<P, R, D> {
     async fn sample(&mut self) -> Result<PressureState, MonitorError> {
         // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a
         // box ends the depth.

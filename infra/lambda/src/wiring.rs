@@ -20,7 +20,7 @@ use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::ClientSettings;
 use posthaste_manage::{BegunRequests, DeliveryLog, Manage};
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{Bundle, Entropy, NoMachine, QueueName};
+use posthaste_ports::{Entropy, NoMachine, PortBundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
@@ -72,7 +72,7 @@ type AwsSlowLane = SlowLane<Queue, S3Store, SystemClock>;
 type Webhooks = LazyWebhooks<SystemClock>;
 
 /// The adapters on AWS, which every function runs on.
-pub type Aws = Bundle<Queue, S3Store, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>;
+pub type Aws = PortBundle<Queue, S3Store, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>;
 
 /// deliver, as it is wired here.
 pub type AwsDeliver = Deliver<Aws>;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use aws_sdk_sqs::types::QueueAttributeName;
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, validate,
+    QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor, validate,
 };
 
 use crate::clients::failure::failure;
@@ -51,7 +51,8 @@ impl<C: Clock> SqsQueue<C> {
     /// Checks successors before anything is sent: one bad successor refuses all.
     fn validate_successors(&self, successors: &[Successor]) -> Result<(), PortError> {
         for successor in successors {
-            validate::message(&successor.message).map_err(|refusal| refusal.at(REPLACING))?;
+            validate::message(&successor.message)
+                .map_err(|refusal| refusal.into_port_error(REPLACING))?;
             self.calls.url(REPLACING, successor.to)?;
         }
         Ok(())
@@ -63,7 +64,7 @@ impl<C: Clock> QueueSender for SqsQueue<C> {
         &self,
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
-        validate::batch(&entries).map_err(|refusal| refusal.at(SENDING))?;
+        validate::batch(&entries).map_err(|refusal| refusal.into_port_error(SENDING))?;
         self.calls.own_url(SENDING)?;
         let checks: Vec<_> = entries.iter().map(validate::message).collect();
         let good = entries
@@ -82,14 +83,14 @@ impl<C: Clock> QueueSender for SqsQueue<C> {
 
 /// Puts the results of the entries that were sent between those that were refused here.
 fn in_place(
-    checks: Vec<Result<(), validate::Refusal>>,
+    checks: Vec<Result<(), validate::LimitRefusal>>,
     sent: Vec<Result<MessageId, PortError>>,
 ) -> Vec<Result<MessageId, PortError>> {
     let mut sent = sent.into_iter();
     let unknown = || Err(PortError::new(SENDING, ErrorKind::Other));
-    let answer = |check: Result<(), validate::Refusal>| match check {
+    let answer = |check: Result<(), validate::LimitRefusal>| match check {
         Ok(()) => sent.next().unwrap_or_else(unknown),
-        Err(refusal) => Err(refusal.at(SENDING)),
+        Err(refusal) => Err(refusal.into_port_error(SENDING)),
     };
     checks.into_iter().map(answer).collect()
 }
@@ -103,14 +104,14 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
     /// report as failed.
     fn acknowledge(
         &self,
-        _receipt: &Receipt,
+        _receipt: &ReceiptHandle,
     ) -> impl Future<Output = Result<(), PortError>> + Send {
         std::future::ready(Ok(()))
     }
 
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         self.validate_successors(&successors)?;
@@ -120,10 +121,11 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
-        validate::visibility(visibility).map_err(|refusal| refusal.at(CHANGING))?;
+        validate::visibility_timeout(visibility)
+            .map_err(|refusal| refusal.into_port_error(CHANGING))?;
         let request = self.calls.client.change_message_visibility();
         let request = request
             .queue_url(self.calls.own_url(CHANGING)?)

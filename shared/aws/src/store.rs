@@ -17,7 +17,8 @@ use aws_sdk_s3::Client;
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
 use bytes::Bytes;
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, validate,
+    ETag, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, RevalidatedObject,
+    StoredObject, validate,
 };
 
 use crate::clients::failure::failure;
@@ -59,13 +60,13 @@ impl S3Store {
 }
 
 impl ObjectStore for S3Store {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
-        validate::key(key).map_err(|refusal| refusal.at(GETTING))?;
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error(GETTING))?;
         match self.0.read(GETTING, key, None).await? {
-            Revalidated::Changed(object) => Ok(Some(object)),
-            Revalidated::Missing => Ok(None),
+            RevalidatedObject::Changed(object) => Ok(Some(object)),
+            RevalidatedObject::Missing => Ok(None),
             // There was no condition.
-            Revalidated::Unchanged => Err(PortError::caused(
+            RevalidatedObject::Unchanged => Err(PortError::with_cause(
                 GETTING,
                 ErrorKind::Other,
                 "the answer makes no sense",
@@ -73,8 +74,12 @@ impl ObjectStore for S3Store {
         }
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
-        validate::key(key).map_err(|refusal| refusal.at(GETTING))?;
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error(GETTING))?;
         self.0.read(GETTING, key, Some(known)).await
     }
 
@@ -88,14 +93,14 @@ impl ObjectStore for S3Store {
         bytes: Bytes,
         condition: PutCondition,
     ) -> Result<ETag, PortError> {
-        validate::key(key).map_err(|refusal| refusal.at(PUTTING))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error(PUTTING))?;
         let most = self.0.object_bytes_max;
         if bytes.len() > most {
             let cause = format!(
                 "an object of {} bytes, expected at most {most}",
                 bytes.len()
             );
-            return Err(PortError::caused(PUTTING, ErrorKind::Invalid, cause));
+            return Err(PortError::with_cause(PUTTING, ErrorKind::Invalid, cause));
         }
         Put {
             bucket: &self.0,
@@ -108,7 +113,7 @@ impl ObjectStore for S3Store {
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
-        validate::key(key).map_err(|refusal| refusal.at(DELETING))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error(DELETING))?;
         let request = self.0.client.delete_object().bucket(&self.0.name).key(key);
         request.send().await.map_err(|e| failure(DELETING, e))?;
         Ok(())

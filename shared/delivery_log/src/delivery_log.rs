@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use posthaste_core::delivery_log::{LogHour, RecordCursor, RecordFilter, RecordLookup, time_in_id};
 use posthaste_core::model::Timestamp;
-use posthaste_ports::{Evict, Evicted, ObjectStore};
+use posthaste_ports::{EvictableCache, EvictedAmount, ObjectStore};
 use posthaste_services::pages::objects;
 
 use crate::{LogError, LogFile, LogReader, LookedUp, RecordPage, Summaries};
@@ -242,8 +242,8 @@ fn hours(files: Vec<LogFile>, filter: &RecordFilter) -> Vec<Hour> {
     hours.into_iter().rev().collect()
 }
 
-impl<S: ObjectStore + 'static> Evict for DeliveryLog<S> {
-    fn trim(&self) -> Evicted {
+impl<S: ObjectStore + 'static> EvictableCache for DeliveryLog<S> {
+    fn trim(&self) -> EvictedAmount {
         self.reader.forget_footers()
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 
 use parquet::errors::ParquetError;
-use posthaste_ports::caught::catching;
+use posthaste_ports::caught::catch_expected_panic;
 use posthaste_ports::{ErrorKind, PortError};
 
 /// Why the log could not be written, read or merged.
@@ -70,7 +70,7 @@ impl LogError {
         match error {
             ParquetError::External(source) if is_of_system(source.as_ref()) => Self::Read {
                 file: file.to_owned(),
-                source: PortError::caused("read a file in progress", ErrorKind::Other, source),
+                source: PortError::with_cause("read a file in progress", ErrorKind::Other, source),
             },
             error => Self::damaged(file, error),
         }
@@ -94,7 +94,7 @@ pub(crate) fn decode<T>(
     file: &str,
     decode: impl FnOnce() -> Result<T, ParquetError>,
 ) -> Result<T, LogError> {
-    match catching(decode) {
+    match catch_expected_panic(decode) {
         Ok(decoded) => decoded.map_err(|error| LogError::of_parquet(file, error)),
         Err(_) => Err(LogError::damaged(file, "its bytes make no sense")),
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use posthaste_ports::Evicted;
+use posthaste_ports::EvictedAmount;
 
 use crate::footer::Footer;
 
@@ -58,9 +58,9 @@ impl FooterCache {
         self.cached.lock().bytes
     }
 
-    pub(crate) fn clear(&self) -> Evicted {
+    pub(crate) fn clear(&self) -> EvictedAmount {
         let cached = std::mem::take(&mut *self.cached.lock());
-        Evicted {
+        EvictedAmount {
             entries: cached.footers.len(),
             bytes: cached.bytes,
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use posthaste_core::delivery_log::{LogRecord, MergeNote};
-use posthaste_ports::{Evicted, ObjectStore};
+use posthaste_ports::{EvictedAmount, ObjectStore};
 use posthaste_services::busy::off_the_worker;
 
 use crate::ask::Ask;
@@ -64,7 +64,7 @@ impl<S: ObjectStore> LogReader<S> {
     }
 
     /// Forgets all footers, and says what they took.
-    pub fn forget_footers(&self) -> Evicted {
+    pub fn forget_footers(&self) -> EvictedAmount {
         self.footers.clear()
     }
 

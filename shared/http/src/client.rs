@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{AddressPolicy, Link};
 use posthaste_ports::{
-    Clock, Evict, Evicted, LastLook, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest,
-    WebhookResponse,
+    Clock, EvictableCache, EvictedAmount, LastLook, LateAnswer, WebhookAnswer, WebhookClient,
+    WebhookRequest, WebhookResponse,
 };
 
 use crate::body::{Received, SlicesBody};
@@ -518,16 +518,16 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
     }
 }
 
-impl<C: Clock, N: NameLookup> Evict for HyperWebhookClient<C, N> {
+impl<C: Clock, N: NameLookup> EvictableCache for HyperWebhookClient<C, N> {
     /// Closes idle connections, and forgets TLS sessions and expired names. The bytes count only the
     /// names: the memory of a connection in hyper, rustls and the kernel is unknown, and that of a
     /// session too.
-    fn trim(&self) -> Evicted {
-        let connections = Evicted {
+    fn trim(&self) -> EvictedAmount {
+        let connections = EvictedAmount {
             entries: self.pool.trim(),
             bytes: 0,
         };
-        let sessions = Evicted {
+        let sessions = EvictedAmount {
             entries: self.shared.tls.forget_sessions(),
             bytes: 0,
         };

@@ -41,7 +41,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_ports::{Clock, Entropy, ErrorKind, Evict, Evicted, PortError, QueueName};
+use posthaste_ports::{
+    Clock, Entropy, ErrorKind, EvictableCache, EvictedAmount, PortError, QueueName,
+};
 use tokio::task::spawn_blocking;
 
 use bodies::Bodies;
@@ -218,8 +220,8 @@ impl<C: Clock> Local<C> {
         let shared = self.handle.shared.clone();
         let opening = self.opening.clone();
         let sum = spawn_blocking(move || opening.sum_over_due(&shared.engine, count)).await;
-        sum.map_err(|error| PortError::caused(DOING, ErrorKind::Other, error))?
-            .map_err(|error| PortError::caused(DOING, error.kind(), error))
+        sum.map_err(|error| PortError::with_cause(DOING, ErrorKind::Other, error))?
+            .map_err(|error| PortError::with_cause(DOING, error.kind(), error))
     }
 
     /// The database as it is now: all that was answered before is in it. It does not hold up what
@@ -232,7 +234,7 @@ impl<C: Clock> Local<C> {
         const DOING: &str = "begin a copy of the database";
         let begun = self.handle.shared.engine.begin_read();
         let (transaction, closings) =
-            begun.map_err(|error| PortError::caused(DOING, error.kind(), error))?;
+            begun.map_err(|error| PortError::with_cause(DOING, error.kind(), error))?;
         Ok(Snapshot::new(transaction, closings))
     }
 
@@ -256,10 +258,10 @@ impl<C: Clock> Local<C> {
     }
 }
 
-impl<C: Clock> Evict for Local<C> {
+impl<C: Clock> EvictableCache for Local<C> {
     /// Forgets the bodies of recent messages, which are on disk too. The engine's own pages stay:
     /// it bounds them but cannot give them back on demand.
-    fn trim(&self) -> Evicted {
+    fn trim(&self) -> EvictedAmount {
         // Dropped without the lock, on which every send and receive waits.
         let bodies = self.handle.shared.bodies.lock().take_all();
         bodies.held()

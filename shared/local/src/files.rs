@@ -19,8 +19,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use posthaste_core::pressure::ByteUsage;
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated,
-    ends_early, validate,
+    ETag, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, RevalidatedObject,
+    StoredObject, ends_early_error, validate,
 };
 use posthaste_system::probe::disk as usage;
 use sha2::{Digest, Sha256};
@@ -127,12 +127,12 @@ impl FileStore {
         let shared = self.shared.clone();
         tokio::task::spawn_blocking(move || work(&shared))
             .await
-            .map_err(|e| PortError::caused(doing, ErrorKind::Other, e))?
+            .map_err(|e| PortError::with_cause(doing, ErrorKind::Other, e))?
     }
 }
 
 impl ObjectStore for FileStore {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         let doing = "read an object's file";
         let path = self.shared.path(doing, key)?;
         self.blocking(doing, move |_| {
@@ -141,18 +141,22 @@ impl ObjectStore for FileStore {
         .await
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         Ok(match self.get(key).await? {
-            None => Revalidated::Missing,
-            Some(object) if object.etag == *known => Revalidated::Unchanged,
-            Some(object) => Revalidated::Changed(object),
+            None => RevalidatedObject::Missing,
+            Some(object) if object.etag == *known => RevalidatedObject::Unchanged,
+            Some(object) => RevalidatedObject::Changed(object),
         })
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
         let doing = "read a range of an object's file";
         let path = self.shared.path(doing, key)?;
-        validate::range(&range).map_err(|refusal| refusal.at(doing))?;
+        validate::byte_range(&range).map_err(|refusal| refusal.into_port_error(doing))?;
         self.blocking(doing, move |_| read_range(doing, &path, &range))
             .await
     }
@@ -187,7 +191,7 @@ impl ObjectStore for FileStore {
         max: usize,
     ) -> Result<ListPage, PortError> {
         let doing = "list the files of objects";
-        validate::page(max).map_err(|refusal| refusal.at(doing))?;
+        validate::page_size(max).map_err(|refusal| refusal.into_port_error(doing))?;
         let prefix = prefix.to_owned();
         let after = after.unwrap_or_default().to_owned();
         self.blocking(doing, move |shared| {
@@ -199,12 +203,12 @@ impl ObjectStore for FileStore {
 
 impl Shared {
     fn path(&self, doing: &'static str, key: &str) -> Result<PathBuf, PortError> {
-        validate::key(key).map_err(|refusal| refusal.at(doing))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error(doing))?;
         if key
             .split('/')
             .any(|segment| segment.starts_with(HIDDEN_PREFIX))
         {
-            return Err(validate::Refusal::Key.at(doing));
+            return Err(validate::LimitRefusal::Key.into_port_error(doing));
         }
         Ok(self.root.join(key))
     }
@@ -307,8 +311,8 @@ fn holds(condition: &PutCondition, path: &Path) -> std::io::Result<bool> {
     })
 }
 
-fn read(path: &Path) -> std::io::Result<Option<Object>> {
-    Ok(disk::read(path)?.map(|bytes| Object {
+fn read(path: &Path) -> std::io::Result<Option<StoredObject>> {
+    Ok(disk::read(path)?.map(|bytes| StoredObject {
         etag: etag(&bytes),
         bytes: bytes.into(),
     }))
@@ -318,7 +322,7 @@ fn read_range(doing: &'static str, path: &Path, range: &Range<u64>) -> Result<By
     let part = disk::read_range(path, range).map_err(|e| disk::error(doing, e))?;
     match part.ok_or_else(|| PortError::new(doing, ErrorKind::NotFound))? {
         Part::Whole(bytes) => Ok(bytes.into()),
-        Part::Short { length } => Err(ends_early(doing, range, length)),
+        Part::Short { length } => Err(ends_early_error(doing, range, length)),
     }
 }
 

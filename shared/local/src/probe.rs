@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use posthaste_ports::{Database, Probe, Sample};
+use posthaste_ports::{DatabaseResource, ProbeSample, ResourceProbe};
 use posthaste_system::probe::{disk, memory, resident_bytes};
 
 /// Samples this machine and this process.
@@ -25,11 +25,11 @@ impl<G: Fn() -> (u64, u64) + Send + Sync> LocalProbe<G> {
     }
 }
 
-impl<G: Fn() -> (u64, u64) + Send + Sync> Probe for LocalProbe<G> {
-    fn sample(&self) -> Sample {
+impl<G: Fn() -> (u64, u64) + Send + Sync> ResourceProbe for LocalProbe<G> {
+    fn sample(&self) -> ProbeSample {
         let (version_buckets, batch_points) = (self.gauges)();
-        Sample {
-            database: disk(&self.data).map(Database::Disk),
+        ProbeSample {
+            database: disk(&self.data).map(DatabaseResource::Disk),
             log_disk: disk(&self.journal),
             process_bytes: resident_bytes(),
             memory: memory(),
@@ -52,7 +52,7 @@ mod tests {
             (sample.version_buckets, sample.batch_points, sample.log_disk),
             (Some(3), Some(5), None)
         );
-        let Some(Database::Disk(disk)) = sample.database else {
+        let Some(DatabaseResource::Disk(disk)) = sample.database else {
             panic!("no disk: {sample:?}")
         };
         assert!(disk.total > 0 && disk.used <= disk.total, "{disk:?}");

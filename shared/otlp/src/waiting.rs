@@ -27,7 +27,7 @@ pub struct Spans {
 }
 
 impl SpanSink for Spans {
-    fn take(&self, span: TraceSpan) {
+    fn take_span(&self, span: TraceSpan) {
         let mut waiting = self.waiting.lock();
         if waiting.len() < SPANS_WAITING_MAX {
             waiting.push_back(span);
@@ -150,7 +150,7 @@ pub(crate) mod tests {
     #[test]
     fn first_to_come_is_first_to_go() {
         let spans = Spans::default();
-        (0..5).for_each(|number| spans.take(span(number)));
+        (0..5).for_each(|number| spans.take_span(span(number)));
         assert_eq!(spans.first(2).spans(), [span(0), span(1)]);
         assert_eq!(take_first(&spans, 9), [0, 1, 2, 3, 4].map(span));
         assert_eq!((take_first(&spans, 9), spans.take_lost()), (vec![], 0));
@@ -159,10 +159,10 @@ pub(crate) mod tests {
     #[test]
     fn beyond_the_bound_they_are_counted_and_lost() {
         let spans = Spans::default();
-        (0..SPANS_WAITING_MAX + 3).for_each(|number| spans.take(span(number)));
+        (0..SPANS_WAITING_MAX + 3).for_each(|number| spans.take_span(span(number)));
         assert_eq!(spans.take_lost(), 3);
         let first = spans.first(4);
-        spans.take(span(1));
+        spans.take_span(span(1));
         drop(first);
         assert_eq!(spans.take_lost(), 1);
         assert_eq!(take_first(&spans, 2), [span(1), span(2)]);

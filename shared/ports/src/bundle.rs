@@ -25,9 +25,9 @@ pub trait Ports: Send + Sync + 'static {
 
 /// The bundle of these adapters. It is a type only; no value of it exists.
 #[derive(Debug)]
-pub struct Bundle<Q, S, D, L, W, C, E>(PhantomData<(Q, S, D, L, W, C, E)>);
+pub struct PortBundle<Q, S, D, L, W, C, E>(PhantomData<(Q, S, D, L, W, C, E)>);
 
-impl<Q, S, D, L, W, C, E> Ports for Bundle<Q, S, D, L, W, C, E>
+impl<Q, S, D, L, W, C, E> Ports for PortBundle<Q, S, D, L, W, C, E>
 where
     Q: QueueSender + QueueReceiver + 'static,
     S: ObjectStore + 'static,

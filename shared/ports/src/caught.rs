@@ -11,16 +11,16 @@ thread_local! {
 }
 
 /// One more work that catches, until it is dropped.
-struct Catching;
+struct CatchingScope;
 
-impl Catching {
-    fn begin() -> Self {
+impl CatchingScope {
+    fn enter() -> Self {
         CATCHING.set(CATCHING.get() + 1);
         Self
     }
 }
 
-impl Drop for Catching {
+impl Drop for CatchingScope {
     fn drop(&mut self) {
         CATCHING.set(CATCHING.get() - 1);
     }
@@ -28,8 +28,8 @@ impl Drop for Catching {
 
 /// Runs work on bytes that may be damaged, and returns what it panicked with. What the work shares
 /// with others must stay usable.
-pub fn catching<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
-    let _catching = Catching::begin();
+pub fn catch_expected_panic<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+    let _catching = CatchingScope::enter();
     catch_unwind(AssertUnwindSafe(work))
 }
 
@@ -45,8 +45,8 @@ mod tests {
     #[test]
     fn panic_is_caught_inside_alone() {
         assert!(!is_caught());
-        let caught = catching(|| {
-            assert!(catching(is_caught).is_ok_and(|is_caught| is_caught));
+        let caught = catch_expected_panic(|| {
+            assert!(catch_expected_panic(is_caught).is_ok_and(|is_caught| is_caught));
             assert!(is_caught());
             std::panic::resume_unwind(Box::new("damaged"));
         });

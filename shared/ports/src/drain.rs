@@ -22,7 +22,7 @@ pub trait DrainSource: Send + Sync {
     ///
     /// `None` if no process reports. Then no message had waited long enough to be worth a report,
     /// or none was received at all.
-    fn drained(
+    fn measure_drain(
         &self,
         visible: u64,
         time: LookTime,

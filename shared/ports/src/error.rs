@@ -52,7 +52,7 @@ impl PortError {
     }
 
     /// A failure with its cause.
-    pub fn caused(
+    pub fn with_cause(
         doing: &'static str,
         kind: ErrorKind,
         source: impl Into<Box<dyn Error + Send + Sync>>,

@@ -6,9 +6,9 @@ use std::iter::Sum;
 ///
 /// Both calls return soon and wait for nothing. An entry that is dropped is made again when it is
 /// needed. An entry that cannot be made again, or is in use at the moment, is kept.
-pub trait Evict: Send + Sync {
+pub trait EvictableCache: Send + Sync {
     /// Gives memory back.
-    fn trim(&self) -> Evicted;
+    fn trim(&self) -> EvictedAmount;
 
     /// Forgets resolved names, and answers how many. A cache that has none forgets none.
     fn flush_dns(&self) -> usize {
@@ -18,7 +18,7 @@ pub trait Evict: Send + Sync {
 
 /// The amount that was given back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Evicted {
+pub struct EvictedAmount {
     /// The number of things that were forgotten or closed.
     pub entries: usize,
     /// The bytes that they are known to have held; never a guess, and so less than what the
@@ -26,7 +26,7 @@ pub struct Evicted {
     pub bytes: usize,
 }
 
-impl Sum for Evicted {
+impl Sum for EvictedAmount {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, freed| Self {
             entries: sum.entries + freed.entries,

@@ -10,19 +10,19 @@ use posthaste_core::api::doctor::{CheckView, ConnectedEndpoint, EndpointFault};
 use posthaste_core::model::{Link, Timestamp};
 
 /// A look that is under way. Dropping it ends it.
-pub type Look<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type PendingLook<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A check that is under way.
-pub struct Check {
+pub struct PendingCheck {
     /// Its name, which says what it is where it does not end in time.
     pub name: &'static str,
     /// What it looks at.
     pub of: String,
     /// The look. It ends with a result whatever it finds.
-    pub look: Look<CheckView>,
+    pub look: PendingLook<CheckView>,
 }
 
-impl fmt::Debug for Check {
+impl fmt::Debug for PendingCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Check")
             .field("name", &self.name)
@@ -32,10 +32,10 @@ impl fmt::Debug for Check {
 }
 
 /// Looks at what an installation stands on. A look changes nothing and leaves nothing behind.
-pub trait Examiner: fmt::Debug + Send + Sync {
+pub trait InstallationExaminer: fmt::Debug + Send + Sync {
     /// The checks of the machine or the account. They are independent of each other, and may be
     /// made at once.
-    fn checks(&self) -> Vec<Check>;
+    fn checks(&self) -> Vec<PendingCheck>;
 
     /// The time that the clock shows now if nobody has set it back. `None` where nothing tells it.
     fn clock_at_least(&self) -> Option<Timestamp>;
@@ -43,9 +43,9 @@ pub trait Examiner: fmt::Debug + Send + Sync {
     /// Connects to a link as a delivery does: by the same name servers, rules on addresses and
     /// trusted authorities. The TLS handshake is whole, no bytes of HTTP are sent, and the
     /// connection is closed. All of it ends within `timeout`.
-    fn look_at(
+    fn check_link(
         &self,
         link: Link,
         timeout: Duration,
-    ) -> Look<Result<ConnectedEndpoint, EndpointFault>>;
+    ) -> PendingLook<Result<ConnectedEndpoint, EndpointFault>>;
 }

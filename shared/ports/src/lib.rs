@@ -17,23 +17,25 @@ pub mod validate;
 pub mod webhook;
 pub mod withheld;
 
-pub use bundle::{Bundle, Ports};
+pub use bundle::{PortBundle, Ports};
 pub use clock::Clock;
 pub use drain::{DrainSource, LookTime};
 pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
-pub use evict::{Evict, Evicted};
-pub use examine::{Check, Examiner, Look};
-pub use probe::{Database, NoMachine, Probe, Sample};
+pub use evict::{EvictableCache, EvictedAmount};
+pub use examine::{InstallationExaminer, PendingCheck, PendingLook};
+pub use probe::{DatabaseResource, NoMachine, ProbeSample, ResourceProbe};
 pub use queue::{
     BatchResponse, GroupCount, GroupCounts, MessageId, OutgoingMessage, QueueCounts, QueueName,
-    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    QueueReceiver, QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor,
 };
 pub use spans::SpanSink;
 pub use store::{
-    ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated, ends_early, part_of,
+    ETag, ListPage, ObjectMeta, ObjectStore, PutCondition, RevalidatedObject, StoredObject,
+    ends_early_error, slice_of_object,
 };
 pub use webhook::{
-    Always, LastLook, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+    AlwaysBegin, LastLook, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest,
+    WebhookResponse,
 };
-pub use withheld::{Fate, Withheld};
+pub use withheld::{WithheldFate, WithheldMessages};

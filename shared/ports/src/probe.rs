@@ -5,7 +5,7 @@ use posthaste_core::pressure::ByteUsage;
 
 /// The resource that can fill up where the queue keeps its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Database {
+pub enum DatabaseResource {
     /// A disk of this machine.
     Disk(ByteUsage),
     /// Nothing of ours, but the queue bounds how many messages are in flight; the monitor counts
@@ -15,9 +15,9 @@ pub enum Database {
 
 /// The readings of a probe. `None` if a value cannot be known here, or could not be read this time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sample {
+pub struct ProbeSample {
     /// The resource that holds the queue's data.
-    pub database: Option<Database>,
+    pub database: Option<DatabaseResource>,
     /// The disk that holds the journal.
     pub log_disk: Option<ByteUsage>,
     /// Resident size of this process, in bytes.
@@ -33,20 +33,20 @@ pub struct Sample {
 /// Samples resources. A sample is cheap enough for every poll, never fails as a whole and never
 /// waits for the network; what cannot be read is `None`. Used space is what this process cannot use
 /// any more, so that what is kept for the superuser counts as used.
-pub trait Probe: Send + Sync {
+pub trait ResourceProbe: Send + Sync {
     /// Reads everything once.
-    fn sample(&self) -> Sample;
+    fn sample(&self) -> ProbeSample;
 }
 
 /// The probe for where there is no machine of ours to look at: on AWS only the queue can fill up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoMachine;
 
-impl Probe for NoMachine {
-    fn sample(&self) -> Sample {
-        Sample {
-            database: Some(Database::InFlight),
-            ..Sample::default()
+impl ResourceProbe for NoMachine {
+    fn sample(&self) -> ProbeSample {
+        ProbeSample {
+            database: Some(DatabaseResource::InFlight),
+            ..ProbeSample::default()
         }
     }
 }

@@ -10,7 +10,7 @@ use posthaste_core::lane::DeliveryLane;
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::DueOfGroup;
 
-use crate::{ErrorKind, PortError, Withheld};
+use crate::{ErrorKind, PortError, WithheldMessages};
 
 /// The queues there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,7 +72,7 @@ pub struct MessageId(pub Arc<str>);
 /// A receipt handle: the right to delete one message, from one receive of it, until its visibility
 /// timeout.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Receipt(pub Arc<str>);
+pub struct ReceiptHandle(pub Arc<str>);
 
 /// A message as it was received.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ pub struct ReceivedMessage {
     /// The queue's id of it; the same on every receive.
     pub id: MessageId,
     /// The right to delete it; new on every receive.
-    pub receipt: Receipt,
+    pub receipt: ReceiptHandle,
     /// The body, byte for byte as it was sent.
     pub body: Bytes,
     /// The number of receives, this one included; 1 the first time.
@@ -195,7 +195,7 @@ pub trait QueueSender: Send + Sync {
     fn withhold(
         &self,
         entries: Vec<OutgoingMessage>,
-    ) -> impl Future<Output = Result<Withheld, PortError>> + Send {
+    ) -> impl Future<Output = Result<WithheldMessages, PortError>> + Send {
         drop(entries);
         ready(Err(PortError::new("withhold messages", ErrorKind::Invalid)))
     }
@@ -218,7 +218,10 @@ pub trait QueueReceiver: Send + Sync {
     /// noted it. On AWS this is left to the event source mapping, which deletes what the
     /// invocation does not report as failed. A stale receipt is no error: another receiver has
     /// the message now.
-    fn acknowledge(&self, receipt: &Receipt) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn acknowledge(
+        &self,
+        receipt: &ReceiptHandle,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
 
     /// Puts `successors` in the place of a message: they are durable before it is deleted. Embedded
     /// this is one transaction, all or nothing; on AWS a crash in between leaves both. A stale
@@ -226,7 +229,7 @@ pub trait QueueReceiver: Send + Sync {
     /// message to its visibility timeout.
     fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 
@@ -234,7 +237,7 @@ pub trait QueueReceiver: Send + Sync {
     /// 12 hours after it was received. A stale receipt is an `Err` of kind `NotFound`.
     fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 
@@ -251,7 +254,7 @@ pub trait QueueReceiver: Send + Sync {
 
     /// Counts the due messages of each of these groups, in their order. `None` if the queue cannot
     /// tell, as SQS cannot.
-    fn due(
+    fn due_counts(
         &self,
         groups: &[String],
     ) -> impl Future<Output = Result<Option<Vec<u64>>, PortError>> + Send {
@@ -261,7 +264,7 @@ pub trait QueueReceiver: Send + Sync {
 
     /// Counts the events of each of these groups of the delivery queue, in their order, without a
     /// look at the messages themselves. `None` if the queue cannot tell, as SQS cannot.
-    fn waiting(
+    fn waiting_counts(
         &self,
         groups: &[String],
     ) -> impl Future<Output = Result<Option<Vec<GroupCount>>, PortError>> + Send {

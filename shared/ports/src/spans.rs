@@ -8,5 +8,5 @@ use posthaste_core::trace::TraceSpan;
 /// it: a span for which there is no room is counted and lost.
 pub trait SpanSink: fmt::Debug + Send + Sync {
     /// Takes one.
-    fn take(&self, span: TraceSpan);
+    fn take_span(&self, span: TraceSpan);
 }

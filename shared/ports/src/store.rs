@@ -17,7 +17,7 @@ pub struct ETag(pub String);
 
 /// An object as it was read.
 #[derive(Debug, Clone)]
-pub struct Object {
+pub struct StoredObject {
     /// The bytes, whole.
     pub bytes: Bytes,
     /// The version.
@@ -26,11 +26,11 @@ pub struct Object {
 
 /// The answer to a read that carried a known version.
 #[derive(Debug, Clone)]
-pub enum Revalidated {
+pub enum RevalidatedObject {
     /// Still the version the caller knows.
     Unchanged,
     /// Another version.
-    Changed(Object),
+    Changed(StoredObject),
     /// No such object.
     Missing,
 }
@@ -74,14 +74,17 @@ pub struct ListPage {
 /// listing, that starts after it sees it.
 pub trait ObjectStore: Send + Sync {
     /// Reads an object; `None` if there is none.
-    fn get(&self, key: &str) -> impl Future<Output = Result<Option<Object>, PortError>> + Send;
+    fn get(
+        &self,
+        key: &str,
+    ) -> impl Future<Output = Result<Option<StoredObject>, PortError>> + Send;
 
     /// Reads an object only if it has another version than `known`.
     fn get_if_changed(
         &self,
         key: &str,
         known: &ETag,
-    ) -> impl Future<Output = Result<Revalidated, PortError>> + Send;
+    ) -> impl Future<Output = Result<RevalidatedObject, PortError>> + Send;
 
     /// Reads exactly these bytes of an object. An object that is not there is an `Err` of kind
     /// `NotFound`, one that ends before the range does is `Damaged`, and an empty range is
@@ -93,7 +96,7 @@ pub trait ObjectStore: Send + Sync {
         key: &str,
         range: Range<u64>,
     ) -> impl Future<Output = Result<Bytes, PortError>> + Send {
-        async move { part_of(self.get(key).await?, &range) }
+        async move { slice_of_object(self.get(key).await?, &range) }
     }
 
     /// Writes an object and answers its new version. A condition that does not hold is an `Err` of
@@ -130,11 +133,15 @@ pub trait ObjectStore: Send + Sync {
 /// A store that is lent.
 #[deny(clippy::missing_trait_methods)]
 impl<S: ObjectStore> ObjectStore for &S {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         S::get(self, key).await
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         S::get_if_changed(self, key, known).await
     }
 
@@ -170,9 +177,12 @@ impl<S: ObjectStore> ObjectStore for &S {
 }
 
 /// A range of an object that was read whole, as [`ObjectStore::get_range`] answers it.
-pub fn part_of(object: Option<Object>, range: &Range<u64>) -> Result<Bytes, PortError> {
+pub fn slice_of_object(
+    object: Option<StoredObject>,
+    range: &Range<u64>,
+) -> Result<Bytes, PortError> {
     const DOING: &str = "read a range of an object";
-    validate::range(range).map_err(|refusal| refusal.at(DOING))?;
+    validate::byte_range(range).map_err(|refusal| refusal.into_port_error(DOING))?;
     let bytes = object
         .ok_or_else(|| PortError::new(DOING, ErrorKind::NotFound))?
         .bytes;
@@ -183,14 +193,14 @@ pub fn part_of(object: Option<Object>, range: &Range<u64>) -> Result<Bytes, Port
         .ok()
         .zip(end)
         .map(|(start, end)| bytes.slice(start..end));
-    part.ok_or_else(|| ends_early(DOING, range, bytes.len() as u64))
+    part.ok_or_else(|| ends_early_error(DOING, range, bytes.len() as u64))
 }
 
 /// The failure of a range that goes beyond the end of its object.
-pub fn ends_early(doing: &'static str, range: &Range<u64>, length: u64) -> PortError {
+pub fn ends_early_error(doing: &'static str, range: &Range<u64>, length: u64) -> PortError {
     let cause = format!(
         "the object ends at byte {length}, expected {} or more",
         range.end
     );
-    PortError::caused(doing, ErrorKind::Damaged, cause)
+    PortError::with_cause(doing, ErrorKind::Damaged, cause)
 }

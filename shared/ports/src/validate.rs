@@ -25,7 +25,7 @@ const CHUNK_BYTES: usize = 1024;
 
 /// Why a request breaks a limit of a port.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum LimitRefusal {
     /// A batch of none or of too many.
     #[error("{0} entries, expected 1 to {SQS_BATCH_ENTRIES_MAX}")]
     Entries(usize),
@@ -64,95 +64,95 @@ pub enum Refusal {
     Page(usize),
 }
 
-impl Refusal {
+impl LimitRefusal {
     /// The refusal as the port's error.
-    pub fn at(self, doing: &'static str) -> PortError {
-        PortError::caused(doing, ErrorKind::Invalid, self)
+    pub fn into_port_error(self, doing: &'static str) -> PortError {
+        PortError::with_cause(doing, ErrorKind::Invalid, self)
     }
 }
 
 /// Checks the limits of a whole batch; [`message`] checks its entries one by one.
-pub fn batch(entries: &[OutgoingMessage]) -> Result<(), Refusal> {
+pub fn batch(entries: &[OutgoingMessage]) -> Result<(), LimitRefusal> {
     if !(1..=SQS_BATCH_ENTRIES_MAX).contains(&entries.len()) {
-        return Err(Refusal::Entries(entries.len()));
+        return Err(LimitRefusal::Entries(entries.len()));
     }
     let sum = entries.iter().map(|entry| entry.body.len()).sum();
     if sum > SQS_MESSAGE_BYTES_MAX {
-        Err(Refusal::BatchBytes(sum))
+        Err(LimitRefusal::BatchBytes(sum))
     } else {
         Ok(())
     }
 }
 
 /// Checks the limits of one message.
-pub fn message(message: &OutgoingMessage) -> Result<(), Refusal> {
+pub fn message(message: &OutgoingMessage) -> Result<(), LimitRefusal> {
     if message.delay > SQS_DELAY_MAX {
-        return Err(Refusal::Delay(message.delay));
+        return Err(LimitRefusal::Delay(message.delay));
     }
     if message
         .group
         .as_deref()
         .is_some_and(|group| !is_group_id(group))
     {
-        return Err(Refusal::Group);
+        return Err(LimitRefusal::Group);
     }
     if !(1..=SQS_MESSAGE_BYTES_MAX).contains(&message.body.len()) {
-        return Err(Refusal::BodyBytes(message.body.len()));
+        return Err(LimitRefusal::BodyBytes(message.body.len()));
     }
     if is_accepted_text(&message.body) {
         Ok(())
     } else {
-        Err(Refusal::BodyCharacters)
+        Err(LimitRefusal::BodyCharacters)
     }
 }
 
 /// Checks the limits of a receive.
-pub fn receive(request: &ReceiveRequest) -> Result<(), Refusal> {
+pub fn receive_request(request: &ReceiveRequest) -> Result<(), LimitRefusal> {
     if !(1..=SQS_BATCH_ENTRIES_MAX).contains(&request.max) {
-        return Err(Refusal::Entries(request.max));
+        return Err(LimitRefusal::Entries(request.max));
     }
-    visibility(request.visibility)?;
+    visibility_timeout(request.visibility)?;
     if request.wait > RECEIVE_WAIT_MAX {
-        Err(Refusal::Wait(request.wait))
+        Err(LimitRefusal::Wait(request.wait))
     } else {
         Ok(())
     }
 }
 
 /// Checks the limit of a visibility timeout.
-pub fn visibility(length: Duration) -> Result<(), Refusal> {
+pub fn visibility_timeout(length: Duration) -> Result<(), LimitRefusal> {
     let longest = Duration::from_secs(SQS_VISIBILITY_SECS_MAX.into());
     if length > longest {
-        Err(Refusal::Visibility(length))
+        Err(LimitRefusal::Visibility(length))
     } else {
         Ok(())
     }
 }
 
 /// Checks an object's key.
-pub fn key(key: &str) -> Result<(), Refusal> {
+pub fn object_key(key: &str) -> Result<(), LimitRefusal> {
     if is_object_key(key) {
         Ok(())
     } else {
-        Err(Refusal::Key)
+        Err(LimitRefusal::Key)
     }
 }
 
 /// Checks a range of an object's bytes.
-pub fn range(range: &Range<u64>) -> Result<(), Refusal> {
+pub fn byte_range(range: &Range<u64>) -> Result<(), LimitRefusal> {
     if range.is_empty() {
-        Err(Refusal::Range(range.clone()))
+        Err(LimitRefusal::Range(range.clone()))
     } else {
         Ok(())
     }
 }
 
 /// Checks the limit of a listing's page.
-pub fn page(max: usize) -> Result<(), Refusal> {
+pub fn page_size(max: usize) -> Result<(), LimitRefusal> {
     if (1..=LIST_PAGE_MAX).contains(&max) {
         Ok(())
     } else {
-        Err(Refusal::Page(max))
+        Err(LimitRefusal::Page(max))
     }
 }
 
@@ -206,10 +206,13 @@ mod tests {
             check(good, Ok(()));
         }
         for bad in ["\0", "a\u{1f}b", "\u{b}", "\u{fffe}", "x\u{ffff}"] {
-            check(bad, Err(Refusal::BodyCharacters));
+            check(bad, Err(LimitRefusal::BodyCharacters));
         }
-        assert_eq!(message(&of(vec![0xff, 0xfe])), Err(Refusal::BodyCharacters));
-        check("", Err(Refusal::BodyBytes(0)));
+        assert_eq!(
+            message(&of(vec![0xff, 0xfe])),
+            Err(LimitRefusal::BodyCharacters)
+        );
+        check("", Err(LimitRefusal::BodyBytes(0)));
     }
 
     #[test]
@@ -218,7 +221,7 @@ mod tests {
         assert_eq!(message(&sized(SQS_MESSAGE_BYTES_MAX)), Ok(()));
         assert_eq!(
             message(&sized(SQS_MESSAGE_BYTES_MAX + 1)),
-            Err(Refusal::BodyBytes(1_048_577))
+            Err(LimitRefusal::BodyBytes(1_048_577))
         );
         assert_eq!(
             message(&OutgoingMessage {
@@ -232,24 +235,28 @@ mod tests {
                 delay: Duration::from_secs(901),
                 ..of("x")
             }),
-            Err(Refusal::Delay(Duration::from_secs(901)))
+            Err(LimitRefusal::Delay(Duration::from_secs(901)))
         );
         assert_eq!(batch(&vec![sized(104_857); 10]), Ok(()));
         assert_eq!(
             batch(&vec![sized(104_858); 10]),
-            Err(Refusal::BatchBytes(1_048_580))
+            Err(LimitRefusal::BatchBytes(1_048_580))
         );
-        assert_eq!(batch(&vec![sized(1); 11]), Err(Refusal::Entries(11)));
-        assert_eq!(batch(&[]), Err(Refusal::Entries(0)));
-        assert_eq!(visibility(Duration::from_hours(12)), Ok(()));
+        assert_eq!(batch(&vec![sized(1); 11]), Err(LimitRefusal::Entries(11)));
+        assert_eq!(batch(&[]), Err(LimitRefusal::Entries(0)));
+        assert_eq!(visibility_timeout(Duration::from_hours(12)), Ok(()));
         let over = Duration::from_millis(43_200_001);
-        assert_eq!(visibility(over), Err(Refusal::Visibility(over)));
+        assert_eq!(
+            visibility_timeout(over),
+            Err(LimitRefusal::Visibility(over))
+        );
     }
 
     #[test]
     fn a_range_has_a_byte_or_more() {
-        let check =
-            |asked: Range<u64>, expected| assert_eq!(range(&asked).is_ok(), expected, "{asked:?}");
+        let check = |asked: Range<u64>, expected| {
+            assert_eq!(byte_range(&asked).is_ok(), expected, "{asked:?}")
+        };
         check(0..1, true);
         check(u64::MAX - 1..u64::MAX, true);
         check(0..0, false);
@@ -269,7 +276,7 @@ mod tests {
         check("orders.billing", Ok(()));
         check(&"g".repeat(128), Ok(()));
         for bad in ["", "a b", "ä", "a\n", &"g".repeat(129)] {
-            check(bad, Err(Refusal::Group));
+            check(bad, Err(LimitRefusal::Group));
         }
     }
 

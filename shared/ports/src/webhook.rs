@@ -92,9 +92,9 @@ pub trait LastLook: Sync {
 
 /// The look of a request that may begin at any time.
 #[derive(Debug, Clone, Copy)]
-pub struct Always;
+pub struct AlwaysBegin;
 
-impl LastLook for Always {
+impl LastLook for AlwaysBegin {
     async fn may_begin(&self) -> bool {
         true
     }
@@ -110,7 +110,7 @@ impl LastLook for Always {
 pub trait WebhookClient: Send + Sync {
     /// Sends one request. Broken endpoints are an answer, not an error.
     fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send {
-        self.send_if(request, &Always)
+        self.send_if(request, &AlwaysBegin)
     }
 
     /// Sends one request if it may still begin. Whoever sends it asks after all that takes time

@@ -4,43 +4,43 @@ use std::fmt;
 
 /// Messages that are durable, and that nobody receives before they are shown. Dropped instead, they
 /// are deleted. If the process dies before either, they are received after its next start.
-pub struct Withheld(Option<End>);
+pub struct WithheldMessages(Option<FateCallback>);
 
 /// The end of withholding messages.
-type End = Box<dyn FnOnce(Fate) + Send>;
+type FateCallback = Box<dyn FnOnce(WithheldFate) + Send>;
 
 /// What becomes of messages that were withheld.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum WithheldFate {
     /// They are received from now on.
     Shown,
     /// They are deleted.
     Deleted,
 }
 
-impl Withheld {
+impl WithheldMessages {
     /// Messages whose fate is told to `end`, once.
-    pub fn new(end: impl FnOnce(Fate) + Send + 'static) -> Self {
+    pub fn new(end: impl FnOnce(WithheldFate) + Send + 'static) -> Self {
         Self(Some(Box::new(end)))
     }
 
     /// Lets the messages be received.
     pub fn show(mut self) {
         if let Some(end) = self.0.take() {
-            end(Fate::Shown);
+            end(WithheldFate::Shown);
         }
     }
 }
 
-impl Drop for Withheld {
+impl Drop for WithheldMessages {
     fn drop(&mut self) {
         if let Some(end) = self.0.take() {
-            end(Fate::Deleted);
+            end(WithheldFate::Deleted);
         }
     }
 }
 
-impl fmt::Debug for Withheld {
+impl fmt::Debug for WithheldMessages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Withheld").finish_non_exhaustive()
     }

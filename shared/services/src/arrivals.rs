@@ -17,7 +17,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use posthaste_core::health::{HealthBook, SeenTry, SubscriptionTries, TryResult};
 use posthaste_core::stored::{FormatError, HEALTH};
-use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};
+use posthaste_ports::{Clock, ETag, ObjectStore, PortError, RevalidatedObject};
 
 use crate::update::{Edit, UpdateError, get_newer, update};
 
@@ -191,9 +191,9 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
         }
         let found = get_newer(&self.store, HEALTH, etag.as_ref());
         match found.await.map_err(HealthError::Read)? {
-            Revalidated::Unchanged => self.memory.state.lock().checked_at = Some(now),
-            Revalidated::Missing => self.learn(&HealthBook::default(), None),
-            Revalidated::Changed(object) => {
+            RevalidatedObject::Unchanged => self.memory.state.lock().checked_at = Some(now),
+            RevalidatedObject::Missing => self.learn(&HealthBook::default(), None),
+            RevalidatedObject::Changed(object) => {
                 let book = parsed(&object.bytes).map_err(HealthError::Object)?;
                 self.learn(&book, Some(object.etag));
             }

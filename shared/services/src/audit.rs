@@ -8,7 +8,9 @@ use posthaste_core::api::{
 };
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::stored::{TopicRecord, layout, record_changes};
-use posthaste_ports::{Clock, Entropy, ErrorKind, Object, ObjectStore, PortError, PutCondition};
+use posthaste_ports::{
+    Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, StoredObject,
+};
 
 use crate::Edit;
 use crate::update::create_or_update;
@@ -103,7 +105,7 @@ pub async fn note_refused_keys(
         ..AuditEntry::new(id, hour, caller, AuditAction::RefusedKeys)
     }
     .with_outcome(AuditOutcome::Refused);
-    let add = |found: Option<Object>| {
+    let add = |found: Option<StoredObject>| {
         let before = found.and_then(|object| AuditEntry::parse(&object.bytes).ok());
         let entry = before.map_or_else(|| more.clone(), |before| before.with_refused(&more));
         Ok::<_, std::convert::Infallible>(Edit::Write(entry.render(), ()))

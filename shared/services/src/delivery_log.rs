@@ -37,7 +37,8 @@ pub async fn send_records(
     ));
     let sent = timeout(clock, RECORDS_TIME, sent).await;
     let sent = sent.ok_or_else(|| PortError::new(SENDING, ErrorKind::TimedOut))?;
-    let sent = sent.map_err(|panicked| PortError::caused(SENDING, ErrorKind::Other, panicked))?;
+    let sent =
+        sent.map_err(|panicked| PortError::with_cause(SENDING, ErrorKind::Other, panicked))?;
     sent.into_iter().collect()
 }
 

@@ -17,7 +17,8 @@ use posthaste_core::model::{
     SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, Topic,
 };
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, ObjectStore, OutgoingMessage, PortError, QueueSender, Withheld,
+    Clock, Entropy, ErrorKind, ObjectStore, OutgoingMessage, PortError, QueueSender,
+    WithheldMessages,
 };
 
 use acceptance::{AcceptanceRecords, Meant, RECORD_BYTES_USUAL};
@@ -270,8 +271,8 @@ where
 }
 
 /// Shows many messages in one go: what is dropped in between is deleted.
-fn show(withheld: Vec<Withheld>) {
-    off_the_worker(|| withheld.into_iter().for_each(Withheld::show));
+fn show(withheld: Vec<WithheldMessages>) {
+    off_the_worker(|| withheld.into_iter().for_each(WithheldMessages::show));
 }
 
 /// Messages that are sent together.
@@ -311,7 +312,7 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
-    use posthaste_ports::Fate;
+    use posthaste_ports::WithheldFate;
 
     use super::*;
 
@@ -339,14 +340,14 @@ mod tests {
         let (shown, fates) = channel();
         let showing = tokio::spawn(async {
             let ran = another_task();
-            let withheld = Withheld::new(move |fate| {
+            let withheld = WithheldMessages::new(move |fate| {
                 let has_run = ran.recv_timeout(PATIENCE).is_ok();
                 shown.send((fate, has_run)).unwrap();
             });
             show(vec![withheld]);
         });
         showing.await.unwrap();
-        assert_eq!(fates.recv().unwrap(), (Fate::Shown, true));
+        assert_eq!(fates.recv().unwrap(), (WithheldFate::Shown, true));
     }
 
     #[test]

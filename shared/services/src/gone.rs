@@ -8,7 +8,7 @@ use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, AuditOutcome};
 use posthaste_core::stored::{
     FormatError, GoneMark, TopicRecord, TopicRecordError, layout, record_changes,
 };
-use posthaste_ports::{Clock, Entropy, Object, ObjectStore, PortError, QueueSender};
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender, StoredObject};
 
 use crate::audit::{begin_change, end_change};
 use crate::{Edit, NoticeError, Notifier, UpdateError, update_with};
@@ -103,7 +103,7 @@ fn outcome<T>(written: &Result<T, UpdateError<EditError>>) -> AuditOutcome {
 /// same mark has the same entry.
 fn edit(
     mark: &GoneMark,
-    object: Option<Object>,
+    object: Option<StoredObject>,
 ) -> Result<(Edit<Written>, Option<AuditEntry>), TopicRecordError> {
     let nothing = || Ok((Edit::Keep(Written::Nothing), None));
     let Some(object) = object else {

@@ -14,8 +14,8 @@ use posthaste_core::lane::{
 };
 use posthaste_core::model::{Timestamp, Topic, message_group_id};
 use posthaste_core::stored::{FormatError, layout};
-use posthaste_ports::{Clock, ETag, Object, ObjectStore, OutgoingMessage, PortError};
-use posthaste_ports::{QueueSender, Revalidated};
+use posthaste_ports::{Clock, ETag, ObjectStore, OutgoingMessage, PortError, StoredObject};
+use posthaste_ports::{QueueSender, RevalidatedObject};
 
 use crate::send_all::send_all;
 use crate::{Edit, Registry, UpdateError, get_newer, update};
@@ -83,9 +83,9 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
         let read = get_newer(&*self.store, layout::LANES, etag.as_ref()).await;
         let mut known = self.known.lock();
         match read {
-            Ok(Revalidated::Unchanged) => {}
-            Ok(Revalidated::Missing) => known.learn(SlowTargets::default(), None),
-            Ok(Revalidated::Changed(object)) => match SlowTargets::parse(&object.bytes) {
+            Ok(RevalidatedObject::Unchanged) => {}
+            Ok(RevalidatedObject::Missing) => known.learn(SlowTargets::default(), None),
+            Ok(RevalidatedObject::Changed(object)) => match SlowTargets::parse(&object.bytes) {
                 Ok(targets) => known.learn(targets, Some(object.etag)),
                 Err(error) => report_unread(&error),
             },
@@ -107,7 +107,8 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
         {
             return;
         }
-        let edit = |found: Option<Object>| Ok::<_, Infallible>(edited(found, seen, target, now));
+        let edit =
+            |found: Option<StoredObject>| Ok::<_, Infallible>(edited(found, seen, target, now));
         match update(&*self.store, layout::LANES, edit).await {
             Ok(updated) => {
                 if let Some(targets) = updated.answer {
@@ -127,7 +128,7 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
     /// Ends the time of all targets, and answers whether that succeeded.
     pub async fn clear(&self) -> bool {
         let now = self.clock.now();
-        let edit = |found: Option<Object>| {
+        let edit = |found: Option<StoredObject>| {
             let read = found.map(|object| SlowTargets::parse(&object.bytes));
             let is_over = match read.transpose() {
                 Ok(targets) => targets.is_none_or(|targets| targets.is_empty_at(now)),
@@ -192,7 +193,7 @@ fn is_recent(at: Option<Duration>, now: Duration, max_age: Duration) -> bool {
 /// The object after an observation. One that is damaged begins anew, and one of a newer program is
 /// left to it.
 fn edited(
-    found: Option<Object>,
+    found: Option<StoredObject>,
     seen: LaneObservation,
     target: &DeliveryTarget,
     now: Timestamp,

@@ -23,7 +23,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, layout};
 
 use crate::{Arrivals, SingleFlight, get_newer};
-use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};
+use posthaste_ports::{Clock, ETag, ObjectStore, PortError, RevalidatedObject};
 use start::Start;
 
 /// The age at which the state of a failing target is read again when it is needed.
@@ -323,9 +323,9 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         let key = layout::link_shard_key(index);
         let known = self.known(index);
         match get_newer(&self.store, &key, known.etag.as_ref()).await? {
-            Revalidated::Unchanged => self.learn(index, known.times, known.shard, known.etag),
-            Revalidated::Missing => self.learn(index, known.times, Arc::default(), None),
-            Revalidated::Changed(object) => {
+            RevalidatedObject::Unchanged => self.learn(index, known.times, known.shard, known.etag),
+            RevalidatedObject::Missing => self.learn(index, known.times, Arc::default(), None),
+            RevalidatedObject::Changed(object) => {
                 let shard = match LinkShard::parse(&object.bytes) {
                     // The next transition replaces it.
                     Err(error @ FormatError::Malformed(..)) => {

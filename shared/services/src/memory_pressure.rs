@@ -7,13 +7,13 @@ mod tests;
 use parking_lot::Mutex;
 use posthaste_core::pressure::{DueRelief, PressureState, ReliefTimes};
 
-use posthaste_ports::{Clock, Evict, Evicted};
+use posthaste_ports::{Clock, EvictableCache, EvictedAmount};
 
 /// Relieves one process.
 pub struct Reliever<C> {
     clock: C,
     resident_bytes: fn() -> Option<u64>,
-    caches: Vec<(&'static str, Box<dyn Evict>)>,
+    caches: Vec<(&'static str, Box<dyn EvictableCache>)>,
     relief: Mutex<ReliefTimes>,
 }
 
@@ -21,7 +21,7 @@ pub struct Reliever<C> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Relieved {
     /// The memory that the caches freed, if they were trimmed.
-    pub trimmed: Option<Evicted>,
+    pub trimmed: Option<EvictedAmount>,
     /// The number of names that were forgotten, if they were.
     pub names: Option<usize>,
 }
@@ -40,7 +40,7 @@ impl<C: Clock> Reliever<C> {
 
     /// Adds a cache. Its name is for the log.
     #[must_use]
-    pub fn over(mut self, name: &'static str, cache: impl Evict + 'static) -> Self {
+    pub fn over(mut self, name: &'static str, cache: impl EvictableCache + 'static) -> Self {
         self.caches.push((name, Box::new(cache)));
         self
     }
@@ -58,9 +58,9 @@ impl<C: Clock> Reliever<C> {
         }
     }
 
-    fn trim(&self) -> Evicted {
+    fn trim(&self) -> EvictedAmount {
         let before = (self.resident_bytes)();
-        let trim = |(name, cache): &(&'static str, Box<dyn Evict>)| {
+        let trim = |(name, cache): &(&'static str, Box<dyn EvictableCache>)| {
             let freed = cache.trim();
             tracing::debug!(
                 cache = name,
@@ -70,7 +70,7 @@ impl<C: Clock> Reliever<C> {
             );
             freed
         };
-        let Evicted { entries, bytes } = self.caches.iter().map(trim).sum();
+        let EvictedAmount { entries, bytes } = self.caches.iter().map(trim).sum();
         let after = (self.resident_bytes)();
         metrics::counter!("TrimmedBytes").increment(bytes as u64);
         tracing::info!(
@@ -80,7 +80,7 @@ impl<C: Clock> Reliever<C> {
             resident_bytes_after = after,
             "caches trimmed"
         );
-        Evicted { entries, bytes }
+        EvictedAmount { entries, bytes }
     }
 
     fn flush_dns(&self) -> usize {

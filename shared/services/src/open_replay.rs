@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, ReplayClaim, ReplayRecord, layout};
-use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, PutCondition};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError, PutCondition, StoredObject};
 
 use crate::left_work::LEFT_AFTER;
 use crate::update::UPDATE_TRIES_MAX;
@@ -81,7 +81,7 @@ pub async fn open_replay(
             Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
             Err(error) => return Err(error.into()),
         }
-        let Some(Object { bytes, etag }) = store.get(&key).await? else {
+        let Some(StoredObject { bytes, etag }) = store.get(&key).await? else {
             condition = PutCondition::IfAbsent;
             continue;
         };
@@ -114,7 +114,8 @@ async fn claimed(
     claim: &ReplayClaim,
     now: Timestamp,
 ) -> Result<Claimed, OpenReplayError> {
-    let Some(Object { bytes, .. }) = store.get(&layout::replay_record_key(&claim.replay)).await?
+    let Some(StoredObject { bytes, .. }) =
+        store.get(&layout::replay_record_key(&claim.replay)).await?
     else {
         return Ok(if now.since(claim.claimed_at) < RECORD_FOLLOWS_WITHIN {
             Claimed::Unwritten

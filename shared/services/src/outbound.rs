@@ -16,7 +16,7 @@ use posthaste_core::attempt::{
 use posthaste_core::events::output::OutputError;
 use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
 use posthaste_ports::{
-    Always, Clock, LastLook, LateAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+    AlwaysBegin, Clock, LastLook, LateAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };
 
 /// The way to endpoints.
@@ -91,7 +91,7 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
 
     /// Sends one request, once.
     pub async fn send(&self, request: WebhookRequest) -> Sent {
-        self.send_if(request, &Always).await
+        self.send_if(request, &AlwaysBegin).await
     }
 
     /// Sends one request, once, if it may still begin when it has its connection.

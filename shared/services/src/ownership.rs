@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use posthaste_core::model::{LivingOwner, OwnershipClaim, StateOwner, Timestamp};
 use posthaste_core::stored::FormatError;
 use posthaste_core::stored::layout::OWNER;
-use posthaste_ports::{Clock, Object, ObjectStore};
+use posthaste_ports::{Clock, ObjectStore, StoredObject};
 
 use crate::update::{Edit, UpdateError, update};
 
@@ -58,7 +58,7 @@ impl<S: ObjectStore, C: Clock> Ownership<S, C> {
 }
 
 fn claimed(
-    found: Option<Object>,
+    found: Option<StoredObject>,
     stack: &str,
     now: Timestamp,
 ) -> Result<Edit<OwnershipClaim>, ClaimRefused> {
@@ -81,7 +81,7 @@ fn claimed(
     })
 }
 
-fn released(found: Option<Object>, stack: &str) -> Edit<()> {
+fn released(found: Option<StoredObject>, stack: &str) -> Edit<()> {
     let owner = found.and_then(|object| StateOwner::parse(&object.bytes).ok());
     match owner {
         Some(owner) if owner.stack == stack && owner.seen_at != Timestamp::EPOCH => {

@@ -20,7 +20,7 @@ use posthaste_core::pressure::{
 use posthaste_core::stored::PRESSURE_KEY;
 
 use crate::{Reliever, get_newer};
-use posthaste_ports::{Clock, ETag, Object, ObjectStore, Revalidated};
+use posthaste_ports::{Clock, ETag, ObjectStore, RevalidatedObject, StoredObject};
 
 /// The age at which the state is read again.
 pub const PRESSURE_MAX_AGE: Duration = Duration::from_secs(2);
@@ -169,9 +169,9 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         let mut known = self.shared.known.lock();
         known.checked_at = Some(now);
         match read {
-            Ok(Revalidated::Unchanged) => {}
-            Ok(Revalidated::Missing) => (known.etag, known.state) = (None, None),
-            Ok(Revalidated::Changed(object)) => {
+            Ok(RevalidatedObject::Unchanged) => {}
+            Ok(RevalidatedObject::Missing) => (known.etag, known.state) = (None, None),
+            Ok(RevalidatedObject::Changed(object)) => {
                 known.state = usable(&object).map(Arc::new);
                 known.etag = Some(object.etag);
             }
@@ -205,7 +205,7 @@ fn admitted(
     }
 }
 
-fn usable(object: &Object) -> Option<PressureState> {
+fn usable(object: &StoredObject) -> Option<PressureState> {
     let state = PressureState::parse(&object.bytes).inspect_err(|error| {
         let error = error as &dyn std::error::Error;
         tracing::error!(error, "pressure state unusable, counts as normal");

@@ -6,7 +6,7 @@ use std::error::Error;
 use bytes::Bytes;
 use posthaste_core::model::{LetterPlace, is_object_key};
 use posthaste_core::stored::{FormatError, ResolvedLetters, layout};
-use posthaste_ports::{ErrorKind, Object, ObjectStore, PortError};
+use posthaste_ports::{ErrorKind, ObjectStore, PortError, StoredObject};
 
 use crate::update::{Edit, UpdateError, update};
 
@@ -23,10 +23,10 @@ pub async fn resolved_letters(
         Err(error) if error.kind == ErrorKind::Invalid => None,
         read => read?,
     };
-    let Some(Object { bytes, .. }) = found else {
+    let Some(StoredObject { bytes, .. }) = found else {
         return Ok(ResolvedLetters::default());
     };
-    parse(key, &bytes).map_err(|newer| PortError::caused(READING, ErrorKind::Other, newer))
+    parse(key, &bytes).map_err(|newer| PortError::with_cause(READING, ErrorKind::Other, newer))
 }
 
 /// Whether an object can have a list of its letters that are resolved. The key of one that others

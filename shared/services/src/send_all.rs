@@ -97,7 +97,11 @@ async fn send(sender: &impl QueueSender, batch: Batch) -> Vec<(usize, Result<(),
             let shared = |index| {
                 (
                     index,
-                    Err(PortError::caused(outer.doing, outer.kind, outer.clone())),
+                    Err(PortError::with_cause(
+                        outer.doing,
+                        outer.kind,
+                        outer.clone(),
+                    )),
                 )
             };
             indices.into_iter().map(shared).collect()

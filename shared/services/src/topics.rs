@@ -16,8 +16,8 @@ use posthaste_core::stored::{TopicRecord, TopicRecordError, layout};
 use crate::busy::off_the_worker;
 use crate::{SingleFlight, get_newer, objects};
 use posthaste_ports::{
-    Clock, ETag, ErrorKind, Evict, Evicted, Object, ObjectStore, PortError, PutCondition,
-    Revalidated,
+    Clock, ETag, ErrorKind, EvictableCache, EvictedAmount, ObjectStore, PortError, PutCondition,
+    RevalidatedObject, StoredObject,
 };
 
 #[cfg(test)]
@@ -206,9 +206,9 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         let said_at = self.clock.now();
         let read = get_newer(&self.store, key, known.as_ref().map(|good| &good.etag)).await;
         let topic = match read.map_err(|error| RegistryError::Store(Arc::new(error)))? {
-            Revalidated::Unchanged => known,
-            Revalidated::Missing => None,
-            Revalidated::Changed(object) => compile_off_the_worker(&object)
+            RevalidatedObject::Unchanged => known,
+            RevalidatedObject::Missing => None,
+            RevalidatedObject::Changed(object) => compile_off_the_worker(&object)
                 .map_err(|error| RegistryError::Record(Arc::new(error)))?,
         };
         Ok(self.keep(
@@ -259,12 +259,12 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     }
 }
 
-impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
+impl<S: ObjectStore, C: Clock> EvictableCache for Registry<S, C> {
     /// Forgets topics, except those whose last request to the store failed: of a broken record, the
     /// last good version is only here. If a record breaks later, and is asked for before it is
     /// mended, the topic is unknown: publish answers 503, and deliver hands its messages back.
     /// The bytes are those of the records and their keys; compiled they take more.
-    fn trim(&self) -> Evicted {
+    fn trim(&self) -> EvictedAmount {
         let mut forgotten = HashMap::new();
         {
             let mut known = self.known.lock();
@@ -274,7 +274,7 @@ impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
         let bytes = |(key, known): (&String, &Known)| {
             key.len() + known.topic.as_ref().map_or(0, |good| good.record_bytes)
         };
-        Evicted {
+        EvictedAmount {
             entries: forgotten.len(),
             bytes: forgotten.iter().map(bytes).sum(),
         }
@@ -282,14 +282,14 @@ impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
 }
 
 /// `None` for the record of a topic that is being deleted.
-fn compile_off_the_worker(object: &Object) -> Result<Option<Arc<Good>>, TopicRecordError> {
+fn compile_off_the_worker(object: &StoredObject) -> Result<Option<Arc<Good>>, TopicRecordError> {
     if object.bytes.len() < BUSY_RECORD_BYTES {
         return compile(object);
     }
     off_the_worker(|| compile(object))
 }
 
-fn compile(object: &Object) -> Result<Option<Arc<Good>>, TopicRecordError> {
+fn compile(object: &StoredObject) -> Result<Option<Arc<Good>>, TopicRecordError> {
     let record = TopicRecord::parse(&object.bytes)?;
     if record.deleted_at.is_some() {
         return Ok(None);
@@ -320,7 +320,7 @@ pub async fn delete_topic<S: ObjectStore>(
     let put = store.put(&key, tombstone.clone(), PutCondition::IfMatch(etag));
     if let Err(error) = put.await {
         // The answer to the write was lost, and the store was asked again: it is made.
-        let is_tombstone = |object: Object| object.bytes == tombstone;
+        let is_tombstone = |object: StoredObject| object.bytes == tombstone;
         let is_refused = error.kind == ErrorKind::PreconditionFailed;
         if !is_refused || !store.get(&key).await?.is_some_and(is_tombstone) {
             return Err(error);

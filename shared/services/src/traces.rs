@@ -71,7 +71,7 @@ impl Traces {
     /// Takes a span.
     pub fn take(&self, span: TraceSpan) {
         if let Some(Collected { sink, .. }) = &self.0 {
-            sink.take(span);
+            sink.take_span(span);
         }
     }
 }

@@ -4,7 +4,9 @@
 use std::future::{Future, ready};
 
 use bytes::Bytes;
-use posthaste_ports::{ETag, ErrorKind, Object, ObjectStore, PortError, PutCondition, Revalidated};
+use posthaste_ports::{
+    ETag, ErrorKind, ObjectStore, PortError, PutCondition, RevalidatedObject, StoredObject,
+};
 
 /// Most tries of a change. Each failed try means that another write of the same object succeeded,
 /// so that this many in a row need that many writers. So the tries follow each other without a
@@ -52,13 +54,13 @@ pub async fn get_newer<S: ObjectStore>(
     store: &S,
     key: &str,
     known: Option<&ETag>,
-) -> Result<Revalidated, PortError> {
+) -> Result<RevalidatedObject, PortError> {
     // Boxed: of the futures of the SDK, the compiler would find the layout too deep otherwise.
     match known {
         Some(etag) => Box::pin(store.get_if_changed(key, etag)).await,
         None => Ok(Box::pin(store.get(key))
             .await?
-            .map_or(Revalidated::Missing, Revalidated::Changed)),
+            .map_or(RevalidatedObject::Missing, RevalidatedObject::Changed)),
     }
 }
 
@@ -67,7 +69,7 @@ pub async fn get_newer<S: ObjectStore>(
 pub async fn update<S: ObjectStore, T, E>(
     store: &S,
     key: &str,
-    mut edit: impl FnMut(Option<Object>) -> Result<Edit<T>, E>,
+    mut edit: impl FnMut(Option<StoredObject>) -> Result<Edit<T>, E>,
 ) -> Result<Updated<T>, UpdateError<E>> {
     update_with(store, key, |found| ready(edit(found))).await
 }
@@ -78,7 +80,7 @@ pub async fn update<S: ObjectStore, T, E>(
 pub async fn create_or_update<S: ObjectStore, T, E>(
     store: &S,
     key: &str,
-    mut edit: impl FnMut(Option<Object>) -> Result<Edit<T>, E>,
+    mut edit: impl FnMut(Option<StoredObject>) -> Result<Edit<T>, E>,
 ) -> Result<Updated<T>, UpdateError<E>> {
     if let Edit::Write(bytes, answer) = edit(None).map_err(UpdateError::Edit)? {
         match store.put(key, bytes, PutCondition::IfAbsent).await {
@@ -99,7 +101,7 @@ pub async fn create_or_update<S: ObjectStore, T, E>(
 pub async fn update_with<S: ObjectStore, T, E, F: Future<Output = Result<Edit<T>, E>>>(
     store: &S,
     key: &str,
-    mut edit: impl FnMut(Option<Object>) -> F,
+    mut edit: impl FnMut(Option<StoredObject>) -> F,
 ) -> Result<Updated<T>, UpdateError<E>> {
     for _ in 0..UPDATE_TRIES_MAX {
         let found = store.get(key).await.map_err(UpdateError::Read)?;
@@ -134,7 +136,7 @@ mod tests {
 
     const KEY: &str = "count";
 
-    fn number(object: Option<&Object>) -> u32 {
+    fn number(object: Option<&StoredObject>) -> u32 {
         object.map_or(0, |object| {
             std::str::from_utf8(&object.bytes).unwrap().parse().unwrap()
         })
@@ -146,7 +148,7 @@ mod tests {
         clippy::unnecessary_wraps,
         reason = "the shape of an edit"
     )]
-    fn one_more(found: Option<Object>) -> Result<Edit<u32>, Infallible> {
+    fn one_more(found: Option<StoredObject>) -> Result<Edit<u32>, Infallible> {
         let next = number(found.as_ref()) + 1;
         Ok(if next > 3 {
             Edit::Keep(3)

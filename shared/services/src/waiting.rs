@@ -126,7 +126,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
             .iter()
             .map(|name| message_group_id(topic, name))
             .collect();
-        let queued = self.deliveries.waiting(&groups).await?;
+        let queued = self.deliveries.waiting_counts(&groups).await?;
         let is_without_queue = queued.is_none();
         let mut counts: Vec<_> = match queued {
             Some(queued) => queued.iter().map(in_queue).collect(),

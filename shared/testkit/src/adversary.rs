@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use posthaste_core::api::WaitingCount;
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::{
-    ETag, Entropy, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore,
-    OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt,
-    ReceiveRequest, ReceivedMessage, Revalidated, Successor, Withheld,
+    ETag, Entropy, ErrorKind, GroupCount, ListPage, MessageId, ObjectStore, OutgoingMessage,
+    PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, ReceiptHandle,
+    ReceiveRequest, ReceivedMessage, RevalidatedObject, StoredObject, Successor, WithheldMessages,
 };
 
 use crate::entropy::SeededEntropy;
@@ -273,7 +273,7 @@ impl<P: QueueSender> QueueSender for Adversary<P> {
         self.answer("", self.port.send_whole(entries, beside).await)
     }
 
-    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<WithheldMessages, PortError> {
         self.mood.let_others_run().await;
         self.throttle("")?;
         self.port.withhold(entries).await
@@ -303,7 +303,7 @@ impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
         Ok(messages)
     }
 
-    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
         self.mood.let_others_run().await;
         self.throttle("")?;
         if self.plays(Trick::Resurrect, "") {
@@ -314,7 +314,7 @@ impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
 
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         self.mood.let_others_run().await;
@@ -324,7 +324,7 @@ impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
         self.mood.let_others_run().await;
@@ -348,16 +348,19 @@ impl<P: QueueReceiver> QueueReceiver for Adversary<P> {
         self.port.due_by_group().await
     }
 
-    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+    async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
         self.mood.let_others_run().await;
         self.throttle("")?;
-        self.port.due(groups).await
+        self.port.due_counts(groups).await
     }
 
-    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+    async fn waiting_counts(
+        &self,
+        groups: &[String],
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
         self.mood.let_others_run().await;
         self.throttle("")?;
-        self.port.waiting(groups).await
+        self.port.waiting_counts(groups).await
     }
 
     async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
@@ -373,13 +376,17 @@ impl<P: ObjectStore> ObjectStore for Adversary<P> {
         self.port.waiting_objects(of)
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         self.mood.let_others_run().await;
         self.throttle(key)?;
         self.port.get(key).await
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         self.mood.let_others_run().await;
         self.throttle(key)?;
         self.port.get_if_changed(key, known).await

@@ -14,10 +14,10 @@ use posthaste_core::model::Link;
 use posthaste_core::pressure::DueOfGroup;
 
 use posthaste_ports::{
-    Always, ETag, ErrorKind, GroupCount, LastLook, ListPage, MessageId, Object, ObjectStore,
-    OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt,
-    ReceiveRequest, ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient,
-    WebhookRequest, Withheld,
+    AlwaysBegin, ETag, ErrorKind, GroupCount, LastLook, ListPage, MessageId, ObjectStore,
+    OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender,
+    ReceiptHandle, ReceiveRequest, ReceivedMessage, RevalidatedObject, StoredObject, Successor,
+    WebhookAnswer, WebhookClient, WebhookRequest, WithheldMessages,
 };
 
 use crate::recorded::Operation;
@@ -109,7 +109,7 @@ impl<P: QueueSender> QueueSender for Faulty<P> {
         apply(fault, || self.port.send_whole(entries, beside)).await
     }
 
-    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<WithheldMessages, PortError> {
         let fault = of_whole(self.decide(Operation::SendBatch, ""));
         apply(fault, || self.port.withhold(entries)).await
     }
@@ -162,7 +162,7 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
             .await
     }
 
-    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
         self.run(Operation::Acknowledge, "", || {
             self.port.acknowledge(receipt)
         })
@@ -171,7 +171,7 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
 
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         self.run(Operation::Replace, "", || {
@@ -182,7 +182,7 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
         let call = || self.port.change_visibility(receipt, visibility);
@@ -198,13 +198,16 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
             .await
     }
 
-    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
-        self.run(Operation::Counts, "", || self.port.due(groups))
+    async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+        self.run(Operation::Counts, "", || self.port.due_counts(groups))
             .await
     }
 
-    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
-        self.run(Operation::Waiting, "", || self.port.waiting(groups))
+    async fn waiting_counts(
+        &self,
+        groups: &[String],
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
+        self.run(Operation::Waiting, "", || self.port.waiting_counts(groups))
             .await
     }
 
@@ -220,11 +223,15 @@ impl<P: ObjectStore> ObjectStore for Faulty<P> {
         self.port.waiting_objects(of)
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         self.run(Operation::Get, key, || self.port.get(key)).await
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         self.run(Operation::GetIfChanged, key, || {
             self.port.get_if_changed(key, known)
         })
@@ -267,7 +274,7 @@ impl<P: ObjectStore> ObjectStore for Faulty<P> {
 #[deny(clippy::missing_trait_methods)]
 impl<P: WebhookClient> WebhookClient for Faulty<P> {
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
-        self.send_if(request, &Always).await
+        self.send_if(request, &AlwaysBegin).await
     }
 
     async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {

@@ -13,7 +13,7 @@ mod memory_store;
 pub mod recorded;
 pub mod records;
 
-use posthaste_ports::Bundle;
+use posthaste_ports::PortBundle;
 
 use memory_store::MemoryStore;
 
@@ -27,4 +27,4 @@ pub use recorded::{Calls, Operation, Recorded};
 /// The ports of a test: over this queue, state bucket, dead-letter bucket, way to endpoints and
 /// bucket of the delivery log, with a clock that is moved by hand and chance that repeats itself.
 pub type TestPorts<Q, S, D = S, W = MemoryEndpoint, L = MemoryStore> =
-    Bundle<Q, S, D, L, W, ManualClock, SeededEntropy>;
+    PortBundle<Q, S, D, L, W, ManualClock, SeededEntropy>;

@@ -14,7 +14,7 @@ use posthaste_core::stored::delivery::carried_by_message;
 
 use posthaste_ports::{
     Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
-    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    QueueReceiver, QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor,
     WebhookRequest, validate,
 };
 
@@ -71,7 +71,7 @@ struct Stored {
     visible_from: Duration,
     received_at: Duration,
     receive_count: u32,
-    receipt: Option<Receipt>,
+    receipt: Option<ReceiptHandle>,
 }
 
 impl Default for MemoryQueue {
@@ -186,7 +186,7 @@ impl World {
         MessageId(number.to_string().into())
     }
 
-    fn held(&self, queue: QueueName, receipt: &Receipt) -> Result<usize, PortError> {
+    fn held(&self, queue: QueueName, receipt: &ReceiptHandle) -> Result<usize, PortError> {
         let found = self
             .messages
             .iter()
@@ -228,7 +228,7 @@ impl World {
                 stored.receipt = None;
                 continue;
             }
-            let receipt = Receipt(number.to_string().into());
+            let receipt = ReceiptHandle(number.to_string().into());
             stored.receive_count += 1;
             stored.receipt = Some(receipt.clone());
             stored.received_at = elapsed;
@@ -250,10 +250,10 @@ impl QueueSender for MemoryQueue {
         &self,
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
-        validate::batch(&entries).map_err(|e| e.at("send"))?;
+        validate::batch(&entries).map_err(|e| e.into_port_error("send"))?;
         let mut world = self.world.lock();
         let send = |entry: OutgoingMessage| {
-            validate::message(&entry).map_err(|e| e.at("send"))?;
+            validate::message(&entry).map_err(|e| e.into_port_error("send"))?;
             Ok(world.send(self.name, entry))
         };
         Ok(entries.into_iter().map(send).collect())
@@ -262,7 +262,7 @@ impl QueueSender for MemoryQueue {
 
 impl QueueReceiver for MemoryQueue {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
-        validate::receive(&request).map_err(|e| e.at("receive"))?;
+        validate::receive_request(&request).map_err(|e| e.into_port_error("receive"))?;
         let until = self.world.lock().elapsed + request.wait;
         loop {
             let received = self.world.lock().take(self.name, request);
@@ -273,7 +273,7 @@ impl QueueReceiver for MemoryQueue {
         }
     }
 
-    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
         let mut world = self.world.lock();
         if let Ok(index) = world.held(self.name, receipt) {
             world.messages.remove(index);
@@ -283,12 +283,12 @@ impl QueueReceiver for MemoryQueue {
 
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         let mut world = self.world.lock();
         for successor in &successors {
-            validate::message(&successor.message).map_err(|e| e.at("replace"))?;
+            validate::message(&successor.message).map_err(|e| e.into_port_error("replace"))?;
         }
         let index = world.held(self.name, receipt)?;
         world.messages.remove(index);
@@ -300,15 +300,15 @@ impl QueueReceiver for MemoryQueue {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
         let mut world = self.world.lock();
         let index = world.held(self.name, receipt)?;
         let visible_from = world.elapsed + visibility;
         let stored = &mut world.messages[index];
-        validate::visibility(visible_from.saturating_sub(stored.received_at))
-            .map_err(|e| e.at("change"))?;
+        validate::visibility_timeout(visible_from.saturating_sub(stored.received_at))
+            .map_err(|e| e.into_port_error("change"))?;
         stored.visible_from = visible_from;
         Ok(())
     }
@@ -347,7 +347,7 @@ impl QueueReceiver for MemoryQueue {
         Ok(Some(due.map(of).collect()))
     }
 
-    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+    async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
         let Some(all) = self.due_by_group().await? else {
             return Ok(None);
         };
@@ -358,7 +358,10 @@ impl QueueReceiver for MemoryQueue {
         Ok(Some(groups.iter().map(due).collect()))
     }
 
-    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+    async fn waiting_counts(
+        &self,
+        groups: &[String],
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
         if !self.tells_groups {
             return Ok(None);
         }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    Clock, ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
-    Revalidated, validate,
+    Clock, ETag, ErrorKind, ListPage, ObjectMeta, ObjectStore, PortError, PutCondition,
+    RevalidatedObject, StoredObject, validate,
 };
 
 use crate::clock::ManualClock;
@@ -32,7 +32,7 @@ struct Shared {
 
 #[derive(Debug, Clone)]
 struct Stored {
-    object: Object,
+    object: StoredObject,
     modified_at: Timestamp,
 }
 
@@ -112,7 +112,7 @@ impl Shared {
     fn write(&mut self, key: &str, bytes: Bytes, modified_at: Timestamp) -> ETag {
         self.versions += 1;
         let etag = ETag(self.versions.to_string());
-        let object = Object {
+        let object = StoredObject {
             bytes,
             etag: etag.clone(),
         };
@@ -128,8 +128,8 @@ impl Shared {
 }
 
 impl ObjectStore for MemoryStore {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
-        validate::key(key).map_err(|e| e.at("get"))?;
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
+        validate::object_key(key).map_err(|e| e.into_port_error("get"))?;
         self.let_others_run().await;
         Ok(self
             .lock()
@@ -138,11 +138,15 @@ impl ObjectStore for MemoryStore {
             .map(|stored| stored.object.clone()))
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         Ok(match self.get(key).await? {
-            None => Revalidated::Missing,
-            Some(object) if object.etag == *known => Revalidated::Unchanged,
-            Some(object) => Revalidated::Changed(object),
+            None => RevalidatedObject::Missing,
+            Some(object) if object.etag == *known => RevalidatedObject::Unchanged,
+            Some(object) => RevalidatedObject::Changed(object),
         })
     }
 
@@ -152,7 +156,7 @@ impl ObjectStore for MemoryStore {
         bytes: Bytes,
         condition: PutCondition,
     ) -> Result<ETag, PortError> {
-        validate::key(key).map_err(|e| e.at("put"))?;
+        validate::object_key(key).map_err(|e| e.into_port_error("put"))?;
         self.let_others_run().await;
         let mut shared = self.lock();
         let there = shared.objects.get(key).map(|stored| &stored.object);
@@ -171,7 +175,7 @@ impl ObjectStore for MemoryStore {
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
-        validate::key(key).map_err(|e| e.at("delete"))?;
+        validate::object_key(key).map_err(|e| e.into_port_error("delete"))?;
         self.let_others_run().await;
         self.lock().objects.remove(key);
         Ok(())
@@ -183,7 +187,7 @@ impl ObjectStore for MemoryStore {
         after: Option<&str>,
         max: usize,
     ) -> Result<ListPage, PortError> {
-        validate::page(max).map_err(|e| e.at("list"))?;
+        validate::page_size(max).map_err(|e| e.into_port_error("list"))?;
         self.let_others_run().await;
         let mut shared = self.lock();
         shared

@@ -14,10 +14,10 @@ use posthaste_core::model::Link;
 use posthaste_core::pressure::DueOfGroup;
 
 use posthaste_ports::{
-    Always, ETag, ErrorKind, GroupCount, LastLook, ListPage, MessageId, Object, ObjectStore,
-    OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt,
-    ReceiveRequest, ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient,
-    WebhookRequest, Withheld,
+    AlwaysBegin, ETag, ErrorKind, GroupCount, LastLook, ListPage, MessageId, ObjectStore,
+    OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender,
+    ReceiptHandle, ReceiveRequest, ReceivedMessage, RevalidatedObject, StoredObject, Successor,
+    WebhookAnswer, WebhookClient, WebhookRequest, WithheldMessages,
 };
 
 /// A method of a port.
@@ -255,7 +255,7 @@ impl<P: QueueSender> QueueSender for Recorded<P> {
         result
     }
 
-    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<WithheldMessages, PortError> {
         let bytes = entries.iter().map(|entry| entry.body.len()).sum();
         let call = self
             .begin(Operation::SendBatch, "")
@@ -277,7 +277,7 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
         result
     }
 
-    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
         let call = self.begin(Operation::Acknowledge, "").carrying(1, 0);
         let result = self.port.acknowledge(receipt).await;
         call.end(&result);
@@ -286,7 +286,7 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
 
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         let bytes = successors.iter().map(|s| s.message.body.len()).sum();
@@ -300,7 +300,7 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
         let call = self.begin(Operation::ChangeVisibility, "").carrying(1, 0);
@@ -323,16 +323,19 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
         result
     }
 
-    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+    async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
         let call = self.begin(Operation::Counts, "");
-        let result = self.port.due(groups).await;
+        let result = self.port.due_counts(groups).await;
         call.carrying(groups.len(), 0).end(&result);
         result
     }
 
-    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+    async fn waiting_counts(
+        &self,
+        groups: &[String],
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
         let call = self.begin(Operation::Waiting, "");
-        let result = self.port.waiting(groups).await;
+        let result = self.port.waiting_counts(groups).await;
         call.carrying(groups.len(), 0).end(&result);
         result
     }
@@ -351,7 +354,7 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
         self.port.waiting_objects(of)
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         let call = self.begin(Operation::Get, key);
         let result = self.port.get(key).await;
         let found = result.as_ref().ok().and_then(Option::as_ref);
@@ -363,12 +366,16 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
         result
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         let call = self.begin(Operation::GetIfChanged, key);
         let result = self.port.get_if_changed(key, known).await;
         let (entries, bytes) = match &result {
-            Ok(Revalidated::Changed(object)) => (1, object.bytes.len()),
-            Ok(Revalidated::Unchanged | Revalidated::Missing) | Err(_) => (0, 0),
+            Ok(RevalidatedObject::Changed(object)) => (1, object.bytes.len()),
+            Ok(RevalidatedObject::Unchanged | RevalidatedObject::Missing) | Err(_) => (0, 0),
         };
         call.carrying(entries, bytes).end(&result);
         result
@@ -421,7 +428,7 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
 #[deny(clippy::missing_trait_methods)]
 impl<P: WebhookClient> WebhookClient for Recorded<P> {
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
-        self.send_if(request, &Always).await
+        self.send_if(request, &AlwaysBegin).await
     }
 
     async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use posthaste_core::model::Link;
 use posthaste_ports::{
-    ETag, ErrorKind, LastLook, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
-    PortError, PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
-    ReceiveRequest, ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient,
-    WebhookRequest,
+    ETag, ErrorKind, LastLook, ListPage, MessageId, ObjectStore, OutgoingMessage, PortError,
+    PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, ReceiptHandle,
+    ReceiveRequest, ReceivedMessage, RevalidatedObject, StoredObject, Successor, WebhookAnswer,
+    WebhookClient, WebhookRequest,
 };
 use stateright::Model;
 
@@ -119,12 +119,16 @@ impl<P> Traced<P> {
 }
 
 impl<P: ObjectStore> ObjectStore for Traced<P> {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         let result = self.port.get(key).await;
         self.noted(Self::of_store(Call::Get(()), key), result)
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         let result = self.port.get_if_changed(key, known).await;
         self.noted(Self::of_store(Call::Get(()), key), result)
     }
@@ -181,14 +185,14 @@ impl<P: QueueReceiver> QueueReceiver for Traced<P> {
         self.noted(Called::Queue(Call::Receive(()), self.queue), result)
     }
 
-    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
         let result = self.port.acknowledge(receipt).await;
         self.noted(Called::Queue(Call::Acknowledge(()), self.queue), result)
     }
 
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         let to = successors.iter().map(|successor| successor.to).collect();
@@ -198,7 +202,7 @@ impl<P: QueueReceiver> QueueReceiver for Traced<P> {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: std::time::Duration,
     ) -> Result<(), PortError> {
         self.port.change_visibility(receipt, visibility).await

@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_deliver::Deliver;
 use posthaste_local::Local;
 use posthaste_ports::{
-    BatchResponse, Bundle, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
+    BatchResponse, Clock, PortBundle, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_services::{LinkHealth, Traces};
 use posthaste_testkit::ManualClock;
@@ -26,7 +26,7 @@ pub struct Worker {
     /// Links that are not well, as this worker sees them.
     pub links: LinkHealth<State, ManualClock>,
     pub(crate) deliver:
-        Deliver<Bundle<Queue, State, State, State, ScriptedEndpoint, ManualClock, Chance>>,
+        Deliver<PortBundle<Queue, State, State, State, ScriptedEndpoint, ManualClock, Chance>>,
     pub(crate) local: Local<ManualClock>,
     pub(crate) clock: ManualClock,
     pub(crate) calls: Calls,

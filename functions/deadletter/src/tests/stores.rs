@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_ports::{
-    Clock, ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated,
+    Clock, ETag, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, RevalidatedObject,
+    StoredObject,
 };
 use posthaste_testkit::ManualClock;
 
@@ -37,7 +38,7 @@ fn none() -> PortError {
 }
 
 impl ObjectStore for Slow {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         let enter = |seen: &mut Seen| {
             seen.reads[0] += 1;
             seen.reads[1] = seen.reads[1].max(seen.reads[0]);
@@ -48,13 +49,13 @@ impl ObjectStore for Slow {
         seen.reads[0] -= 1;
         seen.held[0] += self.payload.len();
         seen.held[1] = seen.held[1].max(seen.held[0]);
-        Ok(Some(Object {
+        Ok(Some(StoredObject {
             bytes: self.payload.clone(),
             etag: ETag(String::new()),
         }))
     }
 
-    async fn get_if_changed(&self, _: &str, _: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(&self, _: &str, _: &ETag) -> Result<RevalidatedObject, PortError> {
         Err(none())
     }
 

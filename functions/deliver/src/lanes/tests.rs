@@ -10,8 +10,9 @@ use posthaste_core::model::{Delivery, DeliveryLogMode, EventPayload, Link};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_ports::{
-    BatchResponse, Bundle, ErrorKind, LastLook, ObjectStore, QueueName, QueueReceiver, QueueSender,
-    ReceiveRequest, ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+    BatchResponse, ErrorKind, LastLook, ObjectStore, PortBundle, QueueName, QueueReceiver,
+    QueueSender, ReceiveRequest, ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest,
+    WebhookResponse,
 };
 use posthaste_services::{DrainMeter, LinkHealth, Registry};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
@@ -24,7 +25,8 @@ use super::*;
 use crate::testing::{INVOCATION, Queue, START, Store, event, secs};
 use crate::{Deliver, DeliverPorts};
 
-type TimedPorts = Bundle<Queue, Store, MemoryStore, MemoryStore, Timed, ManualClock, SeededEntropy>;
+type TimedPorts =
+    PortBundle<Queue, Store, MemoryStore, MemoryStore, Timed, ManualClock, SeededEntropy>;
 
 /// The visibility timeout of the queues.
 const VISIBILITY: Duration = Duration::from_secs(730);

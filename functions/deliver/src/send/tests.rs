@@ -629,7 +629,7 @@ async fn own_waits(world: &World, jobs: Vec<Job>) -> Vec<OwnWait> {
         now: world.clock.monotonic(),
         elapsed: secs(2),
     };
-    let look = drain.drained(0, time).await.unwrap().unwrap();
+    let look = drain.measure_drain(0, time).await.unwrap().unwrap();
     let waits = look.subscriptions.into_iter().map(|of| of.own_wait);
     waits.collect()
 }

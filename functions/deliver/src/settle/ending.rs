@@ -294,8 +294,8 @@ impl<P: Ports> Ender<P> {
         let successors = ending.successors.iter().cloned().chain(records).collect();
         let queue = self.queues.of(invocation);
         let replaced = catch_panic(queue.replace(&job.message.receipt, successors)).await;
-        let replaced =
-            replaced.map_err(|panicked| PortError::caused(RECORDING, ErrorKind::Other, panicked));
+        let replaced = replaced
+            .map_err(|panicked| PortError::with_cause(RECORDING, ErrorKind::Other, panicked));
         let replaced = replaced.flatten();
         ending.has_failed = replaced
             .as_ref()

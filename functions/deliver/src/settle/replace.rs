@@ -57,7 +57,7 @@ mod tests {
     use bytes::Bytes;
     use std::time::Duration;
 
-    use posthaste_ports::{OutgoingMessage, QueueName, Receipt};
+    use posthaste_ports::{OutgoingMessage, QueueName, ReceiptHandle};
     use posthaste_testkit::{Fault, Plan};
 
     use super::*;
@@ -81,7 +81,7 @@ mod tests {
         let message = world.received().await;
         let invocation = world.invocation_of(std::slice::from_ref(&message));
         let receipt = if is_stale {
-            Receipt("stale".into())
+            ReceiptHandle("stale".into())
         } else {
             message.receipt.clone()
         };

@@ -145,7 +145,7 @@ impl<P: Ports> WaitingObjects<P> {
                 return Vec::new();
             }
             Some(Ok(Err(error))) => error,
-            Some(Err(panicked)) => PortError::caused(STORING, ErrorKind::Other, panicked),
+            Some(Err(panicked)) => PortError::with_cause(STORING, ErrorKind::Other, panicked),
             None => PortError::new(STORING, ErrorKind::TimedOut),
         };
         tracing::error!(

@@ -13,7 +13,7 @@ use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::model::{REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters, written_at};
 use posthaste_core::stored::{ResolvedLetters, TopicRecord, WrittenIn};
-use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError, Ports, StoredObject};
 use posthaste_services::resolved::resolved_letters;
 
 use super::owners::Scope;
@@ -259,7 +259,7 @@ impl<P: Ports> Manage<P> {
             resolved_letters(&self.dead_letters, &object.key),
         );
         match read.await {
-            Ok((Some(Object { bytes, .. }), resolved)) => {
+            Ok((Some(StoredObject { bytes, .. }), resolved)) => {
                 let letters = shown_letters(&bytes).map_err(|error| error.to_string());
                 Ok(letters.map(|letters| LettersOfObject { letters, resolved }))
             }

@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use posthaste_core::api::doctor::{CheckResult, CheckView, endpoint_check};
 use posthaste_core::model::{Link, with_causes};
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_ports::{Clock, Examiner, ObjectStore, Ports};
+use posthaste_ports::{Clock, InstallationExaminer, ObjectStore, Ports};
 use posthaste_services::{objects, timeout_at};
 
 use crate::manage::Manage;
@@ -117,13 +117,13 @@ impl<P: Ports> Manage<P> {
     /// A check of each of these hosts that was looked at by `until`, in their order.
     async fn look_at_all(
         &self,
-        examiner: &Arc<dyn Examiner>,
+        examiner: &Arc<dyn InstallationExaminer>,
         users: BTreeMap<Link, Vec<String>>,
         until: Duration,
     ) -> Vec<CheckView> {
         let looks = users.into_iter().take(LOOKS_MAX).enumerate();
         let looks = looks.map(|(at, (link, users))| async move {
-            let look = examiner.look_at(link.clone(), LOOK_TIME_MAX).await;
+            let look = examiner.check_link(link.clone(), LOOK_TIME_MAX).await;
             (at, endpoint_check(&link, &users, &look, self.clock.now()))
         });
         let mut looks = pin!(stream::iter(looks).buffer_unordered(LOOKS_AT_ONCE));

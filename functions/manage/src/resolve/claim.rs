@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, LetterEnding};
-use posthaste_ports::{Clock, ETag, ErrorKind, Object, ObjectStore, Ports, PutCondition};
+use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, Ports, PutCondition, StoredObject};
 use posthaste_services::LEFT_AFTER;
 use posthaste_services::update::UPDATE_TRIES_MAX;
 
@@ -49,7 +49,7 @@ impl<P: Ports> Manage<P> {
             }
             mine = asked.clone();
             condition = PutCondition::IfAbsent;
-            let Some(Object { bytes, etag }) = self.state.get(&key).await? else {
+            let Some(StoredObject { bytes, etag }) = self.state.get(&key).await? else {
                 continue;
             };
             match LetterEnding::parse(&bytes) {

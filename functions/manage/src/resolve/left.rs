@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use posthaste_core::api::ResolveResponse;
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, layout};
-use posthaste_ports::{Clock, Object, ObjectStore, Ports};
+use posthaste_ports::{Clock, ObjectStore, Ports, StoredObject};
 use posthaste_services::{LEFT_AFTER, LeftWork};
 
 use super::claim::OwnEnding;
@@ -88,7 +88,7 @@ impl<P: Ports> Manage<P> {
         key: String,
         left: LeftWork,
     ) -> Result<Option<(Box<OwnEnding>, Timestamp)>, ApiError> {
-        let Some(Object { bytes, etag }) = self.state.get(&key).await? else {
+        let Some(StoredObject { bytes, etag }) = self.state.get(&key).await? else {
             return Ok(None);
         };
         let open = match LetterEnding::parse(&bytes) {

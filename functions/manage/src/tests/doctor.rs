@@ -10,7 +10,7 @@ use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{Link, Timestamp};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
-use posthaste_ports::{Check, Clock, ErrorKind, Examiner, Look};
+use posthaste_ports::{Clock, ErrorKind, InstallationExaminer, PendingCheck, PendingLook};
 use serde_json::json;
 
 use super::memory::FixedClock;
@@ -26,21 +26,21 @@ struct Scripted {
     clock: FixedClock,
 }
 
-impl Examiner for Scripted {
-    fn checks(&self) -> Vec<Check> {
+impl InstallationExaminer for Scripted {
+    fn checks(&self) -> Vec<PendingCheck> {
         let disk = CheckView::passed("disk", "/data", "61 % used");
-        let files: Look<CheckView> = if self.hangs {
+        let files: PendingLook<CheckView> = if self.hangs {
             Box::pin(pending())
         } else {
             Box::pin(ready(CheckView::passed("open-files", "process", "57 open")))
         };
         vec![
-            Check {
+            PendingCheck {
                 name: "disk",
                 of: "/data".to_owned(),
                 look: Box::pin(ready(disk)),
             },
-            Check {
+            PendingCheck {
                 name: "open-files",
                 of: "process".to_owned(),
                 look: files,
@@ -52,7 +52,11 @@ impl Examiner for Scripted {
         self.clock_at_least
     }
 
-    fn look_at(&self, link: Link, _: Duration) -> Look<Result<ConnectedEndpoint, EndpointFault>> {
+    fn check_link(
+        &self,
+        link: Link,
+        _: Duration,
+    ) -> PendingLook<Result<ConnectedEndpoint, EndpointFault>> {
         self.looked_at.lock().unwrap().push(link.to_string());
         if link.host.starts_with("hang") {
             // Whatever waits for the end of the time for all endpoints has it from now on.

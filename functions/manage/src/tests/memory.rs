@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    Clock, ETag, Entropy, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError,
-    PutCondition, Revalidated, validate,
+    Clock, ETag, Entropy, ErrorKind, ListPage, ObjectMeta, ObjectStore, PortError, PutCondition,
+    RevalidatedObject, StoredObject, validate,
 };
 
 /// The moment at which every object is written.
@@ -166,9 +166,9 @@ impl Memory {
 }
 
 impl ObjectStore for Memory {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         self.check().await?;
-        validate::key(key).map_err(|refusal| refusal.at("read an object"))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error("read an object"))?;
         self.0.reads.fetch_add(1, Ordering::Relaxed);
         if let Some(act) = &*self.0.when_read.0.lock().unwrap() {
             act();
@@ -179,7 +179,7 @@ impl ObjectStore for Memory {
         }
         if self.0.damaged.lock().unwrap().contains(key) {
             let cause = format!("the object {key} is damaged on disk");
-            return Err(PortError::caused(
+            return Err(PortError::with_cause(
                 "read an object",
                 ErrorKind::Damaged,
                 cause,
@@ -188,17 +188,21 @@ impl ObjectStore for Memory {
         let object = self.0.objects.lock().unwrap().get(key).cloned();
         // Others run between the read and what follows it.
         tokio::task::yield_now().await;
-        Ok(object.map(|(bytes, version)| Object {
+        Ok(object.map(|(bytes, version)| StoredObject {
             bytes,
             etag: ETag(version.to_string()),
         }))
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         Ok(match self.get(key).await? {
-            Some(object) if object.etag == *known => Revalidated::Unchanged,
-            Some(object) => Revalidated::Changed(object),
-            None => Revalidated::Missing,
+            Some(object) if object.etag == *known => RevalidatedObject::Unchanged,
+            Some(object) => RevalidatedObject::Changed(object),
+            None => RevalidatedObject::Missing,
         })
     }
 
@@ -209,7 +213,7 @@ impl ObjectStore for Memory {
         condition: PutCondition,
     ) -> Result<ETag, PortError> {
         self.check().await?;
-        validate::key(key).map_err(|refusal| refusal.at("write an object"))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error("write an object"))?;
         // A put without a condition never breaks one.
         let is_possible = |kind: &ErrorKind| {
             *kind != ErrorKind::PreconditionFailed || condition != PutCondition::Always
@@ -241,7 +245,7 @@ impl ObjectStore for Memory {
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         self.check().await?;
-        validate::key(key).map_err(|refusal| refusal.at("delete an object"))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error("delete an object"))?;
         self.0.objects.lock().unwrap().remove(key);
         self.0.damaged.lock().unwrap().remove(key);
         Ok(())

@@ -15,8 +15,8 @@ use posthaste_core::pressure::{
 };
 use posthaste_local::FileStore;
 use posthaste_ports::{
-    Database, MessageId, OutgoingMessage, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
-    Sample, Successor,
+    DatabaseResource, MessageId, OutgoingMessage, ProbeSample, QueueSender, ReceiptHandle,
+    ReceiveRequest, ReceivedMessage, Successor,
 };
 use posthaste_services::{DrainMeter, Lanes, PressureReader};
 use posthaste_testkit::recorded::Operation;
@@ -53,15 +53,15 @@ impl QueueReceiver for Counted {
         Ok(Vec::new())
     }
 
-    async fn acknowledge(&self, _: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, _: &ReceiptHandle) -> Result<(), PortError> {
         Ok(())
     }
 
-    async fn replace(&self, _: &Receipt, _: Vec<Successor>) -> Result<(), PortError> {
+    async fn replace(&self, _: &ReceiptHandle, _: Vec<Successor>) -> Result<(), PortError> {
         Err(PortError::new("replace", ErrorKind::NotFound))
     }
 
-    async fn change_visibility(&self, _: &Receipt, _: Duration) -> Result<(), PortError> {
+    async fn change_visibility(&self, _: &ReceiptHandle, _: Duration) -> Result<(), PortError> {
         Err(PortError::new("change visibility", ErrorKind::NotFound))
     }
 
@@ -97,10 +97,10 @@ impl QueueSender for Counted {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Machine(Arc<Mutex<Sample>>);
+struct Machine(Arc<Mutex<ProbeSample>>);
 
-impl Probe for Machine {
-    fn sample(&self) -> Sample {
+impl ResourceProbe for Machine {
+    fn sample(&self) -> ProbeSample {
         *self.0.lock().unwrap()
     }
 }

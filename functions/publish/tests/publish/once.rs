@@ -10,7 +10,7 @@ use futures_util::future::{join_all, poll_immediate};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
     ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueCounts,
-    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    QueueReceiver, QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor,
 };
 use posthaste_publish::router;
 use posthaste_testkit::faulty::{Fault, Faulty, Plan, at_every_effect};
@@ -267,13 +267,13 @@ impl QueueReceiver for Slow {
         self.0.receive(request).await
     }
 
-    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
         self.0.acknowledge(receipt).await
     }
 
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         self.0.replace(receipt, successors).await
@@ -281,7 +281,7 @@ impl QueueReceiver for Slow {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
         self.0.change_visibility(receipt, visibility).await

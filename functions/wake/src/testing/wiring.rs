@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
 use posthaste_delivery_log::DeliveryLog;
-use posthaste_ports::Bundle;
+use posthaste_ports::PortBundle;
 use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::endpoint::MemoryEndpoint;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
@@ -14,8 +14,15 @@ use crate::WakePorts;
 
 type Store = Faulty<MemoryStore>;
 
-pub(crate) type TestPorts =
-    Bundle<Faulty<MemoryQueue>, Store, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>;
+pub(crate) type TestPorts = PortBundle<
+    Faulty<MemoryQueue>,
+    Store,
+    Store,
+    Store,
+    MemoryEndpoint,
+    ManualClock,
+    SeededEntropy,
+>;
 
 /// The time after which the log is complete.
 pub(crate) const LOG_DELAY: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::HyperWebhookClient;
 use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
-use posthaste_ports::{Bundle, QueueName};
+use posthaste_ports::{PortBundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{
@@ -42,7 +42,7 @@ type Webhooks = HyperWebhookClient<SystemClock>;
 
 /// The embedded adapters, on which every function runs.
 pub(super) type Embedded =
-    Bundle<Queue, StateStore, FileStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
+    PortBundle<Queue, StateStore, FileStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
 
 /// Adapters and caches that the functions share.
 pub(super) struct Adapters<'a> {

@@ -14,7 +14,7 @@ use posthaste_core::api::doctor::{
 use posthaste_core::model::{Link, Timestamp};
 use posthaste_core::pressure::PressureSettings;
 use posthaste_http::HyperWebhookClient;
-use posthaste_ports::{Check, Examiner, Look};
+use posthaste_ports::{InstallationExaminer, PendingCheck, PendingLook};
 use posthaste_system::SystemClock;
 use posthaste_system::probe::disk;
 use rustix::process::{Resource, getrlimit};
@@ -53,7 +53,7 @@ impl Machine {
         })
     }
 
-    fn disk(&self) -> Check {
+    fn disk(&self) -> PendingCheck {
         let folder = self.data_dir.clone();
         let pressure = self.pressure.clone();
         let folder = std::path::absolute(&folder).unwrap_or(folder);
@@ -69,7 +69,7 @@ impl Machine {
         blocking("disk", of, look)
     }
 
-    fn open_files(&self) -> Check {
+    fn open_files(&self) -> PendingCheck {
         let of = format!("process {}", std::process::id());
         let requests_max = self.requests_max;
         let connections_max = self.connections_max;
@@ -96,7 +96,7 @@ fn blocking(
     name: &'static str,
     of: String,
     look: impl FnOnce() -> CheckView + Send + 'static,
-) -> Check {
+) -> PendingCheck {
     let whose = of.clone();
     let look = Box::pin(async move {
         spawn_blocking(look).await.unwrap_or_else(|error| {
@@ -104,11 +104,11 @@ fn blocking(
                 .with_result(CheckResult::Unknown, "look at the server's log")
         })
     });
-    Check { name, of, look }
+    PendingCheck { name, of, look }
 }
 
-impl Examiner for Machine {
-    fn checks(&self) -> Vec<Check> {
+impl InstallationExaminer for Machine {
+    fn checks(&self) -> Vec<PendingCheck> {
         vec![self.disk(), self.open_files()]
     }
 
@@ -116,11 +116,11 @@ impl Examiner for Machine {
         Some(self.shown_time.now_at_least(&SystemClock))
     }
 
-    fn look_at(
+    fn check_link(
         &self,
         link: Link,
         timeout: Duration,
-    ) -> Look<Result<ConnectedEndpoint, EndpointFault>> {
+    ) -> PendingLook<Result<ConnectedEndpoint, EndpointFault>> {
         let webhooks = self.webhooks.clone();
         Box::pin(async move { webhooks.look_at(&link, timeout).await })
     }

@@ -15,7 +15,7 @@ use posthaste_core::model::{
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
-use posthaste_ports::{Bundle, QueueName, QueueReceiver};
+use posthaste_ports::{PortBundle, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
 use posthaste_system::{SystemClock, SystemEntropy};
@@ -40,7 +40,7 @@ struct Deployed {
 type Queue = LocalQueue<SystemClock>;
 type Webhooks = HyperWebhookClient<SystemClock>;
 type Embedded =
-    Bundle<Queue, StateStore, FileStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
+    PortBundle<Queue, StateStore, FileStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
 
 impl Deployed {
     /// Starts both, with the topic `orders`.

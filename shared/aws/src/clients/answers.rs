@@ -33,17 +33,17 @@ impl StackAnswers {
     /// Puts an answer to `url`, once.
     pub async fn put(&self, url: &str, answer: Bytes) -> Result<(), PortError> {
         let mut request = HttpRequest::new(SdkBody::from(answer));
-        let invalid = |error| PortError::caused(ANSWERING, ErrorKind::Invalid, error);
+        let invalid = |error| PortError::with_cause(ANSWERING, ErrorKind::Invalid, error);
         request.set_method("PUT").map_err(invalid)?;
         request.set_uri(url).map_err(invalid)?;
         let sent = self.connector.call(request).await;
         let response =
-            sent.map_err(|error| PortError::caused(ANSWERING, ErrorKind::Other, error))?;
+            sent.map_err(|error| PortError::with_cause(ANSWERING, ErrorKind::Other, error))?;
         match response.status() {
             status if status.is_success() => Ok(()),
             status => {
                 let status = format!("the answer was {}", status.as_u16());
-                Err(PortError::caused(ANSWERING, ErrorKind::Other, status))
+                Err(PortError::with_cause(ANSWERING, ErrorKind::Other, status))
             }
         }
     }

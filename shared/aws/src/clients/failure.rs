@@ -13,7 +13,7 @@ pub(crate) fn failure<E>(doing: &'static str, error: SdkError<E, HttpResponse>) 
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
-    PortError::caused(doing, kind(&error), error)
+    PortError::with_cause(doing, kind(&error), error)
 }
 
 pub(crate) fn kind<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> ErrorKind {

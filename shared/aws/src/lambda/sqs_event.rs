@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
-use posthaste_ports::queue::{MessageId, Receipt, ReceivedMessage};
+use posthaste_ports::queue::{MessageId, ReceiptHandle, ReceivedMessage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -182,7 +182,7 @@ impl Sorted {
         let sent_at = record.attributes.sent_at.parse();
         let message = ReceivedMessage {
             id: MessageId(record.message_id.into()),
-            receipt: Receipt(record.receipt_handle.into()),
+            receipt: ReceiptHandle(record.receipt_handle.into()),
             body: Bytes::from(record.body),
             receive_count: receive_count
                 .map_err(|_| RecordError::Number("ApproximateReceiveCount"))?,

@@ -12,7 +12,7 @@ use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::{
     BatchResultErrorEntry, DeleteMessageBatchRequestEntry, SendMessageBatchRequestEntry,
 };
-use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, Receipt};
+use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, ReceiptHandle};
 
 use crate::clients::failure::of_code;
 
@@ -63,9 +63,9 @@ fn whole_secs(delay: Duration) -> i32 {
 
 /// Entries whose ids are their places.
 pub(super) fn delete_entries(
-    receipts: Vec<Receipt>,
+    receipts: Vec<ReceiptHandle>,
 ) -> Result<Vec<DeleteMessageBatchRequestEntry>, EntryError> {
-    let entry = |(place, receipt): (usize, Receipt)| {
+    let entry = |(place, receipt): (usize, ReceiptHandle)| {
         let entry = DeleteMessageBatchRequestEntry::builder()
             .id(place.to_string())
             .receipt_handle(&*receipt.0);
@@ -106,7 +106,7 @@ fn items<T>(
     failed: Vec<BatchResultErrorEntry>,
 ) -> Vec<ItemResult<T>> {
     let unknown = || {
-        Err(PortError::caused(
+        Err(PortError::with_cause(
             doing,
             ErrorKind::Other,
             "the answer does not tell of this item",
@@ -133,7 +133,7 @@ fn refused(doing: &'static str, entry: BatchResultErrorEntry) -> PortError {
         ErrorKind::Other
     };
     let kind = of_code(&entry.code, entry.message.as_deref()).unwrap_or(fallback);
-    PortError::caused(
+    PortError::with_cause(
         doing,
         kind,
         format!("{}: {}", entry.code, entry.message.unwrap_or_default()),

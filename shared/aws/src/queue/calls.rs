@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use aws_sdk_sqs::Client;
-use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, Receipt};
+use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, ReceiptHandle};
 
 use super::batch::{self, ItemResult};
 use crate::clients::failure::failure;
@@ -30,7 +30,7 @@ pub(super) trait BatchCalls: Send + Sync + 'static {
     /// Deletes messages of the queue from which they were received.
     fn delete(
         &self,
-        receipts: Vec<Receipt>,
+        receipts: Vec<ReceiptHandle>,
     ) -> impl Future<Output = Result<Vec<ItemResult<()>>, PortError>> + Send;
 }
 
@@ -50,7 +50,7 @@ impl SqsCalls {
     pub(super) fn url(&self, doing: &'static str, queue: QueueName) -> Result<&str, PortError> {
         let unknown = || {
             let cause = format!("this function was not given the URL of the queue {queue}");
-            PortError::caused(doing, ErrorKind::Invalid, cause)
+            PortError::with_cause(doing, ErrorKind::Invalid, cause)
         };
         self.urls
             .get(&queue)
@@ -87,7 +87,7 @@ impl BatchCalls for SqsCalls {
         Ok(batch::sent(SENDING, count, answer))
     }
 
-    async fn delete(&self, receipts: Vec<Receipt>) -> Result<Vec<ItemResult<()>>, PortError> {
+    async fn delete(&self, receipts: Vec<ReceiptHandle>) -> Result<Vec<ItemResult<()>>, PortError> {
         let count = receipts.len();
         let entries = batch::delete_entries(receipts).map_err(|e| invalid(DELETING, e))?;
         let request = self
@@ -101,5 +101,5 @@ impl BatchCalls for SqsCalls {
 }
 
 fn invalid(doing: &'static str, error: batch::EntryError) -> PortError {
-    PortError::caused(doing, ErrorKind::Invalid, error)
+    PortError::with_cause(doing, ErrorKind::Invalid, error)
 }

@@ -55,7 +55,7 @@ impl From<Failed> for PortError {
     fn from(failed: Failed) -> Self {
         match failed {
             Failed::Item(error) => error,
-            Failed::Request(error) => Self::caused(error.doing, error.kind, error),
+            Failed::Request(error) => Self::with_cause(error.doing, error.kind, error),
         }
     }
 }
@@ -118,7 +118,7 @@ impl<R: Request, C: Clock> Lane<R, C> {
         self.dispatch();
         answered.await.unwrap_or_else(|_| {
             let cause = "the request that it shared ended without an answer";
-            Err(Failed::Item(PortError::caused(
+            Err(Failed::Item(PortError::with_cause(
                 R::DOING,
                 ErrorKind::Other,
                 cause,

@@ -7,7 +7,9 @@ use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::validate::{self, RECEIVE_WAIT_MAX};
-use posthaste_ports::{ErrorKind, MessageId, PortError, Receipt, ReceiveRequest, ReceivedMessage};
+use posthaste_ports::{
+    ErrorKind, MessageId, PortError, ReceiptHandle, ReceiveRequest, ReceivedMessage,
+};
 
 use super::calls::SqsCalls;
 use crate::clients::failure::failure;
@@ -19,7 +21,7 @@ pub(super) async fn receive(
     calls: &SqsCalls,
     request: ReceiveRequest,
 ) -> Result<Vec<ReceivedMessage>, PortError> {
-    validate::receive(&request).map_err(|refusal| refusal.at(RECEIVING))?;
+    validate::receive_request(&request).map_err(|refusal| refusal.into_port_error(RECEIVING))?;
     let call = calls
         .client
         .receive_message()
@@ -58,7 +60,7 @@ fn received(message: Message) -> Result<ReceivedMessage, PortError> {
         let receive_count = number(MessageSystemAttributeName::ApproximateReceiveCount)?;
         Some(ReceivedMessage {
             id: MessageId(message.message_id?.into()),
-            receipt: Receipt(message.receipt_handle?.into()),
+            receipt: ReceiptHandle(message.receipt_handle?.into()),
             body: Bytes::from(message.body?),
             receive_count: u32::try_from(receive_count).unwrap_or(u32::MAX),
             sent_at: Timestamp::from_millis(number(MessageSystemAttributeName::SentTimestamp)?),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use posthaste_ports::{
-    Clock, ErrorKind, OutgoingMessage, PortError, QueueName, Receipt, Successor,
+    Clock, ErrorKind, OutgoingMessage, PortError, QueueName, ReceiptHandle, Successor,
 };
 
 use super::calls::{BatchCalls, DELETING, SENDING};
@@ -65,15 +65,18 @@ impl<B: BatchCalls> Request for SendTo<B> {
 }
 
 impl<B: BatchCalls> Request for Delete<B> {
-    type Item = Receipt;
+    type Item = ReceiptHandle;
     const DOING: &'static str = DELETING;
 
     /// Only bodies are limited.
-    fn bytes(_receipt: &Receipt) -> usize {
+    fn bytes(_receipt: &ReceiptHandle) -> usize {
         0
     }
 
-    async fn call(&self, receipts: Vec<Receipt>) -> Result<Vec<Result<(), PortError>>, PortError> {
+    async fn call(
+        &self,
+        receipts: Vec<ReceiptHandle>,
+    ) -> Result<Vec<Result<(), PortError>>, PortError> {
         self.0.delete(receipts).await
     }
 }
@@ -105,18 +108,18 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
     /// leave a copy too many.
     pub(super) async fn replace(
         self: &Arc<Self>,
-        receipt: Receipt,
+        receipt: ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         let replacer = Arc::clone(self);
         let work = tokio::spawn(async move { replacer.send_and_delete(receipt, successors).await });
         work.await
-            .unwrap_or_else(|error| Err(PortError::caused(REPLACING, ErrorKind::Other, error)))
+            .unwrap_or_else(|error| Err(PortError::with_cause(REPLACING, ErrorKind::Other, error)))
     }
 
     async fn send_and_delete(
         &self,
-        receipt: Receipt,
+        receipt: ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         let sends = successors.into_iter().map(|successor| self.send(successor));
@@ -177,7 +180,7 @@ fn is_worth_another(kind: ErrorKind) -> bool {
 /// message is: [`ErrorKind::NotFound`] is for a receipt that is stale.
 fn not_sent(error: PortError) -> PortError {
     if error.kind == ErrorKind::NotFound {
-        PortError::caused("send a successor", ErrorKind::Other, error)
+        PortError::with_cause("send a successor", ErrorKind::Other, error)
     } else {
         error
     }

@@ -49,7 +49,7 @@ impl BodyError {
             Self::TimedOut => ErrorKind::TimedOut,
             Self::TooLarge { .. } => ErrorKind::Invalid,
         };
-        PortError::caused(doing, kind, self)
+        PortError::with_cause(doing, kind, self)
     }
 }
 

@@ -8,7 +8,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
-use posthaste_ports::{ETag, Object, PortError, Revalidated};
+use posthaste_ports::{ETag, PortError, RevalidatedObject, StoredObject};
 
 use super::body::{self, BodyError};
 use crate::clients::failure::failure;
@@ -52,14 +52,14 @@ impl Bucket {
         doing: &'static str,
         key: &str,
         known: Option<&ETag>,
-    ) -> Result<Revalidated, PortError> {
+    ) -> Result<RevalidatedObject, PortError> {
         let request = self
             .request(key)
             .set_if_none_match(known.map(|etag| etag.0.clone()));
         match self.answer(request).await {
             Ok(Answer { bytes, etag, .. }) => {
                 let etag = etag.map(ETag).ok_or_else(|| BodyError::NoETag.at(doing))?;
-                Ok(Revalidated::Changed(Object { bytes, etag }))
+                Ok(RevalidatedObject::Changed(StoredObject { bytes, etag }))
             }
             Err(ReadError::Refused(error)) => without_object(doing, *error),
             Err(ReadError::Body(error)) => Err(error.at(doing)),
@@ -105,14 +105,14 @@ impl Bucket {
 fn without_object(
     doing: &'static str,
     error: SdkError<GetObjectError, HttpResponse>,
-) -> Result<Revalidated, PortError> {
+) -> Result<RevalidatedObject, PortError> {
     let code = error
         .as_service_error()
         .and_then(ProvideErrorMetadata::code);
     let status = error.raw_response().map(|answer| answer.status().as_u16());
     match (status, code) {
-        (Some(304), _) => Ok(Revalidated::Unchanged),
-        (Some(404), Some("NoSuchKey")) => Ok(Revalidated::Missing),
+        (Some(304), _) => Ok(RevalidatedObject::Unchanged),
+        (Some(404), Some("NoSuchKey")) => Ok(RevalidatedObject::Missing),
         _ => Err(failure(doing, error)),
     }
 }

@@ -21,7 +21,7 @@ pub(super) async fn page(
     after: Option<&str>,
     max: usize,
 ) -> Result<ListPage, PortError> {
-    validate::page(max).map_err(|refusal| refusal.at(LISTING))?;
+    validate::page_size(max).map_err(|refusal| refusal.into_port_error(LISTING))?;
     let mut token = None;
     for _ in 0..EMPTY_PAGES_MAX {
         let request = bucket.client.list_objects_v2().bucket(&bucket.name);
@@ -39,7 +39,7 @@ pub(super) async fn page(
         }
     }
     let cause = format!("{EMPTY_PAGES_MAX} pages in a row were empty and not the last");
-    Err(PortError::caused(LISTING, ErrorKind::Other, cause))
+    Err(PortError::with_cause(LISTING, ErrorKind::Other, cause))
 }
 
 /// S3 refuses an empty parameter here and there; none means the same.
@@ -57,7 +57,7 @@ fn read(answer: ListObjectsV2Output, max: usize) -> Result<ListPage, PortError> 
         .collect::<Option<Vec<_>>>();
     let incomplete = "an object of the listing lacks its key, size or time";
     let objects =
-        objects.ok_or_else(|| PortError::caused(LISTING, ErrorKind::Other, incomplete))?;
+        objects.ok_or_else(|| PortError::with_cause(LISTING, ErrorKind::Other, incomplete))?;
     let next_after = objects
         .last()
         .filter(|_| has_more)

@@ -21,7 +21,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
-use posthaste_ports::{ETag, ErrorKind, PortError, PutCondition, Revalidated};
+use posthaste_ports::{ETag, ErrorKind, PortError, PutCondition, RevalidatedObject};
 
 use super::bucket::Bucket;
 use crate::clients::failure::{failure, kind};
@@ -69,7 +69,7 @@ impl Put<'_> {
             }
         }
         let cause = format!("{CONFLICTS_MAX} races in a row had no winner");
-        Err(PortError::caused(PUTTING, ErrorKind::Other, cause))
+        Err(PortError::with_cause(PUTTING, ErrorKind::Other, cause))
     }
 
     async fn once(&self, attempts: &Attempts) -> Ended {
@@ -92,7 +92,7 @@ impl Put<'_> {
             Ok(answer) => match answer.e_tag {
                 Some(etag) => Ended::Written(ETag(etag)),
                 // Nothing could be put over it without its version.
-                None => Ended::Failed(PortError::caused(
+                None => Ended::Failed(PortError::with_cause(
                     PUTTING,
                     ErrorKind::Other,
                     "the answer has no ETag",
@@ -110,7 +110,7 @@ impl Put<'_> {
         match (kind(&error), code) {
             (ErrorKind::PreconditionFailed, _) => Ended::Lost(failure(PUTTING, error)),
             // Under If-Match, an object that is gone is a condition that does not hold.
-            (ErrorKind::NotFound, Some("NoSuchKey")) => Ended::Lost(PortError::caused(
+            (ErrorKind::NotFound, Some("NoSuchKey")) => Ended::Lost(PortError::with_cause(
                 PUTTING,
                 ErrorKind::PreconditionFailed,
                 error,
@@ -125,7 +125,7 @@ impl Put<'_> {
     /// The version of the object if it holds our bytes; else the put is lost.
     async fn own_or(&self, lost: PortError) -> Result<ETag, PortError> {
         match self.bucket.read(PUTTING, self.key, None).await? {
-            Revalidated::Changed(object) if object.bytes == self.bytes => Ok(object.etag),
+            RevalidatedObject::Changed(object) if object.bytes == self.bytes => Ok(object.etag),
             _ => Err(lost),
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use posthaste_ports::{ErrorKind, PortError, ends_early, validate};
+use posthaste_ports::{ErrorKind, PortError, ends_early_error, validate};
 
 use super::bucket::{Answer, Bucket, ReadError};
 use crate::clients::failure::failure;
@@ -17,7 +17,7 @@ pub(super) async fn read(
     key: &str,
     range: &Range<u64>,
 ) -> Result<Bytes, PortError> {
-    validate::key(key).map_err(|refusal| refusal.at(GETTING))?;
+    validate::object_key(key).map_err(|refusal| refusal.into_port_error(GETTING))?;
     check_length(range, bucket.object_bytes_max)?;
     let request = bucket
         .request(key)
@@ -27,7 +27,7 @@ pub(super) async fn read(
         Err(ReadError::Refused(error)) => {
             Err(match error.raw_response().map(|it| it.status().as_u16()) {
                 // The object ends before the first byte.
-                Some(416) => PortError::caused(GETTING, ErrorKind::Damaged, error),
+                Some(416) => PortError::with_cause(GETTING, ErrorKind::Damaged, error),
                 _ => failure(GETTING, *error),
             })
         }
@@ -37,11 +37,11 @@ pub(super) async fn read(
 
 /// Refuses what would not be read anyway.
 fn check_length(range: &Range<u64>, most: usize) -> Result<(), PortError> {
-    validate::range(range).map_err(|refusal| refusal.at(GETTING))?;
+    validate::byte_range(range).map_err(|refusal| refusal.into_port_error(GETTING))?;
     let length = range.end - range.start;
     if length > most as u64 {
         let cause = format!("a range of {length} bytes, expected at most {most}");
-        return Err(PortError::caused(GETTING, ErrorKind::Invalid, cause));
+        return Err(PortError::with_cause(GETTING, ErrorKind::Invalid, cause));
     }
     Ok(())
 }
@@ -58,9 +58,9 @@ fn exactly(asked: &Range<u64>, answer: Answer) -> Result<Bytes, PortError> {
                 "the answer has other bytes than {} to {}: {:?}",
                 asked.start, asked.end, answer.content_range
             );
-            Err(PortError::caused(GETTING, ErrorKind::Other, cause))
+            Err(PortError::with_cause(GETTING, ErrorKind::Other, cause))
         }
-        _ if came < length => Err(ends_early(GETTING, asked, asked.start + came)),
+        _ if came < length => Err(ends_early_error(GETTING, asked, asked.start + came)),
         _ => Ok(answer.bytes),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::attempt::SendFailure;
-use posthaste_ports::{Clock, Evicted};
+use posthaste_ports::{Clock, EvictedAmount};
 
 use super::{LookupError, NameLookup};
 
@@ -118,12 +118,12 @@ impl<N: NameLookup> NameCache<N> {
 
     /// Forgets expired names. A name that is being looked up is kept, so that it has one look-up at
     /// a time.
-    pub(crate) fn trim(&self, now: Duration) -> Evicted {
+    pub(crate) fn trim(&self, now: Duration) -> EvictedAmount {
         let mut entries = self.entries.lock();
         let is_over = |entry: &Entry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1;
         let freed = entries.extract_if(|_, entry| is_over(entry));
         let freed = freed
-            .map(|(name, entry)| Evicted {
+            .map(|(name, entry)| EvictedAmount {
                 entries: 1,
                 bytes: name.len() + entry.bytes(),
             })
@@ -359,7 +359,10 @@ mod tests {
         clock.advance(Duration::from_secs(10));
         let _asking = cache.asking("c", clock.monotonic());
         let bytes = "old".len() + size_of::<IpAddr>();
-        assert_eq!(cache.trim(clock.monotonic()), Evicted { entries: 1, bytes });
+        assert_eq!(
+            cache.trim(clock.monotonic()),
+            EvictedAmount { entries: 1, bytes }
+        );
         let mut kept: Vec<_> = cache.entries.lock().keys().cloned().collect();
         kept.sort_unstable();
         assert_eq!(kept, ["b", "c"]);

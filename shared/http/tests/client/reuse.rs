@@ -7,7 +7,7 @@ use std::time::Duration;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_ports::{Evict, Evicted, LastLook, WebhookClient, WebhookRequest};
+use posthaste_ports::{EvictableCache, EvictedAmount, LastLook, WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
@@ -306,14 +306,14 @@ async fn trimming_closes_idle_connections() {
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     assert_eq!(
         client.trim(),
-        Evicted {
+        EvictedAmount {
             entries: 1,
             bytes: 0
         }
     );
     assert_eq!(
         (client.idle_connections(), client.trim()),
-        (0, Evicted::default())
+        (0, EvictedAmount::default())
     );
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     assert_eq!(endpoint.connections(), 2);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use posthaste_core::attempt::{CertificateFault, SendFailure};
 use posthaste_core::model::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
-use posthaste_ports::{Evict, WebhookClient};
+use posthaste_ports::{EvictableCache, WebhookClient};
 use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};

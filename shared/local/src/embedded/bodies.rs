@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
-use posthaste_ports::{Evicted, QueueName};
+use posthaste_ports::{EvictedAmount, QueueName};
 
 use super::record::{QUEUES, number_of};
 
@@ -89,9 +89,9 @@ impl Bodies {
     }
 
     /// The entries held, with the bodies' own bytes.
-    pub(super) fn held(&self) -> Evicted {
+    pub(super) fn held(&self) -> EvictedAmount {
         let entries = self.entries.len();
-        Evicted {
+        EvictedAmount {
             entries,
             bytes: self.bytes - entries * ENTRY_OVERHEAD_BYTES,
         }
@@ -147,7 +147,7 @@ mod tests {
             (None, Some(content(100)))
         );
         assert_eq!(bodies.take(QUEUE, 2), Some(content(100)));
-        assert_eq!((bodies.held(), bodies.bytes), (Evicted::default(), 0));
+        assert_eq!((bodies.held(), bodies.bytes), (EvictedAmount::default(), 0));
     }
 
     #[test]
@@ -166,14 +166,14 @@ mod tests {
         }
         assert_eq!(
             bodies.take_all().held(),
-            Evicted {
+            EvictedAmount {
                 entries: 3,
                 bytes: 107
             }
         );
         assert_eq!(
             (bodies.held(), bodies.bytes, bodies.bytes_max),
-            (Evicted::default(), 0, 10_000)
+            (EvictedAmount::default(), 0, 10_000)
         );
     }
 }

@@ -6,7 +6,7 @@ use std::any::Any;
 use bytes::Bytes;
 use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_ports::QueueName;
-use posthaste_ports::caught::catching;
+use posthaste_ports::caught::catch_expected_panic;
 
 use super::failure::EngineError;
 use super::index::Arrived;
@@ -23,7 +23,7 @@ const NOTE: &str =
 pub(super) fn catch_panic<T>(
     work: impl FnOnce() -> Result<T, EngineError>,
 ) -> Result<T, EngineError> {
-    catching(work).unwrap_or_else(|panic| Err(EngineError::Panicked(text_of(&*panic))))
+    catch_expected_panic(work).unwrap_or_else(|panic| Err(EngineError::Panicked(text_of(&*panic))))
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> String {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use posthaste_core::model::{CarriedEvents, SQS_VISIBILITY_SECS_MAX, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::{
-    Clock, ErrorKind, Fate, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts,
-    QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
-    Withheld, validate,
+    Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
+    QueueReceiver, QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor,
+    WithheldFate, WithheldMessages, validate,
 };
 
 use super::inbox::{NewMessage, Work};
@@ -90,14 +90,14 @@ impl<C: Clock> LocalQueue<C> {
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<NewMessage>, PortError> {
         for entry in &entries {
-            validate::message(entry).map_err(|refusal| refusal.at(doing))?;
+            validate::message(entry).map_err(|refusal| refusal.into_port_error(doing))?;
         }
         let now = self.now();
         let message = |entry| new_message(self.name, entry, now);
         Ok(entries.into_iter().map(message).collect())
     }
 
-    fn parse(&self, receipt: &Receipt) -> Option<Received> {
+    fn parse(&self, receipt: &ReceiptHandle) -> Option<Received> {
         parse_receipt(self.shared().opening, receipt)
     }
 }
@@ -120,9 +120,10 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
         const DOING: &str = "send messages";
-        validate::batch(&entries).map_err(|refusal| refusal.at(DOING))?;
+        validate::batch(&entries).map_err(|refusal| refusal.into_port_error(DOING))?;
         let now = self.now();
-        let check = |entry| validate::message(entry).map_err(|refusal| refusal.at(DOING));
+        let check =
+            |entry| validate::message(entry).map_err(|refusal| refusal.into_port_error(DOING));
         let checks: Vec<Result<(), PortError>> = entries.iter().map(check).collect();
         let good = entries
             .into_iter()
@@ -160,7 +161,8 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
     ) -> Result<(), PortError> {
         const DOING: &str = "send messages whole";
         for successor in &beside {
-            validate::message(&successor.message).map_err(|refusal| refusal.at(DOING))?;
+            validate::message(&successor.message)
+                .map_err(|refusal| refusal.into_port_error(DOING))?;
         }
         let mut messages = self.checked(DOING, entries)?;
         let now = self.now();
@@ -171,7 +173,7 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         self.store(DOING, messages, false).await.map(drop)
     }
 
-    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<WithheldMessages, PortError> {
         const DOING: &str = "withhold messages";
         let messages = self.checked(DOING, entries)?;
         let places: Vec<_> = messages
@@ -190,7 +192,7 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         };
         // A task, so that the messages of a caller who is gone are deleted: its result is dropped.
         let stored = tokio::spawn(stored).await;
-        stored.map_err(|error| PortError::caused(DOING, ErrorKind::Other, error))?
+        stored.map_err(|error| PortError::with_cause(DOING, ErrorKind::Other, error))?
     }
 }
 
@@ -208,13 +210,20 @@ struct Place {
 }
 
 /// Messages with numbers from `first`, each with its place.
-fn withheld(handle: Arc<Handle>, name: QueueName, first: u64, places: Vec<Place>) -> Withheld {
-    Withheld::new(move |fate| {
+fn withheld(
+    handle: Arc<Handle>,
+    name: QueueName,
+    first: u64,
+    places: Vec<Place>,
+) -> WithheldMessages {
+    WithheldMessages::new(move |fate| {
         let shared = &handle.shared;
         let numbered = (first..).zip(places);
         match fate {
-            Fate::Deleted => numbered.for_each(|(sequence, _)| shared.inbox.delete(sequence)),
-            Fate::Shown => {
+            WithheldFate::Deleted => {
+                numbered.for_each(|(sequence, _)| shared.inbox.delete(sequence))
+            }
+            WithheldFate::Shown => {
                 let now = (shared.now)();
                 let mut numbered = numbered.peekable();
                 while numbered.peek().is_some() {
@@ -241,7 +250,7 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         self.long_poll(request).await
     }
 
-    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
         let Some(received) = self.parse(receipt) else {
             return Ok(());
         };
@@ -253,12 +262,13 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
 
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         const DOING: &str = "replace a message";
         for successor in &successors {
-            validate::message(&successor.message).map_err(|refusal| refusal.at(DOING))?;
+            validate::message(&successor.message)
+                .map_err(|refusal| refusal.into_port_error(DOING))?;
         }
         let stale = || PortError::new(DOING, ErrorKind::NotFound);
         let received = self.parse(receipt).ok_or_else(stale)?;
@@ -294,11 +304,12 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
         const DOING: &str = "change a visibility timeout";
-        validate::visibility(visibility).map_err(|refusal| refusal.at(DOING))?;
+        validate::visibility_timeout(visibility)
+            .map_err(|refusal| refusal.into_port_error(DOING))?;
         let now = self.now();
         let change = |received| {
             self.queue().update(now, |index| {
@@ -308,7 +319,7 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         match self.parse(receipt).map(change) {
             Some(Ok(())) => Ok(()),
             Some(Err(ChangeRefused::TooLong)) => {
-                Err(validate::Refusal::Visibility(visibility).at(DOING))
+                Err(validate::LimitRefusal::Visibility(visibility).into_port_error(DOING))
             }
             Some(Err(ChangeRefused::Stale)) | None => {
                 Err(PortError::new(DOING, ErrorKind::NotFound))
@@ -334,14 +345,17 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         Ok(Some(all))
     }
 
-    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+    async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
         let now = self.now();
         let mut index = self.queue().index.lock();
         let due = groups.iter().map(|group| index.due(now, group));
         Ok(Some(due.collect()))
     }
 
-    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+    async fn waiting_counts(
+        &self,
+        groups: &[String],
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
         let now = self.now();
         Ok(Some(self.queue().index.lock().waiting(groups, now)))
     }
@@ -367,12 +381,12 @@ fn message_id(folder_id: u64, sequence: u64) -> MessageId {
 }
 
 /// The receipt of one receive: receive counts start again with every opening of the folder.
-fn receipt(opening: u64, received: Received) -> Receipt {
-    Receipt(format!("{opening:x}.{:x}.{:x}", received.sequence, received.count).into())
+fn receipt(opening: u64, received: Received) -> ReceiptHandle {
+    ReceiptHandle(format!("{opening:x}.{:x}.{:x}", received.sequence, received.count).into())
 }
 
 /// The receive that a receipt of this opening names.
-fn parse_receipt(opening: u64, receipt: &Receipt) -> Option<Received> {
+fn parse_receipt(opening: u64, receipt: &ReceiptHandle) -> Option<Received> {
     let mut numbers = receipt
         .0
         .split('.')
@@ -411,7 +425,11 @@ mod tests {
             "5..3",
             "no such receipt",
         ] {
-            assert_eq!(parse_receipt(5, &Receipt(text.into())), None, "{text}");
+            assert_eq!(
+                parse_receipt(5, &ReceiptHandle(text.into())),
+                None,
+                "{text}"
+            );
         }
     }
 

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use posthaste_core::api::WaitingCount;
 use posthaste_core::stored::{TOPICS, layout};
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
-    Revalidated, part_of, validate,
+    ETag, ErrorKind, ListPage, ObjectMeta, ObjectStore, PortError, PutCondition, RevalidatedObject,
+    StoredObject, slice_of_object, validate,
 };
 use redb::ReadTransaction;
 
@@ -37,7 +37,7 @@ impl StateStore {
         doing: &'static str,
         key: &str,
         known: Option<u64>,
-    ) -> Result<Revalidated, PortError> {
+    ) -> Result<RevalidatedObject, PortError> {
         let asked = key.to_owned();
         match self
             .read(doing, move |transaction| object(transaction, &asked, known))
@@ -50,7 +50,7 @@ impl StateStore {
                     "a damaged object is deleted, it will be written again"
                 );
                 self.delete(key).await?;
-                Ok(Revalidated::Missing)
+                Ok(RevalidatedObject::Missing)
             }
             found => found,
         }
@@ -80,14 +80,14 @@ impl StateStore {
         doing: &'static str,
         key: &str,
         known: Option<u64>,
-    ) -> Result<Revalidated, PortError> {
+    ) -> Result<RevalidatedObject, PortError> {
         let versions = &self.handle.shared.versions;
         let changes = versions.changes();
         let found = self.object(doing, key, known).await?;
         let version = match &found {
-            Revalidated::Unchanged => known,
-            Revalidated::Changed(object) => version_of(&object.etag),
-            Revalidated::Missing => None,
+            RevalidatedObject::Unchanged => known,
+            RevalidatedObject::Changed(object) => version_of(&object.etag),
+            RevalidatedObject::Missing => None,
         };
         if let Some(version) = version {
             versions.learn(key, version, changes);
@@ -103,8 +103,8 @@ impl StateStore {
     ) -> Result<T, PortError> {
         let shared = self.handle.shared.clone();
         let read = tokio::task::spawn_blocking(move || shared.engine.read(read)).await;
-        read.map_err(|error| PortError::caused(doing, ErrorKind::Other, error))?
-            .map_err(|error| PortError::caused(doing, error.kind(), error))
+        read.map_err(|error| PortError::with_cause(doing, ErrorKind::Other, error))?
+            .map_err(|error| PortError::with_cause(doing, error.kind(), error))
     }
 }
 
@@ -114,8 +114,8 @@ pub(super) fn answer(
     answered: Result<Result<Done, Failed>, tokio::sync::oneshot::error::RecvError>,
 ) -> Result<Done, PortError> {
     answered
-        .map_err(|error| PortError::caused(doing, ErrorKind::Other, error))?
-        .map_err(|error| PortError::caused(doing, error.kind, error))
+        .map_err(|error| PortError::with_cause(doing, ErrorKind::Other, error))?
+        .map_err(|error| PortError::with_cause(doing, error.kind, error))
 }
 
 /// The version an `ETag` of this store names.
@@ -128,9 +128,9 @@ fn etag(version: u64) -> ETag {
 }
 
 impl ObjectStore for StateStore {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         const DOING: &str = "read a state object";
-        validate::key(key).map_err(|refusal| refusal.at(DOING))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error(DOING))?;
         // The registry reads a topic like this once, and asks from then on whether it has changed.
         let found = if key.starts_with(TOPICS) {
             self.object_and_version(DOING, key, None).await?
@@ -138,18 +138,22 @@ impl ObjectStore for StateStore {
             self.object(DOING, key, None).await?
         };
         Ok(match found {
-            Revalidated::Changed(object) => Some(object),
-            Revalidated::Unchanged | Revalidated::Missing => None,
+            RevalidatedObject::Changed(object) => Some(object),
+            RevalidatedObject::Unchanged | RevalidatedObject::Missing => None,
         })
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         const DOING: &str = "read a state object";
-        validate::key(key).map_err(|refusal| refusal.at(DOING))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error(DOING))?;
         let known = version_of(known);
         let versions = &self.handle.shared.versions;
         if known.is_some_and(|known| versions.has(key, known)) {
-            return Ok(Revalidated::Unchanged);
+            return Ok(RevalidatedObject::Unchanged);
         }
         // Boxed: an object that has changed is rare, and who asks has no room for reading it.
         Box::pin(self.object_and_version(DOING, key, known)).await
@@ -157,7 +161,7 @@ impl ObjectStore for StateStore {
 
     /// Reads the object whole, because its digest is that of the whole.
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
-        part_of(self.get(key).await?, &range)
+        slice_of_object(self.get(key).await?, &range)
     }
 
     async fn put(
@@ -167,13 +171,13 @@ impl ObjectStore for StateStore {
         condition: PutCondition,
     ) -> Result<ETag, PortError> {
         const DOING: &str = "write a state object";
-        validate::key(key).map_err(|refusal| refusal.at(DOING))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error(DOING))?;
         if bytes.len() > OBJECT_BYTES_MAX {
             let cause = format!(
                 "an object of {} bytes, expected at most {OBJECT_BYTES_MAX}",
                 bytes.len()
             );
-            return Err(PortError::caused(DOING, ErrorKind::Invalid, cause));
+            return Err(PortError::with_cause(DOING, ErrorKind::Invalid, cause));
         }
         let size = bytes.len();
         let modified_at = (self.handle.shared.now)().wall;
@@ -189,7 +193,7 @@ impl ObjectStore for StateStore {
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         const DOING: &str = "delete a state object";
-        validate::key(key).map_err(|refusal| refusal.at(DOING))?;
+        validate::object_key(key).map_err(|refusal| refusal.into_port_error(DOING))?;
         self.write(
             DOING,
             Work::Delete {
@@ -212,7 +216,7 @@ impl ObjectStore for StateStore {
         max: usize,
     ) -> Result<ListPage, PortError> {
         const DOING: &str = "list state objects";
-        validate::page(max).map_err(|refusal| refusal.at(DOING))?;
+        validate::page_size(max).map_err(|refusal| refusal.into_port_error(DOING))?;
         let prefix = prefix.to_owned();
         let after = after.map(str::to_owned);
         self.read(DOING, move |transaction| {
@@ -226,16 +230,16 @@ fn object(
     transaction: &ReadTransaction,
     key: &str,
     known: Option<u64>,
-) -> Result<Revalidated, EngineError> {
+) -> Result<RevalidatedObject, EngineError> {
     let objects = transaction.open_table(OBJECTS)?;
     let Some(facts) = objects
         .get(key)?
         .map(|facts| ObjectFacts::from(facts.value()))
     else {
-        return Ok(Revalidated::Missing);
+        return Ok(RevalidatedObject::Missing);
     };
     if known == Some(facts.version) {
-        return Ok(Revalidated::Unchanged);
+        return Ok(RevalidatedObject::Unchanged);
     }
     let contents = transaction.open_table(OBJECT_BYTES)?;
     let bytes = contents
@@ -245,7 +249,7 @@ fn object(
     if !is_as_written(transaction, key, facts, &bytes)? {
         return Err(EngineError::Object(key.to_owned()));
     }
-    Ok(Revalidated::Changed(Object {
+    Ok(RevalidatedObject::Changed(StoredObject {
         bytes,
         etag: etag(facts.version),
     }))

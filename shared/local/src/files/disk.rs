@@ -25,7 +25,7 @@ pub(super) fn error(doing: &'static str, error: io::Error) -> PortError {
         | io::ErrorKind::AlreadyExists => ErrorKind::Invalid,
         _ => ErrorKind::Other,
     };
-    PortError::caused(doing, kind, error)
+    PortError::with_cause(doing, kind, error)
 }
 
 /// Takes "there is none" for success.

@@ -59,7 +59,7 @@ pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Re
 fn is_folder_key(base: &str) -> bool {
     let key = base.trim_end_matches('/');
     key.len() + 1 == base.len()
-        && validate::key(key).is_ok()
+        && validate::object_key(key).is_ok()
         && !key
             .split('/')
             .any(|segment| segment.starts_with(HIDDEN_PREFIX))
@@ -80,7 +80,7 @@ impl Walk<'_> {
     /// The object whose key is the prefix itself. `None` if the prefix is no key, or names no file.
     fn named(&self) -> io::Result<Option<ObjectMeta>> {
         let name = self.prefix.rsplit('/').next().unwrap_or_default();
-        if validate::key(self.prefix).is_err() || name.starts_with(HIDDEN_PREFIX) {
+        if validate::object_key(self.prefix).is_err() || name.starts_with(HIDDEN_PREFIX) {
             return Ok(None);
         }
         let path = self.root.join(self.prefix);

@@ -84,7 +84,7 @@ impl World {
 #[tokio::test]
 async fn a_request_says_who_sends_it() {
     let world = world();
-    world.spans.take(span(1));
+    world.spans.take_span(span(1));
     world.exporter.send_spans(9).await;
     let requests = world.collector.requests.lock();
     let [request] = &requests[..] else {
@@ -115,7 +115,7 @@ async fn a_request_says_who_sends_it() {
 #[tokio::test]
 async fn spans_are_sent_until_none_waits() {
     let world = world();
-    (0..SPANS_PER_REQUEST_MAX + 2).for_each(|number| world.spans.take(span(number)));
+    (0..SPANS_PER_REQUEST_MAX + 2).for_each(|number| world.spans.take_span(span(number)));
     world.exporter.send_spans(9).await;
     let counts: Vec<_> = world.sent_events().iter().map(Vec::len).collect();
     assert_eq!(counts, [SPANS_PER_REQUEST_MAX, 2]);
@@ -124,7 +124,7 @@ async fn spans_are_sent_until_none_waits() {
 #[tokio::test]
 async fn full_requests_go_at_once_unless_the_collector_takes_none() {
     let world = world();
-    let take = |count| (0..count).for_each(|number| world.spans.take(span(number)));
+    let take = |count| (0..count).for_each(|number| world.spans.take_span(span(number)));
     let sent = || -> Vec<_> { world.sent_events().iter().map(Vec::len).collect() };
     let mut sending = pin!(world.exporter.send_full_requests());
     let mut go_on = || {
@@ -158,10 +158,10 @@ async fn full_requests_go_at_once_unless_the_collector_takes_none() {
 async fn what_is_not_taken_for_now_is_sent_again() {
     for status in [429, 502, 503, 504] {
         let world = world();
-        world.spans.take(span(1));
+        world.spans.take_span(span(1));
         world.answers(status);
         world.exporter.send_spans(9).await;
-        world.spans.take(span(2));
+        world.spans.take_span(span(2));
         world.exporter.send_spans(9).await;
         let counts: Vec<_> = world.sent_events().iter().map(Vec::len).collect();
         assert_eq!(counts, [1, 2], "{status}");
@@ -171,7 +171,7 @@ async fn what_is_not_taken_for_now_is_sent_again() {
 #[tokio::test]
 async fn without_an_answer_spans_wait() {
     let world = world();
-    world.spans.take(span(1));
+    world.spans.take_span(span(1));
     world.collector.answers.lock().push_back(Err("refused"));
     world.exporter.send_spans(9).await;
     let is_failing = || world.exporter.is_failing[0].load(Ordering::Relaxed);
@@ -195,7 +195,7 @@ async fn spans_of_a_request_that_is_cut_off_wait() {
     let spans = Arc::<Spans>::default();
     let settings = world().exporter.settings;
     let exporter = Exporter::new(Silent, settings, "posthaste", spans.clone());
-    spans.take(span(1));
+    spans.take_span(span(1));
     tokio::select! {
         biased;
         _ = exporter.send_spans(1) => panic!("nobody answers"),
@@ -207,7 +207,7 @@ async fn spans_of_a_request_that_is_cut_off_wait() {
 #[tokio::test]
 async fn requests_of_one_call_are_bounded() {
     let world = world();
-    (0..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take(span(number)));
+    (0..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take_span(span(number)));
     assert!(world.exporter.send_spans(1).await);
     assert_eq!(world.sent_events().len(), 1);
     assert_eq!(world.spans.first(2).spans().len(), 1);
@@ -221,7 +221,7 @@ async fn signals_fail_each_by_itself() {
     let points = [point("accepted", "a", PointValue::Count(1))];
     let since = Temporality::Since(AT);
     assert!(!world.exporter.send_metrics(&points, since, AT).await);
-    world.spans.take(span(1));
+    world.spans.take_span(span(1));
     assert!(world.exporter.send_spans(9).await);
     let are_failing = world.exporter.is_failing.each_ref();
     assert_eq!(
@@ -233,7 +233,7 @@ async fn signals_fail_each_by_itself() {
 #[tokio::test]
 async fn what_is_refused_is_lost_and_the_rest_is_sent() {
     let world = world();
-    (0..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take(span(number)));
+    (0..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take_span(span(number)));
     world.answers(400);
     world.exporter.send_spans(9).await;
     let counts: Vec<_> = world.sent_events().iter().map(Vec::len).collect();
@@ -244,7 +244,7 @@ async fn what_is_refused_is_lost_and_the_rest_is_sent() {
 #[tokio::test]
 async fn spans_that_the_collector_rejects_are_counted() {
     let world = world();
-    world.spans.take(span(1));
+    world.spans.take_span(span(1));
     let rejected = ExportTraceServiceResponse {
         partial_success: Some(ExportTracePartialSuccess {
             rejected_spans: 1,

@@ -348,7 +348,7 @@ impl OfSubscription {
 
 /// In one process the meter has all counts, and always answers.
 impl DrainSource for DrainMeter {
-    async fn drained(&self, _: u64, time: LookTime) -> Result<Option<DrainLook>, PortError> {
+    async fn measure_drain(&self, _: u64, time: LookTime) -> Result<Option<DrainLook>, PortError> {
         let taken = self.take(time.now);
         Ok(Some(DrainLook {
             all: DrainedMessages {

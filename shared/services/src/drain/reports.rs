@@ -63,7 +63,7 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
             return Ok(None);
         };
         let unreadable =
-            |error| PortError::caused("understand a drain report", ErrorKind::Other, error);
+            |error| PortError::with_cause("understand a drain report", ErrorKind::Other, error);
         let report = parse_drain_report(&object.bytes).map_err(unreadable)?;
         Ok(Some(report).filter(|report| report.is_current(age)))
     }
@@ -90,7 +90,11 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
 impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
     /// Reads nothing while no message is visible. An `Err` if the reports could not be listed, or
     /// none of them could be read.
-    async fn drained(&self, visible: u64, time: LookTime) -> Result<Option<DrainLook>, PortError> {
+    async fn measure_drain(
+        &self,
+        visible: u64,
+        time: LookTime,
+    ) -> Result<Option<DrainLook>, PortError> {
         if visible == 0 {
             return Ok(None);
         }

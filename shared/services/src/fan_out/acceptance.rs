@@ -11,7 +11,7 @@ use posthaste_core::model::{
     MATCHED_IN_MESSAGES_MAX, Subscription, SubscriptionStatus, Timestamp, Topic, TopicName,
     matched_names,
 };
-use posthaste_ports::{Clock, PortError, QueueName, QueueSender, Successor, Withheld};
+use posthaste_ports::{Clock, PortError, QueueName, QueueSender, Successor, WithheldMessages};
 
 use super::schedule::Schedule;
 use crate::delivery_log::{record_message, report_lost, send_records};
@@ -198,7 +198,7 @@ impl<'a, Q: QueueSender> AcceptanceRecords<'a, Q> {
     }
 
     /// Makes them durable, to be shown with the deliveries.
-    pub(super) async fn withheld(self) -> Option<Withheld> {
+    pub(super) async fn withheld(self) -> Option<WithheldMessages> {
         let messages = self.bodies.iter().cloned().map(record_message).collect();
         let withheld = self.queue.withhold(messages).await;
         withheld.map_err(|error| self.report_lost(&error)).ok()

@@ -161,7 +161,7 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
 
 /// An accepted event that is not valid in its schema is a fault of this program.
 fn unconvertible(error: EventError) -> FanOutError {
-    FanOutError::Conversion(PortError::caused(
+    FanOutError::Conversion(PortError::with_cause(
         "convert an event",
         ErrorKind::Invalid,
         error,

@@ -9,7 +9,7 @@ use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{RequestFailure, TargetPhase};
 
 use super::*;
-use posthaste_ports::{ErrorKind, ListPage, Object, PutCondition};
+use posthaste_ports::{ErrorKind, ListPage, PutCondition, StoredObject};
 use posthaste_testkit::memory::{MemoryStore, SetClock};
 use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
 
@@ -58,12 +58,16 @@ impl Slow {
 }
 
 impl ObjectStore for Slow {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         self.wait().await;
         self.store.get(key).await
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         self.wait().await;
         self.store.get_if_changed(key, known).await
     }

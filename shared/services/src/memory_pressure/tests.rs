@@ -18,7 +18,7 @@ use posthaste_ports::{ObjectStore, PutCondition};
 use posthaste_testkit::memory::{MemoryStore, SetClock};
 
 const RECORD: &str = include_str!("../../../core/src/stored/fixtures/topic-v1.json");
-const TOPIC: Evicted = Evicted {
+const TOPIC: EvictedAmount = EvictedAmount {
     entries: 1,
     bytes: "topics/orders.json".len() + RECORD.len(),
 };
@@ -27,9 +27,9 @@ const TOPIC: Evicted = Evicted {
 #[derive(Clone, Default)]
 struct Names(Arc<AtomicUsize>);
 
-impl Evict for Names {
-    fn trim(&self) -> Evicted {
-        Evicted {
+impl EvictableCache for Names {
+    fn trim(&self) -> EvictedAmount {
+        EvictedAmount {
             entries: 2,
             bytes: 10,
         }
@@ -117,7 +117,7 @@ async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_res
     let trim = [PressureMeasure::TrimCaches];
     let both = [PressureMeasure::TrimCaches, PressureMeasure::FlushDns];
     let trimmed = |topics: usize| {
-        Some(Evicted {
+        Some(EvictedAmount {
             entries: topics + 2,
             bytes: topics * TOPIC.bytes + 10,
         })
@@ -181,14 +181,14 @@ async fn where_the_pressure_is_only_read_whoever_reads_it_has_the_process_reliev
     assert_eq!(asked(&[]).await, TOPIC);
     assert_eq!(
         asked(&[PressureMeasure::TrimCaches]).await,
-        Evicted::default()
+        EvictedAmount::default()
     );
     // Clones rest together.
     assert_eq!(asked(&[PressureMeasure::TrimCaches]).await, TOPIC);
     world.clock.advance(RELIEF_EVERY);
     assert_eq!(
         asked(&[PressureMeasure::TrimCaches]).await,
-        Evicted::default()
+        EvictedAmount::default()
     );
 }
 

@@ -35,12 +35,16 @@ impl<S> Gated<S> {
 }
 
 impl<S: ObjectStore> ObjectStore for Gated<S> {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         self.pass().await;
         self.store.get(key).await
     }
 
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+    async fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> Result<RevalidatedObject, PortError> {
         self.pass().await;
         self.store.get_if_changed(key, known).await
     }

@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::delivery_log::{WAITING_PARTS, WaitingLook, WaitingPart, waiting_part};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, WAITING_LOOK, waiting_part_key};
-use posthaste_ports::{ETag, Object, ObjectStore, PortError};
+use posthaste_ports::{ETag, ObjectStore, PortError, StoredObject};
 
 use crate::update::UpdateError;
 
@@ -129,7 +129,7 @@ pub(super) async fn read_parts(
 
 /// The part in an object. One that is not understood counts as empty and doubtful, and the next
 /// write replaces it.
-pub(super) fn parsed(object: Option<&Object>) -> Result<WaitingPart, FormatError> {
+pub(super) fn parsed(object: Option<&StoredObject>) -> Result<WaitingPart, FormatError> {
     let Some(object) = object else {
         return Ok(WaitingPart::default());
     };
@@ -144,7 +144,7 @@ pub(super) fn parsed(object: Option<&Object>) -> Result<WaitingPart, FormatError
 }
 
 pub(super) fn found_look(
-    found: Result<Option<Object>, PortError>,
+    found: Result<Option<StoredObject>, PortError>,
 ) -> Result<(WaitingLook, Option<ETag>), WaitingBookError> {
     let Some(object) = found.map_err(WaitingBookError::Read)? else {
         return Ok((WaitingLook::default(), None));

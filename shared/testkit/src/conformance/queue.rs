@@ -14,7 +14,7 @@ use posthaste_core::model::Timestamp;
 use super::{Case, cases, run_all};
 use posthaste_ports::{
     ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender,
-    Receipt, ReceiveRequest, ReceivedMessage,
+    ReceiptHandle, ReceiveRequest, ReceivedMessage,
 };
 
 /// The number of times that a queue that lags is asked again before a message that was sent counts
@@ -227,7 +227,7 @@ async fn is_empty(queue: &impl QueueReceiver, backend: Backend) {
 }
 
 /// Deletes a received message.
-async fn remove(queue: &impl QueueReceiver, backend: Backend, receipt: &Receipt) {
+async fn remove(queue: &impl QueueReceiver, backend: Backend, receipt: &ReceiptHandle) {
     let removed = if backend.acknowledges {
         queue.acknowledge(receipt).await
     } else {

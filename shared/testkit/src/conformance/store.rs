@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::{cases, run_all};
-use posthaste_ports::{ETag, ErrorKind, ObjectStore, PutCondition, Revalidated};
+use posthaste_ports::{ETag, ErrorKind, ObjectStore, PutCondition, RevalidatedObject};
 
 /// The number of writers that race for one put.
 const RACERS: usize = 32;
@@ -153,11 +153,11 @@ async fn a_read_with_a_known_version_has_three_answers(harness: &impl StoreHarne
     let first = put(&store, "k", "one").await;
     assert!(matches!(
         store.get_if_changed("k", &first).await.unwrap(),
-        Revalidated::Unchanged
+        RevalidatedObject::Unchanged
     ));
     let second = put(&store, "k", "two").await;
     match store.get_if_changed("k", &first).await.unwrap() {
-        Revalidated::Changed(object) => {
+        RevalidatedObject::Changed(object) => {
             assert_eq!(
                 (object.bytes, object.etag),
                 (Bytes::from("two"), second.clone())
@@ -168,7 +168,7 @@ async fn a_read_with_a_known_version_has_three_answers(harness: &impl StoreHarne
     store.delete("k").await.unwrap();
     assert!(matches!(
         store.get_if_changed("k", &second).await.unwrap(),
-        Revalidated::Missing
+        RevalidatedObject::Missing
     ));
 }
 

@@ -9,7 +9,7 @@ use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
 };
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
-use posthaste_ports::{Bundle, QueueName};
+use posthaste_ports::{PortBundle, QueueName};
 use posthaste_services::{Activity, LinkHealth, WrongKeys};
 use posthaste_simulation::refuses_bad_keys;
 use posthaste_simulation::{Api, ScriptedEndpoint, finds_no_object_under_a_long_name};
@@ -18,7 +18,7 @@ use posthaste_tests_aws::double::Access;
 
 use crate::world::World;
 
-type Ports = Bundle<
+type Ports = PortBundle<
     SqsQueue<ManualClock>,
     S3Store,
     S3Store,

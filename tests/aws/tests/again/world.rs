@@ -17,7 +17,7 @@ use posthaste_deliver::{
     DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
 };
 use posthaste_ports::{
-    BatchResponse, Bundle, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver,
+    BatchResponse, Clock, OutgoingMessage, PortBundle, PortError, QueueName, QueueReceiver,
     QueueSender, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_services::{DrainMeter, LinkHealth, Registry};
@@ -44,8 +44,9 @@ const RECORDS: &str = "records";
 const STATE: &str = "state";
 
 type Queue = SqsQueue<ManualClock>;
-pub(crate) type Worker =
-    Deliver<Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, ManualClock, SeededEntropy>>;
+pub(crate) type Worker = Deliver<
+    PortBundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, ManualClock, SeededEntropy>,
+>;
 
 /// A subscription whose endpoint answers by script.
 pub(crate) struct World {

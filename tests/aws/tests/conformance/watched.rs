@@ -8,7 +8,7 @@ use std::time::Duration;
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::{
     GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender,
-    Receipt, ReceiveRequest, ReceivedMessage, Successor, Withheld,
+    ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor, WithheldMessages,
 };
 
 /// Counts the receives of `Q`.
@@ -64,7 +64,7 @@ impl<Q: QueueSender> QueueSender for Watched<Q> {
         self.queue.send_whole(entries, beside).await
     }
 
-    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<WithheldMessages, PortError> {
         self.queue.withhold(entries).await
     }
 }
@@ -76,13 +76,13 @@ impl<Q: QueueReceiver> QueueReceiver for Watched<Q> {
         self.queue.receive(request).await
     }
 
-    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
         self.queue.acknowledge(receipt).await
     }
 
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         self.queue.replace(receipt, successors).await
@@ -90,7 +90,7 @@ impl<Q: QueueReceiver> QueueReceiver for Watched<Q> {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
         self.queue.change_visibility(receipt, visibility).await
@@ -104,12 +104,15 @@ impl<Q: QueueReceiver> QueueReceiver for Watched<Q> {
         self.queue.due_by_group().await
     }
 
-    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
-        self.queue.due(groups).await
+    async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+        self.queue.due_counts(groups).await
     }
 
-    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
-        self.queue.waiting(groups).await
+    async fn waiting_counts(
+        &self,
+        groups: &[String],
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
+        self.queue.waiting_counts(groups).await
     }
 
     async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {

@@ -22,7 +22,7 @@ use posthaste_deliver::{
 };
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
-    Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
+    Clock, NoMachine, PortBundle, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_record::{
@@ -90,7 +90,7 @@ const LOG: &str = "log";
 type Queue = Recorded<SqsQueue<ManualClock>>;
 type Store = Recorded<S3Store>;
 type DeliverFunction = Deliver<
-    Bundle<Queue, Store, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>,
+    PortBundle<Queue, Store, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>,
 >;
 type WakeFunction = Wake<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;
 type RecordFunction = Record<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;

@@ -13,8 +13,8 @@ use posthaste_deliver::{
     DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
 };
 use posthaste_ports::{
-    Bundle, Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
-    QueueSender, ReceiveRequest,
+    Clock, ErrorKind, ObjectStore, OutgoingMessage, PortBundle, PutCondition, QueueName,
+    QueueReceiver, QueueSender, ReceiveRequest,
 };
 use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
@@ -55,10 +55,10 @@ pub(crate) struct World {
     queue: Queue,
     dead_letters: Queue,
     deliver: Deliver<
-        Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>,
+        PortBundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>,
     >,
     wake: Wake<
-        Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>,
+        PortBundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>,
     >,
     _emulator: Emulator,
 }

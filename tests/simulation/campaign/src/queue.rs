@@ -11,9 +11,9 @@ use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_core::stored::delivery::carried_by_message;
 use posthaste_ports::{
-    Clock, ErrorKind, Fate, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts,
-    QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
-    Withheld, validate,
+    Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
+    QueueReceiver, QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor,
+    WithheldFate, WithheldMessages, validate,
 };
 use posthaste_testkit::ManualClock;
 
@@ -47,7 +47,7 @@ struct Stored {
     visible_from: Duration,
     received_at: Duration,
     receive_count: u32,
-    receipt: Option<Receipt>,
+    receipt: Option<ReceiptHandle>,
 }
 
 impl SimulatedQueue {
@@ -191,7 +191,7 @@ impl Shared {
             .map(|(key, stored)| (key.1, stored))
     }
 
-    fn held(&self, name: QueueName, receipt: &Receipt) -> Result<u64, PortError> {
+    fn held(&self, name: QueueName, receipt: &ReceiptHandle) -> Result<u64, PortError> {
         let is_it = |it: &(u64, &Stored)| it.1.receipt.as_ref() == Some(receipt);
         let found = self.of(name).find(is_it).map(|(number, _)| number);
         found.ok_or(PortError::new(
@@ -220,10 +220,10 @@ impl QueueSender for SimulatedQueue {
         &self,
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
-        validate::batch(&entries).map_err(|e| e.at("send"))?;
+        validate::batch(&entries).map_err(|e| e.into_port_error("send"))?;
         let mut shared = self.shared.lock();
         let send = |entry: OutgoingMessage| {
-            validate::message(&entry).map_err(|e| e.at("send"))?;
+            validate::message(&entry).map_err(|e| e.into_port_error("send"))?;
             let number = self.send(&mut shared, self.name, entry);
             Ok(MessageId(number.to_string().into()))
         };
@@ -242,7 +242,7 @@ impl QueueSender for SimulatedQueue {
         let mut shared = self.shared.lock();
         let all = entries.iter().chain(beside.iter().map(|it| &it.message));
         for message in all {
-            validate::message(message).map_err(|e| e.at("send whole"))?;
+            validate::message(message).map_err(|e| e.into_port_error("send whole"))?;
         }
         for entry in entries {
             self.send(&mut shared, self.name, entry);
@@ -253,11 +253,11 @@ impl QueueSender for SimulatedQueue {
         Ok(())
     }
 
-    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<WithheldMessages, PortError> {
         let mut shared = self.shared.lock();
         let mut keys = Vec::new();
         for entry in entries {
-            validate::message(&entry).map_err(|e| e.at("withhold"))?;
+            validate::message(&entry).map_err(|e| e.into_port_error("withhold"))?;
             let key = (self.name, self.send(&mut shared, self.name, entry));
             if let Some(stored) = shared.messages.get_mut(&key) {
                 keys.push((key, stored.visible_from));
@@ -265,16 +265,16 @@ impl QueueSender for SimulatedQueue {
             }
         }
         let world = Arc::clone(&self.shared);
-        Ok(Withheld::new(move |fate| {
+        Ok(WithheldMessages::new(move |fate| {
             let mut shared = world.lock();
             if shared.is_killed {
                 return;
             }
             for (key, visible_from) in keys {
                 match (fate, shared.messages.get_mut(&key)) {
-                    (Fate::Shown, Some(stored)) => stored.visible_from = visible_from,
-                    (Fate::Deleted, _) => drop(shared.messages.remove(&key)),
-                    (Fate::Shown, None) => {}
+                    (WithheldFate::Shown, Some(stored)) => stored.visible_from = visible_from,
+                    (WithheldFate::Deleted, _) => drop(shared.messages.remove(&key)),
+                    (WithheldFate::Shown, None) => {}
                 }
             }
         }))
@@ -283,7 +283,7 @@ impl QueueSender for SimulatedQueue {
 
 impl QueueReceiver for SimulatedQueue {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
-        validate::receive(&request).map_err(|e| e.at("receive"))?;
+        validate::receive_request(&request).map_err(|e| e.into_port_error("receive"))?;
         let now = self.clock.monotonic();
         let mut shared = self.shared.lock();
         let mut received = Vec::new();
@@ -291,7 +291,7 @@ impl QueueReceiver for SimulatedQueue {
             && let Some(number) = shared.next(self.name, now)
         {
             shared.numbers += 1;
-            let receipt = Receipt(shared.numbers.to_string().into());
+            let receipt = ReceiptHandle(shared.numbers.to_string().into());
             let key = (self.name, number);
             let Some(stored) = shared.messages.get_mut(&key) else {
                 break;
@@ -318,7 +318,7 @@ impl QueueReceiver for SimulatedQueue {
         Ok(received)
     }
 
-    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
         let mut shared = self.shared.lock();
         if let Ok(number) = shared.held(self.name, receipt) {
             shared.messages.remove(&(self.name, number));
@@ -329,11 +329,11 @@ impl QueueReceiver for SimulatedQueue {
     /// On AWS the successors are sent first, whatever the receipt is worth.
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         for successor in &successors {
-            validate::message(&successor.message).map_err(|e| e.at("replace"))?;
+            validate::message(&successor.message).map_err(|e| e.into_port_error("replace"))?;
         }
         let mut shared = self.shared.lock();
         let held = shared.held(self.name, receipt);
@@ -352,7 +352,7 @@ impl QueueReceiver for SimulatedQueue {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
         let mut shared = self.shared.lock();
@@ -361,7 +361,7 @@ impl QueueReceiver for SimulatedQueue {
         if let Some(stored) = shared.messages.get_mut(&(self.name, number)) {
             let visible_from = now + visibility;
             let length = visible_from.saturating_sub(stored.received_at);
-            validate::visibility(length).map_err(|e| e.at("change"))?;
+            validate::visibility_timeout(length).map_err(|e| e.into_port_error("change"))?;
             stored.visible_from = visible_from;
         }
         Ok(())
@@ -393,7 +393,7 @@ impl QueueReceiver for SimulatedQueue {
         Ok(Some(due.map(of).collect()))
     }
 
-    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+    async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
         let Some(all) = self.due_by_group().await? else {
             return Ok(None);
         };
@@ -404,7 +404,10 @@ impl QueueReceiver for SimulatedQueue {
         Ok(Some(groups.iter().map(due).collect()))
     }
 
-    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+    async fn waiting_counts(
+        &self,
+        groups: &[String],
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
         if !self.tells_groups() {
             return Ok(None);
         }

@@ -18,7 +18,7 @@ use posthaste_deliver::{
 };
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
-use posthaste_ports::{Bundle, NoMachine, QueueName};
+use posthaste_ports::{NoMachine, PortBundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, Tarpit};
 use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
@@ -61,7 +61,7 @@ type Queue = Faulty<Adversary<SimulatedQueue>>;
 
 /// The adapters of all functions.
 pub(crate) type Adapters =
-    Bundle<Queue, Store, Store, Store, Endpoints, ManualClock, SeededEntropy>;
+    PortBundle<Queue, Store, Store, Store, Endpoints, ManualClock, SeededEntropy>;
 
 /// What the processes of an installation share.
 #[derive(Debug, Clone)]

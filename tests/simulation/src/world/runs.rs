@@ -60,7 +60,7 @@ impl World {
             now: self.clock.monotonic(),
             elapsed: Duration::ZERO,
         };
-        let told = self.drain.drained(0, time).await.expect("a meter");
+        let told = self.drain.measure_drain(0, time).await.expect("a meter");
         told.expect("a meter always tells").all
     }
 

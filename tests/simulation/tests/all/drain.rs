@@ -108,7 +108,7 @@ impl Bucket {
     async fn told(&self) -> Option<DrainedMessages> {
         let told = self
             .reports()
-            .drained(1000, self.look_time())
+            .measure_drain(1000, self.look_time())
             .await
             .unwrap();
         told.map(|look| look.all)
@@ -160,7 +160,7 @@ async fn while_nothing_waits_nobody_writes_and_nobody_asks() {
     assert_eq!(
         bucket
             .reports()
-            .drained(0, bucket.look_time())
+            .measure_drain(0, bucket.look_time())
             .await
             .unwrap(),
         None
@@ -267,7 +267,7 @@ async fn a_report_that_cannot_be_understood_is_passed_over_unless_there_is_no_ot
         assert_eq!(
             bucket
                 .reports()
-                .drained(1, bucket.look_time())
+                .measure_drain(1, bucket.look_time())
                 .await
                 .unwrap_err()
                 .kind,
@@ -329,7 +329,7 @@ async fn reports_that_cannot_be_had_are_an_error_and_not_a_slow_drain() {
         assert_eq!(
             bucket
                 .reports()
-                .drained(1, bucket.look_time())
+                .measure_drain(1, bucket.look_time())
                 .await
                 .unwrap_err()
                 .kind,

@@ -17,8 +17,8 @@ use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup
 use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
-    Bundle, Clock, Evicted, ObjectStore, Probe, PutCondition, QueueName, QueueReceiver,
-    ReceiveRequest, ReceivedMessage, Sample,
+    Clock, EvictedAmount, ObjectStore, PortBundle, ProbeSample, PutCondition, QueueName,
+    QueueReceiver, ReceiveRequest, ReceivedMessage, ResourceProbe,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{
@@ -42,14 +42,14 @@ type Queue = LocalQueue<ManualClock>;
 #[derive(Debug, Clone, Default)]
 struct Machine(Arc<Mutex<(u64, u64)>>);
 
-impl Probe for Machine {
-    fn sample(&self) -> Sample {
+impl ResourceProbe for Machine {
+    fn sample(&self) -> ProbeSample {
         let (process, used) = *self.0.lock().unwrap();
         let memory = Some(ByteUsage { used, total: 100 });
-        Sample {
+        ProbeSample {
             process_bytes: Some(process),
             memory,
-            ..Sample::default()
+            ..ProbeSample::default()
         }
     }
 }
@@ -79,7 +79,7 @@ struct Process {
     queue: Queue,
     client: Client,
     publish: Arc<Publish<TestPorts<Queue, Store>>>,
-    deliver: Deliver<Bundle<Queue, Store, Store, Store, Client, ManualClock, SeededEntropy>>,
+    deliver: Deliver<PortBundle<Queue, Store, Store, Store, Client, ManualClock, SeededEntropy>>,
     monitor: Monitor<TestPorts<Queue, Store>, Machine, DrainMeter>,
     reliever: Reliever<ManualClock>,
     record_bytes: usize,
@@ -277,7 +277,7 @@ async fn under_pressure_the_caches_give_back_what_they_hold_and_everything_goes_
     // The topic, the body that waited and the connection, whose bytes are unknown.
     assert_eq!(
         relieved.trimmed,
-        Some(Evicted {
+        Some(EvictedAmount {
             entries: 3,
             bytes: held.iter().sum()
         })

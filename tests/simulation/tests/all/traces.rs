@@ -23,7 +23,7 @@ const PRODUCER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 struct Taken(Mutex<Vec<TraceSpan>>);
 
 impl SpanSink for Taken {
-    fn take(&self, span: TraceSpan) {
+    fn take_span(&self, span: TraceSpan) {
         self.0.lock().unwrap().push(span);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::delivery_log::{Kind, LogRecord, LogResult};
 use posthaste_core::model::DeliveryLogMode;
-use posthaste_ports::Receipt;
+use posthaste_ports::ReceiptHandle;
 
 use super::*;
 use posthaste_services::delivery_log::RECORDS_TIME;
@@ -381,7 +381,7 @@ async fn a_group_that_waits_for_its_records_does_not_delay_the_next() {
 async fn records_are_not_lost_with_a_message_that_another_worker_has() {
     let world = World::new();
     let mut invocation = logged(&world, 2).await;
-    invocation.jobs[0].message.receipt = Receipt("stale".into());
+    invocation.jobs[0].message.receipt = ReceiptHandle("stale".into());
     settle(
         &settler(&world),
         &invocation,

@@ -129,8 +129,8 @@ async fn retries_and_what_is_being_posted_do_not_count() {
 async fn every_number_of_the_probe_reaches_its_resource() {
     let world = World::new();
     world.dead_letters.set(7);
-    *world.machine.0.lock().unwrap() = Sample {
-        database: Some(Database::Disk(full(1))),
+    *world.machine.0.lock().unwrap() = ProbeSample {
+        database: Some(DatabaseResource::Disk(full(1))),
         log_disk: Some(full(2)),
         process_bytes: Some(3 << 30),
         memory: Some(full(4)),
@@ -157,7 +157,7 @@ async fn a_calm_sample_on_aws_sets_each_gauge_to_zero() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new();
-    world.machine.0.lock().unwrap().database = Some(Database::InFlight);
+    world.machine.0.lock().unwrap().database = Some(DatabaseResource::InFlight);
     let mut monitor = world.monitor();
     for _ in 0..2 {
         monitor.sample().await.unwrap();
@@ -187,7 +187,7 @@ async fn a_full_disk_refuses_at_once_and_is_shown_in_the_gauges() {
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new();
     let mut monitor = world.monitor();
-    world.machine.0.lock().unwrap().database = Some(Database::Disk(full(99)));
+    world.machine.0.lock().unwrap().database = Some(DatabaseResource::Disk(full(99)));
     let state = monitor.sample().await.unwrap();
     assert_eq!(state.refused_tiers(), ProducerTier::ALL);
     let text = recorder.handle().render();
@@ -225,7 +225,7 @@ async fn what_sqs_has_metrics_of_is_not_billed_twice() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new();
-    world.machine.0.lock().unwrap().database = Some(Database::InFlight);
+    world.machine.0.lock().unwrap().database = Some(DatabaseResource::InFlight);
     world.monitor().sample().await.unwrap();
     let text = recorder.handle().render();
     let readings: Vec<_> = text

@@ -123,7 +123,7 @@ async fn every_change_is_told_once_and_what_stays_as_it_is_is_not() {
 async fn a_notice_says_what_producers_get() {
     let world = telling(&Plan::none(), &Plan::none()).await;
     let mut monitor = world.monitor();
-    world.machine.0.lock().unwrap().database = Some(Database::Disk(full(99)));
+    world.machine.0.lock().unwrap().database = Some(DatabaseResource::Disk(full(99)));
     monitor.sample().await.unwrap();
     let data = &world.notices()[0]["data"];
     let expected = json!({

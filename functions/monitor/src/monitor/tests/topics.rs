@@ -159,7 +159,7 @@ async fn subscription_that_fills_the_disk_slows_its_topic() {
             used: 0,
             total: free_gib << 30,
         };
-        world.machine.0.lock().unwrap().database = Some(Database::Disk(disk));
+        world.machine.0.lock().unwrap().database = Some(DatabaseResource::Disk(disk));
         let mut monitor = world.monitor();
         let state = poll(&world, &mut monitor, 3).await;
         assert_eq!(!state.topics.is_empty(), is_slow, "{free_gib}");

@@ -8,7 +8,9 @@ use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::release::ReplayRequestError;
 use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_delivery_log::LogError;
-use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Ports, PutCondition, Revalidated};
+use posthaste_ports::{
+    Clock, ETag, ObjectStore, PortError, Ports, PutCondition, RevalidatedObject,
+};
 use posthaste_services::catch_panic::Panicked;
 use posthaste_services::{
     HealthError, NoticeError, OpenReplayError, RegistryError, UpdateError, get_newer,
@@ -97,7 +99,10 @@ impl Job {
         }
         let key = layout::replay_record_key(&self.record.id);
         let found = get_newer(&ports.state, &key, Some(&self.etag)).await;
-        let is_current = matches!(found.map_err(ReplayError::Store)?, Revalidated::Unchanged);
+        let is_current = matches!(
+            found.map_err(ReplayError::Store)?,
+            RevalidatedObject::Unchanged
+        );
         if is_current {
             self.seen_at = now;
         }

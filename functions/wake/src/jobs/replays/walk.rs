@@ -11,7 +11,7 @@ use posthaste_core::model::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 use posthaste_core::release::recovery::{RecoveryRules, ramped_rate};
 use posthaste_core::release::{ReplayContext, ReplayPace, ReplaySelection};
 use posthaste_core::stored::{ReplayProgress, ResolvedLetters};
-use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError, Ports, StoredObject};
 use posthaste_services::replay::{LetterObject, LetterObjects, letter_objects};
 use posthaste_services::resolved::resolved_letters;
 use posthaste_services::timeout_at;
@@ -280,7 +280,7 @@ pub(in crate::jobs) async fn read<P: Ports>(
     };
     let read = try_join(dead_letters.get(&object.key), resolved);
     match timeout_at(clock, run.send, Box::pin(read)).await {
-        Some(Ok((Some(Object { bytes, .. }), resolved))) => Ok(Letters {
+        Some(Ok((Some(StoredObject { bytes, .. }), resolved))) => Ok(Letters {
             key: object.key.clone(),
             bytes,
             resolved,

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue};
-use posthaste_ports::{OutgoingMessage, PortError, QueueCounts, QueueSender, Receipt, Successor};
+use posthaste_ports::{
+    OutgoingMessage, PortError, QueueCounts, QueueSender, ReceiptHandle, Successor,
+};
 use posthaste_testkit::{ManualClock, SeededEntropy};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -230,15 +232,15 @@ impl QueueReceiver for Broken {
         panic!("a fault of the queue")
     }
 
-    async fn acknowledge(&self, _: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, _: &ReceiptHandle) -> Result<(), PortError> {
         Ok(())
     }
 
-    async fn replace(&self, _: &Receipt, _: Vec<Successor>) -> Result<(), PortError> {
+    async fn replace(&self, _: &ReceiptHandle, _: Vec<Successor>) -> Result<(), PortError> {
         Ok(())
     }
 
-    async fn change_visibility(&self, _: &Receipt, _: Duration) -> Result<(), PortError> {
+    async fn change_visibility(&self, _: &ReceiptHandle, _: Duration) -> Result<(), PortError> {
         Ok(())
     }
 

@@ -30,7 +30,7 @@ impl<C: Clock> LocalQueue<C> {
         &self,
         ask: ReceiveRequest,
     ) -> Result<Vec<ReceivedMessage>, PortError> {
-        validate::receive(&ask).map_err(|refusal| refusal.at(DOING))?;
+        validate::receive_request(&ask).map_err(|refusal| refusal.into_port_error(DOING))?;
         let end = self.clock.monotonic().saturating_add(ask.wait);
         loop {
             let mut changed = pin!(self.queue().changed.notified());
@@ -125,8 +125,8 @@ impl<C: Clock> LocalQueue<C> {
         let read = tokio::task::spawn_blocking(move || shared.engine.contents(&missing)).await;
         let error = match read {
             Ok(Ok(found)) => return Ok(found),
-            Ok(Err(error)) => PortError::caused(DOING, ErrorKind::Other, error),
-            Err(error) => PortError::caused(DOING, ErrorKind::Other, error),
+            Ok(Err(error)) => PortError::with_cause(DOING, ErrorKind::Other, error),
+            Err(error) => PortError::with_cause(DOING, ErrorKind::Other, error),
         };
         self.queue().update(self.now(), |index| {
             for received in given {

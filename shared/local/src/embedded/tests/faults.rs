@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_ports::{
     ErrorKind, ObjectStore, PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender,
-    Revalidated,
+    RevalidatedObject,
 };
 
 use super::device::{Device, Fault};
@@ -167,7 +167,10 @@ async fn an_object_that_took_effect_without_its_sync_has_changed() {
         let before = store.get(KEY).await.unwrap().unwrap();
         // Now its version is known without the engine.
         let unchanged = store.get_if_changed(KEY, &before.etag).await.unwrap();
-        assert!(matches!(unchanged, Revalidated::Unchanged), "{unchanged:?}");
+        assert!(
+            matches!(unchanged, RevalidatedObject::Unchanged),
+            "{unchanged:?}"
+        );
         device.arm(Some(Fault::Syncs {
             after: 0,
             times,
@@ -177,7 +180,7 @@ async fn an_object_that_took_effect_without_its_sync_has_changed() {
         device.arm(None);
         send_until_it_works(&local, "the engine is open").await;
         let found = store.get_if_changed(KEY, &before.etag).await.unwrap();
-        let Revalidated::Changed(object) = found else {
+        let RevalidatedObject::Changed(object) = found else {
             panic!("{found:?} with {times} failures")
         };
         assert_eq!(object.bytes, "after");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_ports::{
     Clock, ErrorKind, GroupCount, OutgoingMessage, QueueCounts, QueueName, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor,
 };
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ struct Message {
     visible_at: Timestamp,
     received_at: Timestamp,
     receive_count: u32,
-    receipt: Option<Receipt>,
+    receipt: Option<ReceiptHandle>,
 }
 
 /// The beginning of a delivery message, with a number of its own.
@@ -75,7 +75,7 @@ struct Model {
     redriven: Vec<String>,
     /// Messages that were found there.
     found: BTreeSet<String>,
-    receipts: Vec<Receipt>,
+    receipts: Vec<ReceiptHandle>,
     bodies: u32,
 }
 
@@ -218,7 +218,7 @@ impl Model {
         );
     }
 
-    fn held(&self, receipt: &Receipt) -> Option<usize> {
+    fn held(&self, receipt: &ReceiptHandle) -> Option<usize> {
         self.messages
             .iter()
             .position(|message| message.receipt.as_ref() == Some(receipt))
@@ -358,12 +358,17 @@ impl World {
         }
     }
 
-    fn receipt(&self, index: prop::sample::Index) -> Option<Receipt> {
+    fn receipt(&self, index: prop::sample::Index) -> Option<ReceiptHandle> {
         let receipts = &self.model.receipts;
         (!receipts.is_empty()).then(|| receipts[index.index(receipts.len())].clone())
     }
 
-    fn change(&mut self, receipt: &Receipt, secs: u64, now: Timestamp) -> Result<(), ErrorKind> {
+    fn change(
+        &mut self,
+        receipt: &ReceiptHandle,
+        secs: u64,
+        now: Timestamp,
+    ) -> Result<(), ErrorKind> {
         let held = self.model.held(receipt);
         let held = held.filter(|index| Model::is_in_flight(&self.model.messages[*index], now));
         let message = &mut self.model.messages[held.ok_or(ErrorKind::NotFound)?];
@@ -442,7 +447,7 @@ impl World {
     async fn check_groups(&self) {
         let groups: Vec<_> = (1..5).map(|number| format!("group-{number}")).collect();
         let queue = self.local.queue(QueueName::Deliveries);
-        let counts = queue.waiting(&groups).await.unwrap().unwrap();
+        let counts = queue.waiting_counts(&groups).await.unwrap().unwrap();
         let all: BTreeMap<_, _> = queue
             .waiting_by_group()
             .await

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use posthaste_ports::{ObjectStore, PutCondition, QueueName, QueueReceiver, QueueSender, Receipt};
+use posthaste_ports::{
+    ObjectStore, PutCondition, QueueName, QueueReceiver, QueueSender, ReceiptHandle,
+};
 use proptest::prelude::*;
 
 use super::device::{Device, Fault};
@@ -43,7 +45,7 @@ struct Book {
     replaces: Vec<(String, Vec<String>, Ended)>,
     /// By key: the values in the order of writing.
     puts: BTreeMap<u8, Vec<(String, Ended)>>,
-    held: Vec<(Receipt, String)>,
+    held: Vec<(ReceiptHandle, String)>,
 }
 
 impl Book {
@@ -57,8 +59,8 @@ impl Book {
 enum Call {
     Send(Vec<String>),
     Receive(usize),
-    Acknowledge(Receipt, String),
-    Replace(Receipt, String, Vec<String>),
+    Acknowledge(ReceiptHandle, String),
+    Replace(ReceiptHandle, String, Vec<String>),
     Put(u8, String),
 }
 
@@ -86,7 +88,7 @@ impl Call {
     }
 
     /// Does it, and answers how it ended and what was received.
-    async fn make(&self, local: &Local<ManualClock>) -> (Ended, Vec<(Receipt, String)>) {
+    async fn make(&self, local: &Local<ManualClock>) -> (Ended, Vec<(ReceiptHandle, String)>) {
         let queue = local.queue(QueueName::Deliveries);
         let mut held = Vec::new();
         let is_ok = match self {

@@ -135,7 +135,7 @@ async fn a_store_that_refuses_or_fails_says_nothing_about_the_topic() {
             "{kind:?}"
         );
         // The only copy is kept.
-        assert_eq!(world.registry.trim(), Evicted::default());
+        assert_eq!(world.registry.trim(), EvictedAmount::default());
         world.clock.advance(MAX_AGE);
         assert_eq!(
             (world.look().await, plan.faults()),

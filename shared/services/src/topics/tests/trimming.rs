@@ -3,8 +3,8 @@
 use super::*;
 
 /// The memory that is freed when the topic is known by this record.
-fn freed(record: &str) -> Evicted {
-    Evicted {
+fn freed(record: &str) -> EvictedAmount {
+    EvictedAmount {
         entries: 1,
         bytes: "topics/orders.json".len() + record.len(),
     }
@@ -13,12 +13,12 @@ fn freed(record: &str) -> Evicted {
 #[tokio::test]
 async fn a_topic_that_was_forgotten_is_read_anew_and_what_it_held_is_counted() {
     let world = World::with(&Plan::none());
-    assert_eq!(world.registry.trim(), Evicted::default());
+    assert_eq!(world.registry.trim(), EvictedAmount::default());
     world.write(RECORD).await;
     assert_eq!(world.look().await, "there");
     assert_eq!(
         (world.registry.trim(), world.registry.trim()),
-        (freed(RECORD), Evicted::default())
+        (freed(RECORD), EvictedAmount::default())
     );
     assert_eq!(
         (world.look().await, world.calls.count(Operation::Get)),
@@ -58,7 +58,11 @@ async fn the_last_known_good_record_of_a_broken_one_is_never_trimmed() {
                 .is_err()
         );
         for _ in 0..2 {
-            assert_eq!(world.registry.trim(), Evicted::default(), "{record:?}");
+            assert_eq!(
+                world.registry.trim(),
+                EvictedAmount::default(),
+                "{record:?}"
+            );
             world.clock.advance(MAX_AGE);
             assert_eq!(world.look().await, "there", "{record:?}");
         }
@@ -83,7 +87,7 @@ async fn a_topic_that_somebody_works_with_is_not_read_a_second_time_beside() {
         .unwrap();
     assert_eq!(
         (world.registry.trim(), world.look().await, world.reads()),
-        (Evicted::default(), "there", 1)
+        (EvictedAmount::default(), "there", 1)
     );
     drop(topic);
     assert_eq!(world.registry.trim(), freed(RECORD));
@@ -98,10 +102,10 @@ async fn a_record_that_turns_out_broken_while_it_is_read_is_still_the_last_known
     world.write("{").await;
     let mut look = pin!(world.look());
     assert!(waits(look.as_mut()));
-    assert_eq!(world.registry.trim(), Evicted::default());
+    assert_eq!(world.registry.trim(), EvictedAmount::default());
     world.gate.add_permits(1);
     assert_eq!(
         (look.await, world.registry.trim()),
-        ("there", Evicted::default())
+        ("there", EvictedAmount::default())
     );
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::{
     HIDDEN, QueueHarness, QueueSet, is_empty, message, remove, send, sorted_bodies, take, take_one,
 };
-use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueReceiver, Receipt, Successor};
+use posthaste_ports::{
+    ErrorKind, OutgoingMessage, QueueName, QueueReceiver, ReceiptHandle, Successor,
+};
 
 pub(super) async fn an_acknowledged_message_does_not_return(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
@@ -104,7 +106,7 @@ pub(super) async fn a_stale_receipt_changes_no_visibility(harness: &impl QueueHa
         .map_err(|e| e.kind);
     assert_eq!(gone, Err(ErrorKind::NotFound));
     let foreign = queue
-        .change_visibility(&Receipt("no such receipt".into()), Duration::ZERO)
+        .change_visibility(&ReceiptHandle("no such receipt".into()), Duration::ZERO)
         .await;
     assert_eq!(foreign.map_err(|e| e.kind), Err(ErrorKind::NotFound));
 }
@@ -319,7 +321,10 @@ pub(super) async fn replacing_by_a_stale_receipt_sends_nothing(harness: &impl Qu
 }
 
 /// Sends `twice` and receives it twice: a stale receipt and the current one.
-async fn received_twice<H: QueueHarness>(harness: &H, queue: &H::Queue) -> (Receipt, Receipt) {
+async fn received_twice<H: QueueHarness>(
+    harness: &H,
+    queue: &H::Queue,
+) -> (ReceiptHandle, ReceiptHandle) {
     let backend = harness.backend();
     send(queue, message("twice")).await;
     let stale = take_one(queue, backend).await.receipt;

@@ -21,7 +21,7 @@ fn names(groups: [&str; 3]) -> [String; 3] {
 
 async fn counts(queue: &impl QueueReceiver, groups: [&str; 3]) -> Vec<GroupCount> {
     queue
-        .waiting(&names(groups))
+        .waiting_counts(&names(groups))
         .await
         .unwrap()
         .expect("a queue that shows its groups")
@@ -124,7 +124,7 @@ async fn due(queue: &impl QueueReceiver) -> Due {
         .collect();
     all.sort();
     let of = queue
-        .due(&names(["a", "no such group", "b"]))
+        .due_counts(&names(["a", "no such group", "b"]))
         .await
         .unwrap();
     (all, of.expect("a queue that shows its groups"))

@@ -2,7 +2,7 @@
 //! long listings.
 
 use bytes::Bytes;
-use posthaste_ports::{ETag, ErrorKind, ObjectStore, PortError, PutCondition, Revalidated};
+use posthaste_ports::{ETag, ErrorKind, ObjectStore, PortError, PutCondition, RevalidatedObject};
 use posthaste_tests_aws::double::{Access, Action, Double, Fault, Refusal};
 
 use super::{ATTEMPTS, World, kind};
@@ -285,7 +285,10 @@ async fn a_known_version_costs_a_read_without_a_body() {
     let etag = put(&world, "one", PutCondition::Always).await.unwrap();
     world.double.take_journal();
     let unchanged = world.store.get_if_changed("k", &etag).await.unwrap();
-    assert!(matches!(unchanged, Revalidated::Unchanged), "{unchanged:?}");
+    assert!(
+        matches!(unchanged, RevalidatedObject::Unchanged),
+        "{unchanged:?}"
+    );
     let statuses: Vec<_> = world
         .double
         .journal()

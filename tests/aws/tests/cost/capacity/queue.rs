@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor,
 };
 use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
@@ -146,7 +146,7 @@ impl Sqs {
             let stored = shared.receive(number, now, now + visibility);
             taken.push(ReceivedMessage {
                 id: MessageId(number.to_string().into()),
-                receipt: Receipt(format!("{number} {}", stored.receives).into()),
+                receipt: ReceiptHandle(format!("{number} {}", stored.receives).into()),
                 body: stored.message.body.clone(),
                 receive_count: stored.receives,
                 sent_at: stored.sent_at,
@@ -161,7 +161,7 @@ impl Sqs {
     }
 
     /// Deletes messages, as the mapping does after an invocation: ten in one request.
-    pub(super) fn delete(&self, receipts: &[Receipt]) {
+    pub(super) fn delete(&self, receipts: &[ReceiptHandle]) {
         let mut shared = self.lock();
         receipts
             .iter()
@@ -233,7 +233,7 @@ fn chunks(bytes: impl Iterator<Item = usize>) -> u64 {
 }
 
 /// The number of the message, and that of the receive.
-fn held(receipt: &Receipt) -> Option<(u64, u32)> {
+fn held(receipt: &ReceiptHandle) -> Option<(u64, u32)> {
     let (number, receives) = receipt.0.split_once(' ')?;
     Some((number.parse().ok()?, receives.parse().ok()?))
 }
@@ -387,14 +387,14 @@ impl QueueReceiver for Sqs {
     }
 
     /// The mapping deletes what the invocation does not report as failed.
-    async fn acknowledge(&self, _: &Receipt) -> Result<(), PortError> {
+    async fn acknowledge(&self, _: &ReceiptHandle) -> Result<(), PortError> {
         Ok(())
     }
 
     /// A request for the successors, and one for the message.
     async fn replace(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
         let (own, others): (Vec<_>, Vec<_>) = successors
@@ -416,7 +416,7 @@ impl QueueReceiver for Sqs {
 
     async fn change_visibility(
         &self,
-        receipt: &Receipt,
+        receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
         let gone = || PortError::new("change", ErrorKind::NotFound);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use posthaste_core::model::TopicName;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
-use posthaste_ports::{Probe, QueueName, Sample};
+use posthaste_ports::{ProbeSample, QueueName, ResourceProbe};
 use posthaste_services::{DrainMeter, Registry};
 use posthaste_simulation::{Answer, World};
 use posthaste_testkit::faulty::{Faulty, Plan, at_every_effect};
@@ -21,11 +21,11 @@ const POLL: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Default)]
 struct Machine(Arc<Mutex<u64>>);
 
-impl Probe for Machine {
-    fn sample(&self) -> Sample {
-        Sample {
+impl ResourceProbe for Machine {
+    fn sample(&self) -> ProbeSample {
+        ProbeSample {
             batch_points: Some(*self.0.lock().unwrap()),
-            ..Sample::default()
+            ..ProbeSample::default()
         }
     }
 }

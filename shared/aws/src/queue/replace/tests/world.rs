@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, Receipt, Successor,
+    ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, ReceiptHandle, Successor,
 };
 use posthaste_testkit::ManualClock;
 use std::pin::pin;
@@ -98,7 +98,7 @@ impl BatchCalls for Fake {
             .collect())
     }
 
-    async fn delete(&self, receipts: Vec<Receipt>) -> Result<Vec<ItemResult<()>>, PortError> {
+    async fn delete(&self, receipts: Vec<ReceiptHandle>) -> Result<Vec<ItemResult<()>>, PortError> {
         self.answer(Asked::Delete(
             receipts
                 .into_iter()
@@ -179,7 +179,7 @@ impl World {
         };
         let successors = successors.into_iter().map(successor).collect();
         self.replacer
-            .replace(Receipt(n.to_string().into()), successors)
+            .replace(ReceiptHandle(n.to_string().into()), successors)
             .await
             .map_err(|e| e.kind)
     }
