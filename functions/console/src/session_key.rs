@@ -10,7 +10,7 @@ use posthaste_core::stored::{CONSOLE_KEY, ConsoleKey};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, StoredObject,
 };
-use posthaste_services::{Edit, UpdateError, update};
+use posthaste_services::{ObjectEdit, UpdateError, update};
 
 use crate::session::SessionKey;
 
@@ -91,12 +91,15 @@ impl KnownKey {
         let read_at = ports.clock.monotonic();
         let edit = |found: Option<StoredObject>| {
             if let Some(key) = found.and_then(|object| usable(&object, ports.admin_key)) {
-                return Ok(Edit::Keep(key));
+                return Ok(ObjectEdit::Keep(key));
             }
             let key = SessionKey::random(ports.entropy);
-            Ok(Edit::Write(stored(&key, ports.admin_key).render(), key))
+            Ok(ObjectEdit::Write(
+                stored(&key, ports.admin_key).render(),
+                key,
+            ))
         };
-        let (key, is_new) = match Box::pin(update(ports.state, CONSOLE_KEY, edit)).await {
+        let (key, is_new) = match Box::pin(update_object(ports.state, CONSOLE_KEY, edit)).await {
             Ok(updated) => (updated.answer, updated.etag.is_some()),
             Err(UpdateError::Read(error)) if error.kind == ErrorKind::Damaged => {
                 (replace(ports).await?, true)

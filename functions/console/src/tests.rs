@@ -36,7 +36,7 @@ use posthaste_manage::{
     BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, Summaries, unguarded_router,
 };
 use posthaste_ports::Clock;
-use posthaste_services::{Activity, LinkHealth};
+use posthaste_services::{ActivityNotes, LinkHealth};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{ManualClock, MemoryEndpoint, SeededEntropy, TestPorts};
 use serde_json::Value;
@@ -95,7 +95,7 @@ impl World {
             entropy: entropy.clone(),
             admin_key: admin_key.clone(),
             wrong_keys: posthaste_services::WrongKeys::default(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             address_policy: AddressPolicy::default(),
             examiner: None,
             own_publish_urls: PublishUrls::default(),

@@ -8,7 +8,7 @@ use posthaste_ports::{
     Entropy, ErrorKind, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage,
 };
 use posthaste_services::catch_panic::catch_panic;
-use posthaste_services::{Arrivals, Registry, Tally, timeout_at};
+use posthaste_services::{ArrivalTracker, LogTally, TopicRegistry, timeout_at};
 
 use crate::unwritten::Unwritten;
 
@@ -40,9 +40,9 @@ pub struct DeadLetterPorts<P: Ports> {
     pub bucket: P::DeadLetters,
     /// Topics and subscriptions: the topic that gets notices, and how long the bucket may refuse a
     /// letter.
-    pub registry: Registry<P::Store, P::Clock>,
+    pub registry: TopicRegistry<P::Store, P::Clock>,
     /// The book that says how much of what disabled subscriptions miss was kept.
-    pub book: Arrivals<P::Store, P::Clock>,
+    pub book: ArrivalTracker<P::Store, P::Clock>,
     /// Time.
     pub clock: P::Clock,
     /// Chance.
@@ -56,7 +56,7 @@ pub struct DeadLetters<P: Ports> {
     /// The name of this process in its reports.
     pub(crate) instance: String,
     /// Records of the delivery log that were lost.
-    pub(crate) lost_records: Tally,
+    pub(crate) lost_records: LogTally,
 }
 
 impl<P: Ports> DeadLetters<P> {
@@ -67,7 +67,7 @@ impl<P: Ports> DeadLetters<P> {
             ports,
             instance,
             unwritten: Unwritten::default(),
-            lost_records: Tally::default(),
+            lost_records: LogTally::default(),
         }
     }
 

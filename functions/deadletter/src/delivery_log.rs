@@ -17,7 +17,7 @@ use posthaste_core::model::{
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic_now;
 use posthaste_services::delivery_log::{
-    RECORDS_TIME, Unrecorded, count_lost, log_lost, send_records,
+    RECORDS_TIME, RecordNotMade, count_lost, log_lost, send_records,
 };
 use posthaste_services::timeout_at;
 
@@ -97,7 +97,7 @@ impl<P: Ports> DeadLetters<P> {
         let records: Vec<_> = records.collect();
         let missing = kept.len() - records.len();
         if missing > 0 {
-            self.report_lost(&delivery.topic, missing, &Unrecorded);
+            self.report_lost(&delivery.topic, missing, &RecordNotMade);
         }
         Ok(send_records(
             &self.ports.records,

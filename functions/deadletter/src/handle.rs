@@ -11,7 +11,7 @@ use posthaste_ports::{
     BatchResponse, Clock, MessageId, ObjectStore, OutgoingMessage, Ports, PutCondition, QueueName,
     QueueReceiver, ReceivedMessage, Successor,
 };
-use posthaste_services::catch_panic::{Panicked, catch_panic};
+use posthaste_services::catch_panic::{CaughtPanic, catch_panic};
 
 use crate::dead_letters::DeadLetters;
 use crate::letter::Letter;
@@ -100,7 +100,7 @@ impl<P: Ports> DeadLetters<P> {
                     .map(Vec::from_iter)
             }
         };
-        worked.unwrap_or_else(|Panicked| {
+        worked.unwrap_or_else(|CaughtPanic| {
             tracing::error!(
                 messages = ids.len(),
                 "dead letters handed back, working on them panicked"

@@ -39,7 +39,7 @@ impl<P: Ports> DeadLetters<P> {
         };
         let delivery = &first.letter.dead.delivery;
         let key = book_key(&delivery.topic, &delivery.subscription);
-        let mut book = match self.of_book(until, self.ports.book.stored()).await {
+        let mut book = match self.of_book(until, self.ports.book.stored_book()).await {
             Ok(book) => book,
             Err(error) => {
                 let error = &*error as &dyn Error;
@@ -70,7 +70,7 @@ impl<P: Ports> DeadLetters<P> {
     /// Notes in the book that there is no room for a subscription, so that an operator is told.
     /// What cannot be noted is noted with the next letter that is skipped.
     async fn note_skipped(&self, key: &str, skipped: &[LoadedLetter], until: Duration) {
-        let change = self.ports.book.change(|book| {
+        let change = self.ports.book.change_book(|book| {
             book.note_skipped(key);
         });
         if let Err(error) = self.of_book(until, change).await {
@@ -103,7 +103,7 @@ impl<P: Ports> DeadLetters<P> {
         let change = self
             .ports
             .book
-            .change(|book| book.add_missed(&key, events as u64, bytes, max));
+            .change_book(|book| book.add_missed(&key, events as u64, bytes, max));
         let until = deadline.saturating_sub(LEAVING_TIME);
         if let Err(error) = self.of_book(until, change).await {
             let error = &*error as &dyn Error;

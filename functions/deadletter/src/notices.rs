@@ -23,7 +23,7 @@ use posthaste_ports::{
     Clock, MessageId, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage,
     Successor,
 };
-use posthaste_services::notifier::not_sent;
+use posthaste_services::notifier::count_not_sent;
 use posthaste_services::{FanOut, NoticeError, Notifier};
 
 use crate::dead_letters::{DeadLetterPorts, DeadLetters, LEAVING_TIME, PUT_OFF_AT_ONCE_MAX};
@@ -98,7 +98,9 @@ impl<P: Ports> DeadLetters<P> {
             clock,
             entropy,
         };
-        Notifier { registry, fan_out }.tell(about, &notices).await
+        Notifier { registry, fan_out }
+            .send_about_topic(about, &notices)
+            .await
     }
 
     fn notices<'a>(&self, letters: &'a [LoadedLetter], object: Option<&'a str>) -> Vec<Notice<'a>> {
@@ -164,7 +166,7 @@ fn notices_later(letter: DeadLetter, fate: LetterFate<'_>, now: Timestamp) -> Op
     }
     let topic = letter.delivery.topic.clone();
     let Some((dead, delay)) = notice_retry_letter(letter, fate, now) else {
-        not_sent(Some(&topic), events);
+        count_not_sent(Some(&topic), events);
         tracing::error!(%topic, notices = events, "notices not sent: they were tried for long enough");
         return None;
     };

@@ -12,7 +12,7 @@ use std::time::Duration;
 use posthaste_core::release::recovery::{MarkIsGoing, OutageLetters};
 use posthaste_core::stored::{FormatError, RecoveryMark, layout};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
-use posthaste_services::{Edit, UpdateError, signal_wake, timeout_at, update};
+use posthaste_services::{ObjectEdit, UpdateError, signal_wake, timeout_at, update};
 
 use crate::dead_letters::{DeadLetters, LEAVING_TIME};
 use crate::letter::LoadedLetter;
@@ -88,7 +88,7 @@ impl<P: Ports> DeadLetters<P> {
     async fn mark(&self, outage: &OutageLetters) -> Result<(), Box<dyn Error + Send + Sync>> {
         let state = &self.ports.state;
         let key = layout::recovery_mark_key(&outage.topic, &outage.subscription);
-        let updated = update(state, &key, |found| {
+        let updated = update_object(state, &key, |found| {
             let found = found.map(|object| RecoveryMark::parse(&object.bytes));
             let found = match found.transpose() {
                 Ok(found) => found,
@@ -99,9 +99,9 @@ impl<P: Ports> DeadLetters<P> {
             Ok(match outage.updated_mark(found)? {
                 Some(mark) => {
                     let is_new = mark.letters == outage.count_uncancelled(mark.cancelled_at);
-                    Edit::Write(mark.render(), is_new.then_some(mark.outage_since))
+                    ObjectEdit::Write(mark.render(), is_new.then_some(mark.outage_since))
                 }
-                None => Edit::Keep(None),
+                None => ObjectEdit::Keep(None),
             })
         });
         let new_since = match updated.await {

@@ -12,7 +12,7 @@ use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::resolved_message::{ResolvedLetter, parse_resolved};
 use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
-use posthaste_services::catch_panic::{Panicked, catch_panic_now};
+use posthaste_services::catch_panic::{CaughtPanic, catch_panic_now};
 
 use crate::gather::gather;
 use crate::letter::Letter;
@@ -117,10 +117,10 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
             }
             Ok(Err(FormatError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
             Ok(Err(FormatError::Malformed(..))) => sorted.work.push(Work::Raw(message)),
-            Err(Panicked) if is_kept_after_panic(source, &message) => {
+            Err(CaughtPanic) if is_kept_after_panic(source, &message) => {
                 sorted.work.push(Work::Raw(message));
             }
-            Err(Panicked) => sorted.failures.push(message.id),
+            Err(CaughtPanic) => sorted.failures.push(message.id),
         }
     }
     sorted

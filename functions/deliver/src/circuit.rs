@@ -42,7 +42,7 @@ impl<P: Ports> Circuit<P> {
             return;
         }
         let end = self.clock.monotonic() + START_TIME;
-        if stop_at(&self.clock, end, self.links.know_start())
+        if stop_at(&self.clock, end, self.links.read_start_once())
             .await
             .is_none()
         {

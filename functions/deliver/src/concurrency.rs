@@ -90,7 +90,8 @@ impl ConcurrencyLimits {
         if let EntryVerdict::Postponed { not_before } = verdict {
             let Subscription { topic, name, .. } = subscription;
             let wait = not_before.since(clock.now());
-            self.drain.turned_back(topic, name, clock.monotonic(), wait);
+            self.drain
+                .note_turned_back(topic, name, clock.monotonic(), wait);
         }
     }
 
@@ -137,7 +138,7 @@ impl ConcurrencyLimits {
         }
         let wait = self.own_wait(target, now);
         let place = place.await?;
-        wait.into_iter().for_each(PlaceWait::end);
+        wait.into_iter().for_each(PlaceWait::end_with_place);
         Some(place)
     }
 
@@ -157,7 +158,7 @@ impl ConcurrencyLimits {
             self.own_wait(target, now)
         };
         let place = Arc::clone(&self.all).enter(target.link()).await?;
-        wait.into_iter().for_each(PlaceWait::end);
+        wait.into_iter().for_each(PlaceWait::end_with_place);
         Some(place)
     }
 

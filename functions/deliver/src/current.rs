@@ -16,7 +16,7 @@ use posthaste_core::model::{
     EndpointUrl, Identity, Subscription, SubscriptionName, Timestamp, TopicName,
 };
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::{Registry, stop_at};
+use posthaste_services::{TopicRegistry, stop_at};
 
 use crate::limits::Disabling;
 
@@ -33,7 +33,7 @@ const GONE_MAX: usize = 4096;
 
 /// Subscriptions as they are now.
 pub(crate) struct CurrentSubscriptions<P: Ports> {
-    registry: Arc<Registry<P::Store, P::Clock>>,
+    registry: Arc<TopicRegistry<P::Store, P::Clock>>,
     clock: P::Clock,
     gone: GoneEndpoints,
     pub(crate) disabling: Disabling,
@@ -56,7 +56,7 @@ struct Gone {
 
 impl<P: Ports> CurrentSubscriptions<P> {
     pub(crate) fn new(
-        registry: Arc<Registry<P::Store, P::Clock>>,
+        registry: Arc<TopicRegistry<P::Store, P::Clock>>,
         clock: P::Clock,
         disabling: Disabling,
     ) -> Self {

@@ -60,7 +60,7 @@ impl<P: Ports> Disabler<P> {
     async fn disable(&self, subscription: &Subscription) -> Result<(), DisableError> {
         let mark = GoneMark::new(subscription, self.ports.clock.now());
         // wake may rest until it is signalled.
-        self.wake.signal().await;
+        self.wake.signal_if_due().await;
         let key = layout::gone_mark_key(&mark.topic, &mark.subscription);
         let put = self
             .ports

@@ -10,7 +10,7 @@ use futures_util::future::join;
 use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::lane::{DeliveryLane, LaneObservation, SlowTargets};
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::{Lanes, stop_at, timeout};
+use posthaste_services::{SlowTargetCache, stop_at, timeout};
 
 use crate::invocation::Invocation;
 use crate::limits::{DeliverSettings, SlowLaneMode};
@@ -59,7 +59,7 @@ impl<Q> DeliveryQueues<Q> {
 /// Watches how long requests take.
 #[derive(Debug)]
 pub(crate) struct LaneWatch<P: Ports> {
-    pub(crate) lanes: Lanes<P::Store, P::Clock>,
+    pub(crate) lanes: SlowTargetCache<P::Store, P::Clock>,
     pub(crate) clock: P::Clock,
     /// The time after which a request is late.
     pub(crate) slow_after: Duration,
@@ -78,7 +78,7 @@ impl<P: Ports> LaneWatch<P> {
     ) -> Option<Arc<Self>> {
         queues.slow.as_ref()?;
         Some(Arc::new(Self {
-            lanes: Lanes::new(Arc::clone(state), clock.clone()),
+            lanes: SlowTargetCache::new(Arc::clone(state), clock.clone()),
             clock: clock.clone(),
             slow_after: settings.slow_after,
             mode: settings.slow_lane,
@@ -104,18 +104,18 @@ impl<P: Ports> LaneWatch<P> {
             return;
         }
         let end = self.look_ends(invocation);
-        let cleared = stop_at(&self.clock, end, Box::pin(self.lanes.clear())).await;
+        let cleared = stop_at(&self.clock, end, Box::pin(self.lanes.clear_all())).await;
         self.has_cleared
             .store(cleared == Some(true), Ordering::Relaxed);
     }
 
     async fn slow_targets(&self, invocation: &Invocation) -> Arc<SlowTargets> {
         if invocation.lane == DeliveryLane::Quick && !invocation.has_several_messages() {
-            return self.lanes.known();
+            return self.lanes.known_targets();
         }
         let end = self.look_ends(invocation);
-        let read = stop_at(&self.clock, end, Box::pin(self.lanes.read())).await;
-        read.unwrap_or_else(|| self.lanes.known())
+        let read = stop_at(&self.clock, end, Box::pin(self.lanes.refreshed_targets())).await;
+        read.unwrap_or_else(|| self.lanes.known_targets())
     }
 
     fn look_ends(&self, invocation: &Invocation) -> Duration {
@@ -155,7 +155,7 @@ impl<P: Ports> LaneWatch<P> {
     async fn note(&self, invocation: &Invocation, seen: LaneObservation, target: &DeliveryTarget) {
         let end = self.clock.monotonic() + NOTING_TIME;
         let end = end.min(invocation.deadlines.storing());
-        let noted = Box::pin(self.lanes.note(seen, target));
+        let noted = Box::pin(self.lanes.note_slowness(seen, target));
         if stop_at(&self.clock, end, noted).await.is_none() {
             tracing::warn!(slow_target = %target, "slow target not written down in time");
         }

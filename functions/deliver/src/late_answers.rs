@@ -22,7 +22,7 @@ use posthaste_ports::{
     Clock, LateAnswer, ObjectStore, PortError, Ports, PutCondition, WebhookResponse,
 };
 use posthaste_services::catch_panic::catch_panic;
-use posthaste_services::outbound::acknowledged;
+use posthaste_services::outbound::acknowledged_by_response;
 use posthaste_services::{DrainMeter, stop_at};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
@@ -250,7 +250,7 @@ fn arrived(
         text: &event.text,
         envelope_id: event.envelope_id.as_deref(),
     });
-    let acknowledged = acknowledged(subscription, response, batch);
+    let acknowledged = acknowledged_by_response(subscription, response, batch);
     let arrived = events
         .into_iter()
         .enumerate()

@@ -31,7 +31,7 @@ use posthaste_core::attempt::DrawnJitter;
 use posthaste_core::lane::DeliveryLane;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
 use posthaste_services::{
-    Activity, DrainMeter, LinkHealth, Registry, Traces, WakeSignaller, stop_at,
+    ActivityNotes, DrainMeter, EventTraces, LinkHealth, TopicRegistry, WakeSignaller, stop_at,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -72,7 +72,7 @@ pub struct DeliverPorts<P: Ports> {
     /// The state bucket.
     pub state: P::Store,
     /// Topics and subscriptions.
-    pub registry: Registry<P::Store, P::Clock>,
+    pub registry: TopicRegistry<P::Store, P::Clock>,
     /// Links and subscriptions that are not well.
     pub links: LinkHealth<P::Store, P::Clock>,
     /// The way to the endpoints.
@@ -183,7 +183,7 @@ impl<P: Ports> Deliver<P> {
 
     /// The same function, with the spans of its requests.
     #[must_use]
-    pub fn with_traces(mut self, traces: Traces) -> Self {
+    pub fn with_traces(mut self, traces: EventTraces) -> Self {
         self.sender.attempts.traces = traces;
         self
     }
@@ -252,7 +252,7 @@ impl<P: Ports> Deliver<P> {
                     origin: settings.origin,
                     sender_headers: settings.sender_headers,
                     late_answers: late_answers.clone(),
-                    traces: Traces::default(),
+                    traces: EventTraces::default(),
                     lanes: lanes.clone(),
                 },
             },
@@ -269,7 +269,7 @@ impl<P: Ports> Deliver<P> {
                     clock: clock.clone(),
                     drain,
                     current,
-                    activity: Activity::default(),
+                    activity: ActivityNotes::default(),
                     outages: Outages::of(&circuit),
                     notices: DroppedNotices::new(notice_ports, payloads),
                 },

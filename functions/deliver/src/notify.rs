@@ -7,7 +7,7 @@ use posthaste_core::api::notice::{DeliveryFailedNotice, Notice};
 use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::model::{DeadLetter, DeliveryEntry, EventPayload};
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::{Addressee, FanOut, NoticeError, Notifier, Registry, stop_at};
+use posthaste_services::{FanOut, NoticeAddressee, NoticeError, Notifier, TopicRegistry, stop_at};
 
 use crate::invocation::Invocation;
 use crate::payloads::PayloadReader;
@@ -16,7 +16,7 @@ use crate::payloads::PayloadReader;
 pub(crate) struct NoticePorts<P: Ports> {
     pub(crate) queue: Arc<P::Queue>,
     pub(crate) state: Arc<P::Store>,
-    pub(crate) registry: Arc<Registry<P::Store, P::Clock>>,
+    pub(crate) registry: Arc<TopicRegistry<P::Store, P::Clock>>,
     pub(crate) clock: P::Clock,
     pub(crate) entropy: P::Entropy,
 }
@@ -40,7 +40,7 @@ impl<P: Ports> NoticePorts<P> {
     pub(crate) fn new(
         queue: Arc<P::Queue>,
         state: &Arc<P::Store>,
-        registry: &Arc<Registry<P::Store, P::Clock>>,
+        registry: &Arc<TopicRegistry<P::Store, P::Clock>>,
         clock: &P::Clock,
         entropy: &P::Entropy,
     ) -> Self {
@@ -114,7 +114,7 @@ impl<P: Ports> DroppedNotices<P> {
         let to = self
             .ports
             .notifier()
-            .addressee(&letter.delivery.topic)
+            .find_addressee(&letter.delivery.topic)
             .await?;
         if !to.is_named() {
             return Ok(());
@@ -130,7 +130,7 @@ impl<P: Ports> DroppedNotices<P> {
         &self,
         invocation: &Invocation,
         letter: &DeadLetter,
-        to: &Addressee,
+        to: &NoticeAddressee,
         entries: &[&DeliveryEntry],
     ) -> Result<(), DroppedNoticeError> {
         let at = self.ports.clock.now();
@@ -157,7 +157,7 @@ impl<P: Ports> DroppedNotices<P> {
         Ok(self
             .ports
             .notifier()
-            .send(Some(&letter.delivery.topic), to, &notices)
+            .send_to_addressee(Some(&letter.delivery.topic), to, &notices)
             .await?)
     }
 }

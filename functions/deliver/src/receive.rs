@@ -17,10 +17,10 @@ use posthaste_core::model::{
 use posthaste_core::stored::FormatError;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{Clock, OutgoingMessage, Ports, QueueName, ReceivedMessage, Successor};
-use posthaste_services::busy::with_bytes;
+use posthaste_services::busy::run_off_worker_if_large;
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::late_answers::answered_late;
-use posthaste_services::{DrainMeter, Registry, RegistryError, stop_at};
+use posthaste_services::{DrainMeter, RegistryError, TopicRegistry, stop_at};
 
 use crate::invocation::{Invocation, Job, MessageHandle};
 use crate::lanes::DeliveryQueues;
@@ -33,7 +33,7 @@ const READ_AT_ONCE_MAX: usize = 30;
 /// Receives messages.
 pub(crate) struct Receiver<P: Ports> {
     pub(crate) queues: DeliveryQueues<P::Queue>,
-    pub(crate) registry: Arc<Registry<P::Store, P::Clock>>,
+    pub(crate) registry: Arc<TopicRegistry<P::Store, P::Clock>>,
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
     pub(crate) drain: DrainMeter,
@@ -91,7 +91,7 @@ impl<P: Ports> Receiver<P> {
         now: Timestamp,
     ) -> Option<Job> {
         let body = &message.body;
-        match with_bytes(body.len(), || parse_delivery(body)) {
+        match run_off_worker_if_large(body.len(), || parse_delivery(body)) {
             Ok(delivery) => self.look_up(invocation, message, delivery, now).await,
             Err(error) => {
                 self.move_unreadable(invocation, message, &error).await;
@@ -161,7 +161,7 @@ impl<P: Ports> Receiver<P> {
         };
         let queue = self.queues.of(invocation);
         if replace(queue, invocation, &job.message, vec![moved]).await {
-            self.drain.settled_of(&job.delivery);
+            self.drain.note_delivery_settled(&job.delivery);
         }
     }
 
@@ -178,7 +178,7 @@ impl<P: Ports> Receiver<P> {
         } else {
             now.since(delivery.not_before)
         };
-        self.drain.received_of(delivery, waited, began);
+        self.drain.note_delivery_received(delivery, waited, began);
     }
 
     /// The subscription that receives a message's events; `None` if it or its topic was deleted.
@@ -201,7 +201,7 @@ impl<P: Ports> Receiver<P> {
         let known = registry.topic(topic).await?;
         if let Some(known) = &known {
             let taking = || known.taking_deliveries(now).count();
-            self.drain.topic_has(topic, taking);
+            self.drain.note_subscriptions(topic, taking);
         }
         let known = live_subscription(known, delivery, now);
         if known
@@ -458,7 +458,8 @@ mod tests {
         world: &World,
         bodies: Vec<Bytes>,
     ) -> (Vec<Job>, Vec<posthaste_ports::MessageId>) {
-        let registry = Registry::new(world.store("topics"), world.clock.clone(), Duration::ZERO);
+        let registry =
+            TopicRegistry::new(world.store("topics"), world.clock.clone(), Duration::ZERO);
         let receiver: Receiver<TestPorts> = Receiver {
             queues: world.queues(),
             registry: Arc::new(registry),

@@ -15,8 +15,8 @@ use posthaste_core::model::{
 };
 use posthaste_ports::WebhookResponse;
 use posthaste_services::catch_panic::catch_panic_now;
-use posthaste_services::delivery_log::{Unrecorded, report_lost};
-use posthaste_services::outbound::Sent;
+use posthaste_services::delivery_log::{RecordNotMade, report_lost};
+use posthaste_services::outbound::SentRequest;
 
 use crate::invocation::Job;
 use crate::settle::place::due_again;
@@ -34,7 +34,7 @@ const QUERY_SECRET_BYTES_MIN: usize = 8;
 
 impl Job {
     /// The answer to a request with events of this message, if the log keeps it.
-    pub(crate) fn logged_answer(&self, sent: &Sent) -> Option<LoggedAnswer> {
+    pub(crate) fn logged_answer(&self, sent: &SentRequest) -> Option<LoggedAnswer> {
         let response = sent.result.as_ref().ok()?;
         let subscription = self.subscription.as_ref()?;
         self.log
@@ -113,7 +113,10 @@ impl Job {
         let records: Vec<_> = records.into_iter().flatten().collect();
         if records.len() < made {
             let lost = made - records.len();
-            report_lost(&BTreeMap::from([(&self.delivery.topic, lost)]), &Unrecorded);
+            report_lost(
+                &BTreeMap::from([(&self.delivery.topic, lost)]),
+                &RecordNotMade,
+            );
         }
         records
     }
@@ -223,7 +226,7 @@ impl Job {
 }
 
 /// Where an answer leads, if it is a redirect, without the subscription's secrets.
-pub(crate) fn redirect(sent: &Sent, subscription: &Subscription) -> Option<String> {
+pub(crate) fn redirect(sent: &SentRequest, subscription: &Subscription) -> Option<String> {
     let response = sent.result.as_ref().ok()?;
     let location = redirect_location(response.status.as_u16(), &response.headers)?;
     let in_query = query_texts(subscription);
@@ -488,11 +491,11 @@ mod tests {
     }
 
     /// The answer to a request that was redirected.
-    fn redirected(status: u16, location: &'static str) -> Sent {
+    fn redirected(status: u16, location: &'static str) -> SentRequest {
         let mut response = response(status, None, "");
         let location = HeaderValue::from_static(location);
         response.headers.insert("location", location);
-        Sent {
+        SentRequest {
             outcome: AttemptOutcome::Answered {
                 status,
                 retry_after: None,

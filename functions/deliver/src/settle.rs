@@ -168,7 +168,7 @@ impl<P: Ports> Settler<P> {
             let seen = SeenTry::from_verdict(delivery, &entry.key, *verdict, now, delayed_after);
             if let Some(seen) = seen {
                 let key = || book_key(&subscription.topic, &subscription.name);
-                arrivals.note(key, &seen);
+                arrivals.note_try(key, &seen);
             }
         }
     }

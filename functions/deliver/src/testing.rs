@@ -22,7 +22,7 @@ use posthaste_ports::{
     QueueReceiver, QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, WebhookAnswer,
     WebhookClient, WebhookRequest, WebhookResponse,
 };
-use posthaste_services::{LinkHealth, Registry, WakeSignaller};
+use posthaste_services::{LinkHealth, TopicRegistry, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
 use posthaste_testkit::{Calls, Faulty, ManualClock, Plan, Recorded, SeededEntropy, records};
 use serde_json::{Value, json};
@@ -199,7 +199,7 @@ impl World {
 
     /// The way of notices. Topics are read from the state bucket of this world.
     pub(crate) fn notice_ports(&self) -> Arc<NoticePorts<TestPorts>> {
-        let registry = Registry::new(self.store("topics"), self.clock.clone(), Duration::ZERO);
+        let registry = TopicRegistry::new(self.store("topics"), self.clock.clone(), Duration::ZERO);
         Arc::new(NoticePorts {
             queue: Arc::clone(&self.queue),
             state: Arc::clone(&self.state),
@@ -234,7 +234,7 @@ impl World {
         &self,
         disabling: Disabling,
     ) -> Arc<CurrentSubscriptions<TestPorts>> {
-        let registry = Registry::new(self.store("topics"), self.clock.clone(), Duration::ZERO);
+        let registry = TopicRegistry::new(self.store("topics"), self.clock.clone(), Duration::ZERO);
         let registry = Arc::new(registry);
         let clock = self.clock.clone();
         Arc::new(CurrentSubscriptions::new(registry, clock, disabling))

@@ -6,7 +6,7 @@ use posthaste_core::api::{AuditAction, CancelledEventView, IsoTimestamp};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{EventCancellation, event_id_digest, layout};
 use posthaste_ports::{Clock, PortError, Ports};
-use posthaste_services::{Edit, UpdateError, update};
+use posthaste_services::{ObjectEdit, UpdateError, update};
 
 use crate::answer::{ApiError, JsonResponse};
 use crate::audit::Who;
@@ -59,11 +59,11 @@ impl<P: Ports> Manage<P> {
     /// Writes the note that what was accepted until now is taken back; answers that time. A note
     /// never goes back in time. One that cannot be read is written again: the new one says more.
     async fn note_cancellation(&self, key: &str) -> Result<Timestamp, UpdateError<PortError>> {
-        let noted = update(&self.state, key, |found| {
+        let noted = update_object(&self.state, key, |found| {
             let found = found.and_then(|object| EventCancellation::parse(&object.bytes).ok());
             let now = self.clock.now();
             let at = found.map_or(now, |found| found.at.max(now));
-            Ok(Edit::Write(EventCancellation { at }.render(), at))
+            Ok(ObjectEdit::Write(EventCancellation { at }.render(), at))
         });
         Ok(noted.await?.answer)
     }

@@ -117,8 +117,8 @@ impl<P: Ports> Manage<P> {
     async fn check_waiting(&self) -> CheckView {
         let of = "events for all subscriptions";
         let look = async {
-            match self.waiting_events().all().await {
-                Ok(all) => waiting_check(of, &all.sum(), self.clock.now()),
+            match self.waiting_events().count_all().await {
+                Ok(all) => waiting_check(of, &all.total(), self.clock.now()),
                 Err(error) => uncounted(of, &error),
             }
         };

@@ -12,7 +12,7 @@ use posthaste_core::api::{AuditCaller, AuditDoor, PeerAddress};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
-use posthaste_services::{Completing, WrongKeyAnswer, timeout};
+use posthaste_services::{CompletingWork, WrongKeyAnswer, timeout};
 
 use crate::answer::{ApiError, unavailable};
 use crate::audit::door;
@@ -44,7 +44,7 @@ pub(crate) async fn complete<P: Ports>(
         drop(place);
         response
     };
-    Ok(manage.looking_beside(Completing::new(work)).await)
+    Ok(manage.looking_beside(CompletingWork::new(work)).await)
 }
 
 /// Refuses a request without the admin key, and notes who sent one with it.
@@ -125,7 +125,7 @@ impl<P: Ports> Manage<P> {
         problem: ApiProblem,
         from: (AuditDoor, Option<PeerAddress>),
     ) -> ApiError {
-        if let Some(keys) = self.wrong_keys.note("manage", &self.clock) {
+        if let Some(keys) = self.wrong_keys.note_wrong_key("manage", &self.clock) {
             self.audit_refused_keys(from, keys).await;
         }
         match self.wrong_keys.slow_down(&self.clock).await {

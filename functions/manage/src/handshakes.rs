@@ -276,7 +276,7 @@ impl<P: Ports> Manage<P> {
         };
         let sent = self
             .outbound()
-            .ask(&ask, subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX))
+            .ask_consent(&ask, subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX))
             .await;
         let failure_words = sent.failure_words().unwrap_or_default();
         let asked = (validation, &self.settings.origin, code);

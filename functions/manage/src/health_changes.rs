@@ -167,7 +167,7 @@ impl<P: Ports> Manage<P> {
             let index = shard_index(&link);
             let target = DeliveryTarget::Link(link);
             self.links
-                .change(index, |shard| shard.forget_targets([&target]))
+                .change_shard(index, |shard| shard.forget_targets([&target]))
                 .await?;
         }
         Ok(())
@@ -195,7 +195,7 @@ impl<P: Ports> Manage<P> {
             }
             shard.forget_targets(&change.forgotten) || !ended.is_empty()
         };
-        self.links.change(index, apply).await?;
+        self.links.change_shard(index, apply).await?;
         Ok(ended)
     }
 }

@@ -54,7 +54,7 @@ const READS_AT_ONCE: usize = 16;
               "heldObjects": 1 },
         ] })), Problems))]
 pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksView> {
-    let shards = manage.links.all().await?;
+    let shards = manage.links.read_all().await?;
     let failing: Vec<_> = shards
         .iter()
         .flat_map(|(_, shard)| shard.conditions())
@@ -72,7 +72,7 @@ pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksVi
     // Where nothing fails and nothing is held, there is no row that could show what waits.
     let mut waiting = AllWaiting::default();
     if !held.is_empty() || !failing.is_empty() {
-        waiting = manage.waiting_events().all().await?;
+        waiting = manage.waiting_events().count_all().await?;
     }
     for group in waiting.by_group.keys().take(WAITING_MAX) {
         held.entry(group.clone()).or_default();

@@ -11,7 +11,7 @@ use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
 };
 use posthaste_ports::{Clock, InstallationExaminer, ObjectStore, PortError, Ports, PutCondition};
-use posthaste_services::{Activity, LinkHealth, Outbound, WrongKeys, signal_wake};
+use posthaste_services::{ActivityNotes, LinkHealth, OutboundSender, WrongKeys, signal_wake};
 use url::Url;
 
 use posthaste_delivery_log::DeliveryLog;
@@ -39,7 +39,7 @@ pub struct Manage<P: Ports> {
     /// The health of links and subscriptions.
     pub links: LinkHealth<P::Store, P::Clock>,
     /// The last use of topics and subscriptions.
-    pub activity: Activity,
+    pub activity: ActivityNotes,
     /// The time.
     pub clock: P::Clock,
     /// The source of random bytes, for keys and secrets.
@@ -89,8 +89,8 @@ pub struct LogSettings {
 
 impl<P: Ports> Manage<P> {
     /// The sender of requests to endpoints.
-    pub(crate) fn outbound(&self) -> Outbound<'_, P::Webhook, P::Clock> {
-        Outbound {
+    pub(crate) fn outbound(&self) -> OutboundSender<'_, P::Webhook, P::Clock> {
+        OutboundSender {
             webhook: &self.webhooks,
             clock: &self.clock,
         }

@@ -19,7 +19,7 @@ use posthaste_core::model::REPLAY_ID_BYTES_MAX;
 use posthaste_core::release::{ReplayRequestError, ReplaySelection};
 use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, StoredObject};
-use posthaste_services::{Edit, Updated, update};
+use posthaste_services::{ObjectEdit, UpdatedObject, update};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -166,19 +166,19 @@ pub(crate) async fn cancel_replay<P: Ports>(
         .of_subscription(&replay.topic, &replay.subscription)
         .of_target(id);
     let cancel = async {
-        let cancelled = update(&manage.state, &key, |found| {
+        let cancelled = update_object(&manage.state, &key, |found| {
             let replay = parse(id, found)?;
             if replay.has_ended() {
-                return Ok::<_, ApiProblem>(Edit::Keep(replay));
+                return Ok::<_, ApiProblem>(ObjectEdit::Keep(replay));
             }
             let now = manage.clock.now();
             let replay =
                 replay.with_state(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
-            Ok(Edit::Write(replay.render(), replay))
+            Ok(ObjectEdit::Write(replay.render(), replay))
         });
         Ok(cancelled.await?)
     };
-    let Updated { answer, etag } = manage
+    let UpdatedObject { answer, etag } = manage
         .audited(entry, cancel, |entry, cancelled| {
             entry.with_changes(state_change(&replay, &cancelled.answer))
         })

@@ -80,7 +80,7 @@ impl<P: Ports> Manage<P> {
     async fn note(&self, topic: &TopicName, key: &str, idle: Duration) -> Result<(), ApiError> {
         let noted = self
             .activity
-            .note(&self.state, key, idle, self.clock.now())
+            .note_by_key(&self.state, key, idle, self.clock.now())
             .await;
         noted.map_err(|error| {
             tracing::warn!(%topic, error = &error as &dyn Error, "activity not stored");

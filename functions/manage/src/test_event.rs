@@ -20,8 +20,8 @@ use posthaste_core::events::test_event::{TestEventError, check_given_event, samp
 use posthaste_core::model::time::log_millis;
 use posthaste_core::model::{Hops, RESPONSE_BODY_BYTES_MAX, Subscription};
 use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
-use posthaste_services::Sent;
-use posthaste_services::outbound::delivery;
+use posthaste_services::SentRequest;
+use posthaste_services::outbound::delivery_request;
 
 use crate::answer::{Answer, JsonResponse};
 use crate::audit::Who;
@@ -95,7 +95,7 @@ pub(crate) async fn test_event<P: Ports>(
         traceparent: None,
     };
     let timeout = subscription.timeout.min(TIMEOUT_MAX);
-    let rendered = delivery(context, &subscription.endpoint, timeout, &[event]);
+    let rendered = delivery_request(context, &subscription.endpoint, timeout, &[event]);
     let mut request = rendered
         .map_err(|error| ApiProblem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
     // The silence of a kept connection says nothing about the endpoint.
@@ -156,7 +156,7 @@ fn shown_request(request: &WebhookRequest) -> TestRequest {
 fn judge(
     subscription: &Subscription,
     event: &[u8],
-    sent: &Sent,
+    sent: &SentRequest,
 ) -> (AttemptOutcome, Option<String>) {
     let status = match &sent.result {
         Ok(response) => response.status.as_u16(),
@@ -166,7 +166,7 @@ fn judge(
         text: event,
         envelope_id: None,
     };
-    let reported = match sent.acknowledged(subscription, iter::once(event)) {
+    let reported = match sent.acknowledged_events(subscription, iter::once(event)) {
         BatchAcknowledgement::All => return (sent.outcome, None),
         BatchAcknowledgement::AllBut(_) => "the answer reports the event as failed".to_owned(),
         BatchAcknowledgement::Nothing(error) => error.to_string(),

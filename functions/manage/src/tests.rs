@@ -43,7 +43,7 @@ use posthaste_core::delivery_log::LogGap;
 use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
 };
-use posthaste_services::{Activity, LinkHealth};
+use posthaste_services::{ActivityNotes, LinkHealth};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -216,7 +216,7 @@ impl Api {
             entropy: Numbers::default(),
             admin_key: KeyDigest::for_key(admin_key),
             wrong_keys: posthaste_services::WrongKeys::default(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             address_policy: AddressPolicy::default(),
             examiner: None,
             own_publish_urls: PublishUrls::default().with_base(publish_url.clone()),

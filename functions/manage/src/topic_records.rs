@@ -15,7 +15,7 @@ use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, Ports, Store
 use posthaste_services::audit::{begin_change, end_change, note_expired};
 use posthaste_services::topics::delete_topic;
 use posthaste_services::update::UPDATE_TRIES_MAX;
-use posthaste_services::{Edit, UpdateError, update_with};
+use posthaste_services::{ObjectEdit, UpdateError, update_object_with};
 
 use crate::answer::{ApiError, conflict, record_problem, unknown_topic};
 use crate::conditions::{Conditions, subscription_etag};
@@ -182,7 +182,7 @@ impl<P: Ports> Manage<P> {
             if let Some(answer) = written
                 && has_change(found.as_ref(), &entry)
             {
-                return Ok(Edit::Keep(answer));
+                return Ok(ObjectEdit::Keep(answer));
             }
             self.note_expired(found.as_ref()).await?;
             let present = match self.place(&key, found)? {
@@ -212,9 +212,9 @@ impl<P: Ports> Manage<P> {
             let answer = (record, answer);
             trail.lock().note_try(begun, &answer);
             self.note_begun(present.as_ref(), &answer.0).await?;
-            Ok::<_, ApiError>(Edit::Write(bytes, answer))
+            Ok::<_, ApiError>(ObjectEdit::Write(bytes, answer))
         };
-        let changed = match update_with(&self.state, &key, edit).await {
+        let changed = match update_object_with(&self.state, &key, edit).await {
             Ok(updated) => Ok(updated.answer),
             Err(UpdateError::Read(error)) => Err(record_problem(&error).into()),
             Err(error) => Err(error.into()),

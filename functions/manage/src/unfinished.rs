@@ -22,8 +22,8 @@ use posthaste_core::api::problem::ApiProblem;
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::{ForceRequest, TopicRecord, layout};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, Ports, PutCondition};
-use posthaste_services::update::{Edit, create_or_update};
-use posthaste_services::{LEFT_AFTER, LeftWork, objects, signal_wake, timeout};
+use posthaste_services::update::{ObjectEdit, create_or_update};
+use posthaste_services::{LEFT_AFTER, LeftWork, list_objects, signal_wake, timeout};
 
 use crate::answer::ApiError;
 use crate::begun_requests::LookPlace;
@@ -105,7 +105,7 @@ impl<P: Ports> Manage<P> {
             let open = open.map(|open| ForceRequest::parse(&open.bytes));
             let request = ForceRequest::asked_for(open, identity, &new_id, now);
             let id = request.id.clone().unwrap_or_default();
-            Ok::<_, ApiProblem>(Edit::Write(request.render(), id))
+            Ok::<_, ApiProblem>(ObjectEdit::Write(request.render(), id))
         });
         Ok(asked.await?.answer)
     }
@@ -157,7 +157,7 @@ impl<P: Ports> Manage<P> {
     ) -> Result<(), ApiError> {
         let place = &self.work.handshakes_seen;
         let now = self.clock.now();
-        let is_left = |mark: &ObjectMeta| left.takes(mark.modified_at, now, LEFT_AFTER);
+        let is_left = |mark: &ObjectMeta| left.counts_as_left(mark.modified_at, now, LEFT_AFTER);
         let marks = self.marks(layout::VALIDATING, place, is_left).await?;
         let finish = |mark: ObjectMeta| async move {
             if self.rest(until).is_zero() {
@@ -274,10 +274,14 @@ impl<P: Ports> Manage<P> {
     ) -> Result<Vec<ObjectMeta>, ApiError> {
         let start = place.start();
         let is_before = |mark: &ObjectMeta| start.as_ref().is_some_and(|start| mark.key <= *start);
-        let behind = objects(&self.state, prefix, start.clone());
-        let before = stream::iter(start.is_some().then(|| objects(&self.state, prefix, None)))
-            .flatten()
-            .try_take_while(|mark| ready(Ok(is_before(mark))));
+        let behind = list_objects(&self.state, prefix, start.clone());
+        let before = stream::iter(
+            start
+                .is_some()
+                .then(|| list_objects(&self.state, prefix, None)),
+        )
+        .flatten()
+        .try_take_while(|mark| ready(Ok(is_before(mark))));
         let marks = behind
             .chain(before)
             .try_filter(|mark| ready(is_left(mark)))

@@ -51,7 +51,7 @@ impl<P: Ports> Manage<P> {
         if names.is_empty() {
             return;
         }
-        let shards = match in_time(&self.clock, self.links.all()).await {
+        let shards = match in_time(&self.clock, self.links.read_all()).await {
             Ok(shards) => {
                 self.add_health(record, shown, &shards).await;
                 shards
@@ -61,7 +61,7 @@ impl<P: Ports> Manage<P> {
                 Shards::new()
             }
         };
-        match in_time(&self.clock, self.waiting_events().of(topic, &names)).await {
+        match in_time(&self.clock, self.waiting_events().count_for(topic, &names)).await {
             Ok(counts) => {
                 let now = self.clock.now();
                 let is_unrecorded = self.is_log_off(Some(record));
@@ -87,7 +87,7 @@ impl<P: Ports> Manage<P> {
     ) {
         let topic = &record.name;
         let arrivals = self.links.arrivals();
-        let book = match in_time(&self.clock, arrivals.book()).await {
+        let book = match in_time(&self.clock, arrivals.current_book()).await {
             Ok(book) => Some(book),
             Err(error) => {
                 left_out(topic, &*error, "health");
@@ -134,7 +134,7 @@ impl<P: Ports> Manage<P> {
         let Some(record) = record.filter(|_| shown.iter().any(is_open)) else {
             return;
         };
-        let shards = match in_time(&self.clock, self.links.all()).await {
+        let shards = match in_time(&self.clock, self.links.read_all()).await {
             Ok(shards) => shards,
             Err(error) => return left_out(&record.name, &*error, "nextAttemptAt"),
         };

@@ -42,7 +42,7 @@ pub(crate) async fn send_notices<P: Ports>(
     let clock = notifier.fan_out.clock;
     let notices: Vec<_> = written.untold.iter().map(Notice::Pressure).collect();
     // Boxed: of the futures of the SDK, the compiler would find the layout too deep otherwise.
-    let sending = Box::pin(notifier.tell_system(topic, &notices));
+    let sending = Box::pin(notifier.send_to_topic(topic, &notices));
     let unsent = match timeout(clock, time, sending).await {
         Some(Ok(())) => return true,
         Some(Err(error)) => Unsent::Failed(error),

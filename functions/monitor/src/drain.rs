@@ -10,7 +10,7 @@ use posthaste_core::pressure::{
 use posthaste_ports::{
     Clock, DrainSource, LookTime, ObjectStore, PortError, QueueCounts, QueueReceiver,
 };
-use posthaste_services::Registry;
+use posthaste_services::TopicRegistry;
 
 /// The drain as this monitor has seen it so far.
 #[derive(Debug, Default)]
@@ -157,7 +157,7 @@ async fn due_by_group(
 /// The drain times of the topics of slow subscriptions. Topics are looked up only where one of
 /// their subscriptions needs `secs_min` or more. One that cannot be read is passed over.
 pub(crate) async fn topic_drains<S: ObjectStore, C: Clock>(
-    registry: &Registry<S, C>,
+    registry: &TopicRegistry<S, C>,
     slow: Vec<SlowSubscription>,
     secs_min: u64,
     bytes_max: Option<u64>,

@@ -14,7 +14,7 @@ use posthaste_ports::{
     Clock, DatabaseResource, DrainSource, ETag, ErrorKind, ObjectStore, PortError, Ports,
     PutCondition, QueueCounts, QueueReceiver, ResourceProbe, RevalidatedObject, StoredObject,
 };
-use posthaste_services::{FanOut, Notifier, Registry, SlowLane, get_newer};
+use posthaste_services::{FanOut, Notifier, SlowLane, TopicRegistry, get_newer};
 
 use crate::change_notices::{notices_time, send_notices};
 use crate::drain::{DrainWatch, topic_drains};
@@ -39,7 +39,7 @@ pub struct MonitorPorts<P: Ports, R, D> {
     /// The rate at which deliver settles messages.
     pub drain: D,
     /// Topics: the one that gets notices, and those with a slow subscription. Read only then.
-    pub registry: Registry<P::Store, P::Clock>,
+    pub registry: TopicRegistry<P::Store, P::Clock>,
     /// Chance, for the keys of notices.
     pub entropy: P::Entropy,
 }
@@ -320,7 +320,7 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
     /// producer: a slow target holds up nobody else. What could not be counted is as it was.
     async fn slow_lane(&self, before: &PressureState, now: Timestamp) -> Option<SlowLaneState> {
         let lane = self.ports.slow_lane.as_ref()?;
-        let targets = lane.lanes.read().await.count_at(now);
+        let targets = lane.lanes.refreshed_targets().await.count_at(now);
         let counts = counts(&lane.queue, "deliveries-slow").await;
         let counts = counts.unwrap_or_else(|| counted(before.slow_lane));
         (targets > 0 || counts.total() > 0).then_some(SlowLaneState {

@@ -5,7 +5,7 @@ use posthaste_core::pressure::{
     DISK_CRITICALLY_LOW, LevelTransition, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE,
     PressureLevel, PressureState, Resource, ResourceState, SettingsError, TopicPressure,
 };
-use posthaste_services::notifier::not_sent;
+use posthaste_services::notifier::count_not_sent;
 
 /// Logs what changed about one resource.
 pub(crate) fn transition(change: LevelTransition, state: &PressureState) {
@@ -180,7 +180,7 @@ fn as_f64(reading: u64) -> f64 {
 /// Counts and logs changes whose notices will not be sent any more.
 pub(crate) fn given_up(changes: usize) {
     if changes > 0 {
-        not_sent(None, changes);
+        count_not_sent(None, changes);
         tracing::error!(
             notices = changes,
             "notices of pressure are dropped: too many wait to be sent"

@@ -8,7 +8,7 @@ use axum::body::Body;
 use parking_lot::Mutex;
 use posthaste_core::model::{Topic, TopicName};
 use posthaste_core::pressure::{self, AdvisedPlaces, ProducerTier};
-use posthaste_services::Admitted;
+use posthaste_services::AdmissionResult;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::BodyBudget;
@@ -99,7 +99,7 @@ impl Admission<'_> {
         &self,
         topic: &Topic,
         tier: ProducerTier,
-        admitted: Admitted,
+        admitted: AdmissionResult,
         body: &Body,
     ) -> Result<Entered, PublishError> {
         if let pressure::Admission::Refuse { retry_after, .. } = admitted.admission {
@@ -139,7 +139,7 @@ impl Admission<'_> {
     }
 }
 
-fn turned_away(admitted: Admitted, retry_after: Duration) -> Box<TurnedAway> {
+fn turned_away(admitted: AdmissionResult, retry_after: Duration) -> Box<TurnedAway> {
     Box::new(TurnedAway {
         retry_after,
         header: admitted.header,

@@ -12,7 +12,7 @@ use http::header::{CONTENT_ENCODING, HeaderMap};
 use http_body_util::BodyExt;
 use posthaste_core::model::REQUEST_BYTES_MAX;
 use posthaste_ports::Clock;
-use posthaste_services::busy::with_bytes;
+use posthaste_services::busy::run_off_worker_if_large;
 use posthaste_services::timeout;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -103,7 +103,7 @@ pub(crate) fn unpacked(
     }
     budget.grow_to(room, REQUEST_BYTES_MAX)?;
     let work = body.len().saturating_mul(USUAL_RATIO);
-    let unpacked = with_bytes(work, || unpack(&body))?;
+    let unpacked = run_off_worker_if_large(work, || unpack(&body))?;
     let unused = room.num_permits().saturating_sub(unpacked.len());
     drop(room.split(unused));
     headers.remove(CONTENT_ENCODING);

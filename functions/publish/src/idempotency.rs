@@ -14,7 +14,7 @@ use posthaste_core::stored::{
     IdempotencyDecision, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
 };
 use posthaste_ports::{Clock, ETag, Entropy, ObjectStore, Ports, PutCondition};
-use posthaste_services::update::{Edit, UpdateError, create_or_update};
+use posthaste_services::update::{ObjectEdit, UpdateError, create_or_update};
 
 use crate::error::PublishError;
 use crate::headers::{IDEMPOTENCY_KEY_HEADER, NOT_BEFORE_HEADER, TIME_TO_LIVE_HEADER};
@@ -126,11 +126,11 @@ impl<P: Ports> Idempotency<'_, P> {
                     let id = self.entropy.uuid_at(now).to_string();
                     let record = IdempotencyRecord::new_claim(digest.clone(), id, now)
                         .replacing(known.as_ref());
-                    Ok(Edit::Write(record.render(), Some(record)))
+                    Ok(ObjectEdit::Write(record.render(), Some(record)))
                 }
                 IdempotencyDecision::Repeated { matched } => {
                     matched_before = matched;
-                    Ok(Edit::Keep(None))
+                    Ok(ObjectEdit::Keep(None))
                 }
                 IdempotencyDecision::Reused => Err(PublishError::Reused),
                 IdempotencyDecision::InProgress { retry_after } => {

@@ -6,7 +6,7 @@ use posthaste_core::events::{
     Event, EventError, EventExpectation, PublishInputError, attribute_time,
 };
 use posthaste_core::model::{SCHEDULED_AHEAD_MAX, Timestamp, Topic};
-use posthaste_services::Schedule;
+use posthaste_services::EventSchedule;
 
 use crate::headers::NOT_BEFORE_HEADER;
 
@@ -50,9 +50,9 @@ pub(crate) fn schedule(
     events: &[Event],
     of_request: Option<Timestamp>,
     now: Timestamp,
-) -> Result<Schedule, PublishInputError> {
+) -> Result<EventSchedule, PublishInputError> {
     let Some(name) = &topic.not_before_attribute else {
-        return Ok(Schedule::new(
+        return Ok(EventSchedule::new(
             of_request.map_or_else(Vec::new, |time| vec![Some(time); events.len()]),
         ));
     };
@@ -68,7 +68,7 @@ pub(crate) fn schedule(
         Ok(own.or(of_request))
     };
     let times: Result<_, _> = events.iter().enumerate().map(time).collect();
-    times.map(Schedule::new)
+    times.map(EventSchedule::new)
 }
 
 #[cfg(test)]

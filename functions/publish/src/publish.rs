@@ -16,10 +16,11 @@ use posthaste_core::model::{
 };
 use posthaste_core::release::rest::REST_MAX;
 use posthaste_ports::{Clock, Entropy, Ports};
-use posthaste_services::busy::with_bytes;
+use posthaste_services::busy::run_off_worker_if_large;
 use posthaste_services::{
-    Acceptance, Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry, Schedule,
-    SlowGroups, SlowLane, Traces, WrongKeyAnswer, WrongKeys, client, signal_wake, timeout,
+    AcceptanceLogging, ActivityNotes, CompletingWork, EventOrigin, EventSchedule, EventTraces,
+    FanOut, InlineEvents, PressureReader, SlowGroups, SlowLane, TopicRegistry, WrongKeyAnswer,
+    WrongKeys, client, signal_wake, timeout,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -54,7 +55,7 @@ pub struct Publish<P: Ports> {
     /// program is new and its settings are not: then no acceptance is recorded.
     pub records: Option<P::Queue>,
     /// Looks topics up.
-    pub registry: Registry<P::Store, P::Clock>,
+    pub registry: TopicRegistry<P::Store, P::Clock>,
     /// The state bucket, for payloads that are stored once.
     pub payloads: P::Store,
     /// The pressure that the monitor wrote.
@@ -64,7 +65,7 @@ pub struct Publish<P: Ports> {
     /// Chance.
     pub entropy: P::Entropy,
     /// The last use of topics.
-    pub activity: Activity,
+    pub activity: ActivityNotes,
     /// The memory for bodies.
     pub bodies: BodyBudget,
     /// The turns of topics where the tarpit advises.
@@ -72,7 +73,7 @@ pub struct Publish<P: Ports> {
     /// Keys that were shown and opened nothing.
     pub wrong_keys: WrongKeys,
     /// The traces of events.
-    pub traces: Traces,
+    pub traces: EventTraces,
     /// The treatment of producers.
     pub settings: PublishSettings,
 }
@@ -118,7 +119,7 @@ struct Received {
     /// The time before which they are not sent, where the producer gives one for all.
     not_before: Option<Timestamp>,
     /// The times before which each of them is not sent.
-    schedule: Schedule,
+    schedule: EventSchedule,
     room: OwnedSemaphorePermit,
 }
 
@@ -148,7 +149,7 @@ impl<P: Ports> Publish<P> {
             Err(error) => return Err(self.slow_guess(failed(&topic.name, 1, error)).await),
         };
         let this = Arc::clone(self);
-        Completing::new(async move { this.write(open, received, started).await }).await
+        CompletingWork::new(async move { this.write(open, received, started).await }).await
     }
 
     /// Claims the request's name, writes its deliveries and settles the name.
@@ -186,7 +187,9 @@ impl<P: Ports> Publish<P> {
         // before they are due.
         let now = clock.now();
         let used_at = received.schedule.last_after(now).map_or(now, wait_noted_at);
-        let noted = self.activity.of_topic(&self.payloads, &open.topic, used_at);
+        let noted = self
+            .activity
+            .note_topic(&self.payloads, &open.topic, used_at);
         noted.await;
         if let Err(error) = self.look_again(&mut open, &mut received).await {
             idempotency.settle(claim, None).await;
@@ -213,20 +216,20 @@ impl<P: Ports> Publish<P> {
             entropy,
         };
         let request_id = self.request_id(&claim, now);
-        let origin = Origin {
+        let origin = EventOrigin {
             hops: received.hops,
             request_id: request_id.clone(),
             schedule,
-            ..Origin::default()
+            ..EventOrigin::default()
         };
         let inline = self.inline(topic, received.dehydrate);
         let is_recorded = self.log_mode(topic).keeps_attempts();
         let records = self.records.as_ref().filter(|_| is_recorded);
-        let acceptance = records.map(|records| Acceptance {
+        let acceptance = records.map(|records| AcceptanceLogging {
             records,
             first_attempts_wait: received.first_attempts_wait,
         });
-        let accepted = fan_out.accept(topic, &received.events, inline, origin, acceptance);
+        let accepted = fan_out.accept_events(topic, &received.events, inline, origin, acceptance);
         let written = accepted.await;
         idempotency
             .settle(claim, written.as_ref().ok().map(|written| written.matched))
@@ -281,7 +284,7 @@ impl<P: Ports> Publish<P> {
     }
 
     /// Tells wake of events that are due before it would look by itself.
-    async fn signal_wake(&self, schedule: &Schedule, now: Timestamp) {
+    async fn signal_wake(&self, schedule: &EventSchedule, now: Timestamp) {
         let is_near = |time: Timestamp| time <= now + REST_MAX + LOOKED_FOR_WITHIN;
         if !schedule.first_after(now).is_some_and(is_near) {
             return;
@@ -304,18 +307,18 @@ impl<P: Ports> Publish<P> {
             return None;
         }
         // Without an answer they take the quick lane, as they would without a look.
-        timeout(&self.clock, LANES_LOOKED_UP_WITHIN, lane.groups_of(topic)).await
+        timeout(&self.clock, LANES_LOOKED_UP_WITHIN, lane.slow_groups(topic)).await
     }
 
     /// The events that travel in their messages. A larger one is stored once, and then it can also
     /// be sent again by its record of the delivery log.
-    fn inline(&self, topic: &Topic, dehydrate: bool) -> Inline {
+    fn inline(&self, topic: &Topic, dehydrate: bool) -> InlineEvents {
         let stores_for_log = self.settings.stores_for_log;
         let log = self.log_mode(topic);
         match (dehydrate, stores_for_log && log.keeps_payloads()) {
-            (true, _) => Inline::Tiny,
-            (false, true) => Inline::Logged,
-            (false, false) => Inline::Fitting,
+            (true, _) => InlineEvents::Tiny,
+            (false, true) => InlineEvents::Logged,
+            (false, false) => InlineEvents::Fitting,
         }
     }
 
@@ -398,7 +401,7 @@ impl<P: Ports> Publish<P> {
             headers: &request.headers,
             body: &request.body,
         };
-        let parsed = with_bytes(request.body.len(), || parse_request(&request));
+        let parsed = run_off_worker_if_large(request.body.len(), || parse_request(&request));
         let events = parsed.map_err(PublishError::Input)?;
         let envelopes = events
             .iter()
@@ -443,7 +446,7 @@ impl<P: Ports> Publish<P> {
             tokio::select! {
                 () = self.clock.sleep(wait) => {}
                 // It may be gone, and nothing is published for one that is.
-                () = client::closed() => return Err(PublishError::Closed),
+                () = client::wait_until_closed() => return Err(PublishError::Closed),
             }
         }
         let body = body::unpacked(&mut headers, body, &self.bodies, &mut room);
@@ -457,7 +460,7 @@ impl<P: Ports> Publish<P> {
         let events = self.events(topic, &request, &mut room)?;
         let name = key.map(|key| {
             let Incoming { headers, body, .. } = &request;
-            with_bytes(body.len(), || {
+            run_off_worker_if_large(body.len(), || {
                 RequestName::new(key.record_key(topic), headers, body)
             })
         });
@@ -474,7 +477,7 @@ impl<P: Ports> Publish<P> {
             first_attempts_wait: drain >= ACCEPTANCE_WAIT_MIN,
             time_to_live,
             not_before,
-            schedule: Schedule::default(),
+            schedule: EventSchedule::default(),
             room,
         };
         received.schedule = received.schedule_by(topic)?;
@@ -519,7 +522,7 @@ impl<P: Ports> Publish<P> {
 
 impl Received {
     /// The times before which its events are not sent, by a topic as it is now.
-    fn schedule_by(&self, topic: &Topic) -> Result<Schedule, PublishError> {
+    fn schedule_by(&self, topic: &Topic) -> Result<EventSchedule, PublishError> {
         let arrived_at = self.request.arrived_at;
         schedule(topic, &self.events, self.not_before, arrived_at).map_err(PublishError::Input)
     }

@@ -7,7 +7,7 @@ use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::events::Event;
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::trace::{SpanKind, TraceContext, TraceSpan};
-use posthaste_services::{Traces, event_key};
+use posthaste_services::{EventTraces, event_key};
 
 /// Events that one request published.
 pub(crate) struct Acceptances<'a> {
@@ -22,7 +22,7 @@ pub(crate) struct Acceptances<'a> {
 
 /// Takes a span of each event that is traced. One without a trace of its own is linked to the span
 /// that the request's header `traceparent` names.
-pub(crate) fn take(traces: &Traces, accepted: &Acceptances<'_>) {
+pub(crate) fn take(traces: &EventTraces, accepted: &Acceptances<'_>) {
     let Some(request_id) = accepted.request_id.filter(|_| traces.is_on()) else {
         return;
     };
@@ -30,7 +30,7 @@ pub(crate) fn take(traces: &Traces, accepted: &Acceptances<'_>) {
     let producer = producer.and_then(|value| TraceContext::parse(value.to_str().ok()?));
     for (index, event) in accepted.events.iter().enumerate() {
         let webhook_id = webhook_id_of(&event_key(request_id, index));
-        let Some(trace) = traces.event(&webhook_id, event.traceparent()) else {
+        let Some(trace) = traces.event_trace(&webhook_id, event.traceparent()) else {
             continue;
         };
         let target = accepted.topic.to_string();
@@ -41,7 +41,7 @@ pub(crate) fn take(traces: &Traces, accepted: &Acceptances<'_>) {
             ("cloudevents.event_type", event.event_type().into()),
             ("posthaste.webhook_id", webhook_id.as_str().into()),
         ];
-        traces.take(TraceSpan {
+        traces.take_span(TraceSpan {
             kind: SpanKind::Publish,
             target,
             place: trace.publish_span(),

@@ -5,7 +5,7 @@ use std::pin::pin;
 use futures_util::stream::TryStreamExt;
 use posthaste_core::delivery_log::ASIDE_BEFORE;
 use posthaste_ports::{ObjectStore, Ports, PutCondition};
-use posthaste_services::objects;
+use posthaste_services::list_objects;
 
 use crate::error::RecordError;
 use crate::record::Record;
@@ -26,7 +26,7 @@ impl<P: Ports> Record<P> {
 
     /// Moves what an earlier version set aside within the log.
     pub(crate) async fn move_what_lies_in_the_log(&self) -> Result<(), RecordError> {
-        let mut left = pin!(objects(&self.ports.log, ASIDE_BEFORE, None));
+        let mut left = pin!(list_objects(&self.ports.log, ASIDE_BEFORE, None));
         while let Some(object) = left.try_next().await.map_err(RecordError::Store)? {
             let of_log = object.key.strip_prefix(ASIDE_BEFORE);
             let of_log = of_log.unwrap_or(&object.key);

@@ -123,7 +123,7 @@ impl<P: Ports> Record<P> {
 /// The files of the log under a prefix of a store, by their keys behind it.
 async fn listed(store: &impl ObjectStore, prefix: &str) -> Result<Vec<ListedFile>, RecordError> {
     let mut files = Vec::new();
-    let mut pages = pin!(pages(store, prefix, None));
+    let mut pages = pin!(list_pages(store, prefix, None));
     while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {
         files.extend(page.objects.into_iter().filter_map(|it| {
             let of_log = it.key.strip_prefix(prefix)?.to_owned();

@@ -4,7 +4,7 @@ use std::io;
 
 use posthaste_delivery_log::LogError;
 use posthaste_ports::PortError;
-use posthaste_services::catch_panic::Panicked;
+use posthaste_services::catch_panic::CaughtPanic;
 
 /// Why files of the log were not written, merged or deleted.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum RecordError {
     Gone(String),
     /// The work panicked.
     #[error("failed in the middle")]
-    Panicked(#[source] Panicked),
+    Panicked(#[source] CaughtPanic),
     /// There was no time left.
     #[error("failed to end in time")]
     OutOfTime,

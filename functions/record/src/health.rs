@@ -7,13 +7,13 @@ use std::time::Duration;
 use posthaste_core::delivery_log::LogRecord;
 use posthaste_core::health::{SeenTry, SubscriptionTries, TryResult};
 use posthaste_ports::Ports;
-use posthaste_services::{Arrivals, WakeSignaller};
+use posthaste_services::{ArrivalTracker, WakeSignaller};
 
 /// The ports of health.
 #[derive(Debug)]
 pub struct HealthPorts<P: Ports> {
     /// The tries, which are counted here.
-    pub arrivals: Arrivals<P::Store, P::Clock>,
+    pub arrivals: ArrivalTracker<P::Store, P::Clock>,
     /// The way to wake, which sends the notices.
     pub wake: WakeSignaller<P::Store, P::Clock>,
     /// The age of an undelivered event of which an operator is told.

@@ -15,7 +15,7 @@ use posthaste_core::delivery_log::{DATES, HoursToMerge, LogHour, MergeLook, Size
 use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE};
 use posthaste_delivery_log::LogFile;
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::{LeaseObject, objects, timeout_at};
+use posthaste_services::{LeaseObject, list_objects, timeout_at};
 
 use crate::error::RecordError;
 use crate::record::{Record, RecordPorts};
@@ -139,7 +139,7 @@ impl<P: Ports> Record<P> {
         };
         let mut hours = HoursToMerge::new(look);
         let mut unsummarized = UnsummarizedHours::new(&self.summarized);
-        let mut listed = pin!(objects(&self.ports.log, &prefix, after));
+        let mut listed = pin!(list_objects(&self.ports.log, &prefix, after));
         while let Some(object) = listed.try_next().await.map_err(RecordError::Store)? {
             if let Some(file) = SizedFile::new(&object.key, object.size) {
                 hours.push(file);

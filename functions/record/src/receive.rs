@@ -9,7 +9,7 @@ use posthaste_core::delivery_log::{
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::FormatError;
 use posthaste_ports::{MessageId, ReceivedMessage};
-use posthaste_services::catch_panic::{Panicked, catch_panic_now};
+use posthaste_services::catch_panic::{CaughtPanic, catch_panic_now};
 
 use crate::waiting::{ChangesByMessage, changes};
 
@@ -48,7 +48,7 @@ pub(crate) enum Unreadable {
     #[error("failed to understand it")]
     Format(#[source] FormatError),
     #[error("failed in the middle of it")]
-    Panicked(#[source] Panicked),
+    Panicked(#[source] CaughtPanic),
 }
 
 /// Reads a batch. Each message is read by itself.

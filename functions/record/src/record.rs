@@ -9,7 +9,7 @@ use posthaste_core::model::size::DiskShare;
 use posthaste_core::model::{LOG_DISK_PERCENT_DEFAULT, LOG_RETENTION_DEFAULT};
 use posthaste_delivery_log::Summaries;
 use posthaste_ports::{ObjectStore, Ports};
-use posthaste_services::{Tally, timeout_at};
+use posthaste_services::{LogTally, timeout_at};
 
 use crate::error::RecordError;
 use crate::health::HealthPorts;
@@ -91,7 +91,7 @@ pub struct Record<P: Ports> {
     pub(crate) ports: RecordPorts<P>,
     pub(crate) settings: RecordSettings,
     /// Tries to write a record that failed.
-    pub(crate) unwritten: Tally,
+    pub(crate) unwritten: LogTally,
     pub(crate) oldest_unwritten: OldestUnwritten,
     pub(crate) written: WrittenFiles,
     pub(crate) summarized: SummarizedHours,
@@ -130,7 +130,7 @@ impl<P: Ports> Record<P> {
         Self {
             ports,
             settings,
-            unwritten: Tally::default(),
+            unwritten: LogTally::default(),
             oldest_unwritten: OldestUnwritten::default(),
             written: WrittenFiles::default(),
             summarized: SummarizedHours::default(),

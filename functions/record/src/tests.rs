@@ -22,7 +22,7 @@ use posthaste_core::delivery_log::{
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader, RowGroups, Summaries, write_file};
 use posthaste_ports::{Clock, MessageId, PortBundle, QueueName, ReceiptHandle, ReceivedMessage};
-use posthaste_services::{Arrivals, WaitingBook, WakeSignaller};
+use posthaste_services::{ArrivalTracker, WaitingBook, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Faulty, ManualClock, MemoryEndpoint, Plan, SeededEntropy};
 
@@ -173,7 +173,7 @@ impl Kit {
 fn health(clock: &ManualClock, state: &MemoryStore, plan: &Plan) -> HealthPorts<TestPorts> {
     let state = Faulty::new(state.clone(), "state", plan);
     HealthPorts {
-        arrivals: Arrivals::new(state.clone(), clock.clone()).counting(),
+        arrivals: ArrivalTracker::new(state.clone(), clock.clone()).with_counting(),
         wake: WakeSignaller::new(Arc::new(state), clock.clone()),
         delayed_after: Duration::from_hours(1),
     }

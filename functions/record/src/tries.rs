@@ -21,7 +21,7 @@ impl<P: Ports> Record<P> {
             return;
         };
         let deadline = self.book_time(deadline);
-        let known = health.arrivals.know(BOOK_MAX_AGE);
+        let known = health.arrivals.refresh_if_older(BOOK_MAX_AGE);
         log_health(self.in_time(deadline, async { Ok(known.await) }).await);
     }
 
@@ -44,13 +44,13 @@ impl<P: Ports> Record<P> {
         let Some(health) = &self.ports.health else {
             return;
         };
-        tries.for_each(|tries| health.arrivals.gather(tries));
+        tries.for_each(|tries| health.arrivals.gather_tries(tries));
         let first = messages.iter().map(|id| &*id.0).min();
         let run = format!("{}.{}", first.unwrap_or_default(), messages.len());
         let add = async {
-            let is_changed = health.arrivals.write(&run).await;
+            let is_changed = health.arrivals.write_gathered(&run).await;
             if matches!(is_changed, Ok(true)) {
-                health.wake.signal().await;
+                health.wake.signal_if_due().await;
             }
             Ok(is_changed.map(drop))
         };

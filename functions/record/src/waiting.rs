@@ -50,7 +50,7 @@ impl<P: Ports> Record<P> {
             if refused.contains(&message) {
                 continue;
             }
-            if waiting.book.gather(changes) && !is_failing {
+            if waiting.book.gather_changes(changes) && !is_failing {
                 is_failing = !self.write_waiting(&waiting.book, deadline).await;
             }
         }
@@ -65,7 +65,7 @@ impl<P: Ports> Record<P> {
         book: &WaitingBook<P::Store, P::Clock>,
         deadline: Duration,
     ) -> bool {
-        let write = async { Ok(book.write().await) };
+        let write = async { Ok(book.write_gathered().await) };
         let written = Box::pin(self.in_time(deadline, write)).await;
         let is_written = matches!(written, Ok(Ok(())));
         log_waiting(written);
@@ -86,7 +86,7 @@ impl<P: Ports> Record<P> {
             return;
         };
         let others: Vec<_> = waiting.others.iter().chain([&self.ports.records]).collect();
-        let look = async { Ok(waiting.book.look(deliveries, &others).await) };
+        let look = async { Ok(waiting.book.compare_if_due(deliveries, &others).await) };
         log_waiting(Box::pin(self.in_time(deadline, look)).await);
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use bytes::Bytes;
-use posthaste_services::catch_panic::Panicked;
+use posthaste_services::catch_panic::CaughtPanic;
 
 use crate::error::RecordError;
 
@@ -16,7 +16,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RecordError> + Send + 'static,
 ) -> Result<T, RecordError> {
     let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or(Err(RecordError::Panicked(Panicked)))
+    ended.unwrap_or(Err(RecordError::Panicked(CaughtPanic)))
 }
 
 /// An empty file.

@@ -150,7 +150,7 @@ impl<P: Ports> Wake<P> {
             .ok_or(WakeError::OutOfTime)?
             .map_err(WakeError::Lease)?;
         if matches!(left, LeftWork::From(_)) {
-            found = found.of_the_dead();
+            found = found.with_dead_holder();
         }
         // Tries that failed are known here before anybody else knows of them.
         let has_news = self.ports.links.arrivals().has_news();

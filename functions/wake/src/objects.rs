@@ -15,7 +15,7 @@ use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{
     Clock, ETag, ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition,
 };
-use posthaste_services::catch_panic::Panicked;
+use posthaste_services::catch_panic::CaughtPanic;
 use posthaste_services::send_all::BATCHES_AT_ONCE_MAX;
 use posthaste_services::timeout_at;
 
@@ -46,7 +46,7 @@ pub(crate) enum ReleaseError {
     #[error("failed to understand the object")]
     Object(#[source] FormatError),
     #[error("failed in the middle")]
-    Panicked(#[source] Panicked),
+    Panicked(#[source] CaughtPanic),
     #[error("failed to send {failed} of {messages} messages")]
     Send {
         failed: usize,

@@ -8,8 +8,8 @@ use posthaste_ports::{
     ErrorKind, ListPage, ObjectStore, OutgoingMessage, PortError, Ports, QueueReceiver,
 };
 use posthaste_services::{
-    Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, SlowGroups, SlowLane,
-    send_all, send_by_lane, timeout_at,
+    ActivityNotes, FanOut, LinkHealth, Notifier, PressureReader, SlowGroups, SlowLane,
+    TopicRegistry, send_all, send_by_lane, timeout_at,
 };
 
 /// The adapters and services of one wake.
@@ -27,13 +27,13 @@ pub struct WakePorts<P: Ports> {
     /// The longest time from an attempt until the log has its record.
     pub log_delay: Duration,
     /// Topics and subscriptions.
-    pub registry: Registry<P::Store, P::Clock>,
+    pub registry: TopicRegistry<P::Store, P::Clock>,
     /// The pressure, as the monitor wrote it.
     pub pressure: PressureReader<P::Store, P::Clock>,
     /// Links and subscriptions that are not well.
     pub links: LinkHealth<P::Store, P::Clock>,
     /// The last use of subscriptions.
-    pub activity: Activity,
+    pub activity: ActivityNotes,
     /// Time.
     pub clock: P::Clock,
     /// Chance.
@@ -77,7 +77,7 @@ impl<P: Ports> WakePorts<P> {
             return send_all(&self.deliveries, messages).await;
         };
         let groups = messages.iter().filter_map(|message| message.group.clone());
-        let slow = Box::pin(lane.among(&self.registry, groups.collect())).await;
+        let slow = Box::pin(lane.slow_among(&self.registry, groups.collect())).await;
         send_by_lane(&self.deliveries, Some((&lane.queue, &slow)), messages).await
     }
 
@@ -95,7 +95,7 @@ impl<P: Ports> WakePorts<P> {
         let slow = match self.slow_lane.as_ref().filter(|_| slow_due > 0) {
             Some(lane) => {
                 let groups = folders.iter().cloned().collect();
-                Box::pin(lane.among(&self.registry, groups)).await
+                Box::pin(lane.slow_among(&self.registry, groups)).await
             }
             None => SlowGroups::new(),
         };
@@ -137,7 +137,7 @@ mod tests {
     use posthaste_core::pressure::{PressureState, SlowLaneState};
     use posthaste_core::stored::{PRESSURE_KEY, layout};
     use posthaste_ports::{Clock, QueueName};
-    use posthaste_services::Lanes;
+    use posthaste_services::SlowTargetCache;
     use posthaste_testkit::memory::MemoryQueue;
     use posthaste_testkit::{Fault, Faulty, Plan};
     use serde_json::json;
@@ -164,7 +164,7 @@ mod tests {
         let store = Faulty::new(kit.store.clone(), "lanes", &Plan::none());
         kit.ports.slow_lane = Some(SlowLane {
             queue: Faulty::new(slow.clone(), "slow", plan),
-            lanes: Lanes::new(Arc::new(store), kit.clock.clone()),
+            lanes: SlowTargetCache::new(Arc::new(store), kit.clock.clone()),
         });
         (kit, slow)
     }

@@ -47,6 +47,6 @@ pub(crate) async fn note<P: Ports>(
         clock,
         ..
     } = ports;
-    let noted = Box::pin(activity.of_subscription(state, subscription, wait_noted_at(now)));
+    let noted = Box::pin(activity.note_subscription(state, subscription, wait_noted_at(now)));
     let _ = timeout(clock, NOTED_WITHIN, noted).await;
 }

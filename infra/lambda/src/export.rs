@@ -3,7 +3,7 @@
 
 use posthaste_aws::Clients;
 use posthaste_core::trace::collector::ExportSettings;
-use posthaste_services::Traces;
+use posthaste_services::EventTraces;
 
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -26,9 +26,9 @@ pub(crate) fn start(settings: Option<&ExportSettings>, clients: &Clients) {
 }
 
 /// The traces of events.
-pub(crate) fn traces() -> Traces {
+pub(crate) fn traces() -> EventTraces {
     #[cfg(feature = "otlp")]
     return otlp::traces();
     #[cfg(not(feature = "otlp"))]
-    Traces::default()
+    EventTraces::default()
 }

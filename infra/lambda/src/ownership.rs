@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use posthaste_aws::lambda::{Scheduled, StackChange};
 use posthaste_core::model::{OwnershipClaim, STATE_OWNER_RENEWED, Timestamp};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError};
-use posthaste_services::{ClaimError, Ownership, UpdateError, timeout_at};
+use posthaste_services::{ClaimError, StackOwnership, UpdateError, timeout_at};
 
 /// The time for which a new role may be refused before that is an error. IAM needs some seconds
 /// until S3 knows it. <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html>
@@ -21,7 +21,7 @@ const ROLE_TRIES: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Owned<R, S, C> {
     pub(crate) run: R,
-    ownership: Ownership<S, C>,
+    ownership: StackOwnership<S, C>,
     /// The id of the stack, by which it renews its claim. A function without one renews nothing.
     stack: Option<String>,
     bucket: String,
@@ -36,7 +36,7 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
     pub fn new(run: R, stack: Option<String>, bucket: String, state: S, clock: C) -> Self {
         Self {
             run,
-            ownership: Ownership::new(state, clock.clone()),
+            ownership: StackOwnership::new(state, clock.clone()),
             stack,
             bucket,
             clock,

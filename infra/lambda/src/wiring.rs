@@ -26,8 +26,8 @@ use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
 };
 use posthaste_services::{
-    Activity, Arrivals, DrainMeter, DrainPost, DrainReports, Lanes, LinkHealth, PressureReader,
-    Registry, Reliever, SlowLane, WaitingBook, WakeSignaller,
+    ActivityNotes, ArrivalTracker, DrainMeter, DrainPost, DrainReports, LinkHealth, MemoryReliever,
+    PressureReader, SlowLane, SlowTargetCache, TopicRegistry, WaitingBook, WakeSignaller,
 };
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
@@ -105,10 +105,11 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
         let urls = QueueUrls::from([(QueueName::Records, url)]);
         clients.queue(QueueName::Records, urls, SystemClock)
     });
-    let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
+    let registry = TopicRegistry::new(state.clone(), SystemClock, environment.registry_max_age);
     // Only publish reads the pressure here. There are no names and connections of endpoints to give
     // up.
-    let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
+    let reliever =
+        MemoryReliever::new(SystemClock, resident_bytes).with_cache("topics", registry.clone());
     let publish = Publish::<Aws> {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         slow_lane: slow_lane(
@@ -119,10 +120,10 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
         records,
         registry,
         payloads: state.clone(),
-        pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE).relieving(reliever),
+        pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE).with_reliever(reliever),
         clock: SystemClock,
         entropy: SystemEntropy,
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         // Lambda gives an instance one request at a time.
         bodies: BodyBudget::new(REQUEST_BYTES_MAX),
         advice: Advice::default(),
@@ -171,7 +172,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         entropy: SystemEntropy,
         admin_key: environment.admin_key.clone(),
         wrong_keys: posthaste_services::WrongKeys::default(),
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         address_policy: environment.client.addresses.clone(),
         examiner: Some(Arc::new(account)),
         own_publish_urls: PublishUrls::default()
@@ -229,7 +230,7 @@ pub fn deliver<H: BatchHandler>(
         slow_queue,
         records: clients.queue(QueueName::Records, urls, SystemClock),
         state: state.clone(),
-        registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
+        registry: TopicRegistry::new(state.clone(), SystemClock, environment.registry_max_age),
         links: links(&state, &environment.links),
         webhook: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
@@ -265,7 +266,7 @@ pub fn dead_letters(
         (QueueName::Records, environment.records_queue_url.clone()),
     ]);
     let clients = clients.untraced();
-    let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
+    let registry = TopicRegistry::new(state.clone(), SystemClock, environment.registry_max_age);
     let [deliveries, dead_letters, redrive, records] = [
         QueueName::Deliveries,
         QueueName::DeadLetters,
@@ -284,7 +285,7 @@ pub fn dead_letters(
             state: state.clone(),
             bucket: clients.store(&environment.dead_letter_bucket),
             registry: registry.clone(),
-            book: Arrivals::new(state.clone(), SystemClock),
+            book: ArrivalTracker::new(state.clone(), SystemClock),
             clock: SystemClock,
             entropy: SystemEntropy,
         }))
@@ -327,10 +328,10 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients, state: S3Store) ->
         dead_letters: clients.store(&environment.dead_letter_bucket),
         log: DeliveryLog::new(clients.store(&environment.log_bucket)),
         log_delay: LOG_DELAY,
-        registry: Registry::new(state.clone(), SystemClock, WAKE_TOPIC_MAX_AGE),
+        registry: TopicRegistry::new(state.clone(), SystemClock, WAKE_TOPIC_MAX_AGE),
         links: links(&state, &environment.links),
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         clock: SystemClock,
         entropy: SystemEntropy,
     })
@@ -366,7 +367,7 @@ pub fn monitor(
         probe: NoMachine,
         clock: SystemClock,
         drain: DrainReports::new(state.clone(), SystemClock),
-        registry: Registry::new(state.clone(), SystemClock, MONITOR_TOPIC_MAX_AGE),
+        registry: TopicRegistry::new(state.clone(), SystemClock, MONITOR_TOPIC_MAX_AGE),
         entropy: SystemEntropy,
     };
     let pressure = &environment.settings.pressure;
@@ -400,7 +401,7 @@ pub fn record(
     let log = clients
         .store(&environment.log_bucket)
         .with_objects_up_to(LOG_OBJECT_BYTES_MAX);
-    let arrivals = Arrivals::new(state.clone(), SystemClock).counting();
+    let arrivals = ArrivalTracker::new(state.clone(), SystemClock).with_counting();
     let health = HealthPorts {
         arrivals,
         wake: WakeSignaller::new(Arc::new(state.clone()), SystemClock),
@@ -450,7 +451,7 @@ fn slow_queue(url: Option<&String>, clients: &Clients) -> Option<Queue> {
 fn slow_lane(url: Option<&String>, clients: &Clients, state: &S3Store) -> Option<AwsSlowLane> {
     Some(SlowLane {
         queue: slow_queue(url, clients)?,
-        lanes: Lanes::new(Arc::new(state.clone()), SystemClock),
+        lanes: SlowTargetCache::new(Arc::new(state.clone()), SystemClock),
     })
 }
 

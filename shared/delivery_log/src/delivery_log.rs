@@ -9,7 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use posthaste_core::delivery_log::{LogHour, RecordCursor, RecordFilter, RecordLookup, time_in_id};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{EvictableCache, EvictedAmount, ObjectStore};
-use posthaste_services::pages::objects;
+use posthaste_services::pages::list_objects;
 
 use crate::{LogError, LogFile, LogReader, LookedUp, RecordPage, Summaries};
 
@@ -188,7 +188,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
 
     /// The time before which the log has nothing; `None` if it is empty.
     pub async fn begins(&self) -> Result<Option<Timestamp>, LogError> {
-        let files = objects(self.reader.store(), "", None);
+        let files = list_objects(self.reader.store(), "", None);
         let hours = files.try_filter_map(|object| ready(Ok(LogFile::new(object.key, object.size))));
         let first = pin!(hours).try_next().await.map_err(LogError::List)?;
         Ok(first.map(|file| file.hour.start()))
@@ -202,7 +202,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
     ) -> Result<Vec<LogFile>, LogError> {
         let after = from.map(|from| LogHour::containing(from).key_prefix());
         let end = to.map(|to| LogHour::containing(LogHour::containing(to).end()).key_prefix());
-        let files: Vec<_> = objects(self.reader.store(), "", after)
+        let files: Vec<_> = list_objects(self.reader.store(), "", after)
             .try_take_while(|object| ready(Ok(end.as_ref().is_none_or(|end| object.key < *end))))
             .take(FILES_MAX + 1)
             .try_filter_map(|object| ready(Ok(LogFile::new(object.key, object.size))))

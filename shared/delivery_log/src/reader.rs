@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use posthaste_core::delivery_log::{LogRecord, MergeNote};
 use posthaste_ports::{EvictedAmount, ObjectStore};
-use posthaste_services::busy::off_the_worker;
+use posthaste_services::busy::run_off_worker;
 
 use crate::ask::Ask;
 use crate::bloom;
@@ -121,7 +121,7 @@ impl<S: ObjectStore> LogReader<S> {
             let ranges = decode(&file.key, || group.ranges_of(columns.iter().copied()))?;
             let bytes = self.fetch(file, ranges).await?;
             // Thousands of texts, while a summary is made on the worker of deliveries.
-            off_the_worker(|| decode(&file.key, || group.texts(columns, bytes, &mut take)))?;
+            run_off_worker(|| decode(&file.key, || group.texts(columns, bytes, &mut take)))?;
         }
         Ok(())
     }

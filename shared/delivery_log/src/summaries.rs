@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use posthaste_core::delivery_log::{LogDay, LogHour, SUMMARY_IN_LOG, is_webhook_id_summarized};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, PutCondition};
-use posthaste_services::objects;
+use posthaste_services::list_objects;
 
 use crate::ask::IdAsked;
 use crate::log_file::LogFile;
@@ -36,7 +36,7 @@ impl<S: ObjectStore> Summaries<S> {
 
     /// The days that have a summary, with its bytes.
     pub async fn days(&self) -> Result<Vec<(LogDay, u64)>, PortError> {
-        let listed: Vec<_> = objects(&self.store, self.prefix, None)
+        let listed: Vec<_> = list_objects(&self.store, self.prefix, None)
             .try_collect()
             .await?;
         let day = |key: &str| LogDay::parse(key.strip_prefix(self.prefix)?);

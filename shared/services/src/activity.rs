@@ -11,7 +11,7 @@ use posthaste_core::model::{CreationId, CreationRecord, Subscription, Timestamp,
 use posthaste_core::stored::{ActivityNote, FormatError, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError};
 
-use crate::update::{Edit, UpdateError, update};
+use crate::update::{ObjectEdit, UpdateError, update_object};
 
 /// Most entities whose last note is remembered. Beyond it all are forgotten, which costs one note
 /// each.
@@ -30,26 +30,26 @@ pub enum ActivityError {
 
 /// The last notes of a process, so that it writes rarely.
 #[derive(Debug, Default)]
-pub struct Activity {
-    noted: Mutex<HashMap<Entity, Timestamp>>,
+pub struct ActivityNotes {
+    noted: Mutex<HashMap<NotedEntity, Timestamp>>,
 }
 
 /// The key of an entity's note, and the creation of the entity: notes of an entity that was
 /// deleted, which may be of a time to come, do not count for the next one of its name.
-type Entity = (String, Option<CreationId>);
+type NotedEntity = (String, Option<CreationId>);
 
-impl Activity {
+impl ActivityNotes {
     /// Notes an activity of a topic at `at`, which may lie ahead. A failure is logged, and the next
     /// activity is noted instead.
-    pub async fn of_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
+    pub async fn note_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
         if let Some(idle) = topic.auto_delete_on_idle {
-            let entity = entity(layout::topic_activity_key(&topic.name), topic.creation);
+            let entity = noted_entity(layout::topic_activity_key(&topic.name), topic.creation);
             self.note_or_log(store, entity, idle, at).await;
         }
     }
 
     /// Notes an activity of a subscription, in the same way.
-    pub async fn of_subscription<S: ObjectStore>(
+    pub async fn note_subscription<S: ObjectStore>(
         &self,
         store: &S,
         subscription: &Subscription,
@@ -59,7 +59,7 @@ impl Activity {
             let key = layout::subscription_activity_key(&subscription.topic, &subscription.name);
             self.note_or_log(
                 store,
-                entity(key, subscription.created.subscription),
+                noted_entity(key, subscription.created.subscription),
                 idle,
                 at,
             )
@@ -68,14 +68,14 @@ impl Activity {
     }
 
     /// Notes an activity of a subscription's topic, in the same way.
-    pub async fn of_its_topic<S: ObjectStore>(
+    pub async fn note_topic_of<S: ObjectStore>(
         &self,
         store: &S,
         subscription: &Subscription,
         at: Timestamp,
     ) {
         if let Some(idle) = subscription.lifetime.topic_idle {
-            let entity = entity(
+            let entity = noted_entity(
                 layout::topic_activity_key(&subscription.topic),
                 subscription.created.topic,
             );
@@ -86,7 +86,7 @@ impl Activity {
     async fn note_or_log<S: ObjectStore>(
         &self,
         store: &S,
-        entity: Entity,
+        entity: NotedEntity,
         idle: Duration,
         at: Timestamp,
     ) {
@@ -99,7 +99,7 @@ impl Activity {
     /// Notes an activity at `at` of the entity whose note lies under `key`, unless this process
     /// wrote a note recently. A note never goes back in time. For callers that do not know
     /// which creation of the entity it is.
-    pub async fn note<S: ObjectStore>(
+    pub async fn note_by_key<S: ObjectStore>(
         &self,
         store: &S,
         key: &str,
@@ -113,7 +113,7 @@ impl Activity {
     async fn note_entity<S: ObjectStore>(
         &self,
         store: &S,
-        entity: Entity,
+        entity: NotedEntity,
         idle: Duration,
         at: Timestamp,
     ) -> Result<(), ActivityError> {
@@ -122,15 +122,17 @@ impl Activity {
             return Ok(());
         }
         // Remembered first, so that of many at once only one writes.
-        self.remember(&entity, at);
-        let noted = write(store, &entity.0, at).await.inspect_err(|_| {
-            self.noted.lock().remove(&entity);
-        })?;
-        self.remember(&entity, noted);
+        self.remember_note(&entity, at);
+        let noted = write_if_later(store, &entity.0, at)
+            .await
+            .inspect_err(|_| {
+                self.noted.lock().remove(&entity);
+            })?;
+        self.remember_note(&entity, noted);
         Ok(())
     }
 
-    fn remember(&self, entity: &Entity, at: Timestamp) {
+    fn remember_note(&self, entity: &NotedEntity, at: Timestamp) {
         let mut noted = self.noted.lock();
         if noted.len() >= NOTES_KEPT_MAX && !noted.contains_key(entity) {
             noted.clear();
@@ -139,13 +141,13 @@ impl Activity {
     }
 }
 
-fn entity(key: String, creation: Option<CreationRecord>) -> Entity {
+fn noted_entity(key: String, creation: Option<CreationRecord>) -> NotedEntity {
     (key, creation.map(|creation| creation.id))
 }
 
 /// The time of the last activity of the entity whose note lies under `key`; `None` if none was
 /// noted.
-pub async fn noted<S: ObjectStore>(
+pub async fn last_activity<S: ObjectStore>(
     store: &S,
     key: &str,
 ) -> Result<Option<Timestamp>, ActivityError> {
@@ -156,18 +158,18 @@ pub async fn noted<S: ObjectStore>(
 }
 
 /// Writes a note of `at`, unless there is a later one, and answers the later of the two.
-async fn write<S: ObjectStore>(
+async fn write_if_later<S: ObjectStore>(
     store: &S,
     key: &str,
     at: Timestamp,
 ) -> Result<Timestamp, ActivityError> {
-    let updated = update(store, key, |found| {
+    let updated = update_object(store, key, |found| {
         let there = found
             .map(|object| ActivityNote::parse(&object.bytes))
             .transpose()?;
         Ok(match there.map(ActivityNote::at) {
-            Some(there) if there >= at => Edit::Keep(there),
-            Some(_) | None => Edit::Write(ActivityNote::new(at).render(), at),
+            Some(there) if there >= at => ObjectEdit::Keep(there),
+            Some(_) | None => ObjectEdit::Write(ActivityNote::new(at).render(), at),
         })
     });
     let lost = || {
@@ -204,33 +206,36 @@ mod tests {
     #[tokio::test]
     async fn a_process_notes_once_in_a_quarter_of_the_idle_time() {
         let calls = Calls::default();
-        let activity = Activity::default();
+        let activity = ActivityNotes::default();
         let store = Recorded::new(MemoryStore::default(), "state", &calls);
         for secs in [1000, 1001, 1119, 1120, 1121] {
-            activity.note(&store, KEY, IDLE, at(secs)).await.unwrap();
+            activity
+                .note_by_key(&store, KEY, IDLE, at(secs))
+                .await
+                .unwrap();
         }
         assert_eq!(calls.count(Operation::Put), 2);
-        assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(1120)));
+        assert_eq!(last_activity(&store, KEY).await.unwrap(), Some(at(1120)));
     }
 
     #[tokio::test]
     async fn a_note_never_goes_back_in_time() {
         let store = MemoryStore::default();
         // A retry that is scheduled, and then a publish in another process.
-        Activity::default()
-            .note(&store, KEY, IDLE, at(50_000))
+        ActivityNotes::default()
+            .note_by_key(&store, KEY, IDLE, at(50_000))
             .await
             .unwrap();
-        Activity::default()
-            .note(&store, KEY, IDLE, at(1000))
+        ActivityNotes::default()
+            .note_by_key(&store, KEY, IDLE, at(1000))
             .await
             .unwrap();
-        assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(50_000)));
+        assert_eq!(last_activity(&store, KEY).await.unwrap(), Some(at(50_000)));
     }
 
     #[tokio::test]
     async fn what_could_not_be_noted_is_noted_with_the_next_thing_that_happens() {
-        let activity = Activity::default();
+        let activity = ActivityNotes::default();
         let store = MemoryStore::default();
         let broken = Faulty::new(
             store.clone(),
@@ -238,11 +243,14 @@ mod tests {
             &Plan::nth(1, Fault::Before(ErrorKind::Other)),
         );
         activity
-            .note(&broken, KEY, IDLE, at(1000))
+            .note_by_key(&broken, KEY, IDLE, at(1000))
             .await
             .unwrap_err();
-        activity.note(&broken, KEY, IDLE, at(1001)).await.unwrap();
-        assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(1001)));
+        activity
+            .note_by_key(&broken, KEY, IDLE, at(1001))
+            .await
+            .unwrap();
+        assert_eq!(last_activity(&store, KEY).await.unwrap(), Some(at(1001)));
     }
 
     #[tokio::test]
@@ -252,13 +260,13 @@ mod tests {
             .put(KEY, Bytes::from("?"), PutCondition::Always)
             .await
             .unwrap();
-        let error = Activity::default()
-            .note(&store, KEY, IDLE, at(1000))
+        let error = ActivityNotes::default()
+            .note_by_key(&store, KEY, IDLE, at(1000))
             .await
             .unwrap_err();
         assert!(matches!(error, ActivityError::Note(_)));
         assert!(matches!(
-            noted(&store, KEY).await,
+            last_activity(&store, KEY).await,
             Err(ActivityError::Note(_))
         ));
     }

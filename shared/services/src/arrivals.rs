@@ -19,7 +19,7 @@ use posthaste_core::health::{HealthBook, SeenTry, SubscriptionTries, TryResult};
 use posthaste_core::stored::{FormatError, HEALTH};
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, RevalidatedObject};
 
-use crate::update::{Edit, UpdateError, get_newer, update};
+use crate::update::{ObjectEdit, UpdateError, get_newer, update_object};
 
 /// Most subscriptions whose tries are gathered between two writes: twice as many as the book takes.
 /// Tries of others are not counted until then.
@@ -44,23 +44,23 @@ pub enum HealthError {
 
 /// The tries of subscriptions. Clones share what is gathered.
 #[derive(Debug, Clone)]
-pub struct Arrivals<S, C> {
+pub struct ArrivalTracker<S, C> {
     store: S,
     clock: C,
     /// Whether tries are noted here.
     counts: bool,
-    memory: Arc<Memory>,
+    memory: Arc<ArrivalMemory>,
 }
 
 #[derive(Debug)]
-struct Memory {
+struct ArrivalMemory {
     /// Whether arrivals are worth a look: something fails, or the book was not read yet.
     is_watching: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<ArrivalState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ArrivalState {
     gathered: BTreeMap<String, SubscriptionTries>,
     /// What a write may have added already, with the name under which it would be known: also
     /// while it is under way, so that one that is cut off loses nothing.
@@ -72,7 +72,7 @@ struct State {
     checked_at: Option<Duration>,
 }
 
-impl State {
+impl ArrivalState {
     /// Whether the book has this subscription, as far as is known.
     fn is_in_book(&self, key: &str) -> bool {
         self.known.as_ref().is_none_or(|known| known.contains(key))
@@ -85,7 +85,7 @@ impl State {
     }
 }
 
-impl Default for Memory {
+impl Default for ArrivalMemory {
     fn default() -> Self {
         Self {
             is_watching: AtomicBool::new(true),
@@ -94,7 +94,7 @@ impl Default for Memory {
     }
 }
 
-impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
+impl<S: ObjectStore, C: Clock> ArrivalTracker<S, C> {
     /// The tries of subscriptions whose book is in this state bucket, where others note them.
     pub fn new(store: S, clock: C) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
 
     /// The same, where tries are noted here.
     #[must_use]
-    pub fn counting(self) -> Self {
+    pub fn with_counting(self) -> Self {
         Self {
             counts: true,
             ..self
@@ -120,7 +120,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
     }
 
     /// Notes a try of the subscription with this key in the book.
-    pub fn note(&self, key: impl FnOnce() -> String, seen: &SeenTry<'_>) {
+    pub fn note_try(&self, key: impl FnOnce() -> String, seen: &SeenTry<'_>) {
         let is_arrival = matches!(seen.result, TryResult::Arrived | TryResult::Ended);
         if !self.counts || (is_arrival && !self.is_watching()) {
             return;
@@ -139,7 +139,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
 
     /// Gathers tries of a later time. Those of a subscription that is not known to fail are passed
     /// over, unless one failed.
-    pub fn gather(&self, tries: BTreeMap<String, SubscriptionTries>) {
+    pub fn gather_tries(&self, tries: BTreeMap<String, SubscriptionTries>) {
         let mut state = self.memory.state.lock();
         for (key, tries) in tries {
             let is_known = state.is_known(&key);
@@ -169,8 +169,8 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
     }
 
     /// The book, with what is gathered here.
-    pub async fn book(&self) -> Result<HealthBook, HealthError> {
-        let mut book = self.stored().await?;
+    pub async fn current_book(&self) -> Result<HealthBook, HealthError> {
+        let mut book = self.stored_book().await?;
         let state = self.memory.state.lock();
         if let Some((run, tries)) = &state.unsure {
             book.add_tries(tries.clone(), run);
@@ -180,7 +180,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
     }
 
     /// Reads the book again if it was read longer ago than this.
-    pub async fn know(&self, age_max: Duration) -> Result<(), HealthError> {
+    pub async fn refresh_if_older(&self, age_max: Duration) -> Result<(), HealthError> {
         let (etag, checked_at) = {
             let state = self.memory.state.lock();
             (state.etag.clone(), state.checked_at)
@@ -192,10 +192,10 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
         let found = get_newer(&self.store, HEALTH, etag.as_ref());
         match found.await.map_err(HealthError::Read)? {
             RevalidatedObject::Unchanged => self.memory.state.lock().checked_at = Some(now),
-            RevalidatedObject::Missing => self.learn(&HealthBook::default(), None),
+            RevalidatedObject::Missing => self.remember_book(&HealthBook::default(), None),
             RevalidatedObject::Changed(object) => {
-                let book = parsed(&object.bytes).map_err(HealthError::Object)?;
-                self.learn(&book, Some(object.etag));
+                let book = parse_book(&object.bytes).map_err(HealthError::Object)?;
+                self.remember_book(&book, Some(object.etag));
             }
         }
         Ok(())
@@ -205,36 +205,36 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
     /// be written, or was cut off, is written with the next call, under the same name, so that it
     /// counts once. What is gathered meanwhile is left to the next call: a second part of the same
     /// name would not count.
-    pub async fn write(&self, run: &str) -> Result<bool, HealthError> {
+    pub async fn write_gathered(&self, run: &str) -> Result<bool, HealthError> {
         let is_changed_before = self.write_unsure().await?;
         self.begin_part(run);
         Ok(self.write_unsure().await? || is_changed_before)
     }
 
     /// Changes the book, and answers what it is then. `change` is called again where others wrote.
-    pub async fn change(
+    pub async fn change_book(
         &self,
         mut change: impl FnMut(&mut HealthBook),
     ) -> Result<HealthBook, HealthError> {
-        let updated = update(&self.store, HEALTH, |found| {
+        let updated = update_object(&self.store, HEALTH, |found| {
             let before = match &found {
-                Some(object) => parsed(&object.bytes)?,
+                Some(object) => parse_book(&object.bytes)?,
                 None => HealthBook::default(),
             };
             let mut book = before.clone();
             change(&mut book);
             if book == before {
-                return Ok(Edit::Keep(book));
+                return Ok(ObjectEdit::Keep(book));
             }
-            Ok(Edit::Write(book.render(), book))
+            Ok(ObjectEdit::Write(book.render(), book))
         });
         // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
         let updated = Box::pin(updated).await.map_err(HealthError::Write)?;
-        self.learn(&updated.answer, updated.etag);
+        self.remember_book(&updated.answer, updated.etag);
         Ok(updated.answer)
     }
 
-    async fn add(
+    async fn add_tries(
         &self,
         run: &str,
         tries: &BTreeMap<String, SubscriptionTries>,
@@ -243,7 +243,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
             return Ok(false);
         }
         let mut is_changed = false;
-        self.change(|book| is_changed = book.add_tries(tries.clone(), run))
+        self.change_book(|book| is_changed = book.add_tries(tries.clone(), run))
             .await?;
         Ok(is_changed)
     }
@@ -271,7 +271,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
         let Some((run, tries)) = unsure else {
             return Ok(false);
         };
-        let is_changed = self.add(&run, &tries).await?;
+        let is_changed = self.add_tries(&run, &tries).await?;
         // Another caller may have begun another part meanwhile.
         let mut state = self.memory.state.lock();
         state.unsure.take_if(|(begun, _)| *begun == run);
@@ -279,19 +279,19 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
     }
 
     /// The book, as it is stored.
-    pub async fn stored(&self) -> Result<HealthBook, HealthError> {
+    pub async fn stored_book(&self) -> Result<HealthBook, HealthError> {
         // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
         let found = Box::pin(self.store.get(HEALTH));
         let Some(object) = found.await.map_err(HealthError::Read)? else {
-            self.learn(&HealthBook::default(), None);
+            self.remember_book(&HealthBook::default(), None);
             return Ok(HealthBook::default());
         };
-        let book = parsed(&object.bytes).map_err(HealthError::Object)?;
-        self.learn(&book, Some(object.etag));
+        let book = parse_book(&object.bytes).map_err(HealthError::Object)?;
+        self.remember_book(&book, Some(object.etag));
         Ok(book)
     }
 
-    fn learn(&self, book: &HealthBook, etag: Option<ETag>) {
+    fn remember_book(&self, book: &HealthBook, etag: Option<ETag>) {
         let mut state = self.memory.state.lock();
         let known: BTreeSet<_> = book
             .subscriptions()
@@ -310,7 +310,7 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
 
 /// The book in an object. One that is not understood counts as empty, and the next write replaces
 /// it.
-fn parsed(bytes: &[u8]) -> Result<HealthBook, FormatError> {
+fn parse_book(bytes: &[u8]) -> Result<HealthBook, FormatError> {
     match HealthBook::parse(bytes) {
         Err(error @ FormatError::Malformed(..)) => {
             let error = &error as &dyn Error;

@@ -12,7 +12,7 @@ use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, StoredObject,
 };
 
-use crate::Edit;
+use crate::ObjectEdit;
 use crate::update::create_or_update;
 
 /// The note of a subscription or topic that was deleted because its time was over.
@@ -71,7 +71,7 @@ pub async fn note_expired(
         let entry = AuditEntry::new(id, ends_at.0, AuditCaller::posthaste_itself(), action)
             .of_subscription(&before.name, name)
             .with_detail(TIME_OVER)
-            .with_changes(without(before, std::slice::from_ref(name), now))
+            .with_changes(changes_without(before, std::slice::from_ref(name), now))
             .with_outcome(AuditOutcome::Done);
         begin_change(store, &entry).await?;
     }
@@ -79,7 +79,7 @@ pub async fn note_expired(
 }
 
 /// The changes of a record that loses these subscriptions.
-pub fn without(
+pub fn changes_without(
     before: &TopicRecord,
     names: &[SubscriptionName],
     now: Timestamp,
@@ -108,7 +108,7 @@ pub async fn note_refused_keys(
     let add = |found: Option<StoredObject>| {
         let before = found.and_then(|object| AuditEntry::parse(&object.bytes).ok());
         let entry = before.map_or_else(|| more.clone(), |before| before.with_refused(&more));
-        Ok::<_, std::convert::Infallible>(Edit::Write(entry.render(), ()))
+        Ok::<_, std::convert::Infallible>(ObjectEdit::Write(entry.render(), ()))
     };
     let key = layout::audit_entry_key(&more);
     let added = Box::pin(create_or_update(store, &key, add)).await;

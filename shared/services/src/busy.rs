@@ -6,7 +6,7 @@ use tokio::task::block_in_place;
 
 /// Does the work while another thread goes on with the tasks of this one, where there may be another
 /// one. That costs some ten microseconds.
-pub fn off_the_worker<T>(work: impl FnOnce() -> T) -> T {
+pub fn run_off_worker<T>(work: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     if matches!(flavor, Ok(RuntimeFlavor::MultiThread)) {
         block_in_place(work)
@@ -20,11 +20,11 @@ pub fn off_the_worker<T>(work: impl FnOnce() -> T) -> T {
 pub const BUSY_BYTES_MIN: usize = 128 * 1024;
 
 /// Does work on so many bytes of JSON, off the worker where there are many of them.
-pub fn with_bytes<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+pub fn run_off_worker_if_large<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes < BUSY_BYTES_MIN {
         work()
     } else {
-        off_the_worker(work)
+        run_off_worker(work)
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
         let (other, ran) = channel();
         let busy = tokio::spawn(async move {
             tokio::spawn(async move { other.send(7) });
-            off_the_worker(move || ran.recv())
+            run_off_worker(move || ran.recv())
         });
         assert_eq!(busy.await.unwrap(), Ok(7));
     }
@@ -59,7 +59,7 @@ mod tests {
                 BUSY_BYTES_MIN.. => PATIENCE,
                 _ => Duration::ZERO,
             };
-            with_bytes(bytes, move || ran.recv_timeout(patience).is_ok())
+            run_off_worker_if_large(bytes, move || ran.recv_timeout(patience).is_ok())
         });
         busy.await.unwrap()
     }
@@ -72,6 +72,6 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_done_where_there_is_one_thread_alone() {
-        assert_eq!(off_the_worker(|| 7), 7);
+        assert_eq!(run_off_worker(|| 7), 7);
     }
 }

@@ -8,24 +8,27 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A connection, as far as it shows its client.
-pub trait Client: Send + Sync {
+pub trait RequestClient: Send + Sync {
     /// Completes once the client has closed its side, or its connection broke. Never completes where
     /// that cannot be told.
     fn poll_closed(&self, context: &mut Context<'_>) -> Poll<()>;
 }
 
 tokio::task_local! {
-    static CLIENT: Arc<dyn Client>;
+    static CLIENT: Arc<dyn RequestClient>;
 }
 
 /// Answers a request of this client.
-pub fn answering<F: Future>(client: Arc<dyn Client>, answer: F) -> impl Future<Output = F::Output> {
+pub fn answer_for_client<F: Future>(
+    client: Arc<dyn RequestClient>,
+    answer: F,
+) -> impl Future<Output = F::Output> {
     CLIENT.scope(client, answer)
 }
 
 /// Completes once the client of the request that this task answers has closed its side. Never
 /// completes in a task of another kind.
-pub async fn closed() {
+pub async fn wait_until_closed() {
     match CLIENT.try_with(Arc::clone) {
         Ok(client) => poll_fn(|context| client.poll_closed(context)).await,
         Err(_) => pending().await,
@@ -40,7 +43,7 @@ mod tests {
 
     struct Closed(bool);
 
-    impl Client for Closed {
+    impl RequestClient for Closed {
         fn poll_closed(&self, _: &mut Context<'_>) -> Poll<()> {
             if self.0 {
                 Poll::Ready(())
@@ -52,8 +55,10 @@ mod tests {
 
     #[test]
     fn client_is_the_one_of_the_request_that_is_answered() {
-        let seen = |is_closed| answering(Arc::new(Closed(is_closed)), closed()).now_or_never();
+        let seen = |is_closed| {
+            answer_for_client(Arc::new(Closed(is_closed)), wait_until_closed()).now_or_never()
+        };
         assert_eq!((seen(true), seen(false)), (Some(()), None));
-        assert_eq!(closed().now_or_never(), None);
+        assert_eq!(wait_until_closed().now_or_never(), None);
     }
 }

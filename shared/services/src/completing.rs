@@ -9,16 +9,16 @@ use tracing::Instrument;
 
 /// Work that goes on as a task of its own where this is dropped before its end. Until then it is
 /// done by the task that waits for it, so that a request does not move between threads.
-pub struct Completing<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+pub struct CompletingWork<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
-impl<T: Send + 'static> Completing<T> {
+impl<T: Send + 'static> CompletingWork<T> {
     /// Nothing of the work is done before the first poll.
     pub fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
         Self(Some(Box::pin(work)))
     }
 }
 
-impl<T: Send + 'static> Future for Completing<T> {
+impl<T: Send + 'static> Future for CompletingWork<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -34,7 +34,7 @@ impl<T: Send + 'static> Future for Completing<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Completing<T> {
+impl<T: Send + 'static> Drop for CompletingWork<T> {
     fn drop(&mut self) {
         // Without a runtime the process is being taken down, and the work with it.
         if let Some(work) = self.0.take()
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     /// Work that says when it has begun, waits until it may go on, and then says that it has ended.
-    fn steps() -> ([Arc<Notify>; 3], Completing<u8>) {
+    fn steps() -> ([Arc<Notify>; 3], CompletingWork<u8>) {
         let all = [0; 3].map(|_| Arc::new(Notify::new()));
         let [begun, may_go_on, ended] = all.clone();
         let work = async move {
@@ -63,7 +63,7 @@ mod tests {
             ended.notify_one();
             7
         };
-        (all, Completing::new(work))
+        (all, CompletingWork::new(work))
     }
 
     #[tokio::test]
@@ -93,7 +93,7 @@ mod tests {
                 begun.notify_one();
                 panic!("a fault");
             };
-            tokio::spawn(Completing::<()>::new(work))
+            tokio::spawn(CompletingWork::<()>::new(work))
         };
         assert!(task.await.unwrap_err().is_panic());
         begun.notified().await;

@@ -23,7 +23,7 @@ const SENDING: &str = "send records of the delivery log";
 /// An error for records that are missing because they could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("a record cannot be made")]
-pub struct Unrecorded;
+pub struct RecordNotMade;
 
 /// Sends messages of records to their queue. An `Err` means that some may be missing.
 pub async fn send_records(

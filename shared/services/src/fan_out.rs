@@ -21,16 +21,16 @@ use posthaste_ports::{
     WithheldMessages,
 };
 
-use acceptance::{AcceptanceRecords, Meant, RECORD_BYTES_USUAL};
-use convert::Converter;
-use plan::{Plan, Request};
+use acceptance::{AcceptanceRecords, MeantSubscriptions, RECORD_BYTES_USUAL};
+use convert::EventConverter;
+use plan::{FanOutPlan, FanOutRequest};
 
-pub use acceptance::Acceptance;
+pub use acceptance::AcceptanceLogging;
 pub use convert::FanOutError;
-pub use plan::{Inline, Origin, event_key};
-pub use schedule::Schedule;
+pub use plan::{EventOrigin, InlineEvents, event_key};
+pub use schedule::EventSchedule;
 
-use crate::busy::{BUSY_BYTES_MIN, off_the_worker, with_bytes};
+use crate::busy::{BUSY_BYTES_MIN, run_off_worker, run_off_worker_if_large};
 use crate::lanes::{SlowGroups, send_by_lane};
 
 /// Bytes of rendered messages that are gathered before they are sent: the most that one event takes
@@ -58,7 +58,7 @@ pub struct FanOut<'a, Q, S, C, E> {
 
 /// A fan-out that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct FanOutSummary {
     /// The events and the subscriptions that match.
     pub matched: MatchCounts,
     /// The number of messages they became.
@@ -77,52 +77,53 @@ where
     /// events that are scheduled are parked until their minute. Events
     /// that are not `inline` are stored once, and their messages refer to them. An error says
     /// whether a part of it was sent.
-    pub async fn write(
+    pub async fn write_events(
         &self,
         topic: &Topic,
         events: &[Event],
-        inline: Inline,
-        origin: Origin,
-    ) -> Result<Written, FanOutError> {
-        self.accept(topic, events, inline, origin, None).await
+        inline: InlineEvents,
+        origin: EventOrigin,
+    ) -> Result<FanOutSummary, FanOutError> {
+        self.accept_events(topic, events, inline, origin, None)
+            .await
     }
 
     /// The same, with the `acceptance` of each event: its messages or its record in the delivery
     /// log name the subscriptions that it is meant for. That record is sent with the messages where
     /// the queue sends them whole, and after them elsewhere. If it is not taken, it is lost.
-    pub async fn accept(
+    pub async fn accept_events(
         &self,
         topic: &Topic,
         events: &[Event],
-        inline: Inline,
-        origin: Origin,
-        acceptance: Option<Acceptance<'_, Q>>,
-    ) -> Result<Written, FanOutError> {
+        inline: InlineEvents,
+        origin: EventOrigin,
+        acceptance: Option<AcceptanceLogging<'_, Q>>,
+    ) -> Result<FanOutSummary, FanOutError> {
         let at = self.clock.now();
         let tests = events.len().saturating_mul(topic.subscriptions.len());
         let plan = if tests < BUSY_TESTS {
-            Plan::of(topic, events, at)
+            FanOutPlan::match_events(topic, events, at)
         } else {
-            off_the_worker(|| Plan::of(topic, events, at))
+            run_off_worker(|| FanOutPlan::match_events(topic, events, at))
         };
-        let matched = plan.matched();
+        let matched = plan.matched_counts();
         let meant = acceptance.as_ref().map(|acceptance| {
             let waits = acceptance.first_attempts_wait;
             let scheduled = (&origin.schedule, at);
-            Meant::of(plan.receivers(), topic, events, scheduled, waits)
+            MeantSubscriptions::from_receivers(plan.receivers(), topic, events, scheduled, waits)
         });
         let mut meant = meant.unwrap_or_default();
         // One that is skipped has matched: it has a record that says so.
         meant
             .recorded
-            .retain(|(index, names)| !names.is_empty() || !plan.skips(*index));
+            .retain(|(index, names)| !names.is_empty() || !plan.is_skipped(*index));
         if matched.events == 0 && meant.recorded.is_empty() && !plan.has_skipped() {
-            return Ok(Written {
+            return Ok(FanOutSummary {
                 matched,
                 messages: 0,
             });
         }
-        let converter = Converter {
+        let converter = EventConverter {
             store: self.payloads,
             entropy: self.entropy,
             at,
@@ -133,12 +134,12 @@ where
         if objects > SCHEDULED_OBJECTS_PER_REQUEST_MAX {
             return Err(FanOutError::TooManyScheduled { objects });
         }
-        let payloads = converter.payloads(&plan, events).await?;
+        let payloads = converter.convert_all(&plan, events).await?;
         let id = origin
             .request_id
             .clone()
             .unwrap_or_else(|| self.entropy.uuid_at(at).simple().to_string());
-        let request = Request {
+        let request = FanOutRequest {
             topic,
             events,
             payloads: &payloads,
@@ -149,27 +150,37 @@ where
         };
         let records = acceptance.and_then(|acceptance| {
             let rendered_bytes = meant.record_bytes() + plan.skipped_count() * RECORD_BYTES_USUAL;
-            let records = with_bytes(rendered_bytes, || request.records(&plan));
+            let records =
+                run_off_worker_if_large(rendered_bytes, || request.acceptance_records(&plan));
             let left_out = meant.recorded.len() + plan.skipped_count() - records.len();
-            AcceptanceRecords::of(acceptance.records, &topic.name, &records, left_out)
+            AcceptanceRecords::from_texts(acceptance.records, &topic.name, &records, left_out)
         });
         let mut parked = 0;
         if !request.origin.schedule.is_empty() {
-            let written = schedule::park(self.payloads, plan.scheduled(&request)).await;
+            let written =
+                schedule::park_objects(self.payloads, plan.render_scheduled(&request)).await;
             parked = written.map_err(FanOutError::Scheduled)?;
         }
-        let sent = self.send(plan.messages(&request), records).await;
+        let sent = self
+            .send_messages(plan.render_messages(&request), records)
+            .await;
         // What is parked is there, whatever the queue refuses.
-        let sent = sent.map_err(|error| if parked > 0 { error.of_a_part() } else { error })?;
+        let sent = sent.map_err(|error| {
+            if parked > 0 {
+                error.into_partial()
+            } else {
+                error
+            }
+        })?;
         plan.report_skipped();
-        Ok(Written {
+        Ok(FanOutSummary {
             matched,
             messages: parked + sent,
         })
     }
 
     /// Sends the messages and answers how many there were: all or none of them, where the queue can.
-    async fn send(
+    async fn send_messages(
         &self,
         messages: impl Iterator<Item = OutgoingMessage> + Send,
         records: Option<AcceptanceRecords<'_, Q>>,
@@ -182,7 +193,7 @@ where
         let sent = self.send_apart(messages).await;
         let sent = sent.map_err(FanOutError::Message)?;
         if let Some(records) = records {
-            records.send(self.clock).await;
+            records.send_alone(self.clock).await;
         }
         Ok(sent)
     }
@@ -205,7 +216,7 @@ where
         }
         let mut withheld = Vec::new();
         if let Some(records) = records {
-            withheld.extend(records.withheld().await);
+            withheld.extend(records.withhold().await);
         }
         withheld.push(self.deliveries.withhold(first.messages).await?);
         while messages.peek().is_some() {
@@ -213,12 +224,12 @@ where
             sent += wave.messages.len();
             withheld.push(self.deliveries.withhold(wave.messages).await?);
         }
-        show(withheld);
+        show_withheld(withheld);
         Ok(sent)
     }
 
-    async fn send_one_wave(&self, wave: Wave) -> Result<(), PortError> {
-        let Wave { messages, bytes } = wave;
+    async fn send_one_wave(&self, wave: MessageWave) -> Result<(), PortError> {
+        let MessageWave { messages, bytes } = wave;
         // One batch is one transaction too.
         if messages.len() <= SQS_BATCH_ENTRIES_MAX && bytes <= SQS_MESSAGE_BYTES_MAX {
             return self.send_wave(messages).await;
@@ -230,13 +241,13 @@ where
     /// sent without them.
     async fn send_with_records(
         &self,
-        wave: Wave,
+        wave: MessageWave,
         records: &AcceptanceRecords<'_, Q>,
     ) -> Result<(), PortError> {
         let messages = wave.messages.clone();
         let sent = self
             .deliveries
-            .send_whole(messages, records.successors())
+            .send_whole(messages, records.as_successors())
             .await;
         let Err(error) = sent else {
             return Ok(());
@@ -271,21 +282,21 @@ where
 }
 
 /// Shows many messages in one go: what is dropped in between is deleted.
-fn show(withheld: Vec<WithheldMessages>) {
-    off_the_worker(|| withheld.into_iter().for_each(WithheldMessages::show));
+fn show_withheld(withheld: Vec<WithheldMessages>) {
+    run_off_worker(|| withheld.into_iter().for_each(WithheldMessages::show));
 }
 
 /// Messages that are sent together.
 #[derive(Default)]
-struct Wave {
+struct MessageWave {
     messages: Vec<OutgoingMessage>,
     /// Bytes of their bodies.
     bytes: usize,
 }
 
-impl Wave {
+impl MessageWave {
     /// Takes messages until it has so many bytes.
-    fn fill(&mut self, bytes: usize, messages: &mut impl Iterator<Item = OutgoingMessage>) {
+    fn fill_to(&mut self, bytes: usize, messages: &mut impl Iterator<Item = OutgoingMessage>) {
         while self.bytes < bytes {
             let Some(message) = messages.next() else {
                 return;
@@ -297,11 +308,11 @@ impl Wave {
 }
 
 /// The next wave of messages, which are rendered as they are taken.
-fn next_wave(messages: &mut Peekable<impl Iterator<Item = OutgoingMessage>>) -> Wave {
-    let mut wave = Wave::default();
-    wave.fill(BUSY_BYTES_MIN, messages);
+fn next_wave(messages: &mut Peekable<impl Iterator<Item = OutgoingMessage>>) -> MessageWave {
+    let mut wave = MessageWave::default();
+    wave.fill_to(BUSY_BYTES_MIN, messages);
     if wave.bytes >= BUSY_BYTES_MIN {
-        off_the_worker(|| wave.fill(WAVE_BYTES_PREFERRED, messages));
+        run_off_worker(|| wave.fill_to(WAVE_BYTES_PREFERRED, messages));
     }
     wave
 }
@@ -344,7 +355,7 @@ mod tests {
                 let has_run = ran.recv_timeout(PATIENCE).is_ok();
                 shown.send((fate, has_run)).unwrap();
             });
-            show(vec![withheld]);
+            show_withheld(vec![withheld]);
         });
         showing.await.unwrap();
         assert_eq!(fates.recv().unwrap(), (WithheldFate::Shown, true));

@@ -11,7 +11,7 @@ use posthaste_core::stored::{
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender, StoredObject};
 
 use crate::audit::{begin_change, end_change};
-use crate::{Edit, NoticeError, Notifier, UpdateError, update_with};
+use crate::{NoticeError, Notifier, ObjectEdit, UpdateError, update_object_with};
 
 /// Reasons for which a mark was not carried out this time.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum EditError {
 
 /// The part of a step that is done after the record was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum GoneFollowUp {
     Disabled,
     Before,
     Nothing,
@@ -64,7 +64,7 @@ where
     // otherwise.
     let begun = Mutex::new(None);
     let edit = |object| async {
-        let (step, entry) = edit(mark, object).map_err(EditError::Newer)?;
+        let (step, entry) = edit_record(mark, object).map_err(EditError::Newer)?;
         if let Some(entry) = entry {
             let written = begin_change(state, &entry).await;
             written.map_err(EditError::Audit)?;
@@ -72,26 +72,26 @@ where
         }
         Ok(step)
     };
-    let written = Box::pin(update_with(state, &key, edit)).await;
+    let written = Box::pin(update_object_with(state, &key, edit)).await;
     if let Some(entry) = begun.into_inner() {
-        end_change(state, entry, outcome(&written)).await;
+        end_change(state, entry, audit_outcome(&written)).await;
     }
     let written = written?;
-    if written.answer == Written::Disabled {
+    if written.answer == GoneFollowUp::Disabled {
         tracing::warn!(
             topic = %mark.topic, subscription = %mark.subscription,
             "subscription disabled: its endpoint is gone"
         );
     }
-    if written.answer != Written::Nothing {
+    if written.answer != GoneFollowUp::Nothing {
         let notice = Notice::Disabled(mark.to_notice());
-        Box::pin(notifier.tell(&mark.topic, &[notice])).await?;
+        Box::pin(notifier.send_about_topic(&mark.topic, &[notice])).await?;
     }
     let key = layout::gone_mark_key(&mark.topic, &mark.subscription);
     Box::pin(state.delete(&key)).await.map_err(GoneError::Mark)
 }
 
-fn outcome<T>(written: &Result<T, UpdateError<EditError>>) -> AuditOutcome {
+fn audit_outcome<T>(written: &Result<T, UpdateError<EditError>>) -> AuditOutcome {
     match written {
         Ok(_) => AuditOutcome::Done,
         Err(UpdateError::Edit(_) | UpdateError::Contended) => AuditOutcome::Refused,
@@ -101,11 +101,11 @@ fn outcome<T>(written: &Result<T, UpdateError<EditError>>) -> AuditOutcome {
 
 /// What becomes of the record, and the entry of the audit trail if it is changed. Each try of the
 /// same mark has the same entry.
-fn edit(
+fn edit_record(
     mark: &GoneMark,
     object: Option<StoredObject>,
-) -> Result<(Edit<Written>, Option<AuditEntry>), TopicRecordError> {
-    let nothing = || Ok((Edit::Keep(Written::Nothing), None));
+) -> Result<(ObjectEdit<GoneFollowUp>, Option<AuditEntry>), TopicRecordError> {
+    let nothing = || Ok((ObjectEdit::Keep(GoneFollowUp::Nothing), None));
     let Some(object) = object else {
         return nothing();
     };
@@ -136,10 +136,13 @@ fn edit(
             .of_subscription(&mark.topic, &mark.subscription)
             .with_detail(mark.to_notice().reason)
             .with_changes(changes);
-            (Edit::Write(after.render(), Written::Disabled), Some(entry))
+            (
+                ObjectEdit::Write(after.render(), GoneFollowUp::Disabled),
+                Some(entry),
+            )
         }
-        GoneStep::Announce => (Edit::Keep(Written::Before), None),
-        GoneStep::Drop => (Edit::Keep(Written::Nothing), None),
+        GoneStep::Announce => (ObjectEdit::Keep(GoneFollowUp::Before), None),
+        GoneStep::Drop => (ObjectEdit::Keep(GoneFollowUp::Nothing), None),
     })
 }
 
@@ -155,7 +158,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{FanOut, Registry};
+    use crate::{FanOut, TopicRegistry};
 
     const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
     const URL: &str = "https://billing.example.com/hooks";
@@ -205,7 +208,7 @@ mod tests {
             let queue = Faulty::new(self.queue.clone(), "queue", plan);
             let clock = ManualClock::new(AT);
             let entropy = SeededEntropy::new(1);
-            let registry = Registry::new(store.clone(), clock.clone(), Duration::ZERO);
+            let registry = TopicRegistry::new(store.clone(), clock.clone(), Duration::ZERO);
             let notifier = Notifier {
                 registry: &registry,
                 fan_out: FanOut {

@@ -30,17 +30,21 @@ pub struct KeptEvent<'a, S, D> {
 impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
     /// The event as a delivery of it has it; `None` if nothing has it any longer, or if it cannot
     /// be read.
-    pub async fn event(&self, history: &DeliveryHistory) -> Result<Option<Event>, PortError> {
+    pub async fn find_event(&self, history: &DeliveryHistory) -> Result<Option<Event>, PortError> {
         let record = history.first();
         let output = self.to.delivery_schema;
         if let Some(payload) = &history.payload {
             let text = Bytes::from(payload.as_str().to_owned());
-            return Ok(readable(restore_logged(text, schema(record), output)));
+            return Ok(readable_or_log(restore_logged(
+                text,
+                record_schema(record),
+                output,
+            )));
         }
         if let Some(key) = &history.payload_reference
             && let Some(object) = self.state.get(key).await?
         {
-            return Ok(readable(stored_event(object.bytes, record, output)));
+            return Ok(readable_or_log(stored_event(object.bytes, record, output)));
         }
         let Some(key) = &history.dead_letter_object else {
             return Ok(None);
@@ -50,7 +54,7 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
     }
 
     /// The dead letter that a delivery became, if it did and its object is still there.
-    pub async fn letter_of(
+    pub async fn find_letter(
         &self,
         history: &DeliveryHistory,
     ) -> Result<Option<LetterPlace>, PortError> {
@@ -66,7 +70,7 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
 
     /// The newest dead letter of the event, or of this delivery of it, in an object, with its place;
     /// `None` if the object is gone too.
-    pub async fn letter_in(
+    pub async fn newest_letter_in(
         &self,
         key: &str,
         delivery_key: Option<&str>,
@@ -124,7 +128,7 @@ fn is_same(one: &Event, other: &Event) -> bool {
 }
 
 /// The schema in which the event was sent.
-fn schema(record: &LogRecord) -> EventSchema {
+fn record_schema(record: &LogRecord) -> EventSchema {
     record
         .schema
         .as_deref()
@@ -139,18 +143,18 @@ fn stored_event(
     record: &LogRecord,
     output: EventSchema,
 ) -> Result<Event, RestoreError> {
-    let schema = schema(record);
+    let schema = record_schema(record);
     if schema != EventSchema::Custom {
         return restore_logged(text, schema, output);
     }
-    let envelope = envelope(record);
+    let envelope = envelope_from_record(record);
     match output {
         EventSchema::Custom => Ok(Event::from_envelope(text, Arc::new(envelope))),
         _ => restore_logged(envelope.wrap_event(&text, &[]), schema, output),
     }
 }
 
-fn envelope(record: &LogRecord) -> EventEnvelope {
+fn envelope_from_record(record: &LogRecord) -> EventEnvelope {
     let text = |text: &Option<String>| text.clone().unwrap_or_default().into_boxed_str();
     EventEnvelope {
         id: text(&record.event_id),
@@ -162,7 +166,7 @@ fn envelope(record: &LogRecord) -> EventEnvelope {
     }
 }
 
-fn readable(event: Result<Event, RestoreError>) -> Option<Event> {
+fn readable_or_log(event: Result<Event, RestoreError>) -> Option<Event> {
     event
         .inspect_err(|error| {
             tracing::error!(

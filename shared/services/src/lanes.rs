@@ -18,20 +18,20 @@ use posthaste_ports::{Clock, ETag, ObjectStore, OutgoingMessage, PortError, Stor
 use posthaste_ports::{QueueSender, RevalidatedObject};
 
 use crate::send_all::send_all;
-use crate::{Edit, Registry, UpdateError, get_newer, update};
+use crate::{ObjectEdit, TopicRegistry, UpdateError, get_newer, update};
 
 /// The targets that are slow, as one process knows them. Clones share what is known.
 #[derive(Debug)]
-pub struct Lanes<S, C> {
+pub struct SlowTargetCache<S, C> {
     store: Arc<S>,
     clock: C,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<CachedTargets>>,
     /// Held by the one that writes: the others then see what it wrote.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedTargets {
     targets: Arc<SlowTargets>,
     /// The version that is known; `None` if it is to be read whole.
     etag: Option<ETag>,
@@ -41,7 +41,7 @@ struct Known {
     failed_at: Option<Duration>,
 }
 
-impl<S, C: Clock> Clone for Lanes<S, C> {
+impl<S, C: Clock> Clone for SlowTargetCache<S, C> {
     fn clone(&self) -> Self {
         Self {
             store: Arc::clone(&self.store),
@@ -52,7 +52,7 @@ impl<S, C: Clock> Clone for Lanes<S, C> {
     }
 }
 
-impl<S: ObjectStore, C: Clock> Lanes<S, C> {
+impl<S: ObjectStore, C: Clock> SlowTargetCache<S, C> {
     /// A process that knows nothing yet.
     pub fn new(store: Arc<S>, clock: C) -> Self {
         Self {
@@ -64,13 +64,13 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
     }
 
     /// The targets, as they are known without a look at the store.
-    pub fn known(&self) -> Arc<SlowTargets> {
+    pub fn known_targets(&self) -> Arc<SlowTargets> {
         Arc::clone(&self.known.lock().targets)
     }
 
     /// The targets, read again if that is their [`max_age`](SlowTargets::max_age) ago. If they cannot be read, those that
     /// are known stay in use until their time is over.
-    pub async fn read(&self) -> Arc<SlowTargets> {
+    pub async fn refreshed_targets(&self) -> Arc<SlowTargets> {
         let etag = {
             let mut known = self.known.lock();
             let now = self.clock.monotonic();
@@ -84,9 +84,9 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
         let mut known = self.known.lock();
         match read {
             Ok(RevalidatedObject::Unchanged) => {}
-            Ok(RevalidatedObject::Missing) => known.learn(SlowTargets::default(), None),
+            Ok(RevalidatedObject::Missing) => known.replace_targets(SlowTargets::default(), None),
             Ok(RevalidatedObject::Changed(object)) => match SlowTargets::parse(&object.bytes) {
-                Ok(targets) => known.learn(targets, Some(object.etag)),
+                Ok(targets) => known.replace_targets(targets, Some(object.etag)),
                 Err(error) => report_unread(&error),
             },
             Err(error) => report_unread(&error),
@@ -97,7 +97,7 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
     /// Writes down what was seen of a target, if that changes anything. Where what is known is
     /// fresh and says that it does not, nothing is asked of the store; neither is it for a while
     /// after it failed.
-    pub async fn note(&self, seen: LaneObservation, target: &DeliveryTarget) {
+    pub async fn note_slowness(&self, seen: LaneObservation, target: &DeliveryTarget) {
         let _writing = self.writing.lock().await;
         let now = self.clock.now();
         if !self
@@ -107,14 +107,15 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
         {
             return;
         }
-        let edit =
-            |found: Option<StoredObject>| Ok::<_, Infallible>(edited(found, seen, target, now));
-        match update(&*self.store, layout::LANES, edit).await {
+        let edit = |found: Option<StoredObject>| {
+            Ok::<_, Infallible>(edit_for_observation(found, seen, target, now))
+        };
+        match update_object(&*self.store, layout::LANES, edit).await {
             Ok(updated) => {
                 if let Some(targets) = updated.answer {
-                    report_change(target, &self.known(), &targets, now);
+                    report_change(target, &self.known_targets(), &targets, now);
                     let mut known = self.known.lock();
-                    known.learn(targets, updated.etag);
+                    known.replace_targets(targets, updated.etag);
                     known.looked_at = Some(self.clock.monotonic());
                 }
             }
@@ -126,7 +127,7 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
     }
 
     /// Ends the time of all targets, and answers whether that succeeded.
-    pub async fn clear(&self) -> bool {
+    pub async fn clear_all(&self) -> bool {
         let now = self.clock.now();
         let edit = |found: Option<StoredObject>| {
             let read = found.map(|object| SlowTargets::parse(&object.bytes));
@@ -135,12 +136,12 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
                 Err(_) => true,
             };
             Ok::<_, Infallible>(if is_over {
-                Edit::Keep(())
+                ObjectEdit::Keep(())
             } else {
-                Edit::Write(SlowTargets::default().render(), ())
+                ObjectEdit::Write(SlowTargets::default().render(), ())
             })
         };
-        let cleared = update(&*self.store, layout::LANES, edit).await;
+        let cleared = update_object(&*self.store, layout::LANES, edit).await;
         let cleared = cleared.inspect_err(|error| {
             let error = error as &dyn Error;
             tracing::warn!(
@@ -152,7 +153,7 @@ impl<S: ObjectStore, C: Clock> Lanes<S, C> {
     }
 }
 
-impl Known {
+impl CachedTargets {
     fn is_fresh(&self, monotonic: Duration) -> bool {
         is_recent(self.looked_at, monotonic, self.targets.max_age())
     }
@@ -180,7 +181,7 @@ impl Known {
         changes_something && !is_recent(self.failed_at, monotonic, LANES_MAX_AGE)
     }
 
-    fn learn(&mut self, targets: SlowTargets, etag: Option<ETag>) {
+    fn replace_targets(&mut self, targets: SlowTargets, etag: Option<ETag>) {
         self.targets = Arc::new(targets);
         self.etag = etag;
     }
@@ -192,24 +193,24 @@ fn is_recent(at: Option<Duration>, now: Duration, max_age: Duration) -> bool {
 
 /// The object after an observation. One that is damaged begins anew, and one of a newer program is
 /// left to it.
-fn edited(
+fn edit_for_observation(
     found: Option<StoredObject>,
     seen: LaneObservation,
     target: &DeliveryTarget,
     now: Timestamp,
-) -> Edit<Option<SlowTargets>> {
+) -> ObjectEdit<Option<SlowTargets>> {
     let read = found.map(|object| SlowTargets::parse(&object.bytes));
     let before = match read.transpose() {
         Ok(targets) => targets.unwrap_or_default(),
-        Err(FormatError::Newer(_)) => return Edit::Keep(None),
+        Err(FormatError::Newer(_)) => return ObjectEdit::Keep(None),
         Err(error) => {
             report_unread(&error);
             SlowTargets::default()
         }
     };
     match before.after_observation(seen, target, now) {
-        Some(after) => Edit::Write(after.render(), Some(after)),
-        None => Edit::Keep(Some(before)),
+        Some(after) => ObjectEdit::Write(after.render(), Some(after)),
+        None => ObjectEdit::Keep(Some(before)),
     }
 }
 
@@ -246,20 +247,24 @@ pub struct SlowLane<Q, S, C> {
     /// The queue of the slow lane.
     pub queue: Q,
     /// The targets that are slow.
-    pub lanes: Lanes<S, C>,
+    pub lanes: SlowTargetCache<S, C>,
 }
 
 impl<Q: QueueSender, S: ObjectStore, C: Clock> SlowLane<Q, S, C> {
     /// The groups of a topic's subscriptions that are slow.
-    pub async fn groups_of(&self, topic: &Topic) -> SlowGroups {
-        let targets = self.lanes.read().await;
+    pub async fn slow_groups(&self, topic: &Topic) -> SlowGroups {
+        let targets = self.lanes.refreshed_targets().await;
         slow_groups_of(&targets, topic, self.lanes.clock.now())
     }
 
     /// Those of these groups whose subscriptions are slow. Topics are looked up only where
     /// something is slow; one that cannot be read counts as quick.
-    pub async fn among(&self, registry: &Registry<S, C>, groups: SlowGroups) -> SlowGroups {
-        let targets = self.lanes.read().await;
+    pub async fn slow_among(
+        &self,
+        registry: &TopicRegistry<S, C>,
+        groups: SlowGroups,
+    ) -> SlowGroups {
+        let targets = self.lanes.refreshed_targets().await;
         let now = self.lanes.clock.now();
         if groups.is_empty() || targets.is_empty_at(now) {
             return SlowGroups::new();

@@ -10,7 +10,7 @@ use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError};
 
-use crate::pages::pages;
+use crate::pages::list_pages;
 
 /// Pages of notes looked through for the events of one subscription.
 const PAGES_MAX: usize = 10;
@@ -35,7 +35,7 @@ pub async fn answered_late<S: ObjectStore>(
                 .await?;
             Ok(note.map(|_| (*key).to_owned()).into_iter().collect())
         }
-        (Some(_), Some(_)) => listed(store, &layout::late_of(topic, subscription), keys).await,
+        (Some(_), Some(_)) => list_noted(store, &layout::late_of(topic, subscription), keys).await,
     }
 }
 
@@ -55,13 +55,13 @@ pub async fn forget_late<S: ObjectStore>(
         .await;
 }
 
-async fn listed<S: ObjectStore>(
+async fn list_noted<S: ObjectStore>(
     store: &S,
     prefix: &str,
     keys: &BTreeSet<&str>,
 ) -> Result<BTreeSet<String>, PortError> {
     let mut found = BTreeSet::new();
-    let mut pages = pin!(pages(store, prefix, None).take(PAGES_MAX));
+    let mut pages = pin!(list_pages(store, prefix, None).take(PAGES_MAX));
     while let Some(page) = pages.try_next().await? {
         let noted = page
             .objects

@@ -36,7 +36,7 @@ pub struct FoundLease<C> {
 
 /// A lease that is held.
 #[derive(Debug)]
-pub struct Lease<C> {
+pub struct HeldLease<C> {
     object: LeaseObject,
     etag: ETag,
     holder: String,
@@ -76,7 +76,7 @@ impl LeaseObject {
         store: &impl ObjectStore,
         clock: &impl Clock,
         entropy: &impl Entropy,
-    ) -> Result<Option<Lease<C>>, PortError>
+    ) -> Result<Option<HeldLease<C>>, PortError>
     where
         C: Serialize + DeserializeOwned + Default + Clone,
     {
@@ -87,7 +87,7 @@ impl LeaseObject {
 impl<C> FoundLease<C> {
     /// The same, where it is known that the process is dead which had it.
     #[must_use]
-    pub fn of_the_dead(self) -> Self {
+    pub fn with_dead_holder(self) -> Self {
         Self {
             lapses_at: Timestamp::EPOCH,
             ..self
@@ -102,7 +102,7 @@ impl<C: Serialize + DeserializeOwned + Clone> FoundLease<C> {
         store: &impl ObjectStore,
         clock: &impl Clock,
         entropy: &impl Entropy,
-    ) -> Result<Option<Lease<C>>, PortError> {
+    ) -> Result<Option<HeldLease<C>>, PortError> {
         let Self {
             object,
             condition,
@@ -124,7 +124,7 @@ impl<C: Serialize + DeserializeOwned + Clone> FoundLease<C> {
             checkpoint: checkpoint.clone(),
         };
         match store.put(object.key, lease.render(), condition).await {
-            Ok(etag) => Ok(Some(Lease {
+            Ok(etag) => Ok(Some(HeldLease {
                 object,
                 etag,
                 holder,
@@ -137,7 +137,7 @@ impl<C: Serialize + DeserializeOwned + Clone> FoundLease<C> {
     }
 }
 
-impl<C: Serialize + DeserializeOwned> Lease<C> {
+impl<C: Serialize + DeserializeOwned> HeldLease<C> {
     /// Lets the lease lapse at once, and leaves this checkpoint. If that fails it lapses by itself,
     /// and the next run looks where this one did.
     pub async fn give_back(self, store: &impl ObjectStore, checkpoint: C) {
@@ -181,7 +181,7 @@ mod tests {
         store: &MemoryStore,
         clock: &ManualClock,
         seed: u64,
-    ) -> Option<Lease<WakeCheckpoint>> {
+    ) -> Option<HeldLease<WakeCheckpoint>> {
         OBJECT
             .take(store, clock, &SeededEntropy::new(seed))
             .await

@@ -20,12 +20,12 @@ pub enum LeftWork {
 
 impl LeftWork {
     /// Whether work that was last touched at this time was left, where it is at this age.
-    pub fn takes(self, touched_at: Timestamp, now: Timestamp, age: Duration) -> bool {
-        now.since(touched_at) >= age || self.is_of_the_dead(touched_at)
+    pub fn counts_as_left(self, touched_at: Timestamp, now: Timestamp, age: Duration) -> bool {
+        now.since(touched_at) >= age || self.is_left_by_dead_process(touched_at)
     }
 
     /// Whether a process did it that is known to be dead.
-    pub fn is_of_the_dead(self, touched_at: Timestamp) -> bool {
+    pub fn is_left_by_dead_process(self, touched_at: Timestamp) -> bool {
         matches!(self, Self::From(began_at) if touched_at <= began_at)
     }
 }
@@ -38,7 +38,8 @@ mod tests {
     fn left_work_is_old_or_of_before_the_start() {
         let at = |secs| Timestamp::EPOCH + Duration::from_secs(secs);
         let check = |left: LeftWork, expected: [bool; 3]| {
-            let takes = [100, 101, 55].map(|secs| left.takes(at(secs), at(100), LEFT_AFTER));
+            let takes =
+                [100, 101, 55].map(|secs| left.counts_as_left(at(secs), at(100), LEFT_AFTER));
             assert_eq!(takes, expected, "{left:?}");
         };
         check(LeftWork::Old, [false, false, true]);

@@ -39,31 +39,36 @@ pub mod waiting;
 pub mod wake_signal;
 pub mod wrong_keys;
 
-pub use activity::Activity;
-pub use arrivals::{Arrivals, BOOK_MAX_AGE, HealthError};
-pub use completing::Completing;
+pub use activity::ActivityNotes;
+pub use arrivals::{ArrivalTracker, BOOK_MAX_AGE, HealthError};
+pub use completing::CompletingWork;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, PlaceWait};
-pub use fan_out::{Acceptance, FanOut, FanOutError, Inline, Origin, Schedule, Written, event_key};
+pub use fan_out::{
+    AcceptanceLogging, EventOrigin, EventSchedule, FanOut, FanOutError, FanOutSummary,
+    InlineEvents, event_key,
+};
 pub use gone::{GoneError, disable_gone};
-pub use lanes::{Lanes, SlowGroups, SlowLane, send_by_lane};
-pub use lease::{FoundLease, Lease, LeaseObject};
+pub use lanes::{SlowGroups, SlowLane, SlowTargetCache, send_by_lane};
+pub use lease::{FoundLease, HeldLease, LeaseObject};
 pub use left_work::{LEFT_AFTER, LeftWork};
 pub use link_health::{LINKS_MAX_AGE, LinkHealth, LinksError};
-pub use memory_pressure::{Relieved, Reliever};
-pub use notifier::{Addressee, NoticeError, Notifier};
+pub use memory_pressure::{MemoryReliever, ReliefResult};
+pub use notifier::{NoticeAddressee, NoticeError, Notifier};
 pub use open_replay::{OpenReplayError, open_replay};
-pub use outbound::{Outbound, Sent};
-pub use ownership::{ClaimError, ClaimRefused, Ownership};
-pub use pages::{objects, pages};
-pub use pressure_reader::{Admitted, PRESSURE_MAX_AGE, PressureReader};
+pub use outbound::{OutboundSender, SentRequest};
+pub use ownership::{ClaimError, ClaimRefused, StackOwnership};
+pub use pages::{list_objects, list_pages};
+pub use pressure_reader::{AdmissionResult, PRESSURE_MAX_AGE, PressureReader};
 pub use send_all::send_all;
 pub use single_flight::SingleFlight;
-pub use tally::Tally;
+pub use tally::LogTally;
 pub use timeout_at::{stop_at, timeout, timeout_at};
-pub use topics::{Registry, RegistryError};
-pub use traces::Traces;
+pub use topics::{RegistryError, TopicRegistry};
+pub use traces::EventTraces;
 pub use unused_links::unused_links;
-pub use update::{Edit, UpdateError, Updated, get_newer, update, update_with};
+pub use update::{
+    ObjectEdit, UpdateError, UpdatedObject, get_newer, update_object, update_object_with,
+};
 pub use waiting::book::WaitingBook;
 pub use waiting::numbers::{WaitingBookError, WaitingNumbers};
 pub use waiting::{AllWaiting, WaitingEvents};

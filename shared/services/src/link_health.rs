@@ -22,9 +22,9 @@ use posthaste_core::circuit::{
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, layout};
 
-use crate::{Arrivals, SingleFlight, get_newer};
+use crate::{ArrivalTracker, SingleFlight, get_newer};
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, RevalidatedObject};
-use start::Start;
+use start::StartReads;
 
 /// The age at which the state of a failing target is read again when it is needed.
 pub const LINKS_MAX_AGE: Duration = Duration::from_secs(3);
@@ -49,22 +49,22 @@ pub struct LinkHealth<S, C> {
     store: S,
     clock: C,
     settings: Arc<HealthSettings>,
-    shared: Arc<Shared>,
-    arrivals: Arrivals<S, C>,
+    shared: Arc<SharedLinks>,
+    arrivals: ArrivalTracker<S, C>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    shards: Mutex<[Known; LINK_SHARDS]>,
+struct SharedLinks {
+    shards: Mutex<[KnownShard; LINK_SHARDS]>,
     /// Whether any part knows a target that is not well. As a rule none does, and then no delivery
     /// has to find its part.
     is_any_failing: AtomicBool,
     reads: SingleFlight<Result<(), Arc<LinksError>>>,
-    start: Start,
+    start: StartReads,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct KnownShard {
     shard: Arc<LinkShard>,
     /// `None` where there is no object.
     etag: Option<ETag>,
@@ -81,7 +81,7 @@ impl<S: ObjectStore + Clone, C: Clock> LinkHealth<S, C> {
     /// The knowledge in this state bucket.
     pub fn new(store: S, clock: C, settings: HealthSettings) -> Self {
         Self {
-            arrivals: Arrivals::new(store.clone(), clock.clone()),
+            arrivals: ArrivalTracker::new(store.clone(), clock.clone()),
             store,
             clock,
             settings: Arc::new(settings),
@@ -93,7 +93,7 @@ impl<S: ObjectStore + Clone, C: Clock> LinkHealth<S, C> {
     #[must_use]
     pub fn counting_arrivals(self) -> Self {
         Self {
-            arrivals: self.arrivals.counting(),
+            arrivals: self.arrivals.with_counting(),
             ..self
         }
     }
@@ -101,7 +101,7 @@ impl<S: ObjectStore + Clone, C: Clock> LinkHealth<S, C> {
 
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     /// The tries of subscriptions, and the book of those that fail.
-    pub fn arrivals(&self) -> &Arrivals<S, C> {
+    pub fn arrivals(&self) -> &ArrivalTracker<S, C> {
         &self.arrivals
     }
 
@@ -112,13 +112,13 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// Reads all parts if that has not succeeded yet, once for all callers that need it. If it
     /// fails, a later call tries again, and what is not known counts as healthy.
-    pub async fn know_start(&self) {
+    pub async fn read_start_once(&self) {
         let start = &self.shared.start;
         let read = || async {
             if self.is_start_known() || !start.begin_try(self.clock.monotonic(), LINKS_MAX_AGE) {
                 return;
             }
-            if let Err(error) = self.all().await {
+            if let Err(error) = self.read_all().await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(
                     error,
@@ -141,19 +141,19 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             return CircuitDecision::Open;
         }
         let index = shard_index(target.link());
-        let known = self.known(index);
-        let gate = self.gate_of(&known, target);
+        let known = self.known_shard(index);
+        let gate = self.decision_for(&known, target);
         if (!is_suspected && gate == CircuitDecision::Open) || self.is_fresh(&known) {
             return gate;
         }
-        self.look(index).await;
-        self.gate_of(&self.known(index), target)
+        self.refresh_shard(index).await;
+        self.decision_for(&self.known_shard(index), target)
     }
 
     /// The time since which a target, or its link, has been recovering, as far as is known; `None`
     /// if neither is.
     pub fn recovering_since(&self, target: &DeliveryTarget) -> Option<Timestamp> {
-        let shard = self.known(shard_index(target.link())).shard;
+        let shard = self.known_shard(shard_index(target.link())).shard;
         let link = DeliveryTarget::Link(target.link().clone());
         let conditions = [target, &link]
             .into_iter()
@@ -166,7 +166,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// The last known condition of a failing target, without a read.
     pub fn condition(&self, target: &DeliveryTarget) -> Option<TargetCondition> {
-        self.known(shard_index(target.link()))
+        self.known_shard(shard_index(target.link()))
             .shard
             .condition(target)
             .cloned()
@@ -174,7 +174,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// Asks for the right to probe a target, under this name. `None` if there is nothing to probe
     /// any more, or another worker has the right; an error if it cannot be written.
-    pub async fn claim(
+    pub async fn claim_probe(
         &self,
         target: &DeliveryTarget,
         by: &str,
@@ -185,7 +185,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             probed = shard.claim_probe(target, by, self.clock.now(), settings);
             probed.is_some()
         };
-        self.change(shard_index(target.link()), claim).await?;
+        self.change_shard(shard_index(target.link()), claim).await?;
         Ok(probed)
     }
 
@@ -206,7 +206,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             return Ok(Vec::new());
         }
         let index = shard_index(first.link());
-        let known = self.known(index);
+        let known = self.known_shard(index);
         let now = self.clock.now();
         // One more success is no news of a target that is healthy, or known to answer again.
         let is_left_alone = |target: &DeliveryTarget| {
@@ -222,7 +222,10 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         let is_known = |target: &DeliveryTarget, asked: &RequestedPause| {
             let ends_later =
                 |it: &TargetCondition| it.phase == TargetPhase::Glitch && it.until >= asked.until;
-            let waits = matches!(self.gate_of(&known, target), CircuitDecision::Delay { .. });
+            let waits = matches!(
+                self.decision_for(&known, target),
+                CircuitDecision::Delay { .. }
+            );
             waits && asked.probe.is_none() && known.shard.condition(target).is_some_and(ends_later)
         };
         let says_something =
@@ -246,12 +249,12 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             }
             !changed.is_empty()
         };
-        self.change(index, note).await?;
+        self.change_shard(index, note).await?;
         Ok(changed)
     }
 
     /// Every part that is not empty, read again. A part that a newer program wrote is left out.
-    pub async fn all(&self) -> Result<Vec<(usize, Arc<LinkShard>)>, LinksError> {
+    pub async fn read_all(&self) -> Result<Vec<(usize, Arc<LinkShard>)>, LinksError> {
         let listed = self
             .store
             .list(layout::LINKS, None, LINK_SHARDS * 2)
@@ -263,7 +266,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 .any(|object| object.key == layout::link_shard_key(*index))
         };
         let listed = (0..LINK_SHARDS).filter(is_listed);
-        let reads = join_all(listed.map(async |index| (index, self.read(index).await))).await;
+        let reads = join_all(listed.map(async |index| (index, self.read_shard(index).await))).await;
         let mut all = Vec::new();
         for (index, read) in reads {
             match read {
@@ -275,16 +278,16 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 }
                 read => read?,
             }
-            let shard = self.known(index).shard;
+            let shard = self.known_shard(index).shard;
             if !shard.is_empty() {
                 all.push((index, shard));
             }
         }
-        self.shared.start.known();
+        self.shared.start.mark_known();
         Ok(all)
     }
 
-    fn gate_of(&self, known: &Known, target: &DeliveryTarget) -> CircuitDecision {
+    fn decision_for(&self, known: &KnownShard, target: &DeliveryTarget) -> CircuitDecision {
         if known.is_blind {
             CircuitDecision::Open
         } else {
@@ -294,7 +297,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         }
     }
 
-    fn is_fresh(&self, known: &Known) -> bool {
+    fn is_fresh(&self, known: &KnownShard) -> bool {
         known
             .checked_at
             .is_some_and(|at| self.clock.monotonic().saturating_sub(at) < LINKS_MAX_AGE)
@@ -302,12 +305,14 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// Reads a part, once for all callers that need it at the same time. A part that cannot be read
     /// counts as healthy until the next read.
-    async fn look(&self, index: usize) {
+    async fn refresh_shard(&self, index: usize) {
         let key = layout::link_shard_key(index);
         let read = self
             .shared
             .reads
-            .run(&key, || async { self.read(index).await.map_err(Arc::new) })
+            .run(&key, || async {
+                self.read_shard(index).await.map_err(Arc::new)
+            })
             .await;
         if let Err(error) = read {
             let error = &*error as &dyn std::error::Error;
@@ -319,12 +324,16 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         }
     }
 
-    async fn read(&self, index: usize) -> Result<(), LinksError> {
+    async fn read_shard(&self, index: usize) -> Result<(), LinksError> {
         let key = layout::link_shard_key(index);
-        let known = self.known(index);
+        let known = self.known_shard(index);
         match get_newer(&self.store, &key, known.etag.as_ref()).await? {
-            RevalidatedObject::Unchanged => self.learn(index, known.times, known.shard, known.etag),
-            RevalidatedObject::Missing => self.learn(index, known.times, Arc::default(), None),
+            RevalidatedObject::Unchanged => {
+                self.remember_shard(index, known.times, known.shard, known.etag)
+            }
+            RevalidatedObject::Missing => {
+                self.remember_shard(index, known.times, Arc::default(), None)
+            }
             RevalidatedObject::Changed(object) => {
                 let shard = match LinkShard::parse(&object.bytes) {
                     // The next transition replaces it.
@@ -337,7 +346,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                     }
                     parsed => parsed?,
                 };
-                self.learn(index, known.times, Arc::new(shard), Some(object.etag));
+                self.remember_shard(index, known.times, Arc::new(shard), Some(object.etag));
             }
         }
         Ok(())
@@ -348,17 +357,17 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         self.shared.is_any_failing.load(Ordering::Relaxed)
     }
 
-    fn known(&self, index: usize) -> Known {
+    fn known_shard(&self, index: usize) -> KnownShard {
         self.shared.shards.lock()[index % LINK_SHARDS].clone()
     }
 
     /// Keeps a read of the object, unless something newer was learned during the read.
-    fn learn(&self, index: usize, times: u64, shard: Arc<LinkShard>, etag: Option<ETag>) {
+    fn remember_shard(&self, index: usize, times: u64, shard: Arc<LinkShard>, etag: Option<ETag>) {
         let mut shards = self.shared.shards.lock();
         let known = &mut shards[index % LINK_SHARDS];
         if known.times == times {
             let checked_at = Some(self.clock.monotonic());
-            *known = Known {
+            *known = KnownShard {
                 shard,
                 etag,
                 checked_at,

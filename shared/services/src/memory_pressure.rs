@@ -10,7 +10,7 @@ use posthaste_core::pressure::{DueRelief, PressureState, ReliefTimes};
 use posthaste_ports::{Clock, EvictableCache, EvictedAmount};
 
 /// Relieves one process.
-pub struct Reliever<C> {
+pub struct MemoryReliever<C> {
     clock: C,
     resident_bytes: fn() -> Option<u64>,
     caches: Vec<(&'static str, Box<dyn EvictableCache>)>,
@@ -19,14 +19,14 @@ pub struct Reliever<C> {
 
 /// The relief that was carried out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Relieved {
+pub struct ReliefResult {
     /// The memory that the caches freed, if they were trimmed.
     pub trimmed: Option<EvictedAmount>,
     /// The number of names that were forgotten, if they were.
     pub names: Option<usize>,
 }
 
-impl<C: Clock> Reliever<C> {
+impl<C: Clock> MemoryReliever<C> {
     /// Relieves a process without caches so far. `resident_bytes` reads its resident size, if that
     /// can be known.
     pub fn new(clock: C, resident_bytes: fn() -> Option<u64>) -> Self {
@@ -40,25 +40,25 @@ impl<C: Clock> Reliever<C> {
 
     /// Adds a cache. Its name is for the log.
     #[must_use]
-    pub fn over(mut self, name: &'static str, cache: impl EvictableCache + 'static) -> Self {
+    pub fn with_cache(mut self, name: &'static str, cache: impl EvictableCache + 'static) -> Self {
         self.caches.push((name, Box::new(cache)));
         self
     }
 
     /// The relief that is due in this state. It counts as done from now on.
-    pub fn due(&self, state: &PressureState) -> DueRelief {
+    pub fn take_due_relief(&self, state: &PressureState) -> DueRelief {
         self.relief.lock().take_due(state, self.clock.monotonic())
     }
 
     /// Does what is due.
-    pub fn relieve(&self, due: DueRelief) -> Relieved {
-        Relieved {
-            trimmed: due.trim_caches.then(|| self.trim()),
+    pub fn relieve(&self, due: DueRelief) -> ReliefResult {
+        ReliefResult {
+            trimmed: due.trim_caches.then(|| self.trim_caches()),
             names: due.flush_dns.then(|| self.flush_dns()),
         }
     }
 
-    fn trim(&self) -> EvictedAmount {
+    fn trim_caches(&self) -> EvictedAmount {
         let before = (self.resident_bytes)();
         let trim = |(name, cache): &(&'static str, Box<dyn EvictableCache>)| {
             let freed = cache.trim();
@@ -90,7 +90,7 @@ impl<C: Clock> Reliever<C> {
     }
 }
 
-impl<C> std::fmt::Debug for Reliever<C> {
+impl<C> std::fmt::Debug for MemoryReliever<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = self.caches.iter().map(|(name, _)| name);
         f.debug_list().entries(names).finish()

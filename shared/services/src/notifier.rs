@@ -15,7 +15,7 @@ use posthaste_core::api::notice::Notice;
 use posthaste_core::events::Event;
 use posthaste_core::model::{EventMarks, Hops, Topic, TopicName};
 
-use crate::{FanOut, FanOutError, Inline, Origin, Registry, RegistryError};
+use crate::{EventOrigin, FanOut, FanOutError, InlineEvents, RegistryError, TopicRegistry};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, QueueSender};
 
 /// Bytes of rendered notices that are gathered before they are sent. A list of notices may be many
@@ -42,14 +42,14 @@ const MARKS: EventMarks = EventMarks {
 #[derive(Debug)]
 pub struct Notifier<'a, Q, S, C, E> {
     /// Topics: the one that notices are about and the one that gets them.
-    pub registry: &'a Registry<S, C>,
+    pub registry: &'a TopicRegistry<S, C>,
     /// The way into the delivery queue.
     pub fan_out: FanOut<'a, Q, S, C, E>,
 }
 
 /// The addressee of notices.
 #[derive(Debug, Clone)]
-pub enum Addressee {
+pub enum NoticeAddressee {
     /// None: the topic names no addressee, or does not exist any more.
     Nobody,
     /// A topic that was named, but does not exist or cannot be read.
@@ -70,7 +70,7 @@ pub enum NoticeError {
     FanOut(#[source] FanOutError),
 }
 
-impl Addressee {
+impl NoticeAddressee {
     /// Whether an addressee was named, so that notices are at least counted.
     pub fn is_named(&self) -> bool {
         !matches!(self, Self::Nobody)
@@ -86,8 +86,12 @@ where
 {
     /// Sends notices to the addressee of the topic `about`. When this returns `Ok`, each notice is
     /// durable or was counted as not sent.
-    pub async fn tell(&self, about: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
-        let Some(topic) = self.topic_of(about, notices).await? else {
+    pub async fn send_about_topic(
+        &self,
+        about: &TopicName,
+        notices: &[Notice<'_>],
+    ) -> Result<(), NoticeError> {
+        let Some(topic) = self.find_topic_about(about, notices).await? else {
             return Ok(());
         };
         let is_wanted = |notice: &&Notice<'_>| {
@@ -105,7 +109,7 @@ where
             .collect();
         if to.is_named() && own.len() < notices.len() {
             let left_out = notices.len() - own.len();
-            not_sent(Some(about), left_out);
+            count_not_sent(Some(about), left_out);
             tracing::warn!(
                 topic = %about, notices = left_out,
                 "notices not sent: they are about an earlier topic of this name"
@@ -113,16 +117,16 @@ where
         }
         // Boxed, here and below: of the futures around it all, the compiler would find the layout
         // too deep otherwise.
-        Box::pin(self.send(Some(about), &to, &own)).await
+        Box::pin(self.send_to_addressee(Some(about), &to, &own)).await
     }
 
     /// The topic that notices are about, read again if it seems to be another one of the same name.
-    async fn topic_of(
+    async fn find_topic_about(
         &self,
         about: &TopicName,
         notices: &[Notice<'_>],
     ) -> Result<Option<Arc<Topic>>, NoticeError> {
-        let known = self.topic(about).await?;
+        let known = self.find_topic(about).await?;
         match &known {
             Some(topic) if !notices.iter().all(|notice| notice.is_about(topic)) => {
                 let now = self.fan_out.clock.monotonic();
@@ -136,74 +140,77 @@ where
     }
 
     /// Sends notices that are about no topic to the subscribers of the topic `name`.
-    pub async fn tell_system(
+    pub async fn send_to_topic(
         &self,
         name: &TopicName,
         notices: &[Notice<'_>],
     ) -> Result<(), NoticeError> {
-        let to = self.named(name).await?;
-        Box::pin(self.send(None, &to, notices)).await
+        let to = self.addressee_named(name).await?;
+        Box::pin(self.send_to_addressee(None, &to, notices)).await
     }
 
     /// The addressee of notices about the topic `about`.
-    pub async fn addressee(&self, about: &TopicName) -> Result<Addressee, NoticeError> {
-        let Some(topic) = self.topic(about).await? else {
-            return Ok(Addressee::Nobody);
+    pub async fn find_addressee(&self, about: &TopicName) -> Result<NoticeAddressee, NoticeError> {
+        let Some(topic) = self.find_topic(about).await? else {
+            return Ok(NoticeAddressee::Nobody);
         };
         self.addressee_of(&topic).await
     }
 
-    async fn addressee_of(&self, topic: &Topic) -> Result<Addressee, NoticeError> {
+    async fn addressee_of(&self, topic: &Topic) -> Result<NoticeAddressee, NoticeError> {
         let Some(name) = &topic.notices_topic else {
-            return Ok(Addressee::Nobody);
+            return Ok(NoticeAddressee::Nobody);
         };
-        self.named(name).await
+        self.addressee_named(name).await
     }
 
-    async fn named(&self, name: &TopicName) -> Result<Addressee, NoticeError> {
-        let told = self.topic(name).await?;
-        Ok(told.map_or_else(|| Addressee::Missing(name.clone()), Addressee::Topic))
+    async fn addressee_named(&self, name: &TopicName) -> Result<NoticeAddressee, NoticeError> {
+        let told = self.find_topic(name).await?;
+        Ok(told.map_or_else(
+            || NoticeAddressee::Missing(name.clone()),
+            NoticeAddressee::Topic,
+        ))
     }
 
     /// Sends notices to the addressee, a number of them at a time. `about` is the topic they are
     /// about, if there is one.
-    pub async fn send(
+    pub async fn send_to_addressee(
         &self,
         about: Option<&TopicName>,
-        to: &Addressee,
+        to: &NoticeAddressee,
         notices: &[Notice<'_>],
     ) -> Result<(), NoticeError> {
         let topic = match to {
-            Addressee::Nobody => return Ok(()),
-            Addressee::Missing(name) => {
-                not_sent(about, notices.len());
+            NoticeAddressee::Nobody => return Ok(()),
+            NoticeAddressee::Missing(name) => {
+                count_not_sent(about, notices.len());
                 tracing::error!(
                     topic = about.map(tracing::field::display), notices_topic = %name,
                     notices = notices.len(), "notices not sent: their topic is not there"
                 );
                 return Ok(());
             }
-            Addressee::Topic(topic) => topic,
+            NoticeAddressee::Topic(topic) => topic,
         };
         let hops = notices.iter().map(Notice::hops).max().unwrap_or_default();
         let mut events = Vec::new();
         let mut bytes = 0;
         for notice in notices {
-            let Some(event) = render(about, topic, notice) else {
+            let Some(event) = render_notice(about, topic, notice) else {
                 continue;
             };
             bytes += event.json().len();
             events.push(event);
             if bytes >= NOTICES_BYTES_PREFERRED {
-                self.write(about, topic, &std::mem::take(&mut events), hops)
+                self.write_events(about, topic, &std::mem::take(&mut events), hops)
                     .await?;
                 bytes = 0;
             }
         }
-        self.write(about, topic, &events, hops).await
+        self.write_events(about, topic, &events, hops).await
     }
 
-    async fn write(
+    async fn write_events(
         &self,
         about: Option<&TopicName>,
         to: &Topic,
@@ -213,20 +220,21 @@ where
         if events.is_empty() {
             return Ok(());
         }
-        match Box::pin(self.fan_out.write(
+        match Box::pin(self.fan_out.write_events(
             to,
             events,
-            Inline::Fitting,
-            Origin {
+            InlineEvents::Fitting,
+            EventOrigin {
                 marks: MARKS,
                 hops,
-                ..Origin::default()
+                ..EventOrigin::default()
             },
         ))
         .await
         {
             Ok(_) => {
-                metrics::counter!("NoticeSentCount", labels(about)).increment(events.len() as u64);
+                metrics::counter!("NoticeSentCount", topic_label(about))
+                    .increment(events.len() as u64);
                 tracing::info!(
                     topic = about.map(tracing::field::display), notices_topic = %to.name,
                     notices = events.len(), "notices sent"
@@ -234,7 +242,7 @@ where
                 Ok(())
             }
             Err(error) if error.port_error().is_none_or(|it| is_final(it.kind)) => {
-                not_sent(about, events.len());
+                count_not_sent(about, events.len());
                 tracing::error!(
                     topic = about.map(tracing::field::display), notices_topic = %to.name,
                     notices = events.len(), error = &error as &dyn Error,
@@ -247,7 +255,7 @@ where
     }
 
     /// A topic; `None` also if its record is broken, because waiting would not mend it.
-    async fn topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, NoticeError> {
+    async fn find_topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, NoticeError> {
         let found = self.registry.topic(name).await;
         let error: &dyn Error = match &found {
             Err(RegistryError::Record(error)) => error,
@@ -267,9 +275,9 @@ fn is_final(kind: ErrorKind) -> bool {
     )
 }
 
-fn render(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<Event> {
+fn render_notice(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<Event> {
     let rendered = notice.render_event(to.input_schema).inspect_err(|error| {
-        not_sent(about, 1);
+        count_not_sent(about, 1);
         tracing::error!(
             topic = about.map(tracing::field::display), notices_topic = %to.name,
             error = error as &dyn Error, "notice not sent: it cannot be rendered"
@@ -279,12 +287,12 @@ fn render(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<
 }
 
 /// Counts notices that will never be sent, by the topic they are about, if there is one.
-pub fn not_sent(about: Option<&TopicName>, notices: usize) {
-    metrics::counter!("NoticeNotSentCount", labels(about)).increment(notices as u64);
+pub fn count_not_sent(about: Option<&TopicName>, notices: usize) {
+    metrics::counter!("NoticeNotSentCount", topic_label(about)).increment(notices as u64);
 }
 
 /// The label for the topic that a notice is about; none if it is about none.
-fn labels(about: Option<&TopicName>) -> Vec<Label> {
+fn topic_label(about: Option<&TopicName>) -> Vec<Label> {
     about
         .map(|topic| Label::new("topic", topic.to_string()))
         .into_iter()

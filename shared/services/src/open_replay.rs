@@ -41,7 +41,7 @@ impl OpenReplayError {
 }
 
 /// The replay that a claim names.
-enum Claimed {
+enum ClaimedReplay {
     /// It is open.
     Open(Box<ReplayRecord>),
     /// It was not written yet.
@@ -76,7 +76,7 @@ pub async fn open_replay(
                 if clock.monotonic().saturating_sub(began) >= LEFT_AFTER {
                     put_marker(store, asked, PutCondition::Always).await?;
                 }
-                return begin(store, asked.clone()).await;
+                return write_record(store, asked.clone()).await;
             }
             Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
             Err(error) => return Err(error.into()),
@@ -92,42 +92,44 @@ pub async fn open_replay(
             Err(error @ FormatError::Newer(_)) => return Err(OpenReplayError::Newer(error)),
         };
         if found.replay == asked.id {
-            return begin(store, asked.clone()).await;
+            return write_record(store, asked.clone()).await;
         }
-        match claimed(store, &found, clock.now()).await? {
-            Claimed::Open(replay) => {
+        match read_claimed(store, &found, clock.now()).await? {
+            ClaimedReplay::Open(replay) => {
                 // wake finds it by its marker, which may have been lost.
-                mark(store, &replay).await?;
+                ensure_marker(store, &replay).await?;
                 return Ok(*replay);
             }
-            Claimed::Unwritten => return begin_other(store, found.replay, asked).await,
+            ClaimedReplay::Unwritten => return begin_other(store, found.replay, asked).await,
             // The last write of a replay is its end.
-            Claimed::Ended(replay) if replay.updated_at > asked.created_at => return Ok(*replay),
-            Claimed::Ended(_) | Claimed::Void => {}
+            ClaimedReplay::Ended(replay) if replay.updated_at > asked.created_at => {
+                return Ok(*replay);
+            }
+            ClaimedReplay::Ended(_) | ClaimedReplay::Void => {}
         }
     }
     Err(OpenReplayError::Contended)
 }
 
-async fn claimed(
+async fn read_claimed(
     store: &impl ObjectStore,
     claim: &ReplayClaim,
     now: Timestamp,
-) -> Result<Claimed, OpenReplayError> {
+) -> Result<ClaimedReplay, OpenReplayError> {
     let Some(StoredObject { bytes, .. }) =
         store.get(&layout::replay_record_key(&claim.replay)).await?
     else {
         return Ok(if now.since(claim.claimed_at) < RECORD_FOLLOWS_WITHIN {
-            Claimed::Unwritten
+            ClaimedReplay::Unwritten
         } else {
-            Claimed::Void
+            ClaimedReplay::Void
         });
     };
     match ReplayRecord::parse(&bytes) {
-        Ok(replay) if replay.has_ended() => Ok(Claimed::Ended(Box::new(replay))),
-        Ok(replay) => Ok(Claimed::Open(Box::new(replay))),
+        Ok(replay) if replay.has_ended() => Ok(ClaimedReplay::Ended(Box::new(replay))),
+        Ok(replay) => Ok(ClaimedReplay::Open(Box::new(replay))),
         // A record that nothing can be read of is carried out by nobody.
-        Err(FormatError::Malformed(..)) => Ok(Claimed::Void),
+        Err(FormatError::Malformed(..)) => Ok(ClaimedReplay::Void),
         Err(error @ FormatError::Newer(_)) => Err(OpenReplayError::Newer(error)),
     }
 }
@@ -143,12 +145,12 @@ async fn begin_other(
         id,
         ..asked.clone()
     };
-    mark(store, &other).await?;
-    begin(store, other).await
+    ensure_marker(store, &other).await?;
+    write_record(store, other).await
 }
 
 /// Sees that a replay has a marker.
-async fn mark(store: &impl ObjectStore, replay: &ReplayRecord) -> Result<(), PortError> {
+async fn ensure_marker(store: &impl ObjectStore, replay: &ReplayRecord) -> Result<(), PortError> {
     match put_marker(store, replay, PutCondition::IfAbsent).await {
         Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(()),
         put => put,
@@ -156,7 +158,7 @@ async fn mark(store: &impl ObjectStore, replay: &ReplayRecord) -> Result<(), Por
 }
 
 /// Writes the record of a replay, if nobody else has, and returns it as it is stored.
-async fn begin(
+async fn write_record(
     store: &impl ObjectStore,
     replay: ReplayRecord,
 ) -> Result<ReplayRecord, OpenReplayError> {

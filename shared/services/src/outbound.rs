@@ -21,7 +21,7 @@ use posthaste_ports::{
 
 /// The way to endpoints.
 #[derive(Debug)]
-pub struct Outbound<'a, W, C> {
+pub struct OutboundSender<'a, W, C> {
     /// Sends the requests.
     pub webhook: &'a W,
     /// The time at which an answer came: its `Retry-After` may be a date.
@@ -30,7 +30,7 @@ pub struct Outbound<'a, W, C> {
 
 /// A request that was made, and its answer.
 #[derive(Debug)]
-pub struct Sent {
+pub struct SentRequest {
     /// The result, as the rules of retries know it.
     pub outcome: AttemptOutcome,
     /// The response, or why there was none.
@@ -46,7 +46,7 @@ pub struct Sent {
 /// The signed request that carries `events`, at least one, to the subscription's endpoint or its
 /// fallback. It times out `timeout` after its start. Fails only if an event cannot be sent in
 /// binary mode.
-pub fn delivery(
+pub fn delivery_request(
     context: AttemptContext<'_>,
     endpoint: &EndpointUrl,
     timeout: Duration,
@@ -66,9 +66,9 @@ pub fn delivery(
     })
 }
 
-impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
+impl<W: WebhookClient, C: Clock> OutboundSender<'_, W, C> {
     /// Asks the endpoint of a subscription whether it wants events.
-    pub async fn ask(&self, ask: &HandshakeContext<'_>, timeout: Duration) -> Sent {
+    pub async fn ask_consent(&self, ask: &HandshakeContext<'_>, timeout: Duration) -> SentRequest {
         let HandshakeRequest {
             method,
             headers,
@@ -90,12 +90,12 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
     }
 
     /// Sends one request, once.
-    pub async fn send(&self, request: WebhookRequest) -> Sent {
+    pub async fn send(&self, request: WebhookRequest) -> SentRequest {
         self.send_if(request, &AlwaysBegin).await
     }
 
     /// Sends one request, once, if it may still begin when it has its connection.
-    pub async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> Sent {
+    pub async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> SentRequest {
         let answer = self.webhook.send_if(request, look).await;
         let outcome = match &answer.result {
             Ok(response) => {
@@ -107,7 +107,7 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
             }
             Err(failure) => AttemptOutcome::Failed(*failure),
         };
-        Sent {
+        SentRequest {
             outcome,
             result: answer.result,
             failure_text: answer.failure_text,
@@ -117,7 +117,7 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
     }
 }
 
-impl Sent {
+impl SentRequest {
     /// The failure in the words that say most of it; `None` after a response.
     pub fn failure_words(&self) -> Option<String> {
         let failure = self.result.as_ref().err()?;
@@ -127,14 +127,14 @@ impl Sent {
 
     /// The events that arrived, of the request's events in their order. The answer is read only if
     /// it is a success and the subscription allows partial acknowledgement.
-    pub fn acknowledged<'e>(
+    pub fn acknowledged_events<'e>(
         &self,
         subscription: &Subscription,
         events: impl Iterator<Item = BatchEvent<'e>>,
     ) -> BatchAcknowledgement {
         match &self.result {
             Ok(response) if self.outcome.is_success() => {
-                acknowledged(subscription, response, events)
+                acknowledged_by_response(subscription, response, events)
             }
             Ok(_) | Err(_) => BatchAcknowledgement::All,
         }
@@ -143,7 +143,7 @@ impl Sent {
 
 /// The events that arrived by this answer of success, of the request's events in their order. The
 /// answer is read only if the subscription allows partial acknowledgement.
-pub fn acknowledged<'e>(
+pub fn acknowledged_by_response<'e>(
     subscription: &Subscription,
     response: &WebhookResponse,
     events: impl Iterator<Item = BatchEvent<'e>>,
@@ -208,7 +208,7 @@ mod tests {
             json: Bytes::from_static(EVENT),
             traceparent: None,
         };
-        delivery(
+        delivery_request(
             context,
             &subscription.endpoint,
             Duration::from_secs(7),
@@ -218,11 +218,14 @@ mod tests {
     }
 
     /// A request to an endpoint that answers so.
-    async fn sent(subscription: &Subscription, answer: fn() -> Answered) -> (Sent, WebhookRequest) {
+    async fn sent(
+        subscription: &Subscription,
+        answer: fn() -> Answered,
+    ) -> (SentRequest, WebhookRequest) {
         let endpoint = MemoryEndpoint::default();
         let clock = ManualClock::new(NOW);
         endpoint.answer(move |_| answer());
-        let outbound = Outbound {
+        let outbound = OutboundSender {
             webhook: &endpoint,
             clock: &clock,
         };
@@ -304,7 +307,7 @@ mod tests {
                 envelope_id: None,
             };
             assert_eq!(
-                sent.acknowledged(&subscription, [event].into_iter()),
+                sent.acknowledged_events(&subscription, [event].into_iter()),
                 expected
             );
         };
@@ -333,7 +336,7 @@ mod tests {
     async fn a_handshake_asks_the_subscription_s_own_endpoint() {
         let endpoint = MemoryEndpoint::default();
         let clock = ManualClock::new(NOW);
-        let outbound = Outbound {
+        let outbound = OutboundSender {
             webhook: &endpoint,
             clock: &clock,
         };
@@ -348,7 +351,7 @@ mod tests {
             id: "2d1781af-3a4c-4d7c-bd0c-e34b19da4e66",
             at: NOW,
         };
-        let sent = outbound.ask(&ask, Duration::from_secs(3)).await;
+        let sent = outbound.ask_consent(&ask, Duration::from_secs(3)).await;
         let request = endpoint.take().remove(0);
         assert_eq!(
             (sent.outcome.status(), request.method),

@@ -8,7 +8,7 @@ use posthaste_core::stored::FormatError;
 use posthaste_core::stored::layout::OWNER;
 use posthaste_ports::{Clock, ObjectStore, StoredObject};
 
-use crate::update::{Edit, UpdateError, update};
+use crate::update::{ObjectEdit, UpdateError, update_object};
 
 /// Reasons for which a claim is refused.
 #[derive(Debug, thiserror::Error)]
@@ -26,12 +26,12 @@ pub type ClaimError = UpdateError<ClaimRefused>;
 
 /// The claims of one stack to a state bucket.
 #[derive(Debug)]
-pub struct Ownership<S, C> {
+pub struct StackOwnership<S, C> {
     state: S,
     clock: C,
 }
 
-impl<S: ObjectStore, C: Clock> Ownership<S, C> {
+impl<S: ObjectStore, C: Clock> StackOwnership<S, C> {
     /// Claims on the state bucket `state`.
     pub const fn new(state: S, clock: C) -> Self {
         Self { state, clock }
@@ -42,7 +42,7 @@ impl<S: ObjectStore, C: Clock> Ownership<S, C> {
     pub async fn claim(&self, stack: &str) -> Result<OwnershipClaim, ClaimError> {
         let now = self.clock.now();
         Ok(
-            update(&self.state, OWNER, |found| claimed(found, stack, now))
+            update_object(&self.state, OWNER, |found| claim_edit(found, stack, now))
                 .await?
                 .answer,
         )
@@ -51,17 +51,17 @@ impl<S: ObjectStore, C: Clock> Ownership<S, C> {
     /// Gives up the claim of `stack`. That of another stays, also where it is made meanwhile: so the
     /// claim is written, as one that has ended, and not deleted, since a delete has no condition.
     pub async fn release(&self, stack: &str) -> Result<(), UpdateError<Infallible>> {
-        update(&self.state, OWNER, |found| Ok(released(found, stack)))
+        update_object(&self.state, OWNER, |found| Ok(release_edit(found, stack)))
             .await
             .map(drop)
     }
 }
 
-fn claimed(
+fn claim_edit(
     found: Option<StoredObject>,
     stack: &str,
     now: Timestamp,
-) -> Result<Edit<OwnershipClaim>, ClaimRefused> {
+) -> Result<ObjectEdit<OwnershipClaim>, ClaimRefused> {
     let owner = found
         .map(|object| StateOwner::parse(&object.bytes))
         .transpose();
@@ -69,8 +69,8 @@ fn claimed(
     let claim =
         StateOwner::claim_state(owner.as_ref(), stack, now).map_err(ClaimRefused::Living)?;
     Ok(match claim {
-        OwnershipClaim::Current => Edit::Keep(claim),
-        OwnershipClaim::Due => Edit::Write(
+        OwnershipClaim::Current => ObjectEdit::Keep(claim),
+        OwnershipClaim::Due => ObjectEdit::Write(
             StateOwner {
                 stack: stack.to_owned(),
                 seen_at: now,
@@ -81,13 +81,13 @@ fn claimed(
     })
 }
 
-fn released(found: Option<StoredObject>, stack: &str) -> Edit<()> {
+fn release_edit(found: Option<StoredObject>, stack: &str) -> ObjectEdit<()> {
     let owner = found.and_then(|object| StateOwner::parse(&object.bytes).ok());
     match owner {
         Some(owner) if owner.stack == stack && owner.seen_at != Timestamp::EPOCH => {
-            Edit::Write(StateOwner::released_by(stack).render(), ())
+            ObjectEdit::Write(StateOwner::released_by(stack).render(), ())
         }
-        _ => Edit::Keep(()),
+        _ => ObjectEdit::Keep(()),
     }
 }
 
@@ -108,11 +108,15 @@ mod tests {
     fn world() -> (
         MemoryStore,
         ManualClock,
-        Ownership<MemoryStore, ManualClock>,
+        StackOwnership<MemoryStore, ManualClock>,
     ) {
         let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
         let store = MemoryStore::default();
-        (store.clone(), clock.clone(), Ownership::new(store, clock))
+        (
+            store.clone(),
+            clock.clone(),
+            StackOwnership::new(store, clock),
+        )
     }
 
     async fn owner(store: &MemoryStore) -> Option<String> {
@@ -155,7 +159,7 @@ mod tests {
             }
             None
         });
-        let releasing = Ownership::new(Faulty::new(store.clone(), "state", &plan), clock);
+        let releasing = StackOwnership::new(Faulty::new(store.clone(), "state", &plan), clock);
         releasing.release("first").await.unwrap();
         assert_eq!(owner(&store).await.as_deref(), Some("second"));
     }

@@ -8,7 +8,7 @@ use posthaste_ports::{ListPage, ObjectMeta, ObjectStore, PortError};
 /// costs one request, for as many objects as a page may hold. A page may be empty and yet not the
 /// last; its `next_after` is the position that was reached. An error ends the stream. A caller that
 /// wants a limited number of pages uses `take`.
-pub fn pages<'a, S: ObjectStore>(
+pub fn list_pages<'a, S: ObjectStore>(
     store: &'a S,
     prefix: &'a str,
     after: Option<String>,
@@ -23,12 +23,12 @@ pub fn pages<'a, S: ObjectStore>(
 }
 
 /// The objects of [`pages`], one by one.
-pub fn objects<'a, S: ObjectStore>(
+pub fn list_objects<'a, S: ObjectStore>(
     store: &'a S,
     prefix: &'a str,
     after: Option<String>,
 ) -> impl Stream<Item = Result<ObjectMeta, PortError>> + Send + 'a {
-    pages(store, prefix, after)
+    list_pages(store, prefix, after)
         .map_ok(|page| stream::iter(page.objects.into_iter().map(Ok)))
         .try_flatten()
 }
@@ -72,7 +72,7 @@ mod tests {
     ) {
         let calls = Calls::default();
         let store = Recorded::new(filled(count).await, "state", &calls);
-        let found: Vec<_> = objects(&store, "a/", after.map(str::to_owned))
+        let found: Vec<_> = list_objects(&store, "a/", after.map(str::to_owned))
             .try_collect()
             .await
             .unwrap();
@@ -97,7 +97,7 @@ mod tests {
     async fn a_reader_that_stops_knows_how_far_it_came_and_lists_no_more() {
         let calls = Calls::default();
         let store = Recorded::new(filled(2500).await, "state", &calls);
-        let two: Vec<_> = pages(&store, "a/", None)
+        let two: Vec<_> = list_pages(&store, "a/", None)
             .take(2)
             .try_collect()
             .await
@@ -117,7 +117,7 @@ mod tests {
     async fn an_error_ends_the_stream() {
         let plan = Plan::nth(1, Fault::Before(ErrorKind::TimedOut));
         let store = Faulty::new(filled(2500).await, "state", &plan);
-        let mut pages = pin!(pages(&store, "a/", None));
+        let mut pages = pin!(list_pages(&store, "a/", None));
         assert!(pages.next().await.unwrap().is_ok());
         assert_eq!(
             pages.next().await.unwrap().unwrap_err().kind,

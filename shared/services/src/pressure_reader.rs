@@ -19,7 +19,7 @@ use posthaste_core::pressure::{
 };
 use posthaste_core::stored::PRESSURE_KEY;
 
-use crate::{Reliever, get_newer};
+use crate::{MemoryReliever, get_newer};
 use posthaste_ports::{Clock, ETag, ObjectStore, RevalidatedObject, StoredObject};
 
 /// The age at which the state is read again.
@@ -27,7 +27,7 @@ pub const PRESSURE_MAX_AGE: Duration = Duration::from_secs(2);
 
 /// The answer to a producer, and the treatment of its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Admitted {
+pub struct AdmissionResult {
     /// The decision.
     pub admission: Admission,
     /// The value of the header `Posthaste-Pressure`, if there is one to send.
@@ -44,7 +44,7 @@ pub struct Admitted {
     pub drain: Duration,
 }
 
-impl Admitted {
+impl AdmissionResult {
     /// Whether pressure refuses the producer, or delays it by more than the wait at Normal.
     pub fn is_held_back(&self) -> bool {
         match self.admission {
@@ -61,20 +61,20 @@ pub struct PressureReader<S, C> {
     store: S,
     clock: C,
     max_age: Duration,
-    shared: Arc<Shared>,
-    reliever: Option<Arc<Reliever<C>>>,
+    shared: Arc<SharedPressure>,
+    reliever: Option<Arc<MemoryReliever<C>>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    known: Mutex<Known>,
+struct SharedPressure {
+    known: Mutex<KnownPressure>,
     /// Locked by the caller that refreshes.
     refreshing: tokio::sync::Mutex<()>,
     is_alarmed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownPressure {
     etag: Option<ETag>,
     state: Option<Arc<PressureState>>,
     checked_at: Option<Duration>,
@@ -95,7 +95,7 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     /// Adds the relief of this process, as the state demands it. Where a monitor runs in the
     /// process, the monitor does that.
     #[must_use]
-    pub fn relieving(self, reliever: Reliever<C>) -> Self {
+    pub fn with_reliever(self, reliever: MemoryReliever<C>) -> Self {
         Self {
             reliever: Some(Arc::new(reliever)),
             ..self
@@ -103,17 +103,17 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     }
 
     /// Decides about one producer of any topic.
-    pub async fn admit(&self, tier: ProducerTier) -> Admitted {
-        let (known, is_forgotten) = self.known().await;
+    pub async fn admit(&self, tier: ProducerTier) -> AdmissionResult {
+        let (known, is_forgotten) = self.last_state().await;
         let admission = admit_producer(known.as_deref(), tier, self.clock.now());
-        admitted(known.as_deref(), is_forgotten, None, tier, admission)
+        admission_result(known.as_deref(), is_forgotten, None, tier, admission)
     }
 
     /// Decides about one producer of this topic.
-    pub async fn admit_to(&self, topic: &TopicName, tier: ProducerTier) -> Admitted {
-        let (known, is_forgotten) = self.known().await;
+    pub async fn admit_to(&self, topic: &TopicName, tier: ProducerTier) -> AdmissionResult {
+        let (known, is_forgotten) = self.last_state().await;
         let admission = admit_to(known.as_deref(), topic, tier, self.clock.now());
-        admitted(known.as_deref(), is_forgotten, Some(topic), tier, admission)
+        admission_result(known.as_deref(), is_forgotten, Some(topic), tier, admission)
     }
 
     /// Whether replays of this topic go on: they are the first that pressure holds back.
@@ -125,12 +125,12 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     /// The state, if the monitor has written one recently. A state so old that it counts as Normal
     /// is not answered; an alarm is logged once.
     pub async fn state(&self) -> Option<Arc<PressureState>> {
-        let (known, is_forgotten) = self.known().await;
+        let (known, is_forgotten) = self.last_state().await;
         known.filter(|_| !is_forgotten)
     }
 
     /// The last written state, and whether it is so old that it counts as Normal.
-    async fn known(&self) -> (Option<Arc<PressureState>>, bool) {
+    async fn last_state(&self) -> (Option<Arc<PressureState>>, bool) {
         self.refresh_if_due().await;
         let Some(state) = self.shared.known.lock().state.clone() else {
             return (None, false);
@@ -143,7 +143,7 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
             );
         }
         if let Some(reliever) = self.reliever.as_ref().filter(|_| !is_forgotten) {
-            reliever.relieve(reliever.due(&state));
+            reliever.relieve(reliever.take_due_relief(&state));
         }
         (Some(state), is_forgotten)
     }
@@ -172,7 +172,7 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
             Ok(RevalidatedObject::Unchanged) => {}
             Ok(RevalidatedObject::Missing) => (known.etag, known.state) = (None, None),
             Ok(RevalidatedObject::Changed(object)) => {
-                known.state = usable(&object).map(Arc::new);
+                known.state = parse_usable(&object).map(Arc::new);
                 known.etag = Some(object.etag);
             }
             Err(error) => {
@@ -184,18 +184,18 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
 }
 
 /// The treatment of a producer that got this answer.
-fn admitted(
+fn admission_result(
     known: Option<&PressureState>,
     is_forgotten: bool,
     topic: Option<&TopicName>,
     tier: ProducerTier,
     admission: Admission,
-) -> Admitted {
+) -> AdmissionResult {
     // A forgotten state still gives the wait of every acknowledgement, but says nothing of any
     // pressure.
     let state = known.filter(|_| !is_forgotten);
     let pressing = state.and_then(|state| pressure_cause(state, topic, tier, &admission));
-    Admitted {
+    AdmissionResult {
         header: pressure_header(state, pressing.as_ref(), &admission),
         pressing: pressing.filter(|_| admission != Admission::Accept),
         dehydrate: state.is_some_and(PressureState::asks_to_dehydrate),
@@ -205,7 +205,7 @@ fn admitted(
     }
 }
 
-fn usable(object: &StoredObject) -> Option<PressureState> {
+fn parse_usable(object: &StoredObject) -> Option<PressureState> {
     let state = PressureState::parse(&object.bytes).inspect_err(|error| {
         let error = error as &dyn std::error::Error;
         tracing::error!(error, "pressure state unusable, counts as normal");

@@ -8,7 +8,7 @@ use posthaste_core::model::{LetterPlace, is_object_key};
 use posthaste_core::stored::{FormatError, ResolvedLetters, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, StoredObject};
 
-use crate::update::{Edit, UpdateError, update};
+use crate::update::{ObjectEdit, UpdateError, update_object};
 
 const READING: &str = "read the list of resolved dead letters";
 
@@ -43,7 +43,7 @@ pub async fn resolve_letters(
     key: &str,
     letters: &BTreeSet<usize>,
 ) -> Result<usize, UpdateError<FormatError>> {
-    let resolved = change(bucket, key, |resolved| {
+    let resolved = change_list(bucket, key, |resolved| {
         let before = resolved.places.len();
         resolved.places.extend(letters);
         resolved.places.len() - before
@@ -59,7 +59,7 @@ pub async fn resolve_each(
     key: &str,
     letters: &[(usize, Option<LetterPlace>)],
 ) -> Result<Vec<Option<LetterPlace>>, UpdateError<FormatError>> {
-    let resolved = change(bucket, key, |resolved| {
+    let resolved = change_list(bucket, key, |resolved| {
         let letters = letters.iter();
         let stood = letters.map(|(index, newer)| resolved.resolve_letter(*index, newer.as_ref()));
         stood.collect()
@@ -70,7 +70,7 @@ pub async fn resolve_each(
 
 /// Changes the list of the object under `key`. `None` if the object cannot have a list, which is
 /// logged, or is gone.
-async fn change<T>(
+async fn change_list<T>(
     bucket: &impl ObjectStore,
     key: &str,
     mut edit: impl FnMut(&mut ResolvedLetters) -> T,
@@ -84,7 +84,7 @@ async fn change<T>(
         return Ok(None);
     }
     let list = layout::resolved_letters_key(key);
-    let changed = update(bucket, &list, |found| {
+    let changed = update_object(bucket, &list, |found| {
         let before = found.map_or_else(
             || Ok(ResolvedLetters::default()),
             |it| parse(key, &it.bytes),
@@ -92,9 +92,9 @@ async fn change<T>(
         let mut resolved = before.clone();
         let answer = edit(&mut resolved);
         Ok(if resolved == before {
-            Edit::Keep(answer)
+            ObjectEdit::Keep(answer)
         } else {
-            Edit::Write(resolved.render(), answer)
+            ObjectEdit::Write(resolved.render(), answer)
         })
     });
     Ok(Some(changed.await?.answer))

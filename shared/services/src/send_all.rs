@@ -24,9 +24,9 @@ pub async fn send_all(
     messages: Vec<OutgoingMessage>,
 ) -> Vec<Result<(), PortError>> {
     let count = messages.len();
-    let batches = pack(messages);
+    let batches = pack_batches(messages);
     let answers = stream::iter(batches)
-        .map(|batch| send(sender, batch))
+        .map(|batch| send_one_batch(sender, batch))
         .buffer_unordered(BATCHES_AT_ONCE_MAX);
     let mut answers: Vec<_> = answers
         .collect::<Vec<_>>()
@@ -41,13 +41,13 @@ pub async fn send_all(
 
 /// Messages that go together, each with its place in the whole.
 #[derive(Debug, Default)]
-struct Batch {
+struct MessageBatch {
     indices: Vec<usize>,
     entries: Vec<OutgoingMessage>,
     bytes: usize,
 }
 
-impl Batch {
+impl MessageBatch {
     fn has_room(&self, bytes: usize) -> bool {
         self.entries.len() < SQS_BATCH_ENTRIES_MAX && self.bytes + bytes <= SQS_MESSAGE_BYTES_MAX
     }
@@ -61,14 +61,14 @@ impl Batch {
 
 /// First fit in order: a message goes into the first open batch with room for it. One that is too
 /// large by itself gets a batch of its own, so that its refusal is its own.
-fn pack(messages: Vec<OutgoingMessage>) -> Vec<Batch> {
-    let mut batches: Vec<Batch> = Vec::new();
+fn pack_batches(messages: Vec<OutgoingMessage>) -> Vec<MessageBatch> {
+    let mut batches: Vec<MessageBatch> = Vec::new();
     for (index, message) in messages.into_iter().enumerate() {
         let bytes = message.body.len();
         let oldest_open = batches.len().saturating_sub(OPEN_BATCHES_MAX);
         let open = (oldest_open..batches.len()).find(|&at| batches[at].has_room(bytes));
         let at = open.unwrap_or_else(|| {
-            batches.push(Batch::default());
+            batches.push(MessageBatch::default());
             batches.len() - 1
         });
         batches[at].add(index, message);
@@ -76,8 +76,11 @@ fn pack(messages: Vec<OutgoingMessage>) -> Vec<Batch> {
     batches
 }
 
-async fn send(sender: &impl QueueSender, batch: Batch) -> Vec<(usize, Result<(), PortError>)> {
-    let Batch {
+async fn send_one_batch(
+    sender: &impl QueueSender,
+    batch: MessageBatch,
+) -> Vec<(usize, Result<(), PortError>)> {
+    let MessageBatch {
         indices, entries, ..
     } = batch;
     match sender.send_batch(entries).await {
@@ -254,7 +257,7 @@ mod tests {
         fn every_message_is_packed_once_and_no_batch_breaks_a_limit(
             sizes in prop::collection::vec(prop_oneof![1..100_usize, 1..SQS_MESSAGE_BYTES_MAX], 0..60),
         ) {
-            let batches = pack(sizes.iter().map(|bytes| sized(*bytes)).collect());
+            let batches = pack_batches(sizes.iter().map(|bytes| sized(*bytes)).collect());
             let mut indices = BTreeSet::new();
             for batch in &batches {
                 prop_assert!((1..=SQS_BATCH_ENTRIES_MAX).contains(&batch.entries.len()));

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-type Flight<T> = Arc<OnceCell<T>>;
+type FlightCell<T> = Arc<OnceCell<T>>;
 
 /// The requests under way, by key. Clones share them.
 #[derive(Debug, Clone)]
-pub struct SingleFlight<T>(Arc<Mutex<HashMap<String, Flight<T>>>>);
+pub struct SingleFlight<T>(Arc<Mutex<HashMap<String, FlightCell<T>>>>);
 
 /// A caller that waits for a request. The last one to leave, or the first after the request has
 /// ended, removes it.
-struct Waiting<'a, T> {
+struct FlightWaiter<'a, T> {
     flights: &'a SingleFlight<T>,
     key: &'a str,
-    flight: Flight<T>,
+    flight: FlightCell<T>,
 }
 
 impl<T> Default for SingleFlight<T> {
@@ -39,7 +39,7 @@ impl<T> SingleFlight<T> {
         T: Clone,
     {
         let flight = Arc::clone(self.0.lock().entry(key.to_owned()).or_default());
-        let waiting = Waiting {
+        let waiting = FlightWaiter {
             flights: self,
             key,
             flight,
@@ -48,7 +48,7 @@ impl<T> SingleFlight<T> {
     }
 }
 
-impl<T> Drop for Waiting<'_, T> {
+impl<T> Drop for FlightWaiter<'_, T> {
     fn drop(&mut self) {
         let mut flights = self.flights.0.lock();
         let is_ours = flights

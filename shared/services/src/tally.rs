@@ -9,15 +9,15 @@ pub const LINE_PERIOD: Duration = Duration::from_mins(1);
 
 /// A count of what happened since the last line about it.
 #[derive(Debug, Default)]
-pub struct Tally(Mutex<Counted>);
+pub struct LogTally(Mutex<TallyState>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct TallyState {
     since_line: u64,
     line_at: Option<Duration>,
 }
 
-impl Tally {
+impl LogTally {
     /// Adds to the count at `now`, a time of the clock's `monotonic`. If a line is due, answers the
     /// count for it, and begins again.
     pub fn add(&self, count: u64, now: Duration) -> Option<u64> {
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn one_line_a_minute_has_the_count_since_the_last() {
-        let tally = Tally::default();
+        let tally = LogTally::default();
         let check = |seconds, count, expected| {
             assert_eq!(
                 tally.add(count, Duration::from_secs(seconds)),

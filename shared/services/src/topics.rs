@@ -13,8 +13,8 @@ use posthaste_core::model::time::log_millis;
 use posthaste_core::model::{Timestamp, Topic, TopicName};
 use posthaste_core::stored::{TopicRecord, TopicRecordError, layout};
 
-use crate::busy::off_the_worker;
-use crate::{SingleFlight, get_newer, objects};
+use crate::busy::run_off_worker;
+use crate::{SingleFlight, get_newer, list_objects};
 use posthaste_ports::{
     Clock, ETag, ErrorKind, EvictableCache, EvictedAmount, ObjectStore, PortError, PutCondition,
     RevalidatedObject, StoredObject,
@@ -51,17 +51,17 @@ pub enum RegistryError {
 
 /// Looks topics up. Clones share one cache.
 #[derive(Debug, Clone)]
-pub struct Registry<S, C> {
+pub struct TopicRegistry<S, C> {
     store: S,
     clock: C,
     max_age: Duration,
-    known: Arc<Mutex<HashMap<String, Known>>>,
-    flights: SingleFlight<Found>,
+    known: Arc<Mutex<HashMap<String, CachedTopic>>>,
+    flights: SingleFlight<TopicLookup>,
 }
 
 #[derive(Debug, Clone)]
-struct Known {
-    topic: Option<Arc<Good>>,
+struct CachedTopic {
+    topic: Option<Arc<GoodRecord>>,
     /// The time of the last request to the store, by the clock's `monotonic`.
     asked_at: Duration,
     /// The time of the store's last answer.
@@ -72,30 +72,31 @@ struct Known {
 
 /// A record that could be read.
 #[derive(Debug)]
-struct Good {
+struct GoodRecord {
     etag: ETag,
     topic: Arc<Topic>,
     record_bytes: usize,
 }
 
-impl Known {
-    fn topic(self) -> Option<Arc<Topic>> {
+impl CachedTopic {
+    fn into_topic(self) -> Option<Arc<Topic>> {
         self.topic.map(|good| Arc::clone(&good.topic))
     }
 
     /// Whether it can be forgotten: that frees memory, and the store is likely to give it again. A
     /// topic in use would stay in memory, and be read a second time.
     fn is_spare(&self) -> bool {
-        let is_unused =
-            |good: &Arc<Good>| Arc::strong_count(good) == 1 && Arc::strong_count(&good.topic) == 1;
+        let is_unused = |good: &Arc<GoodRecord>| {
+            Arc::strong_count(good) == 1 && Arc::strong_count(&good.topic) == 1
+        };
         !self.is_only_copy && self.topic.as_ref().is_none_or(is_unused)
     }
 }
 
 /// The topic that was asked for, if there is one.
-pub type Found = Result<Option<Arc<Topic>>, RegistryError>;
+pub type TopicLookup = Result<Option<Arc<Topic>>, RegistryError>;
 
-impl<S: ObjectStore, C: Clock> Registry<S, C> {
+impl<S: ObjectStore, C: Clock> TopicRegistry<S, C> {
     /// A registry over the state bucket. With a `max_age` of zero it asks the store every time.
     /// That is right where asking is cheap (embedded), and makes every change visible at once.
     pub fn new(store: S, clock: C, max_age: Duration) -> Self {
@@ -113,45 +114,52 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     /// If many callers ask for the same topic at once, one reads and the others share the result.
     /// With a `max_age` of zero every caller reads, because an earlier read might not see the
     /// latest change.
-    pub async fn topic(&self, name: &TopicName) -> Found {
+    pub async fn topic(&self, name: &TopicName) -> TopicLookup {
         let key = layout::topic_record_key(name);
         if self.max_age.is_zero() {
-            return self.read(&key).await;
+            return self.read_if_old(&key).await;
         }
-        match self.fresh(&key) {
-            Some(known) => Ok(known.topic()),
-            None => self.flights.run(&key, || self.read(&key)).await,
+        match self.fresh_topic(&key) {
+            Some(known) => Ok(known.into_topic()),
+            None => self.flights.run(&key, || self.read_if_old(&key)).await,
         }
     }
 
     /// The topic as it was at `moment` or later. For callers that would mistake an old view for a
     /// change: it lacks a subscription that was made a second ago. An `Err` if the store fails,
     /// even if a view is known.
-    pub async fn topic_seen_after(&self, name: &TopicName, moment: Timestamp) -> Found {
-        self.topic_known(name, |known| known.said_at > moment + CLOCKS_APART_MAX)
+    pub async fn topic_seen_after(&self, name: &TopicName, moment: Timestamp) -> TopicLookup {
+        self.known_or_fetched(name, |known| known.said_at > moment + CLOCKS_APART_MAX)
             .await
     }
 
     /// The topic as the store shows it after `moment`, a time of the clock's `monotonic`. For a
     /// message of another identity than the known one: the clocks of other machines do not help
     /// there. An `Err` as above.
-    pub async fn topic_asked_after(&self, name: &TopicName, moment: Duration) -> Found {
-        self.topic_known(name, |known| known.asked_at > moment && !known.is_only_copy)
+    pub async fn topic_asked_after(&self, name: &TopicName, moment: Duration) -> TopicLookup {
+        self.known_or_fetched(name, |known| known.asked_at > moment && !known.is_only_copy)
             .await
     }
 
     /// The known topic, if it is good enough, or the topic from the store.
-    async fn topic_known(&self, name: &TopicName, is_good: impl FnOnce(&Known) -> bool) -> Found {
+    async fn known_or_fetched(
+        &self,
+        name: &TopicName,
+        is_good: impl FnOnce(&CachedTopic) -> bool,
+    ) -> TopicLookup {
         let key = layout::topic_record_key(name);
         let known = self.known.lock().get(&key).cloned();
         match known {
-            Some(known) if is_good(&known) => Ok(known.topic()),
-            known => self.ask(&key, known.and_then(|known| known.topic)).await,
+            Some(known) if is_good(&known) => Ok(known.into_topic()),
+            known => {
+                self.fetch_topic(&key, known.and_then(|known| known.topic))
+                    .await
+            }
         }
     }
 
     /// The known topic, if it is young enough.
-    fn fresh(&self, key: &str) -> Option<Known> {
+    fn fresh_topic(&self, key: &str) -> Option<CachedTopic> {
         if self.max_age.is_zero() {
             return None;
         }
@@ -165,9 +173,9 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
 
     /// Asks the store if the known topic is too old. If that fails, the last good record stays in
     /// use.
-    async fn read(&self, key: &str) -> Found {
-        if let Some(known) = self.fresh(key) {
-            return Ok(known.topic());
+    async fn read_if_old(&self, key: &str) -> TopicLookup {
+        if let Some(known) = self.fresh_topic(key) {
+            return Ok(known.into_topic());
         }
         let now = self.clock.monotonic();
         let known = self
@@ -175,7 +183,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
             .lock()
             .get(key)
             .and_then(|known| known.topic.clone());
-        match (self.ask(key, known.clone()).await, known) {
+        match (self.fetch_topic(key, known.clone()).await, known) {
             (Err(error), Some(good)) => {
                 tracing::error!(
                     %key, error = &error as &dyn std::error::Error,
@@ -191,8 +199,8 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     }
 
     /// Asks the store, and keeps its answer. If there is none, the known topic is the only copy.
-    async fn ask(&self, key: &str, known: Option<Arc<Good>>) -> Found {
-        let found = self.ask_store(key, known).await;
+    async fn fetch_topic(&self, key: &str, known: Option<Arc<GoodRecord>>) -> TopicLookup {
+        let found = self.fetch_from_store(key, known).await;
         if found.is_err()
             && let Some(known) = self.known.lock().get_mut(key)
         {
@@ -201,7 +209,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         found
     }
 
-    async fn ask_store(&self, key: &str, known: Option<Arc<Good>>) -> Found {
+    async fn fetch_from_store(&self, key: &str, known: Option<Arc<GoodRecord>>) -> TopicLookup {
         let asked_at = self.clock.monotonic();
         let said_at = self.clock.now();
         let read = get_newer(&self.store, key, known.as_ref().map(|good| &good.etag)).await;
@@ -211,9 +219,9 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
             RevalidatedObject::Changed(object) => compile_off_the_worker(&object)
                 .map_err(|error| RegistryError::Record(Arc::new(error)))?,
         };
-        Ok(self.keep(
+        Ok(self.keep_answer(
             key,
-            Known {
+            CachedTopic {
                 topic,
                 asked_at,
                 said_at,
@@ -222,10 +230,12 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         ))
     }
 
-    fn keep(&self, key: &str, next: Known) -> Option<Arc<Topic>> {
+    fn keep_answer(&self, key: &str, next: CachedTopic) -> Option<Arc<Topic>> {
         let next_good = next.topic.clone();
         let asked_at = next.asked_at;
-        let before = self.replace(key, next).and_then(|before| before.topic);
+        let before = self
+            .replace_known(key, next)
+            .and_then(|before| before.topic);
         if let Some(before) = before
             && next_good
                 .as_ref()
@@ -240,7 +250,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     }
 
     /// Keeps the store's answer, and answers what was known before.
-    fn replace(&self, key: &str, next: Known) -> Option<Known> {
+    fn replace_known(&self, key: &str, next: CachedTopic) -> Option<CachedTopic> {
         let mut known = self.known.lock();
         if next.topic.is_none() && self.max_age.is_zero() {
             return known.remove(key);
@@ -259,7 +269,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     }
 }
 
-impl<S: ObjectStore, C: Clock> EvictableCache for Registry<S, C> {
+impl<S: ObjectStore, C: Clock> EvictableCache for TopicRegistry<S, C> {
     /// Forgets topics, except those whose last request to the store failed: of a broken record, the
     /// last good version is only here. If a record breaks later, and is asked for before it is
     /// mended, the topic is unknown: publish answers 503, and deliver hands its messages back.
@@ -271,7 +281,7 @@ impl<S: ObjectStore, C: Clock> EvictableCache for Registry<S, C> {
             forgotten.extend(known.extract_if(|_, known| known.is_spare()));
             known.shrink_to_fit();
         }
-        let bytes = |(key, known): (&String, &Known)| {
+        let bytes = |(key, known): (&String, &CachedTopic)| {
             key.len() + known.topic.as_ref().map_or(0, |good| good.record_bytes)
         };
         EvictedAmount {
@@ -282,21 +292,23 @@ impl<S: ObjectStore, C: Clock> EvictableCache for Registry<S, C> {
 }
 
 /// `None` for the record of a topic that is being deleted.
-fn compile_off_the_worker(object: &StoredObject) -> Result<Option<Arc<Good>>, TopicRecordError> {
+fn compile_off_the_worker(
+    object: &StoredObject,
+) -> Result<Option<Arc<GoodRecord>>, TopicRecordError> {
     if object.bytes.len() < BUSY_RECORD_BYTES {
-        return compile(object);
+        return compile_record(object);
     }
-    off_the_worker(|| compile(object))
+    run_off_worker(|| compile_record(object))
 }
 
-fn compile(object: &StoredObject) -> Result<Option<Arc<Good>>, TopicRecordError> {
+fn compile_record(object: &StoredObject) -> Result<Option<Arc<GoodRecord>>, TopicRecordError> {
     let record = TopicRecord::parse(&object.bytes)?;
     if record.deleted_at.is_some() {
         return Ok(None);
     }
     let etag = object.etag.clone();
     let topic = Arc::new(record.compile()?);
-    Ok(Some(Arc::new(Good {
+    Ok(Some(Arc::new(GoodRecord {
         etag,
         topic,
         record_bytes: object.bytes.len(),
@@ -344,7 +356,7 @@ pub async fn topic_names<S: ObjectStore>(store: &S) -> Result<BTreeSet<String>, 
                 .to_owned(),
         )
     };
-    let names =
-        objects(store, layout::TOPICS, None).try_filter_map(|object| future::ok(name(&object.key)));
+    let names = list_objects(store, layout::TOPICS, None)
+        .try_filter_map(|object| future::ok(name(&object.key)));
     names.try_collect().await
 }

@@ -8,20 +8,20 @@ use posthaste_ports::SpanSink;
 
 /// Says which events are traced, and takes their spans. Clones share the way to the collector.
 #[derive(Debug, Clone, Default)]
-pub struct Traces(Option<Collected>);
+pub struct EventTraces(Option<TraceOutput>);
 
 #[derive(Debug, Clone)]
-struct Collected {
+struct TraceOutput {
     sink: Arc<dyn SpanSink>,
     ratio: SampleRatio,
     goes_outward: bool,
 }
 
-impl Traces {
+impl EventTraces {
     /// Traces of this share of the events without a trace of their own, and of all others whose
     /// producers say so.
-    pub fn to(sink: Arc<dyn SpanSink>, ratio: SampleRatio) -> Self {
-        Self(Some(Collected {
+    pub fn with_sink(sink: Arc<dyn SpanSink>, ratio: SampleRatio) -> Self {
+        Self(Some(TraceOutput {
             sink,
             ratio,
             goes_outward: false,
@@ -43,7 +43,7 @@ impl Traces {
     }
 
     /// The trace of the event with this `webhook-id` and `traceparent`, if it is recorded.
-    pub fn event<'a>(
+    pub fn event_trace<'a>(
         &self,
         webhook_id: &'a str,
         traceparent: Option<&str>,
@@ -54,7 +54,7 @@ impl Traces {
 
     /// The `traceparent` of a request that begins then, with this event alone, where endpoints are
     /// told.
-    pub fn outward(
+    pub fn outward_traceparent(
         &self,
         entry: &DeliveryEntry,
         subscription: &Subscription,
@@ -64,19 +64,19 @@ impl Traces {
         let webhook_id = entry.webhook_id();
         let trace =
             EventTrace::if_recorded(&webhook_id, entry.traceparent.as_deref(), collected.ratio)?;
-        let place = trace.attempt_span(&target(subscription), began);
+        let place = trace.attempt_span(&span_target(subscription), began);
         Some(place.context.to_string())
     }
 
     /// Takes a span.
-    pub fn take(&self, span: TraceSpan) {
-        if let Some(Collected { sink, .. }) = &self.0 {
+    pub fn take_span(&self, span: TraceSpan) {
+        if let Some(TraceOutput { sink, .. }) = &self.0 {
             sink.take_span(span);
         }
     }
 }
 
 /// The name of a subscription in the names and ids of spans.
-pub fn target(subscription: &Subscription) -> String {
+pub fn span_target(subscription: &Subscription) -> String {
     format!("{}/{}", subscription.topic, subscription.name)
 }

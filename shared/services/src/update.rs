@@ -15,7 +15,7 @@ pub const UPDATE_TRIES_MAX: usize = 16;
 
 /// The decision about an object.
 #[derive(Debug)]
-pub enum Edit<T> {
+pub enum ObjectEdit<T> {
     /// Write these bytes, and answer this.
     Write(Bytes, T),
     /// Leave the object as it is, and answer this.
@@ -24,7 +24,7 @@ pub enum Edit<T> {
 
 /// An object that was changed, or left as it was.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Updated<T> {
+pub struct UpdatedObject<T> {
     /// The answer of the edit that counted.
     pub answer: T,
     /// The version that was written; `None` if nothing was.
@@ -66,12 +66,12 @@ pub async fn get_newer<S: ObjectStore>(
 
 /// Changes the object under `key`. `edit` decides from the object, `None` if there is none. It is
 /// called again with the newer object when another writer was faster.
-pub async fn update<S: ObjectStore, T, E>(
+pub async fn update_object<S: ObjectStore, T, E>(
     store: &S,
     key: &str,
-    mut edit: impl FnMut(Option<StoredObject>) -> Result<Edit<T>, E>,
-) -> Result<Updated<T>, UpdateError<E>> {
-    update_with(store, key, |found| ready(edit(found))).await
+    mut edit: impl FnMut(Option<StoredObject>) -> Result<ObjectEdit<T>, E>,
+) -> Result<UpdatedObject<T>, UpdateError<E>> {
+    update_object_with(store, key, |found| ready(edit(found))).await
 }
 
 /// Changes an object like [`update`] that is most likely not there yet: it is written without being
@@ -80,12 +80,12 @@ pub async fn update<S: ObjectStore, T, E>(
 pub async fn create_or_update<S: ObjectStore, T, E>(
     store: &S,
     key: &str,
-    mut edit: impl FnMut(Option<StoredObject>) -> Result<Edit<T>, E>,
-) -> Result<Updated<T>, UpdateError<E>> {
-    if let Edit::Write(bytes, answer) = edit(None).map_err(UpdateError::Edit)? {
+    mut edit: impl FnMut(Option<StoredObject>) -> Result<ObjectEdit<T>, E>,
+) -> Result<UpdatedObject<T>, UpdateError<E>> {
+    if let ObjectEdit::Write(bytes, answer) = edit(None).map_err(UpdateError::Edit)? {
         match store.put(key, bytes, PutCondition::IfAbsent).await {
             Ok(etag) => {
-                return Ok(Updated {
+                return Ok(UpdatedObject {
                     answer,
                     etag: Some(etag),
                 });
@@ -94,26 +94,31 @@ pub async fn create_or_update<S: ObjectStore, T, E>(
             Err(error) => return Err(UpdateError::Write(error)),
         }
     }
-    update(store, key, edit).await
+    update_object(store, key, edit).await
 }
 
 /// Changes an object like [`update`], with an edit that waits for something.
-pub async fn update_with<S: ObjectStore, T, E, F: Future<Output = Result<Edit<T>, E>>>(
+pub async fn update_object_with<
+    S: ObjectStore,
+    T,
+    E,
+    F: Future<Output = Result<ObjectEdit<T>, E>>,
+>(
     store: &S,
     key: &str,
     mut edit: impl FnMut(Option<StoredObject>) -> F,
-) -> Result<Updated<T>, UpdateError<E>> {
+) -> Result<UpdatedObject<T>, UpdateError<E>> {
     for _ in 0..UPDATE_TRIES_MAX {
         let found = store.get(key).await.map_err(UpdateError::Read)?;
         let etag = found.as_ref().map(|object| object.etag.clone());
         let condition = etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
         let (bytes, answer) = match edit(found).await.map_err(UpdateError::Edit)? {
-            Edit::Write(bytes, answer) => (bytes, answer),
-            Edit::Keep(answer) => return Ok(Updated { answer, etag: None }),
+            ObjectEdit::Write(bytes, answer) => (bytes, answer),
+            ObjectEdit::Keep(answer) => return Ok(UpdatedObject { answer, etag: None }),
         };
         match store.put(key, bytes, condition).await {
             Ok(etag) => {
-                return Ok(Updated {
+                return Ok(UpdatedObject {
                     answer,
                     etag: Some(etag),
                 });
@@ -148,12 +153,12 @@ mod tests {
         clippy::unnecessary_wraps,
         reason = "the shape of an edit"
     )]
-    fn one_more(found: Option<StoredObject>) -> Result<Edit<u32>, Infallible> {
+    fn one_more(found: Option<StoredObject>) -> Result<ObjectEdit<u32>, Infallible> {
         let next = number(found.as_ref()) + 1;
         Ok(if next > 3 {
-            Edit::Keep(3)
+            ObjectEdit::Keep(3)
         } else {
-            Edit::Write(Bytes::from(next.to_string()), next)
+            ObjectEdit::Write(Bytes::from(next.to_string()), next)
         })
     }
 
@@ -163,7 +168,8 @@ mod tests {
         let store = MemoryStore::default();
         let recorded = Recorded::new(store.clone(), "state", &calls);
         for expected in [1, 2, 3] {
-            let Updated { answer, etag } = update(&recorded, KEY, one_more).await.unwrap();
+            let UpdatedObject { answer, etag } =
+                update_object(&recorded, KEY, one_more).await.unwrap();
             assert_eq!(answer, expected);
             assert_eq!(
                 etag,
@@ -171,8 +177,8 @@ mod tests {
             );
         }
         assert_eq!(
-            update(&recorded, KEY, one_more).await.unwrap(),
-            Updated {
+            update_object(&recorded, KEY, one_more).await.unwrap(),
+            UpdatedObject {
                 answer: 3,
                 etag: None
             }
@@ -196,12 +202,14 @@ mod tests {
                 (gets, puts)
             );
         }
-        let kept = create_or_update(&recorded, "other", |_| Ok::<_, Infallible>(Edit::Keep(0)))
-            .await
-            .unwrap();
+        let kept = create_or_update(&recorded, "other", |_| {
+            Ok::<_, Infallible>(ObjectEdit::Keep(0))
+        })
+        .await
+        .unwrap();
         assert_eq!(
             kept,
-            Updated {
+            UpdatedObject {
                 answer: 0,
                 etag: None
             }
@@ -218,7 +226,7 @@ mod tests {
     async fn a_lost_race_is_run_again_with_what_the_winner_wrote() {
         let store = MemoryStore::default();
         let mut seen = Vec::new();
-        let updated = update_with(&store, KEY, |found| {
+        let updated = update_object_with(&store, KEY, |found| {
             seen.push(number(found.as_ref()));
             let store = store.clone();
             let is_first = seen.len() == 1;
@@ -245,7 +253,7 @@ mod tests {
             Plan::by(move |effect| (effect.operation == Operation::Put).then(|| fault.clone()));
         let faulty = Faulty::new(Recorded::new(store, "state", &calls), "state", &plan);
         assert!(matches!(
-            update(&faulty, KEY, one_more).await,
+            update_object(&faulty, KEY, one_more).await,
             Err(UpdateError::Contended)
         ));
         assert_eq!(calls.count(Operation::Get), UPDATE_TRIES_MAX);
@@ -255,7 +263,7 @@ mod tests {
     async fn a_store_that_fails_and_an_edit_that_refuses_end_it_at_once() {
         for (number, is_read) in [(0, true), (1, false)] {
             let plan = Plan::nth(number, Fault::Before(ErrorKind::TimedOut));
-            let error = update(
+            let error = update_object(
                 &Faulty::new(MemoryStore::default(), "state", &plan),
                 KEY,
                 one_more,
@@ -271,7 +279,10 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        let refused = update(&MemoryStore::default(), KEY, |_| Err::<Edit<()>, _>("no")).await;
+        let refused = update_object(&MemoryStore::default(), KEY, |_| {
+            Err::<ObjectEdit<()>, _>("no")
+        })
+        .await;
         assert!(matches!(refused, Err(UpdateError::Edit("no"))));
     }
 }

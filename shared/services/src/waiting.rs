@@ -62,14 +62,14 @@ pub struct AllWaiting {
 
 impl AllWaiting {
     /// The sum of all.
-    pub fn sum(&self) -> WaitingCount {
+    pub fn total(&self) -> WaitingCount {
         let mut sum = self.nothing;
         self.by_group.values().for_each(|count| sum.add(count));
         sum
     }
 
     /// What waits of a subscription.
-    pub fn of(&self, topic: &TopicName, name: &SubscriptionName) -> WaitingCount {
+    pub fn for_subscription(&self, topic: &TopicName, name: &SubscriptionName) -> WaitingCount {
         let mut count = self.nothing;
         if let Some(found) = self.by_group.get(&message_group_id(topic, name)) {
             count.add(found);
@@ -80,18 +80,18 @@ impl AllWaiting {
 
 /// The counts to which objects are added, by the folder of their subscription. `None` for a folder
 /// that nobody asked for.
-trait Counts {
-    fn of(&mut self, folder: &str) -> Option<&mut WaitingCount>;
+trait FolderCounts {
+    fn count_of_folder(&mut self, folder: &str) -> Option<&mut WaitingCount>;
 }
 
 /// The counts of some subscriptions.
-struct Chosen<'a> {
+struct ChosenCounts<'a> {
     places: HashMap<&'a str, usize>,
     counts: &'a mut [WaitingCount],
 }
 
-impl Counts for Chosen<'_> {
-    fn of(&mut self, folder: &str) -> Option<&mut WaitingCount> {
+impl FolderCounts for ChosenCounts<'_> {
+    fn count_of_folder(&mut self, folder: &str) -> Option<&mut WaitingCount> {
         let place = *self.places.get(folder)?;
         self.counts.get_mut(place)
     }
@@ -101,14 +101,14 @@ impl Counts for Chosen<'_> {
 #[derive(Default)]
 struct ByFolder(BTreeMap<String, WaitingCount>);
 
-impl Counts for ByFolder {
-    fn of(&mut self, folder: &str) -> Option<&mut WaitingCount> {
+impl FolderCounts for ByFolder {
+    fn count_of_folder(&mut self, folder: &str) -> Option<&mut WaitingCount> {
         Some(self.0.entry(folder.to_owned()).or_default())
     }
 }
 
-impl Counts for AllWaiting {
-    fn of(&mut self, folder: &str) -> Option<&mut WaitingCount> {
+impl FolderCounts for AllWaiting {
+    fn count_of_folder(&mut self, folder: &str) -> Option<&mut WaitingCount> {
         let group = folder.get(..SQS_GROUP_ID_CHARS_MAX).unwrap_or(folder);
         Some(self.by_group.entry(group.to_owned()).or_default())
     }
@@ -116,7 +116,7 @@ impl Counts for AllWaiting {
 
 impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
     /// What waits of these subscriptions of a topic, in their order.
-    pub async fn of(
+    pub async fn count_for(
         &self,
         topic: &TopicName,
         names: &[SubscriptionName],
@@ -129,14 +129,14 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         let queued = self.deliveries.waiting_counts(&groups).await?;
         let is_without_queue = queued.is_none();
         let mut counts: Vec<_> = match queued {
-            Some(queued) => queued.iter().map(in_queue).collect(),
-            None => vec![without_queue(); names.len()],
+            Some(queued) => queued.iter().map(count_in_queue).collect(),
+            None => vec![count_without_queue(); names.len()],
         };
         let folders: Vec<_> = names
             .iter()
             .map(|name| layout::subscription_folder(topic, name))
             .collect();
-        let mut chosen = Chosen {
+        let mut chosen = ChosenCounts {
             places: folders.iter().map(String::as_str).zip(0..).collect(),
             counts: &mut counts,
         };
@@ -152,7 +152,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
             .await?;
         let keys: Vec<_> = names.iter().map(|name| waiting_key(topic, name)).collect();
         let numbers = if is_without_queue {
-            WaitingNumbers::of(self.state, &keys, self.clock.now()).await
+            WaitingNumbers::for_keys(self.state, &keys, self.clock.now()).await
         } else {
             None
         };
@@ -161,20 +161,21 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
             count.is_partial |= !is_whole;
             if let Some(numbers) = &numbers {
                 count.is_partial |= !are_queues_empty || !numbers.is_exact(key);
-                count.set_recorded(numbers.waiting(key), self.recorded_until);
+                count.set_recorded(numbers.waiting_events(key), self.recorded_until);
             }
         }
         Ok(counts)
     }
 
     /// What waits of every subscription that has anything.
-    pub async fn all(&self) -> Result<AllWaiting, PortError> {
+    pub async fn count_all(&self) -> Result<AllWaiting, PortError> {
         let until = self.clock.monotonic() + LISTING_TIME;
         let queued = self.deliveries.waiting_by_group().await?;
         let mut all = AllWaiting::default();
         all.nothing.is_without_queue = queued.is_none();
         for (group, count) in queued.unwrap_or_default() {
-            all.by_group.insert(group.to_string(), in_queue(&count));
+            all.by_group
+                .insert(group.to_string(), count_in_queue(&count));
         }
         if self.add_counted(None, &mut all) {
             return Ok(all);
@@ -192,7 +193,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
 
     /// What is parked and held of every subscription, as it is listed, without what was published for
     /// later. `None` if there was no time for all of it, or an object does not say what it carries.
-    pub(crate) async fn listed(&self) -> Result<Option<BTreeMap<String, u64>>, PortError> {
+    pub(crate) async fn count_listed(&self) -> Result<Option<BTreeMap<String, u64>>, PortError> {
         let until = self.clock.monotonic() + LISTING_TIME;
         let mut by_folder = ByFolder::default();
         let is_whole = self
@@ -211,11 +212,11 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
 
     /// Adds what records say of every subscription.
     async fn add_recorded(&self, all: &mut AllWaiting) {
-        let Some(numbers) = WaitingNumbers::all(self.state, self.clock.now()).await else {
+        let Some(numbers) = WaitingNumbers::read_all(self.state, self.clock.now()).await else {
             return;
         };
         let mut by_group = BTreeMap::<_, u64>::new();
-        for (key, events) in numbers.each() {
+        for (key, events) in numbers.counts_by_key() {
             let group = key.get(..SQS_GROUP_ID_CHARS_MAX).unwrap_or(key);
             *by_group.entry(group.to_owned()).or_default() += events;
         }
@@ -249,12 +250,12 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
     }
 
     /// Adds the objects of these folders, or of all, if the store has counted them.
-    fn add_counted(&self, folders: Option<&[String]>, counts: &mut impl Counts) -> bool {
+    fn add_counted(&self, folders: Option<&[String]>, counts: &mut impl FolderCounts) -> bool {
         let Some(found) = self.state.waiting_objects(folders) else {
             return false;
         };
         for (folder, more) in found {
-            if let Some(count) = counts.of(&folder) {
+            if let Some(count) = counts.count_of_folder(&folder) {
                 count.add(&more);
             }
         }
@@ -266,7 +267,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         &self,
         held: &str,
         has_marks: bool,
-        counts: &mut impl Counts,
+        counts: &mut impl FolderCounts,
         until: Duration,
     ) -> Result<bool, PortError> {
         let minute = self.clock.now().minute_rounded_down();
@@ -281,14 +282,14 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         Ok(parked && held)
     }
 
-    async fn add_listed<T: Counts>(
+    async fn add_listed<T: FolderCounts>(
         &self,
         (prefix, after): (&str, Option<String>),
         counts: &mut T,
         add: impl Fn(&mut T, &str) -> Option<()>,
         until: Duration,
     ) -> Result<bool, PortError> {
-        let mut listed = std::pin::pin!(pages(self.state, prefix, after));
+        let mut listed = std::pin::pin!(list_pages(self.state, prefix, after));
         while let Some(page) = listed.try_next().await? {
             for object in &page.objects {
                 add(counts, &object.key);
@@ -301,8 +302,8 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
     }
 }
 
-fn add_parked(counts: &mut impl Counts, key: &str) -> Option<()> {
-    let count = counts.of(layout::parked_folder(key)?)?;
+fn add_parked(counts: &mut impl FolderCounts, key: &str) -> Option<()> {
+    let count = counts.count_of_folder(layout::parked_folder(key)?)?;
     let due = layout::parked_due_minute(key).map(layout::start_of_minute);
     let carried = layout::carried_of_key(key);
     if layout::is_scheduled(key) {
@@ -313,13 +314,13 @@ fn add_parked(counts: &mut impl Counts, key: &str) -> Option<()> {
     Some(())
 }
 
-fn add_held(counts: &mut impl Counts, key: &str) -> Option<()> {
-    let count = counts.of(layout::held_folder(key)?)?;
+fn add_held(counts: &mut impl FolderCounts, key: &str) -> Option<()> {
+    let count = counts.count_of_folder(layout::held_folder(key)?)?;
     count.add_held(layout::carried_of_key(key));
     Some(())
 }
 
-fn in_queue(of: &GroupCount) -> WaitingCount {
+fn count_in_queue(of: &GroupCount) -> WaitingCount {
     WaitingCount {
         due: of.due,
         delayed: of.delayed,
@@ -330,7 +331,7 @@ fn in_queue(of: &GroupCount) -> WaitingCount {
     }
 }
 
-fn without_queue() -> WaitingCount {
+fn count_without_queue() -> WaitingCount {
     WaitingCount {
         is_without_queue: true,
         ..WaitingCount::default()

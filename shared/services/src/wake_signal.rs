@@ -39,7 +39,7 @@ impl<S: ObjectStore, C: Clock> WakeSignaller<S, C> {
 
     /// Sends a signal, unless the last one announces what is made now. Work whose signal is lost is
     /// found all the same, up to [`REST_MAX`](posthaste_core::release::rest::REST_MAX) later.
-    pub async fn signal(&self) {
+    pub async fn signal_if_due(&self) {
         let now = self.clock.now();
         let last = WakeSignal {
             until: Timestamp::from_millis(self.sent_until.load(Ordering::Relaxed)),
@@ -86,7 +86,7 @@ mod tests {
         let signaller = WakeSignaller::new(Arc::new(store.clone()), clock.clone());
         for (second, expected) in [(0, 600), (540, 600), (541, 1141), (1081, 1141)] {
             clock.advance_to(Timestamp::EPOCH + second * SECOND);
-            signaller.signal().await;
+            signaller.signal_if_due().await;
             assert_eq!(
                 until(&store).await,
                 Some(Timestamp::EPOCH + expected * SECOND),
@@ -102,9 +102,9 @@ mod tests {
         let plan = Plan::nth(0, Fault::Before(ErrorKind::Other));
         let faulty = Faulty::new(store.clone(), "state", &plan);
         let signaller = WakeSignaller::new(Arc::new(faulty), clock);
-        signaller.signal().await;
+        signaller.signal_if_due().await;
         assert_eq!(until(&store).await, None);
-        signaller.signal().await;
+        signaller.signal_if_due().await;
         assert_eq!(until(&store).await, Some(Timestamp::EPOCH + 600 * SECOND));
     }
 }

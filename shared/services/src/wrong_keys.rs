@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_ports::Clock;
 use tokio::sync::Semaphore;
 
-use crate::Tally;
+use crate::LogTally;
 
 /// Most wrong keys of one door whose answers wait at once. More of them are refused at once.
 const WAITING_MAX: usize = 8;
@@ -25,7 +25,7 @@ const WRONG_KEY_COUNT: &str = "WrongKeyCount";
 pub struct WrongKeys {
     /// `None` where no answer waits.
     places: Option<Semaphore>,
-    tally: Tally,
+    tally: LogTally,
 }
 
 /// The answer that a wrong key gets.
@@ -41,31 +41,31 @@ pub enum WrongKeyAnswer {
 impl WrongKeys {
     /// A door at which the answer to a wrong key waits for a second. On Lambda that would be paid
     /// for.
-    pub fn slowed() -> Self {
+    pub fn with_pause() -> Self {
         Self {
             places: Some(Semaphore::new(WAITING_MAX)),
-            tally: Tally::default(),
+            tally: LogTally::default(),
         }
     }
 
     /// Notes a wrong key at the door of this function, and waits before its answer.
     pub async fn refuse(&self, function: &'static str, clock: &impl Clock) -> WrongKeyAnswer {
-        self.note(function, clock);
+        self.note_wrong_key(function, clock);
         self.slow_down(clock).await
     }
 
     /// Notes a wrong key at the door of this function. Where a line was written to the log, returns
     /// how many there were since the last one.
-    pub fn note(&self, function: &'static str, clock: &impl Clock) -> Option<u64> {
+    pub fn note_wrong_key(&self, function: &'static str, clock: &impl Clock) -> Option<u64> {
         metrics::counter!(WRONG_KEY_COUNT, "function" => function).increment(1);
-        let keys = self.count(clock)?;
+        let keys = self.count_wrong_key(clock)?;
         tracing::warn!(function, keys, "wrong keys were shown");
         Some(keys)
     }
 
     /// Counts a wrong key. Where a line in the log is due, returns how many there were since the
     /// last one.
-    pub fn count(&self, clock: &impl Clock) -> Option<u64> {
+    pub fn count_wrong_key(&self, clock: &impl Clock) -> Option<u64> {
         self.tally.add(1, clock.monotonic())
     }
 
@@ -91,7 +91,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_to_wrong_keys_wait_and_too_many_do_not() {
-        let keys = WrongKeys::slowed();
+        let keys = WrongKeys::with_pause();
         let clock = ManualClock::new(Timestamp::EPOCH);
         let mut waiting: Vec<_> = (0..WAITING_MAX)
             .map(|_| Box::pin(keys.refuse("publish", &clock)))

@@ -17,8 +17,8 @@ use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
 };
 use posthaste_services::{
-    Activity, Arrivals, DrainMeter, LinkHealth, PressureReader, Registry, WaitingBook,
-    WakeSignaller, WrongKeys,
+    ActivityNotes, ArrivalTracker, DrainMeter, LinkHealth, PressureReader, TopicRegistry,
+    WaitingBook, WakeSignaller, WrongKeys,
 };
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
@@ -103,7 +103,7 @@ impl Wiring {
             state: self.state(),
             bucket: self.bucket(),
             registry: self.registry(topic_max_age),
-            book: Arrivals::new(self.state(), self.clock.clone()),
+            book: ArrivalTracker::new(self.state(), self.clock.clone()),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
         })
@@ -124,7 +124,7 @@ impl Wiring {
             registry: self.registry(topic_max_age),
             pressure: PressureReader::new(self.state(), self.clock.clone(), Duration::ZERO),
             links,
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
         })
@@ -140,7 +140,7 @@ impl Wiring {
             slow_deliveries: None,
             webhooks: self.endpoint.clone(),
             links,
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             admin_key: KeyDigest::for_key(""),
@@ -171,7 +171,7 @@ impl Wiring {
     /// record, from whose records health is known.
     pub(crate) fn record_counting(&self) -> Record<RecordTestPorts> {
         let health = HealthPorts {
-            arrivals: Arrivals::new(self.state(), self.clock.clone()).counting(),
+            arrivals: ArrivalTracker::new(self.state(), self.clock.clone()).with_counting(),
             wake: WakeSignaller::new(Arc::new(self.state()), self.clock.clone()),
             delayed_after: HealthSettings::default().arrivals.delayed_after,
         };
@@ -218,8 +218,8 @@ impl Wiring {
         LinkHealth::new(self.state(), self.clock.clone(), HealthSettings::default())
     }
 
-    fn registry(&self, topic_max_age: Duration) -> Registry<State, ManualClock> {
-        Registry::new(self.state(), self.clock.clone(), topic_max_age)
+    fn registry(&self, topic_max_age: Duration) -> TopicRegistry<State, ManualClock> {
+        TopicRegistry::new(self.state(), self.clock.clone(), topic_max_age)
     }
 
     fn queue(&self, name: QueueName) -> Queue {

@@ -8,7 +8,7 @@ use posthaste_local::Local;
 use posthaste_ports::{
     BatchResponse, Clock, PortBundle, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
-use posthaste_services::{LinkHealth, Traces};
+use posthaste_services::{EventTraces, LinkHealth};
 use posthaste_testkit::ManualClock;
 use posthaste_testkit::recorded::Calls;
 
@@ -35,7 +35,7 @@ pub struct Worker {
 impl Worker {
     /// The same worker, with the spans of its requests.
     #[must_use]
-    pub fn with_traces(mut self, traces: Traces) -> Self {
+    pub fn with_traces(mut self, traces: EventTraces) -> Self {
         self.deliver = self.deliver.with_traces(traces);
         self
     }

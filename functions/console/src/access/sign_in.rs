@@ -62,7 +62,7 @@ where
     };
     if !access.opens(key) {
         metrics::counter!(SIGN_IN_FAILED_COUNT).increment(1);
-        if let Some(keys) = access.wrong_keys.count(&access.clock) {
+        if let Some(keys) = access.wrong_keys.count_wrong_key(&access.clock) {
             tracing::warn!(keys, "sign-in to the console with a wrong key");
             access.audit_refused_keys(peer, keys).await;
         }

@@ -55,7 +55,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     #[must_use]
     pub fn slowing_wrong_keys(self) -> Self {
         Self {
-            wrong_keys: WrongKeys::slowed(),
+            wrong_keys: WrongKeys::with_pause(),
             ..self
         }
     }

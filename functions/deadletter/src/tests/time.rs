@@ -14,7 +14,7 @@ use posthaste_core::model::{
 use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{Clock, QueueName, ReceivedMessage};
-use posthaste_services::{Arrivals, Registry};
+use posthaste_services::{ArrivalTracker, TopicRegistry};
 use posthaste_testkit::memory::MemoryQueue;
 use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntropy, TestPorts};
 
@@ -83,8 +83,8 @@ impl Bench {
             source: QueueName::DeadLetters,
             state: store.clone(),
             bucket: store.clone(),
-            registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
-            book: Arrivals::new(store.clone(), clock.clone()),
+            registry: TopicRegistry::new(store.clone(), clock.clone(), Duration::ZERO),
+            book: ArrivalTracker::new(store.clone(), clock.clone()),
             clock,
             entropy: SeededEntropy::new(7),
         });

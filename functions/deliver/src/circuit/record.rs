@@ -298,7 +298,7 @@ impl<P: Ports> Circuit<P> {
         }
         if !changed.is_empty() {
             // wake sends the notices of links.
-            let _ = stop_at(&self.clock, end, self.wake.signal()).await;
+            let _ = stop_at(&self.clock, end, self.wake.signal_if_due()).await;
         }
     }
 

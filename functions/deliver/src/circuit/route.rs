@@ -240,7 +240,7 @@ impl<P: Ports> Circuit<P> {
         match stop_at(
             &self.clock,
             self.clock.monotonic() + LOOK_TIME,
-            self.links.claim(target, &by),
+            self.links.claim_probe(target, &by),
         )
         .await
         {

@@ -14,7 +14,7 @@ use posthaste_ports::{
     QueueSender, ReceiveRequest, ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest,
     WebhookResponse,
 };
-use posthaste_services::{DrainMeter, LinkHealth, Registry};
+use posthaste_services::{DrainMeter, LinkHealth, TopicRegistry};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{
     Calls, Fault, Faulty, ManualClock, Operation, Plan, Recorded, SeededEntropy, records,
@@ -122,7 +122,7 @@ impl World {
             slow_queue: Some(queue(QueueName::SlowDeliveries, "slow")),
             records: queue(QueueName::Records, "records"),
             state: self.store("state", plan),
-            registry: Registry::new(topics, self.clock.clone(), Duration::ZERO),
+            registry: TopicRegistry::new(topics, self.clock.clone(), Duration::ZERO),
             links: LinkHealth::new(links, self.clock.clone(), HealthSettings::default()),
             webhook: self.endpoint.clone(),
             clock: self.clock.clone(),

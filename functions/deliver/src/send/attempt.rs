@@ -11,9 +11,9 @@ use posthaste_core::attempt::{
 };
 use posthaste_core::model::{LastAttempt, SenderHeaders, Subscription, Timestamp};
 use posthaste_ports::{Clock, LastLook, Ports, WebhookRequest};
-use posthaste_services::Traces;
-use posthaste_services::busy::with_bytes;
-use posthaste_services::outbound::{Outbound, Sent, delivery};
+use posthaste_services::EventTraces;
+use posthaste_services::busy::run_off_worker_if_large;
+use posthaste_services::outbound::{OutboundSender, SentRequest, delivery_request};
 
 use super::judge::{RequestOutcome, UNRENDERABLE};
 use crate::circuit::route::Route;
@@ -38,7 +38,7 @@ pub(crate) struct Attempts<P: Ports> {
     pub(crate) sender_headers: SenderHeaders,
     pub(crate) late_answers: Arc<LateAnswers<P>>,
     /// The traces of events.
-    pub(crate) traces: Traces,
+    pub(crate) traces: EventTraces,
     /// Watches how long requests take, where slow targets have a lane of their own.
     pub(crate) lanes: Option<Arc<LaneWatch<P>>>,
 }
@@ -64,7 +64,7 @@ impl<P: Ports> Attempts<P> {
             planned: subscription,
             refused: Mutex::new(None),
         };
-        let outbound = Outbound {
+        let outbound = OutboundSender {
             webhook: &*self.webhook,
             clock: &self.clock,
         };
@@ -148,17 +148,18 @@ impl<P: Ports> Attempts<P> {
             .collect();
         // As the event's own context, that of its span is for one that travels alone.
         let traceparent = match run {
-            [event] => self
-                .traces
-                .outward(invocation.entry(event.at), subscription, began),
+            [event] => {
+                self.traces
+                    .outward_traceparent(invocation.entry(event.at), subscription, began)
+            }
             _ => None,
         };
         if let (Some(traceparent), [event]) = (&traceparent, &mut events[..]) {
             event.traceparent = Some(traceparent);
         }
         let bytes = run.iter().map(|event| event.text.len()).sum();
-        let rendered = with_bytes(bytes, || {
-            delivery(context, route.endpoint, subscription.timeout, &events)
+        let rendered = run_off_worker_if_large(bytes, || {
+            delivery_request(context, route.endpoint, subscription.timeout, &events)
         });
         let mut request = rendered.map_err(|error| {
             let error = &error as &dyn std::error::Error;
@@ -236,7 +237,7 @@ fn acknowledged(
     invocation: &Invocation,
     plan: &RequestPlan,
     run: &[LoadedPayload],
-    sent: &Sent,
+    sent: &SentRequest,
 ) -> BatchAcknowledgement {
     let events = run.iter().map(|event| {
         let envelope = invocation.entry(event.at).envelope.as_ref();
@@ -246,7 +247,7 @@ fn acknowledged(
         }
     });
     let subscription = &plan.subscription;
-    let acknowledged = sent.acknowledged(subscription, events);
+    let acknowledged = sent.acknowledged_events(subscription, events);
     if let BatchAcknowledgement::Nothing(error) = &acknowledged {
         let error = error as &dyn std::error::Error;
         tracing::warn!(

@@ -7,7 +7,7 @@ use posthaste_core::attempt::{AttemptOutcome, BatchEvent, EntryVerdict};
 use posthaste_core::delivery_log::RecordDetails;
 use posthaste_core::model::time::log_millis;
 use posthaste_core::model::{EndpointUrl, Link, Timestamp};
-use posthaste_services::Traces;
+use posthaste_services::EventTraces;
 
 use super::judge::RequestOutcome;
 use crate::invocation::Invocation;
@@ -25,7 +25,7 @@ pub(super) struct RequestLog<'a> {
     pub(super) endpoint: &'a EndpointUrl,
     pub(super) request: &'a RequestOutcome,
     pub(super) ended_at: Timestamp,
-    pub(super) traces: &'a Traces,
+    pub(super) traces: &'a EventTraces,
 }
 
 impl RequestLog<'_> {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use posthaste_core::attempt::{AttemptOutcome, EntryVerdict};
 use posthaste_core::model::Timestamp;
 use posthaste_core::trace::{SpanKind, SpanPlace, SpanValue, TraceSpan};
-use posthaste_services::traces::target;
+use posthaste_services::traces::span_target;
 
 use super::log::RequestLog;
 use crate::payloads::LoadedPayload;
@@ -24,14 +24,17 @@ impl RequestLog<'_> {
         }
         let entry = self.invocation.entry(event.at);
         let webhook_id = entry.webhook_id();
-        let Some(trace) = self.traces.event(&webhook_id, entry.traceparent.as_deref()) else {
+        let Some(trace) = self
+            .traces
+            .event_trace(&webhook_id, entry.traceparent.as_deref())
+        else {
             return;
         };
         let subscription = &*self.plan.subscription;
         let began = self.request.began;
-        let target = target(subscription);
+        let target = span_target(subscription);
         let waited_from = self.waited_from(event);
-        self.traces.take(TraceSpan {
+        self.traces.take_span(TraceSpan {
             kind: SpanKind::Wait,
             place: trace.wait_span(&target, began),
             target: target.clone(),
@@ -41,7 +44,7 @@ impl RequestLog<'_> {
             values: self.values(event),
             error: None,
         });
-        self.traces.take(TraceSpan {
+        self.traces.take_span(TraceSpan {
             values: self.request_values(event, outcome, verdict),
             error: (!outcome.is_success()).then(|| self.error_words(outcome)),
             ..self.request_span(trace.attempt_span(&target, began), target)

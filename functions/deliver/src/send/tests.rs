@@ -2,7 +2,7 @@ use parking_lot::Mutex;
 use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason, SendFailure};
 use posthaste_core::delivery_log::{LogRecord, join_records, parse_records};
 use posthaste_core::model::{Delivery, DeliveryLogMode, LastAttempt};
-use posthaste_services::{DrainMeter, Registry};
+use posthaste_services::{DrainMeter, TopicRegistry};
 use posthaste_testkit::{Faulty, Plan, Recorded};
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
             origin: settings.origin,
             sender_headers: settings.sender_headers,
             late_answers: Arc::new(late_answers),
-            traces: posthaste_services::Traces::default(),
+            traces: posthaste_services::EventTraces::default(),
             lanes: None,
         },
         clock,
@@ -770,7 +770,7 @@ async fn lease_that_ends_right_before_the_request_is_renewed() {
     });
     let topics = Recorded::new(world.memory.clone(), "topics", &world.calls);
     let topics = Faulty::new(topics, "topics", &plan);
-    let registry = Registry::new(topics, world.clock.clone(), Duration::ZERO);
+    let registry = TopicRegistry::new(topics, world.clock.clone(), Duration::ZERO);
     let current =
         CurrentSubscriptions::new(Arc::new(registry), world.clock.clone(), Disabling::AtOnce);
     let sender = Sender {

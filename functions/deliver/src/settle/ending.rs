@@ -11,7 +11,7 @@ use posthaste_ports::{Clock, ErrorKind, PortError, Ports, QueueName, QueueReceiv
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::delivery_log::record_message;
 use posthaste_services::late_answers::forget_late;
-use posthaste_services::{Activity, DrainMeter, stop_at};
+use posthaste_services::{ActivityNotes, DrainMeter, stop_at};
 
 use super::place::Place;
 use super::replace::{replace, replace_after_failure};
@@ -31,7 +31,7 @@ pub(crate) struct Ender<P: Ports> {
     pub(crate) clock: P::Clock,
     pub(crate) drain: DrainMeter,
     pub(crate) current: Arc<CurrentSubscriptions<P>>,
-    pub(crate) activity: Activity,
+    pub(crate) activity: ActivityNotes,
     pub(crate) outages: Outages<P>,
     pub(crate) notices: DroppedNotices<P>,
 }
@@ -95,7 +95,7 @@ impl<P: Ports> Ender<P> {
             return;
         }
         // If that takes too long, the next attempt is noted.
-        let noted = Box::pin(self.activity.of_subscription(
+        let noted = Box::pin(self.activity.note_subscription(
             &*self.state,
             subscription,
             self.clock.now(),
@@ -125,7 +125,7 @@ impl<P: Ports> Ender<P> {
         let now = message.at;
         let verdicts = &message.verdicts;
         if invocation.measures_drain() && !verdicts.iter().all(EntryVerdict::is_untried) {
-            self.drain.settled_of(&job.delivery);
+            self.drain.note_delivery_settled(&job.delivery);
         }
         if verdicts
             .iter()
@@ -345,10 +345,10 @@ impl<P: Ports> Ender<P> {
         let waits_until = wait_noted_at(due.map_or(now, |due| due.max(now)));
         let noted = async {
             self.activity
-                .of_its_topic(&*self.state, subscription, latest)
+                .note_topic_of(&*self.state, subscription, latest)
                 .await;
             self.activity
-                .of_subscription(&*self.state, subscription, waits_until)
+                .note_subscription(&*self.state, subscription, waits_until)
                 .await;
         };
         stop_at(&self.clock, invocation.deadlines.storing(), noted).await;

@@ -17,7 +17,7 @@ use posthaste_core::delivery_log::{RecordText, join_records};
 use posthaste_core::model::TopicName;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::delivery_log::{RECORDS_TIME, count_lost, log_lost, send_records};
-use posthaste_services::{Tally, timeout};
+use posthaste_services::{LogTally, timeout};
 use tokio::sync::oneshot;
 
 use crate::limits::RecordsSettings;
@@ -36,7 +36,7 @@ pub(crate) struct RecordsQueue<P: Ports> {
     clock: P::Clock,
     pub(crate) settings: RecordsSettings,
     /// Records that were lost.
-    lost: Tally,
+    lost: LogTally,
     waiting: Mutex<Waiting>,
     turn: tokio::sync::Mutex<()>,
 }

@@ -10,7 +10,7 @@ use posthaste_core::model::{LastAttempt, LetterPlace, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
-use posthaste_services::{Activity, DrainMeter, LinkHealth};
+use posthaste_services::{ActivityNotes, DrainMeter, LinkHealth};
 use posthaste_testkit::{Fault, Operation, Plan};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn settler(world: &World) -> Settler<TestPorts> {
     );
     let notices = DroppedNotices::new(world.notice_ports(), Arc::new(payloads));
     let drain = DrainMeter::default();
-    let activity = Activity::default();
+    let activity = ActivityNotes::default();
     let settings = RecordsSettings::EMBEDDED;
     let records = RecordsQueue::new(Arc::clone(&world.records), clock.clone(), settings);
     Settler {
@@ -181,7 +181,7 @@ async fn failed_attempt_is_noted_as_a_try() {
     let invocation = invocation(&world, 1, json!({})).await;
     let attempts = vec![attempted(&invocation, &[retry(START)])];
     settle(&settler, &invocation, attempts).await;
-    let book = circuit.links.arrivals().book().await.unwrap();
+    let book = circuit.links.arrivals().current_book().await.unwrap();
     let delivery = &invocation.jobs[0].delivery;
     let key = book_key(&delivery.topic, &delivery.subscription);
     assert!(book.subscription(&key).is_some());
@@ -199,7 +199,7 @@ async fn tried_message_of_the_quick_lane_counts_as_drained() {
         settle(&settler, &invocation, attempts).await;
         let meter = DrainMeter::default();
         for _ in 0..expected {
-            meter.settled_of(&invocation.jobs[0].delivery);
+            meter.note_delivery_settled(&invocation.jobs[0].delivery);
         }
         let drained = format!("{:?}", settler.ender.drain);
         assert_eq!(drained, format!("{meter:?}"), "{lane:?}, {verdict:?}");

@@ -81,7 +81,7 @@ impl<P: Ports> WaitingObjects<P> {
             let _ = stop_at(
                 &self.clock,
                 invocation.deadlines.storing(),
-                self.wake.signal(),
+                self.wake.signal_if_due(),
             )
             .await;
         }

@@ -13,7 +13,7 @@ use posthaste_core::api::doctor::{CheckResult, CheckView, endpoint_check};
 use posthaste_core::model::{Link, with_causes};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, InstallationExaminer, ObjectStore, Ports};
-use posthaste_services::{objects, timeout_at};
+use posthaste_services::{list_objects, timeout_at};
 
 use crate::manage::Manage;
 
@@ -80,7 +80,7 @@ impl<P: Ports> Manage<P> {
     /// The hosts of all subscriptions, as far as they are read by `until`.
     async fn endpoints(&self, until: Duration) -> Endpoints {
         let mut found = Endpoints::default();
-        let keys = objects(&self.state, layout::TOPICS, None);
+        let keys = list_objects(&self.state, layout::TOPICS, None);
         let reads = keys.map(|listed| async move {
             match listed {
                 Ok(object) => self.record_or_check(&object.key).await,

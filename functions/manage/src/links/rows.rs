@@ -95,7 +95,7 @@ impl Owner {
     }
 
     fn waiting(&self, waiting: &AllWaiting) -> WaitingCount {
-        let mut count = waiting.of(&self.topic, &self.name);
+        let mut count = waiting.for_subscription(&self.topic, &self.name);
         if self.is_unrecorded {
             count.forget_recorded();
         }

@@ -86,7 +86,7 @@ pub(crate) async fn list_replays<P: Ports>(
             .replays(stream::iter(keys.into_iter().map(Ok)), &query, items)
             .await?
     } else {
-        let keys = pages::objects(&manage.state, of, after).map_ok(|meta| meta.key);
+        let keys = pages::list_objects(&manage.state, of, after).map_ok(|meta| meta.key);
         manage.replays(keys, &query, items).await?
     };
     Ok(JsonResponse::new(page))
@@ -100,7 +100,7 @@ impl<P: Ports> Manage<P> {
     /// The keys before the page's beginning, the last first. Every key is listed, a thousand in a
     /// request; of the records, those of the page alone are read.
     async fn newest(&self, of: &str, before: Option<String>) -> Result<Vec<String>, PortError> {
-        let mut keys: Vec<_> = pages::objects(&self.state, of, None)
+        let mut keys: Vec<_> = pages::list_objects(&self.state, of, None)
             .map_ok(|meta| meta.key)
             .try_collect()
             .await?;

@@ -56,9 +56,9 @@ impl<P: Ports> Manage<P> {
     ) -> Result<Found, ApiError> {
         let kept = self.kept(to, id);
         for history in &chosen.with_payload {
-            if let Some(event) = kept.event(history).await? {
+            if let Some(event) = kept.find_event(history).await? {
                 // One that cannot be read is not resolved by sending it again.
-                let letter = kept.letter_of(chosen.history).await.unwrap_or_default();
+                let letter = kept.find_letter(chosen.history).await.unwrap_or_default();
                 return Ok(Found {
                     event,
                     webhook_id: chosen.history.webhook_id(),
@@ -121,7 +121,7 @@ impl<P: Ports> Manage<P> {
                     return Err(unknown(searched_from, true));
                 }
                 read += 1;
-                let found = match self.kept(to, id).letter_in(&key, delivery_key).await {
+                let found = match self.kept(to, id).newest_letter_in(&key, delivery_key).await {
                     // It is named where dead letters are listed.
                     Err(error) if is_lasting(&error) => continue,
                     found => found?,

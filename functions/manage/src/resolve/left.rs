@@ -92,7 +92,7 @@ impl<P: Ports> Manage<P> {
             return Ok(None);
         };
         let open = match LetterEnding::parse(&bytes) {
-            Ok(open) if left.takes(open.worked_at, self.clock.now(), LEFT_AFTER) => open,
+            Ok(open) if left.counts_as_left(open.worked_at, self.clock.now(), LEFT_AFTER) => open,
             Ok(_) | Err(FormatError::Newer(_)) => return Ok(None),
             Err(FormatError::Malformed(..)) => {
                 self.state.delete(&key).await?;

@@ -244,7 +244,7 @@ async fn wrong_codes_are_counted_with_the_wrong_keys() {
     }
     api.clock.advance(Duration::from_mins(1));
     // The first one had a line of its own, and this is the next after the second.
-    assert_eq!(api.manage.wrong_keys.count(&api.clock), Some(2));
+    assert_eq!(api.manage.wrong_keys.count_wrong_key(&api.clock), Some(2));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use axum::http::HeaderValue;
 use posthaste_core::api::SecretText;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls, SenderHeaders};
-use posthaste_services::{Activity, LinkHealth};
+use posthaste_services::{ActivityNotes, LinkHealth};
 use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
 use serde_json::{Value, json};
@@ -192,7 +192,7 @@ fn debug_shows_no_admin_key() {
         entropy: Numbers::default(),
         admin_key: KeyDigest::for_key(super::ADMIN_KEY),
         wrong_keys: posthaste_services::WrongKeys::default(),
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         address_policy: AddressPolicy::default(),
         examiner: None,
         own_publish_urls: PublishUrls::default(),

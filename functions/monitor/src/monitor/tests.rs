@@ -18,7 +18,7 @@ use posthaste_ports::{
     DatabaseResource, MessageId, OutgoingMessage, ProbeSample, QueueSender, ReceiptHandle,
     ReceiveRequest, ReceivedMessage, Successor,
 };
-use posthaste_services::{DrainMeter, Lanes, PressureReader};
+use posthaste_services::{DrainMeter, PressureReader, SlowTargetCache};
 use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -164,14 +164,14 @@ impl World {
             deliveries: queue(&self.deliveries, "deliveries"),
             slow_lane: self.slow.as_ref().map(|slow| SlowLane {
                 queue: queue(slow, "slow"),
-                lanes: Lanes::new(Arc::new(self.store.clone()), self.clock.clone()),
+                lanes: SlowTargetCache::new(Arc::new(self.store.clone()), self.clock.clone()),
             }),
             dead_letters: queue(&self.dead_letters, "deadletters"),
             state: self.store.clone(),
             probe: self.machine.clone(),
             clock: self.clock.clone(),
             drain: self.drain.clone(),
-            registry: Registry::new(self.store.clone(), self.clock.clone(), Duration::ZERO),
+            registry: TopicRegistry::new(self.store.clone(), self.clock.clone(), Duration::ZERO),
             entropy: SeededEntropy::new(1),
         };
         let pressure = self.settings.clone();

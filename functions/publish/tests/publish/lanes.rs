@@ -10,7 +10,7 @@ use posthaste_core::pressure::{PressureState, SlowLaneState};
 use posthaste_core::stored::{PRESSURE_KEY, layout};
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_publish::router;
-use posthaste_services::{Lanes, SlowLane};
+use posthaste_services::{SlowLane, SlowTargetCache};
 use posthaste_testkit::memory::MemoryQueue;
 use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
 use serde_json::json;
@@ -53,7 +53,7 @@ async fn published(world: &World, plan: &Plan) -> (u16, [usize; 2], usize) {
     let slow = world.queue.beside(QueueName::SlowDeliveries);
     publish.slow_lane = Some(SlowLane {
         queue: Faulty::new(slow.clone(), "slow", plan),
-        lanes: Lanes::new(Arc::new(store), world.clock.clone()),
+        lanes: SlowTargetCache::new(Arc::new(store), world.clock.clone()),
     });
     let request = request("/topics/orders/events", &[KEY, STRUCTURED], MINIMAL);
     let answer = send(router(Arc::new(publish)), request).await;

@@ -14,7 +14,7 @@ use posthaste_core::model::{Delivery, Timestamp};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ObjectStore, PutCondition, QueueReceiver, QueueSender};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
-use posthaste_services::{Activity, PressureReader, Registry};
+use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
@@ -118,16 +118,16 @@ impl World {
             deliveries: over(self.queue.clone()),
             slow_lane: None,
             records: Some(over(self.records.clone())),
-            registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
+            registry: TopicRegistry::new(store.clone(), clock.clone(), Duration::ZERO),
             payloads: store.clone(),
             pressure: PressureReader::new(store, clock.clone(), Duration::ZERO),
             clock,
             entropy: SeededEntropy::new(1),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             bodies: BodyBudget::new(16_000_000),
             advice: Advice::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
-            traces: posthaste_services::Traces::default(),
+            traces: posthaste_services::EventTraces::default(),
             settings: self.settings,
         }
     }

@@ -116,7 +116,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
     async fn listed(&self) -> Result<Vec<SizedFile>, RecordError> {
         let prefix = self.hour.key_prefix();
         let mut files = Vec::new();
-        let mut pages = pin!(pages(&self.record.ports.log, &prefix, None));
+        let mut pages = pin!(list_pages(&self.record.ports.log, &prefix, None));
         while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {
             let sized = page
                 .objects

@@ -49,7 +49,10 @@ async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
         match DisabledMark::parse(&object.bytes) {
             Ok(mark) if !is_written(run, &mark).await? => {
                 let now = run.ports.clock.now();
-                if !run.left.takes(mark.since, now, WRITE_FOLLOWS_WITHIN) {
+                if !run
+                    .left
+                    .counts_as_left(mark.since, now, WRITE_FOLLOWS_WITHIN)
+                {
                     continue;
                 }
             }
@@ -57,7 +60,12 @@ async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
                 let notice = Notice::Disabled(mark.notice());
                 // Boxed: the compiler would find the layout of the SDK's futures too deep
                 // otherwise.
-                Box::pin(run.ports.notifier().tell(&mark.topic, &[notice])).await?;
+                Box::pin(
+                    run.ports
+                        .notifier()
+                        .send_about_topic(&mark.topic, &[notice]),
+                )
+                .await?;
             }
             Err(error) => {
                 let error = &error as &dyn Error;

@@ -38,14 +38,14 @@ async fn look<P: Ports>(
     let links = &run.ports.links;
     let arrivals = links.arrivals();
     arrivals
-        .write(&run.ports.entropy.uuid().to_string())
+        .write_gathered(&run.ports.entropy.uuid().to_string())
         .await?;
-    let book = arrivals.stored().await?;
+    let book = arrivals.stored_book().await?;
     if book.is_empty() {
         return Ok(());
     }
     let mut of_links = BTreeMap::new();
-    for (_, shard) in links.all().await? {
+    for (_, shard) in links.read_all().await? {
         for (target, condition) in shard.conditions() {
             if let DeliveryTarget::Link(link) = target {
                 of_links.insert(link.to_string(), condition.clone());
@@ -57,7 +57,7 @@ async fn look<P: Ports>(
     let now = run.ports.clock.now();
     let settings = &links.settings().arrivals;
     let book = arrivals
-        .change(|book| {
+        .change_book(|book| {
             book.update_incidents(&facts, &of_links, now, settings);
             book.decide_missed(&missed, now);
         })
@@ -83,7 +83,7 @@ async fn look<P: Ports>(
         }
         let told = tell_all(&teller, part).await;
         arrivals
-            .change(|book| told.iter().for_each(|notice| book.mark_told(notice)))
+            .change_book(|book| told.iter().for_each(|notice| book.mark_told(notice)))
             .await?;
     }
     Ok(())

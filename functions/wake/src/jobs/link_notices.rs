@@ -44,7 +44,7 @@ enum NotifyError {
 /// The topic `notices_topic` is notified of every change.
 pub(crate) async fn look_at_links<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>) {
     let look = async {
-        let parts = run.ports.links.all().await?;
+        let parts = run.ports.links.read_all().await?;
         if !parts.is_empty() {
             run.note_work();
         }
@@ -89,7 +89,7 @@ async fn notify_all<P: Ports>(
             .any(|(_, condition)| is_over(condition, now, settings))
         {
             links
-                .change(*index, |shard| shard.forget_outdated(now, settings))
+                .change_shard(*index, |shard| shard.forget_outdated(now, settings))
                 .await?;
         }
     }
@@ -117,7 +117,7 @@ async fn notify_and_mark<P: Ports>(
                 .iter()
                 .fold(false, |is_changed, it| it.mark(shard) | is_changed)
         };
-        ports.links.change(index, mark).await?;
+        ports.links.change_shard(index, mark).await?;
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ async fn notify_one<P: Ports>(
         .map(|it| it.change.notice());
     let notices: Vec<_> = notices.collect();
     // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
-    let Err(error) = Box::pin(ports.notifier().tell_system(name, &notices)).await else {
+    let Err(error) = Box::pin(ports.notifier().send_to_topic(name, &notices)).await else {
         return Vec::new();
     };
     let changes = notices.len();

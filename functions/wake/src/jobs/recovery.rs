@@ -63,7 +63,7 @@ async fn look_at_all<P: Ports>(look: &mut Look<'_, P>, walk: &MarkWalk) -> Resul
         run.note_work();
     }
     if !page.objects.is_empty() {
-        let stored = ports.links.arrivals().stored().await;
+        let stored = ports.links.arrivals().stored_book().await;
         look.book = stored.map_err(ReplayError::Health)?;
     }
     for object in page.objects {

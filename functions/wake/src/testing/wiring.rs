@@ -5,7 +5,7 @@ use std::time::Duration;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_delivery_log::DeliveryLog;
 use posthaste_ports::PortBundle;
-use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
+use posthaste_services::{ActivityNotes, LinkHealth, PressureReader, TopicRegistry};
 use posthaste_testkit::endpoint::MemoryEndpoint;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Faulty, ManualClock, Plan, SeededEntropy};
@@ -46,10 +46,10 @@ pub(crate) fn ports(
         dead_letters: store.clone(),
         log: DeliveryLog::new(Faulty::new(log.clone(), "log", &Plan::none())),
         log_delay: LOG_DELAY,
-        registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(store.clone(), clock.clone(), Duration::ZERO),
         pressure: PressureReader::new(store.clone(), clock.clone(), Duration::ZERO),
         links: LinkHealth::new(store, clock.clone(), HealthSettings::default()).counting_arrivals(),
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),
     }

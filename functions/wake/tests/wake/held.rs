@@ -363,7 +363,7 @@ async fn a_link_whose_hold_is_over_is_asked_with_one_delivery_of_all_that_wait_f
     let target = DeliveryTarget::parse(LINK).unwrap();
     assert!(
         links(&world)
-            .claim(&target, "somebody")
+            .claim_probe(&target, "somebody")
             .await
             .unwrap()
             .is_some()

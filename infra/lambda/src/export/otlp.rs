@@ -15,7 +15,7 @@ use posthaste_otlp::{
     Temporality, Unreachable,
 };
 use posthaste_ports::Clock;
-use posthaste_services::{Traces, timeout};
+use posthaste_services::{EventTraces, timeout};
 use posthaste_system::SystemClock;
 
 /// The name of the service, where the operator gives none.
@@ -43,7 +43,7 @@ struct Client(CollectorClient);
 
 struct Export {
     exporter: Exporter<Client>,
-    traces: Traces,
+    traces: EventTraces,
     /// The end of the time that was exported last.
     exported: Mutex<Timestamp>,
     rests_until: Mutex<Timestamp>,
@@ -62,7 +62,7 @@ impl Collector for Client {
 pub(super) fn start(settings: &ExportSettings, clients: &Clients) {
     let spans = Arc::<Spans>::default();
     let client = Client(clients.collector());
-    let traces = Traces::to(spans.clone(), settings.ratio);
+    let traces = EventTraces::with_sink(spans.clone(), settings.ratio);
     let export = Export {
         exporter: Exporter::new(client, settings.collector.clone(), SERVICE, spans),
         traces: traces.telling_endpoints(settings.tells_endpoints),
@@ -77,7 +77,7 @@ pub(super) fn start(settings: &ExportSettings, clients: &Clients) {
     });
 }
 
-pub(super) fn traces() -> Traces {
+pub(super) fn traces() -> EventTraces {
     let export = EXPORT.get();
     export
         .map(|export| export.traces.clone())

@@ -14,8 +14,8 @@ use posthaste_ports::{PortBundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{
-    Activity, Arrivals, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry,
-    Reliever, Traces, WrongKeys,
+    ActivityNotes, ArrivalTracker, DrainMeter, EventTraces, LinkHealth, MemoryReliever,
+    PRESSURE_MAX_AGE, PressureReader, TopicRegistry, WrongKeys,
 };
 use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
@@ -56,13 +56,13 @@ pub(super) struct Adapters<'a> {
     /// The delivery log, as it is read.
     pub(super) delivery_log: DeliveryLog<FileStore>,
     /// Topics, as all functions see them.
-    pub(super) registry: Registry<StateStore, SystemClock>,
+    pub(super) registry: TopicRegistry<StateStore, SystemClock>,
     pressure: PressureReader<StateStore, SystemClock>,
     /// Links that are not well, as all functions see them.
     pub(super) links: LinkHealth<StateStore, SystemClock>,
     webhooks: Webhooks,
     /// The traces of events.
-    traces: Traces,
+    traces: EventTraces,
 }
 
 impl<'a> Adapters<'a> {
@@ -70,7 +70,7 @@ impl<'a> Adapters<'a> {
     pub(super) fn open(
         settings: &ServeSettings,
         local: &'a Local<SystemClock>,
-        traces: Traces,
+        traces: EventTraces,
     ) -> Result<Self, ServeError> {
         let folder = |name| settings.data_dir.join(name);
         // With a shorter poll, producers learn of the pressure sooner.
@@ -92,7 +92,7 @@ impl<'a> Adapters<'a> {
             log,
             log_summaries,
             log_aside: log_folder(parts::LOG_ASIDE)?,
-            registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
+            registry: TopicRegistry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
             links: LinkHealth::new(local.state(), SystemClock, settings.links.clone())
                 .counting_arrivals(),
@@ -128,12 +128,12 @@ impl<'a> Adapters<'a> {
 
     /// Caches that can be trimmed under memory pressure. Notes of activity and slices of rate
     /// limits stay: they are small, and learning them again costs writes.
-    pub(super) fn reliever(&self) -> Reliever<SystemClock> {
-        Reliever::new(SystemClock, resident_bytes)
-            .over("topics", self.registry.clone())
-            .over("log footers", self.delivery_log.clone())
-            .over("bodies", self.local.clone())
-            .over("connections", self.webhooks.clone())
+    pub(super) fn reliever(&self) -> MemoryReliever<SystemClock> {
+        MemoryReliever::new(SystemClock, resident_bytes)
+            .with_cache("topics", self.registry.clone())
+            .with_cache("log footers", self.delivery_log.clone())
+            .with_cache("bodies", self.local.clone())
+            .with_cache("connections", self.webhooks.clone())
     }
 
     pub(super) fn publish(&self, settings: &ServeSettings) -> Publish<Embedded> {
@@ -146,10 +146,10 @@ impl<'a> Adapters<'a> {
             pressure: self.pressure.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             bodies: BodyBudget::new(BODIES_BYTES_MAX),
             advice: Advice::default(),
-            wrong_keys: WrongKeys::slowed(),
+            wrong_keys: WrongKeys::with_pause(),
             traces: self.traces.clone(),
             settings: settings.publish,
         }
@@ -175,8 +175,8 @@ impl<'a> Adapters<'a> {
             clock: SystemClock,
             entropy: SystemEntropy,
             admin_key: KeyDigest::for_key(admin_key.expose()),
-            wrong_keys: WrongKeys::slowed(),
-            activity: Activity::default(),
+            wrong_keys: WrongKeys::with_pause(),
+            activity: ActivityNotes::default(),
             address_policy: settings.client.addresses.clone(),
             examiner: Some(Machine::new(settings, shown_time, self.webhooks.clone())),
             own_publish_urls: PublishUrls::default()
@@ -226,7 +226,7 @@ impl<'a> Adapters<'a> {
             registry: self.registry.clone(),
             // One of its own: what it reads may be older than what wake has written and deliver
             // goes by.
-            book: Arrivals::new(self.local.state(), SystemClock),
+            book: ArrivalTracker::new(self.local.state(), SystemClock),
             clock: SystemClock,
             entropy: SystemEntropy,
         })
@@ -243,7 +243,7 @@ impl<'a> Adapters<'a> {
             registry: self.registry.clone(),
             pressure: self.pressure.clone(),
             links: self.links.clone(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: SystemClock,
             entropy: SystemEntropy,
         })

@@ -9,7 +9,7 @@ use posthaste_otlp::{
     Answer, Collector, CollectorRequest, Exporter, Spans, Temporality, Unreachable,
 };
 use posthaste_ports::Clock;
-use posthaste_services::{Traces, timeout};
+use posthaste_services::{EventTraces, timeout};
 use posthaste_system::SystemClock;
 use tokio::runtime::Handle;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -49,7 +49,7 @@ struct Blocking(Agent);
 #[derive(Debug, Clone)]
 pub(super) struct Export {
     exporter: Arc<Exporter<Blocking>>,
-    traces: Traces,
+    traces: EventTraces,
     /// Since when metrics are counted.
     began: Timestamp,
 }
@@ -60,7 +60,7 @@ impl Export {
         let spans = Arc::<Spans>::default();
         let collector = settings.collector.clone();
         let agent = Blocking(agent(&collector.endpoint, &Trust::Machine));
-        let traces = Traces::to(spans.clone(), settings.ratio);
+        let traces = EventTraces::with_sink(spans.clone(), settings.ratio);
         Self {
             exporter: Arc::new(Exporter::new(agent, collector, SERVICE, spans)),
             traces: traces.telling_endpoints(settings.tells_endpoints),
@@ -69,7 +69,7 @@ impl Export {
     }
 
     /// The traces of events.
-    pub(super) fn traces(&self) -> Traces {
+    pub(super) fn traces(&self) -> EventTraces {
         self.traces.clone()
     }
 

@@ -32,7 +32,7 @@ use posthaste_console::OverTls;
 use posthaste_core::api::PeerAddress;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
-use posthaste_services::client::{self, Client};
+use posthaste_services::client::{self, RequestClient};
 use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -444,7 +444,7 @@ struct Answerer<C> {
     front: Arc<Front>,
     answers: Answers,
     place: Arc<Place>,
-    client: Arc<dyn Client>,
+    client: Arc<dyn RequestClient>,
     clock: C,
 }
 
@@ -456,7 +456,7 @@ impl<C: Clock> Answerer<C> {
             &self.clock,
             request,
         );
-        Ok(client::answering(self.client, answer).await)
+        Ok(client::answer_for_client(self.client, answer).await)
     }
 }
 

@@ -9,7 +9,7 @@ use posthaste_core::stored::layout::{HELD, PARKED};
 use posthaste_deliver::Deliver;
 use posthaste_local::{Local, StateStore};
 use posthaste_ports::{PortError, QueueCounts, QueueName, QueueReceiver};
-use posthaste_services::pages::objects;
+use posthaste_services::pages::list_objects;
 use posthaste_system::SystemClock;
 
 use super::adapters::Embedded;
@@ -104,7 +104,7 @@ impl Left {
 }
 
 async fn count(state: &StateStore, prefix: &str) -> Result<usize, PortError> {
-    objects(state, prefix, None)
+    list_objects(state, prefix, None)
         .take(OBJECTS_MAX)
         .try_fold(0, |count, _| async move { Ok(count + 1) })
         .await

@@ -9,7 +9,7 @@ use posthaste_core::model::size::DiskShare;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_ports::Clock;
 use posthaste_record::Record;
-use posthaste_services::Tally;
+use posthaste_services::LogTally;
 use posthaste_system::SystemClock;
 use posthaste_system::probe::disk;
 use tokio::task::JoinSet;
@@ -58,7 +58,7 @@ impl LogUpkeep {
         let record = Arc::clone(&self.record);
         let data_dir = self.data_dir.clone();
         let size_max = self.size_max;
-        let refused = Arc::new(Tally::default());
+        let refused = Arc::new(LogTally::default());
         tasks.spawn(every(
             "log-merge",
             MERGE_PERIOD,
@@ -111,7 +111,7 @@ fn log_disk(data_dir: &Path, pressure: &PressureSettings) -> Option<LogDisk> {
     })
 }
 
-fn report_no_room(refused: &Tally) {
+fn report_no_room(refused: &LogTally) {
     if refused.add(1, SystemClock.monotonic()).is_some() {
         tracing::warn!("delivery log not merged, its disk is nearly full");
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use posthaste_core::pressure::PressureState;
-use posthaste_services::Reliever;
+use posthaste_services::MemoryReliever;
 use posthaste_system::SystemClock;
 use tokio::task::spawn_blocking;
 
 /// Trims the caches if the state asks for it.
-pub(super) async fn relieve(reliever: &Arc<Reliever<SystemClock>>, state: &PressureState) {
-    let due = reliever.due(state);
+pub(super) async fn relieve(reliever: &Arc<MemoryReliever<SystemClock>>, state: &PressureState) {
+    let due = reliever.take_due_relief(state);
     if !due.is_any() {
         return;
     }

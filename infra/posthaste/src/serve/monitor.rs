@@ -8,7 +8,7 @@ use posthaste_core::pressure::PressureState;
 use posthaste_local::{Local, LocalProbe};
 use posthaste_monitor::{Monitor, MonitorError, MonitorPorts};
 use posthaste_ports::QueueName;
-use posthaste_services::{DrainMeter, Reliever};
+use posthaste_services::{DrainMeter, MemoryReliever};
 use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::runtime::Handle;
@@ -29,7 +29,7 @@ type EmbeddedMonitor = Monitor<adapters::Embedded, LocalProbe<Gauges>, DrainMete
 /// The monitor, wired.
 pub(super) struct Embedded {
     monitor: Arc<Mutex<EmbeddedMonitor>>,
-    reliever: Arc<Reliever<SystemClock>>,
+    reliever: Arc<MemoryReliever<SystemClock>>,
     interval: Duration,
 }
 

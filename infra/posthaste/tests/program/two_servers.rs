@@ -17,7 +17,7 @@ use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{PortBundle, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
+use posthaste_services::{ActivityNotes, LinkHealth, PressureReader, TopicRegistry};
 use posthaste_system::{SystemClock, SystemEntropy};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -68,7 +68,7 @@ impl Deployed {
             entropy: SystemEntropy,
             admin_key: KeyDigest::for_key(ADMIN_KEY),
             wrong_keys: posthaste_services::WrongKeys::default(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             address_policy: AddressPolicy::default(),
             examiner: None,
             own_publish_urls: PublishUrls::default().with_base(Some(publish_url.parse().unwrap())),
@@ -137,16 +137,16 @@ fn publish(local: &Local<SystemClock>) -> Router {
         deliveries: local.queue(QueueName::Deliveries),
         slow_lane: None,
         records: Some(local.queue(QueueName::Records)),
-        registry: Registry::new(local.state(), SystemClock, Duration::ZERO),
+        registry: TopicRegistry::new(local.state(), SystemClock, Duration::ZERO),
         payloads: local.state(),
         pressure: PressureReader::new(local.state(), SystemClock, Duration::ZERO),
         clock: SystemClock,
         entropy: SystemEntropy,
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         bodies: BodyBudget::new(16_000_000),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
-        traces: posthaste_services::Traces::default(),
+        traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),
     }))
 }

@@ -19,7 +19,7 @@ struct Kit {
     calls: Calls,
     store: MemoryStore,
     clock: ManualClock,
-    arrivals: Arrivals<Store, ManualClock>,
+    arrivals: ArrivalTracker<Store, ManualClock>,
 }
 
 impl Kit {
@@ -30,7 +30,7 @@ impl Kit {
         let recorded = Recorded::new(store.clone(), "state", &calls);
         let faulty = Faulty::new(recorded, "state", plan);
         Self {
-            arrivals: Arrivals::new(faulty, clock.clone()).counting(),
+            arrivals: ArrivalTracker::new(faulty, clock.clone()).with_counting(),
             calls,
             store,
             clock,
@@ -45,11 +45,11 @@ impl Kit {
             is_first: true,
             result,
         };
-        self.arrivals.note(|| key.to_owned(), &seen);
+        self.arrivals.note_try(|| key.to_owned(), &seen);
     }
 
     async fn tries(&self) -> SubscriptionTries {
-        let book = self.arrivals.stored().await.unwrap();
+        let book = self.arrivals.stored_book().await.unwrap();
         book.subscription(BILLING).unwrap().tries.clone()
     }
 }
@@ -57,33 +57,33 @@ impl Kit {
 #[tokio::test]
 async fn healthy_deliveries_are_neither_kept_nor_written() {
     let kit = Kit::with(&Plan::none());
-    kit.arrivals.stored().await.unwrap();
+    kit.arrivals.stored_book().await.unwrap();
     kit.calls.take();
     for _ in 0..1000 {
         kit.note(BILLING, TryResult::Arrived);
     }
     assert!(!kit.arrivals.is_watching() && !kit.arrivals.has_news());
-    assert!(!kit.arrivals.write("run").await.unwrap());
+    assert!(!kit.arrivals.write_gathered("run").await.unwrap());
     assert_eq!(kit.calls.all().len(), 0);
 }
 
 #[tokio::test]
 async fn arrivals_count_where_something_fails_and_nowhere_else() {
     let kit = Kit::with(&Plan::none());
-    kit.arrivals.stored().await.unwrap();
+    kit.arrivals.stored_book().await.unwrap();
     kit.note(BILLING, FAILED);
     kit.note(BILLING, TryResult::Arrived);
     kit.note("orders.crm", TryResult::Arrived);
     assert!(kit.arrivals.has_news());
-    assert!(kit.arrivals.write("run").await.unwrap());
+    assert!(kit.arrivals.write_gathered("run").await.unwrap());
     assert!(!kit.arrivals.has_news());
-    let book = kit.arrivals.stored().await.unwrap();
+    let book = kit.arrivals.stored_book().await.unwrap();
     assert_eq!(
         book.subscriptions().map(|(key, _)| key).collect::<Vec<_>>(),
         [BILLING]
     );
     kit.note(BILLING, TryResult::Arrived);
-    kit.arrivals.write("another run").await.unwrap();
+    kit.arrivals.write_gathered("another run").await.unwrap();
     let settings = posthaste_core::health::ArrivalSettings::default();
     let share = kit
         .tries()
@@ -101,9 +101,9 @@ async fn write_whose_answer_is_lost_is_repeated_and_counts_once() {
     });
     let kit = Kit::with(&plan);
     kit.note(BILLING, FAILED);
-    assert!(kit.arrivals.write("run").await.is_err());
+    assert!(kit.arrivals.write_gathered("run").await.is_err());
     kit.note(BILLING, FAILED);
-    while kit.arrivals.write("another run").await.is_err() {}
+    while kit.arrivals.write_gathered("another run").await.is_err() {}
     assert_eq!(kit.tries().await.in_row(), 2);
 }
 
@@ -114,12 +114,12 @@ async fn write_that_is_cut_off_is_repeated_and_counts_once() {
         let plan = Plan::nth_of(0, fault, |effect| effect.operation == Operation::Put);
         let kit = Kit::with(&plan);
         kit.note(BILLING, FAILED);
-        plan.kill(kit.arrivals.write("run")).await;
+        plan.kill(kit.arrivals.write_gathered("run")).await;
         assert!(kit.arrivals.has_news());
-        kit.arrivals.stored().await.unwrap();
+        kit.arrivals.stored_book().await.unwrap();
         assert!(kit.arrivals.has_news(), "whatever the book has");
         kit.note(BILLING, FAILED);
-        kit.arrivals.write("another run").await.unwrap();
+        kit.arrivals.write_gathered("another run").await.unwrap();
         assert_eq!(kit.tries().await.in_row(), 2);
         assert!(!kit.arrivals.has_news());
     }
@@ -140,17 +140,18 @@ async fn arrivals_count_while_the_failure_before_is_not_written() {
             effect.operation == Operation::Put
         });
         let kit = Kit::with(&plan);
-        kit.arrivals.stored().await.unwrap();
+        kit.arrivals.stored_book().await.unwrap();
         kit.note(BILLING, FAILED);
-        plan.kill(kit.arrivals.write("run")).await;
+        plan.kill(kit.arrivals.write_gathered("run")).await;
         if is_gathered {
             let mut tries = SubscriptionTries::default();
             tries.add_try(&arrival);
-            kit.arrivals.gather([(BILLING.to_owned(), tries)].into());
+            kit.arrivals
+                .gather_tries([(BILLING.to_owned(), tries)].into());
         } else {
-            kit.arrivals.note(|| BILLING.to_owned(), &arrival);
+            kit.arrivals.note_try(|| BILLING.to_owned(), &arrival);
         }
-        kit.arrivals.write("another run").await.unwrap();
+        kit.arrivals.write_gathered("another run").await.unwrap();
         assert_eq!(kit.tries().await.last_arrived_at(), Some(Timestamp::EPOCH));
     }
 }
@@ -158,7 +159,7 @@ async fn arrivals_count_while_the_failure_before_is_not_written() {
 /// Tries that come during a write would be dropped as known under its name.
 #[tokio::test]
 async fn what_comes_while_it_is_written_counts_with_the_next_write() {
-    let during = Arc::new(Mutex::new(None::<Arrivals<Store, ManualClock>>));
+    let during = Arc::new(Mutex::new(None::<ArrivalTracker<Store, ManualClock>>));
     let noting = Arc::clone(&during);
     let plan = Plan::by(move |effect| {
         let arrivals = (effect.operation == Operation::Put).then(|| noting.lock().take());
@@ -170,17 +171,17 @@ async fn what_comes_while_it_is_written_counts_with_the_next_write() {
             result: FAILED,
         };
         if let Some(arrivals) = arrivals.flatten() {
-            arrivals.note(|| BILLING.to_owned(), &seen);
+            arrivals.note_try(|| BILLING.to_owned(), &seen);
         }
         None
     });
     let kit = Kit::with(&plan);
     *during.lock() = Some(kit.arrivals.clone());
     kit.note(BILLING, FAILED);
-    assert!(kit.arrivals.write("run").await.unwrap());
+    assert!(kit.arrivals.write_gathered("run").await.unwrap());
     assert_eq!(kit.tries().await.in_row(), 1);
     assert!(kit.arrivals.has_news());
-    assert!(kit.arrivals.write("another run").await.unwrap());
+    assert!(kit.arrivals.write_gathered("another run").await.unwrap());
     assert_eq!(kit.tries().await.in_row(), 2);
 }
 
@@ -188,7 +189,7 @@ async fn what_comes_while_it_is_written_counts_with_the_next_write() {
 async fn what_is_gathered_is_seen_before_it_is_written() {
     let kit = Kit::with(&Plan::none());
     kit.note(BILLING, FAILED);
-    let book = kit.arrivals.book().await.unwrap();
+    let book = kit.arrivals.current_book().await.unwrap();
     assert_eq!(book.subscription(BILLING).unwrap().tries.in_row(), 1);
     assert_eq!(kit.store.keys("health/"), [""; 0]);
 }
@@ -197,7 +198,7 @@ async fn what_is_gathered_is_seen_before_it_is_written() {
 async fn where_others_count_nothing_is_noted() {
     let store = MemoryStore::default();
     let clock = ManualClock::new(Timestamp::EPOCH);
-    let arrivals = Arrivals::new(store, clock);
+    let arrivals = ArrivalTracker::new(store, clock);
     let seen = SeenTry {
         key: "a",
         accepted_at: Timestamp::EPOCH,
@@ -205,7 +206,7 @@ async fn where_others_count_nothing_is_noted() {
         is_first: true,
         result: FAILED,
     };
-    arrivals.note(|| unreachable!(), &seen);
+    arrivals.note_try(|| unreachable!(), &seen);
     assert!(!arrivals.has_news());
 }
 
@@ -215,7 +216,7 @@ async fn book_is_read_again_once_it_is_old() {
     for (minute, reads) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
         kit.clock
             .advance_to(Timestamp::EPOCH + minute * BOOK_MAX_AGE);
-        kit.arrivals.know(BOOK_MAX_AGE).await.unwrap();
+        kit.arrivals.refresh_if_older(BOOK_MAX_AGE).await.unwrap();
         assert_eq!(kit.calls.count(Operation::Get), reads, "{minute}");
     }
 }
@@ -232,10 +233,10 @@ async fn damaged_book_is_replaced_and_a_newer_one_is_not() {
     };
     put("?").await;
     kit.note(BILLING, FAILED);
-    assert!(kit.arrivals.write("run").await.unwrap());
+    assert!(kit.arrivals.write_gathered("run").await.unwrap());
     put(r#"{"v":2}"#).await;
     kit.note(BILLING, FAILED);
-    assert!(kit.arrivals.write("another run").await.is_err());
+    assert!(kit.arrivals.write_gathered("another run").await.is_err());
     let object = kit.store.get(HEALTH).await.unwrap().unwrap();
     assert_eq!(object.bytes, r#"{"v":2}"#);
 }

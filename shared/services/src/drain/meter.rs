@@ -21,14 +21,14 @@ const UNTIL_IT_WAITS: Duration = Duration::from_millis(500);
 
 /// Counts what deliver receives and settles. Clones share the counts.
 #[derive(Debug, Clone, Default)]
-pub struct DrainMeter(Arc<Mutex<Counts>>);
+pub struct DrainMeter(Arc<Mutex<MeterCounts>>);
 
 /// The counts since the last reading.
 #[derive(Debug, Default)]
-struct Counts {
-    all: Counted,
+struct MeterCounts {
+    all: MessageTotals,
     /// By the topic's name in lower case.
-    topics: HashMap<Arc<str>, OfTopic>,
+    topics: HashMap<Arc<str>, TopicCounts>,
     /// Requests that wait for a place which all subscriptions share.
     waiting_for_shared: usize,
     shared_places_ran_out: bool,
@@ -36,8 +36,8 @@ struct Counts {
 
 /// A reading.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Taken {
-    pub(super) all: Counted,
+pub(super) struct MeterReading {
+    pub(super) all: MessageTotals,
     pub(super) subscriptions: Vec<SubscriptionDrain>,
     /// The slowest topics, each with its middle subscription by the oldest wait.
     pub(super) topics: Vec<ReportedTopic>,
@@ -46,7 +46,7 @@ pub(super) struct Taken {
 
 /// The counts of all subscriptions since the last reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct MessageTotals {
     /// The messages that were settled.
     pub(super) messages: u64,
     /// The longest time that a message had been due before it was received.
@@ -57,17 +57,17 @@ pub(super) struct Counted {
 
 /// The counts of one topic.
 #[derive(Debug, Default)]
-struct OfTopic {
+struct TopicCounts {
     /// The number of subscriptions that take deliveries; `None` if that was not noted since the
     /// last reading.
     subscriptions: Option<usize>,
     /// By the subscription's name in lower case.
-    counted: HashMap<Arc<str>, OfSubscription>,
+    counted: HashMap<Arc<str>, SubscriptionCounts>,
 }
 
 /// The counts of one subscription.
 #[derive(Debug)]
-struct OfSubscription {
+struct SubscriptionCounts {
     group: Arc<str>,
     count: DrainCount,
     /// Its deliveries that wait here for a place of its own.
@@ -95,29 +95,29 @@ pub struct PlaceWait<'a> {
 impl DrainMeter {
     /// Notes a message that was received at `at`, a time of the clock's `monotonic`, after it had
     /// been due for `waited`: the attempt that follows does not count.
-    pub fn received(&self, waited: Duration, at: Duration) {
-        self.0.lock().all.receive(waited, at);
+    pub fn note_received(&self, waited: Duration, at: Duration) {
+        self.0.lock().all.count_received(waited, at);
     }
 
     /// Notes messages that were settled.
-    pub fn settled(&self, messages: u64) {
+    pub fn note_settled(&self, messages: u64) {
         self.0.lock().all.messages += messages;
     }
 
     /// Notes a delivery that was received, as [`received`](Self::received) does.
-    pub fn received_of(&self, delivery: &Delivery, waited: Duration, at: Duration) {
+    pub fn note_delivery_received(&self, delivery: &Delivery, waited: Duration, at: Duration) {
         let mut counts = self.0.lock();
-        counts.all.receive(waited, at);
-        counts.change(&delivery.topic, &delivery.subscription, |of| {
-            of.receive(waited, at);
+        counts.all.count_received(waited, at);
+        counts.change_subscription(&delivery.topic, &delivery.subscription, |of| {
+            of.count_received(waited, at);
         });
     }
 
     /// Notes a delivery that was settled.
-    pub fn settled_of(&self, delivery: &Delivery) {
+    pub fn note_delivery_settled(&self, delivery: &Delivery) {
         let mut counts = self.0.lock();
         counts.all.messages += 1;
-        counts.change(&delivery.topic, &delivery.subscription, |of| {
+        counts.change_subscription(&delivery.topic, &delivery.subscription, |of| {
             of.count.settled += 1;
         });
     }
@@ -131,7 +131,7 @@ impl DrainMeter {
         now: Duration,
     ) -> PlaceWait<'a> {
         let mut counts = self.0.lock();
-        counts.change(topic, subscription, |of| {
+        counts.change_subscription(topic, subscription, |of| {
             of.note_gap(now);
             of.waiting += 1;
         });
@@ -158,7 +158,7 @@ impl DrainMeter {
 
     /// Notes a delivery that goes back to the queue at `now`, a time of the clock's `monotonic`,
     /// for its subscription's rate, a ramp or a pause. It waits there for so long.
-    pub fn turned_back(
+    pub fn note_turned_back(
         &self,
         topic: &TopicName,
         subscription: &SubscriptionName,
@@ -166,7 +166,7 @@ impl DrainMeter {
         wait: Duration,
     ) {
         let mut counts = self.0.lock();
-        counts.change(topic, subscription, |of| {
+        counts.change_subscription(topic, subscription, |of| {
             of.note_gap(now);
             of.waits_until = of.waits_until.max(now.saturating_add(wait));
         });
@@ -174,7 +174,7 @@ impl DrainMeter {
 
     /// Notes how many subscriptions of a topic take deliveries, of which something was received. It
     /// is counted once for each reading.
-    pub fn topic_has(&self, topic: &TopicName, subscriptions: impl FnOnce() -> usize) {
+    pub fn note_subscriptions(&self, topic: &TopicName, subscriptions: impl FnOnce() -> usize) {
         let mut counts = self.0.lock();
         if let Some(of_topic) = counts.topics.get_mut(&*topic.folded_text()) {
             of_topic.subscriptions.get_or_insert_with(subscriptions);
@@ -187,11 +187,11 @@ impl DrainMeter {
     }
 
     /// Reads the counts at `now`, a time of the clock's `monotonic`, and begins again from zero.
-    pub(super) fn take(&self, now: Duration) -> Taken {
+    pub(super) fn take_reading(&self, now: Duration) -> MeterReading {
         let mut counts = self.0.lock();
         let (subscriptions, topics) = counts.take_subscriptions(now);
         let is_short = counts.waiting_for_shared > 0;
-        Taken {
+        MeterReading {
             all: mem::take(&mut counts.all),
             subscriptions,
             topics,
@@ -202,7 +202,7 @@ impl DrainMeter {
 
 impl PlaceWait<'_> {
     /// Ends the wait with a place.
-    pub fn end(mut self) {
+    pub fn end_with_place(mut self) {
         self.has_place = true;
     }
 }
@@ -214,27 +214,27 @@ impl Drop for PlaceWait<'_> {
             counts.waiting_for_shared -= 1;
             return;
         };
-        counts.change(topic, subscription, |of| {
+        counts.change_subscription(topic, subscription, |of| {
             of.waiting -= 1;
             of.has_returned |= !self.has_place;
         });
     }
 }
 
-impl Counted {
-    fn receive(&mut self, waited: Duration, at: Duration) {
+impl MessageTotals {
+    fn count_received(&mut self, waited: Duration, at: Duration) {
         self.waited_max = self.waited_max.max(waited);
         self.began_at = Some(self.began_at.map_or(at, |began_at| began_at.min(at)));
     }
 }
 
-impl Counts {
+impl MeterCounts {
     /// Changes the counts of a subscription. Nothing is copied for one that is known.
-    fn change(
+    fn change_subscription(
         &mut self,
         topic: &TopicName,
         subscription: &SubscriptionName,
-        change: impl FnOnce(&mut OfSubscription),
+        change: impl FnOnce(&mut SubscriptionCounts),
     ) {
         let topic_text = topic.folded_text();
         let name = subscription.folded_text();
@@ -242,7 +242,7 @@ impl Counts {
         if let Some(of) = known.and_then(|of_topic| of_topic.counted.get_mut(&*name)) {
             return change(of);
         }
-        let mut of = OfSubscription::new(&message_group_id(topic, subscription));
+        let mut of = SubscriptionCounts::new(&message_group_id(topic, subscription));
         change(&mut of);
         let of_topic = self.topics.entry(Arc::from(&*topic_text)).or_default();
         of_topic.counted.insert(Arc::from(&*name), of);
@@ -259,12 +259,15 @@ impl Counts {
         self.topics.retain(|_, of_topic| {
             let mut of_this = Vec::new();
             of_topic.counted.retain(|_, of| {
-                let (drain, is_idle) = of.take(now);
+                let (drain, is_idle) = of.take_counts(now);
                 of_this.extend((!is_idle).then_some(drain));
                 !is_idle
             });
             let subscriptions = of_topic.subscriptions.take();
-            topics.extend(middle(&mut of_this, subscriptions.unwrap_or_default()));
+            topics.extend(middle_subscription(
+                &mut of_this,
+                subscriptions.unwrap_or_default(),
+            ));
             drains.append(&mut of_this);
             !of_topic.counted.is_empty()
         });
@@ -276,7 +279,10 @@ impl Counts {
 
 /// The middle subscription of a topic by the oldest wait, of an even number the lower; `None` if
 /// its messages hardly wait. Those of which nothing was received have waited for nothing.
-fn middle(drains: &mut [SubscriptionDrain], subscriptions: usize) -> Option<ReportedTopic> {
+fn middle_subscription(
+    drains: &mut [SubscriptionDrain],
+    subscriptions: usize,
+) -> Option<ReportedTopic> {
     drains.sort_by_key(|drain| Reverse(drain.count.waited_max));
     let middle = drains.get(subscriptions.max(drains.len()) / 2)?;
     (middle.count.waited_max >= REPORTED_WAIT_MIN).then(|| ReportedTopic {
@@ -285,7 +291,7 @@ fn middle(drains: &mut [SubscriptionDrain], subscriptions: usize) -> Option<Repo
     })
 }
 
-impl OfSubscription {
+impl SubscriptionCounts {
     fn new(group: &str) -> Self {
         Self {
             group: group.into(),
@@ -299,22 +305,22 @@ impl OfSubscription {
     }
 
     /// Whether one waits for a place of its own, here or in the queue.
-    fn waits(&self, now: Duration) -> bool {
+    fn is_waiting(&self, now: Duration) -> bool {
         self.waiting > 0 || self.has_returned || now < self.waits_until
     }
 
     /// Notes that one begins to wait now: if none did, there was a time in which none waited.
     fn note_gap(&mut self, now: Duration) {
-        self.was_free |= !self.waits(now) && now >= self.comes_until;
+        self.was_free |= !self.is_waiting(now) && now >= self.comes_until;
     }
 
     /// Counts a delivery that was received. Before the first one since the last reading there was
     /// nothing that could wait.
-    fn receive(&mut self, waited: Duration, at: Duration) {
+    fn count_received(&mut self, waited: Duration, at: Duration) {
         let is_first = self.count.received == 0;
         self.count.received += 1;
         self.count.waited_max = self.count.waited_max.max(waited);
-        if is_first && !self.waits(at) {
+        if is_first && !self.is_waiting(at) {
             self.was_free = false;
             self.comes_until = at + UNTIL_IT_WAITS;
         }
@@ -324,9 +330,9 @@ impl OfSubscription {
     }
 
     /// The counts since the last reading, and whether there was nothing to count.
-    fn take(&mut self, now: Duration) -> (SubscriptionDrain, bool) {
+    fn take_counts(&mut self, now: Duration) -> (SubscriptionDrain, bool) {
         let count = mem::take(&mut self.count);
-        let waits = self.waits(now);
+        let waits = self.is_waiting(now);
         let own_wait = match mem::replace(&mut self.was_free, !waits) {
             _ if !waits => OwnWait::None,
             true => OwnWait::Now,
@@ -349,7 +355,7 @@ impl OfSubscription {
 /// In one process the meter has all counts, and always answers.
 impl DrainSource for DrainMeter {
     async fn measure_drain(&self, _: u64, time: LookTime) -> Result<Option<DrainLook>, PortError> {
-        let taken = self.take(time.now);
+        let taken = self.take_reading(time.now);
         Ok(Some(DrainLook {
             all: DrainedMessages {
                 messages: taken.all.messages,
@@ -389,7 +395,7 @@ mod tests {
     /// The wait of each subscription since the last reading, at this time in milliseconds.
     fn own_waits(meter: &DrainMeter, now_ms: u64) -> Vec<(String, OwnWait)> {
         let wait = |of: SubscriptionDrain| (of.group.to_string(), of.own_wait);
-        let taken = meter.take(ms(now_ms));
+        let taken = meter.take_reading(ms(now_ms));
         taken.subscriptions.into_iter().map(wait).collect()
     }
 
@@ -401,22 +407,25 @@ mod tests {
     fn a_reading_begins_the_count_anew() {
         let meter = DrainMeter::default();
         for (waited_ms, at_ms) in [(5, 20), (3, 10), (4, 30)] {
-            meter.clone().received(
+            meter.clone().note_received(
                 Duration::from_millis(waited_ms),
                 Duration::from_millis(at_ms),
             );
-            meter.settled(1);
+            meter.note_settled(1);
         }
         let [waited_max, began_at] = [5, 10].map(Duration::from_millis);
         assert_eq!(meter.waited_max(), waited_max);
-        let counted = Counted {
+        let counted = MessageTotals {
             messages: 3,
             waited_max,
             began_at: Some(began_at),
         };
         assert_eq!(
-            [meter.take(ms(40)).all, meter.take(ms(50)).all],
-            [counted, Counted::default()]
+            [
+                meter.take_reading(ms(40)).all,
+                meter.take_reading(ms(50)).all
+            ],
+            [counted, MessageTotals::default()]
         );
     }
 
@@ -428,12 +437,12 @@ mod tests {
         let first = meter.wait_for_own_place(&topic, &name, ms(1000));
         assert_eq!(own_waits(&meter, 2000), seen(OwnWait::Now));
         let second = meter.wait_for_own_place(&topic, &name, ms(3000));
-        first.end();
+        first.end_with_place();
         assert_eq!(own_waits(&meter, 4000), seen(OwnWait::Throughout));
-        second.end();
+        second.end_with_place();
         let third = meter.wait_for_own_place(&topic, &name, ms(5000));
         assert_eq!(own_waits(&meter, 6000), seen(OwnWait::Now));
-        third.end();
+        third.end_with_place();
         assert_eq!(own_waits(&meter, 8000), []);
     }
 
@@ -441,15 +450,15 @@ mod tests {
     fn delivery_that_was_turned_back_waits_until_its_time() {
         let meter = DrainMeter::default();
         let (topic, name) = names();
-        meter.turned_back(&topic, &name, ms(1000), ms(500));
+        meter.note_turned_back(&topic, &name, ms(1000), ms(500));
         assert_eq!(own_waits(&meter, 2000), []);
-        meter.turned_back(&topic, &name, ms(3000), ms(5000));
+        meter.note_turned_back(&topic, &name, ms(3000), ms(5000));
         assert_eq!(own_waits(&meter, 4000), seen(OwnWait::Now));
         assert_eq!(own_waits(&meter, 6000), seen(OwnWait::Throughout));
         // Another one is turned back before its time has come, and the next one after it.
-        meter.turned_back(&topic, &name, ms(7000), ms(4000));
+        meter.note_turned_back(&topic, &name, ms(7000), ms(4000));
         assert_eq!(own_waits(&meter, 10_000), seen(OwnWait::Throughout));
-        meter.turned_back(&topic, &name, ms(11_500), ms(4000));
+        meter.note_turned_back(&topic, &name, ms(11_500), ms(4000));
         assert_eq!(own_waits(&meter, 12_000), seen(OwnWait::Now));
     }
 
@@ -464,7 +473,7 @@ mod tests {
         let again = meter.wait_for_own_place(&topic, &name, ms(4100));
         assert_eq!(own_waits(&meter, 6000), seen(OwnWait::Throughout));
         drop(again);
-        meter.received_of(&delivery(), ms(90_000), ms(6100));
+        meter.note_delivery_received(&delivery(), ms(90_000), ms(6100));
         assert_eq!(own_waits(&meter, 8000), seen(OwnWait::None));
         assert_eq!(own_waits(&meter, 10_000), []);
     }
@@ -476,8 +485,8 @@ mod tests {
             let meter = DrainMeter::default();
             let (topic, name) = names();
             own_waits(&meter, 0);
-            meter.received_of(&delivery(), ms(90_000), ms(60_000));
-            meter.turned_back(&topic, &name, ms(60_000 + waits_ms), ms(30_000));
+            meter.note_delivery_received(&delivery(), ms(90_000), ms(60_000));
+            meter.note_turned_back(&topic, &name, ms(60_000 + waits_ms), ms(30_000));
             assert_eq!(own_waits(&meter, 70_000), seen(expected), "{waits_ms}");
         };
         check(0, OwnWait::Throughout);
@@ -491,28 +500,28 @@ mod tests {
         let (topic, _) = names();
         let mut counted = 0;
         let mut has = |subscriptions| {
-            meter.received_of(&delivery(), ms(60_000), ms(0));
-            meter.topic_has(&topic, || {
+            meter.note_delivery_received(&delivery(), ms(60_000), ms(0));
+            meter.note_subscriptions(&topic, || {
                 counted += 1;
                 subscriptions
             });
         };
         has(2);
         has(2);
-        assert_eq!(meter.take(ms(0)).topics, []);
+        assert_eq!(meter.take_reading(ms(0)).topics, []);
         has(1);
-        assert_eq!(meter.take(ms(0)).topics.len(), 1);
+        assert_eq!(meter.take_reading(ms(0)).topics.len(), 1);
         assert_eq!(counted, 2);
     }
 
     #[test]
     fn shared_places_have_run_out_as_long_as_a_request_waits_for_one() {
         let meter = DrainMeter::default();
-        let ran_out = |meter: &DrainMeter| meter.take(ms(0)).shared_places_ran_out;
+        let ran_out = |meter: &DrainMeter| meter.take_reading(ms(0)).shared_places_ran_out;
         assert!(!ran_out(&meter));
         let waits = meter.wait_for_shared_place();
         assert_eq!([ran_out(&meter), ran_out(&meter)], [true; 2]);
-        waits.end();
+        waits.end_with_place();
         assert_eq!([ran_out(&meter), ran_out(&meter)], [true, false]);
     }
 
@@ -532,7 +541,7 @@ mod tests {
                 own_wait: OwnWait::None,
             })
             .collect();
-        let topic = middle(&mut drains, subscriptions).into_iter();
+        let topic = middle_subscription(&mut drains, subscriptions).into_iter();
         topic
             .map(|topic| (topic.group.to_string(), topic.count.waited_max.as_secs()))
             .collect()

@@ -11,7 +11,7 @@ use posthaste_core::stored::drain_report::render_drain_report;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 
-use super::meter::{DrainMeter, Taken};
+use super::meter::{DrainMeter, MeterReading};
 use crate::timeout_at::timeout;
 
 /// The longest time for writing a report. It must end before the invocation does: the invocation's
@@ -46,7 +46,9 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
     /// after every invocation, up to [`DRAIN_POST_TIMEOUT`] before its end. A report that
     /// cannot be written is lost; the next one covers its own time.
     pub async fn post_if_due(&self) {
-        let Some(report) = self.due() else { return };
+        let Some(report) = self.due_report() else {
+            return;
+        };
         let put = self.store.put(
             &self.key,
             render_drain_report(&report),
@@ -64,30 +66,30 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
         }
     }
 
-    fn due(&self) -> Option<DrainReport> {
+    fn due_report(&self) -> Option<DrainReport> {
         let now = self.clock.monotonic();
         if self.meter.waited_max() < REPORTED_WAIT_MIN {
             // The count then shows how much there was to do, and not how fast this process is.
-            self.meter.take(now);
+            self.meter.take_reading(now);
             return None;
         }
         let mut posted_at = self.posted_at.lock();
         if posted_at.is_some_and(|at| now.saturating_sub(at) < REPORT_INTERVAL) {
             return None;
         }
-        let taken = self.meter.take(now);
+        let taken = self.meter.take_reading(now);
         let window = now.saturating_sub(taken.all.began_at?);
         if window > REPORT_WINDOW_MAX {
             return None;
         }
         *posted_at = Some(now);
-        Some(report(taken, window))
+        Some(build_report(taken, window))
     }
 }
 
 /// The report of these counts. What cannot be told to be of a subscription that waited for itself
 /// is of the others.
-fn report(taken: Taken, window: Duration) -> DrainReport {
+fn build_report(taken: MeterReading, window: Duration) -> DrainReport {
     let (waited, others): (Vec<_>, Vec<_>) = taken
         .subscriptions
         .iter()

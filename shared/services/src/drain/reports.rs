@@ -11,7 +11,7 @@ use posthaste_ports::{
     Clock, DrainSource, ErrorKind, LookTime, ObjectMeta, ObjectStore, PortError,
 };
 
-use crate::pages::pages;
+use crate::pages::list_pages;
 
 /// Most pages of reports that are listed: more than the 1,000 processes that one event source
 /// mapping may start, and those that ended lately.
@@ -44,8 +44,8 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
         Self { store, clock }
     }
 
-    async fn list(&self) -> Result<Vec<ObjectMeta>, PortError> {
-        let listed: Vec<_> = pages(&self.store, DRAIN, None)
+    async fn list_reports(&self) -> Result<Vec<ObjectMeta>, PortError> {
+        let listed: Vec<_> = list_pages(&self.store, DRAIN, None)
             .take(PAGES_MAX)
             .try_collect()
             .await?;
@@ -54,7 +54,7 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
 
     /// Reads the report in an object of this age; `None` if the object is gone, or the report is
     /// too old.
-    async fn read(
+    async fn read_report(
         &self,
         listed: ObjectMeta,
         age: Duration,
@@ -69,7 +69,7 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
     }
 
     /// Removes the reports of ended processes. The next look finds those that are left.
-    async fn remove(&self, old: Vec<ObjectMeta>) {
+    async fn remove_ended(&self, old: Vec<ObjectMeta>) {
         let removals = old
             .into_iter()
             .take(REMOVED_MAX)
@@ -98,38 +98,38 @@ impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
         if visible == 0 {
             return Ok(None);
         }
-        let listed = self.list().await?;
+        let listed = self.list_reports().await?;
         let now = self.clock.now();
         let (old, kept): (Vec<_>, Vec<_>) = listed
             .into_iter()
-            .partition(|object| age(object, now) > KEPT);
-        self.remove(old).await;
+            .partition(|object| report_age(object, now) > KEPT);
+        self.remove_ended(old).await;
         let recent: Vec<_> = kept
             .into_iter()
-            .filter(|object| age(object, now) <= CURRENT_MAX)
+            .filter(|object| report_age(object, now) <= CURRENT_MAX)
             .collect();
         let processes = recent.len();
         let reads = recent.into_iter().take(READ_MAX).map(|object| {
-            let age = age(&object, now);
-            self.read(object, age)
+            let age = report_age(&object, now);
+            self.read_report(object, age)
         });
         let reads: Vec<_> = stream::iter(reads)
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        together(reads, processes, time.elapsed)
+        combine_reports(reads, processes, time.elapsed)
     }
 }
 
 /// The age of a report by the store's clock. A report of the future is as old as it is early: it
 /// cannot be known which of the two clocks is wrong, and neither may make a report current for
 /// good.
-fn age(object: &ObjectMeta, now: Timestamp) -> Duration {
+fn report_age(object: &ObjectMeta, now: Timestamp) -> Duration {
     now.since(object.modified_at)
         .max(object.modified_at.since(now))
 }
 
-fn together(
+fn combine_reports(
     reads: Vec<Result<Option<DrainReport>, PortError>>,
     processes: usize,
     elapsed: Duration,

@@ -13,7 +13,7 @@ use posthaste_core::model::{
 };
 use posthaste_ports::{Clock, PortError, QueueName, QueueSender, Successor, WithheldMessages};
 
-use super::schedule::Schedule;
+use super::schedule::EventSchedule;
 use crate::delivery_log::{record_message, report_lost, send_records};
 
 /// Bytes of the record of an acceptance beside its names, usually.
@@ -21,7 +21,7 @@ pub(super) const RECORD_BYTES_USUAL: usize = 512;
 
 /// The part of the delivery log in a fan-out.
 #[derive(Debug)]
-pub struct Acceptance<'a, Q> {
+pub struct AcceptanceLogging<'a, Q> {
     /// The queue of records.
     pub records: &'a Q,
     /// Whether first attempts are known to wait.
@@ -30,7 +30,7 @@ pub struct Acceptance<'a, Q> {
 
 /// The subscriptions that each event is meant for.
 #[derive(Debug, Default)]
-pub(super) struct Meant {
+pub(super) struct MeantSubscriptions {
     /// The names that the messages of each event have; empty where no message has any.
     in_messages: Vec<Option<Arc<str>>>,
     /// Whether the events have several such texts. One text is in the head of a message, as far as
@@ -48,15 +48,15 @@ struct MatchedSet {
     is_tried: bool,
 }
 
-impl Meant {
+impl MeantSubscriptions {
     /// The subscriptions that each event is meant for, by the receivers with the positions of their
     /// events. Where that is one that is tried at once, nothing has to be said: its first record
     /// says all.
-    pub(super) fn of<'a>(
+    pub(super) fn from_receivers<'a>(
         receivers: impl Iterator<Item = (&'a Subscription, &'a [u32])> + Clone,
         topic: &Topic,
         events: &[Event],
-        (schedule, at): (&Schedule, Timestamp),
+        (schedule, at): (&EventSchedule, Timestamp),
         first_attempts_wait: bool,
     ) -> Self {
         let is_tried = |of: &Subscription| {
@@ -170,7 +170,7 @@ pub(super) struct AcceptanceRecords<'a, Q> {
 
 impl<'a, Q: QueueSender> AcceptanceRecords<'a, Q> {
     /// `None` where there are none. Those that were `left_out` for want of room are counted as lost.
-    pub(super) fn of(
+    pub(super) fn from_texts(
         queue: &'a Q,
         topic: &'a TopicName,
         records: &[RecordText],
@@ -188,7 +188,7 @@ impl<'a, Q: QueueSender> AcceptanceRecords<'a, Q> {
     }
 
     /// The records as messages that are sent beside others.
-    pub(super) fn successors(&self) -> Vec<Successor> {
+    pub(super) fn as_successors(&self) -> Vec<Successor> {
         let bodies = self.bodies.iter().cloned();
         let messages = bodies.map(|body| Successor {
             to: QueueName::Records,
@@ -198,14 +198,14 @@ impl<'a, Q: QueueSender> AcceptanceRecords<'a, Q> {
     }
 
     /// Makes them durable, to be shown with the deliveries.
-    pub(super) async fn withheld(self) -> Option<WithheldMessages> {
+    pub(super) async fn withhold(self) -> Option<WithheldMessages> {
         let messages = self.bodies.iter().cloned().map(record_message).collect();
         let withheld = self.queue.withhold(messages).await;
         withheld.map_err(|error| self.report_lost(&error)).ok()
     }
 
     /// Sends them by themselves.
-    pub(super) async fn send(self, clock: &impl Clock) {
+    pub(super) async fn send_alone(self, clock: &impl Clock) {
         let sent = send_records(self.queue, clock, self.bodies.clone()).await;
         if let Err(error) = sent {
             self.report_lost(&error);

@@ -11,8 +11,8 @@ use posthaste_core::model::{
 use posthaste_core::stored::layout;
 use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
 
-use super::plan::{Inline, Payloads, Plan};
-use super::schedule::Schedule;
+use super::plan::{FanOutPlan, InlineEvents, SchemaPayloads};
+use super::schedule::EventSchedule;
 
 /// Most payloads of one request that are being stored at once. This bounds the converted texts in
 /// memory, besides those that travel in messages.
@@ -62,7 +62,7 @@ impl FanOutError {
     }
 
     /// The same error where other deliveries were made.
-    pub(super) fn of_a_part(self) -> Self {
+    pub(super) fn into_partial(self) -> Self {
         match self {
             Self::Whole(error) => Self::Message(error),
             error => error,
@@ -81,7 +81,7 @@ impl FanOutError {
 
 /// Converts the events of one request.
 #[derive(Debug)]
-pub(super) struct Converter<'a, S, E> {
+pub(super) struct EventConverter<'a, S, E> {
     /// The state bucket, for payloads that are stored.
     pub(super) store: &'a S,
     /// Chance, for their keys.
@@ -89,39 +89,39 @@ pub(super) struct Converter<'a, S, E> {
     /// The time at which the events were accepted.
     pub(super) at: Timestamp,
     /// The events that travel in their messages.
-    pub(super) inline: Inline,
+    pub(super) inline: InlineEvents,
     /// The times before which they are not sent.
-    pub(super) schedule: &'a Schedule,
+    pub(super) schedule: &'a EventSchedule,
 }
 
-impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
+impl<S: ObjectStore, E: Entropy> EventConverter<'_, S, E> {
     /// Converts every event into the schemas in which it is received. Stored payloads are durable
     /// on return.
-    pub(super) async fn payloads(
+    pub(super) async fn convert_all(
         &self,
-        plan: &Plan<'_>,
+        plan: &FanOutPlan<'_>,
         events: &[Event],
-    ) -> Result<Payloads, FanOutError> {
-        let mut payloads = Payloads::default();
+    ) -> Result<SchemaPayloads, FanOutError> {
+        let mut payloads = SchemaPayloads::default();
         let mut waiting = Vec::new();
-        for schema in plan.schemas() {
+        for schema in plan.received_schemas() {
             let mut in_schema = Vec::with_capacity(events.len());
             for (index, event) in events.iter().enumerate() {
-                in_schema.push(self.payload(plan, (index, event), schema, &mut waiting)?);
+                in_schema.push(self.convert_one(plan, (index, event), schema, &mut waiting)?);
                 if waiting.len() == PAYLOAD_PUTS_AT_ONCE {
-                    self.put(std::mem::take(&mut waiting)).await?;
+                    self.store_payloads(std::mem::take(&mut waiting)).await?;
                 }
             }
-            payloads.set(schema, in_schema);
+            payloads.set_schema(schema, in_schema);
         }
-        self.put(waiting).await?;
+        self.store_payloads(waiting).await?;
         Ok(payloads)
     }
 
     /// The payload of one event in one schema. If it is to be stored, it is added to `waiting`.
-    fn payload(
+    fn convert_one(
         &self,
-        plan: &Plan<'_>,
+        plan: &FanOutPlan<'_>,
         (index, event): (usize, &Event),
         schema: EventSchema,
         waiting: &mut Vec<(String, Bytes)>,
@@ -129,8 +129,8 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
         if !plan.is_received(index, schema) {
             return Ok(EventPayload::Inline(Bytes::new()));
         }
-        let text = convert_event(event, schema).map_err(unconvertible)?;
-        if !plan.stores(index, schema, text.len(), self.inline) && fits_into_a_message(&text) {
+        let text = convert_event(event, schema).map_err(conversion_error)?;
+        if !plan.is_stored(index, schema, text.len(), self.inline) && fits_into_a_message(&text) {
             return Ok(EventPayload::Inline(text));
         }
         let id = self.entropy.uuid().to_string();
@@ -148,7 +148,7 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
         Ok(payload)
     }
 
-    async fn put(&self, texts: Vec<(String, Bytes)>) -> Result<(), FanOutError> {
+    async fn store_payloads(&self, texts: Vec<(String, Bytes)>) -> Result<(), FanOutError> {
         let put = |(key, text): (String, Bytes)| async move {
             self.store.put(&key, text, PutCondition::Always).await
         };
@@ -160,7 +160,7 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
 }
 
 /// An accepted event that is not valid in its schema is a fault of this program.
-fn unconvertible(error: EventError) -> FanOutError {
+fn conversion_error(error: EventError) -> FanOutError {
     FanOutError::Conversion(PortError::with_cause(
         "convert an event",
         ErrorKind::Invalid,

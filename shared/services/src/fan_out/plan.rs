@@ -18,8 +18,8 @@ use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{event_id_digest, layout};
 use posthaste_ports::OutgoingMessage;
 
-use super::acceptance::{Meant, RECORD_BYTES_USUAL};
-use super::schedule::{Schedule, ScheduledObject};
+use super::acceptance::{MeantSubscriptions, RECORD_BYTES_USUAL};
+use super::schedule::{EventSchedule, ScheduledObject};
 
 /// Largest event that a reference would hardly be shorter than, in bytes.
 const TINY_EVENT_BYTES_MAX: usize = 512;
@@ -30,7 +30,7 @@ const SCHEDULED_BYTES: usize = 128;
 /// The events that travel in their messages. Larger ones are stored, and their messages refer to
 /// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Inline {
+pub enum InlineEvents {
     /// Those that a message can hold.
     #[default]
     Fitting,
@@ -41,7 +41,7 @@ pub enum Inline {
     Tiny,
 }
 
-impl Inline {
+impl InlineEvents {
     /// The largest of them, in bytes.
     const fn bytes_max(self) -> usize {
         match self {
@@ -54,7 +54,7 @@ impl Inline {
 
 /// The events of a request that each subscription receives.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct FanOutPlan<'a> {
     /// The schema of the events: as a rule the topic's, but a notice is a CloudEvent wherever it
     /// is sent.
     input: EventSchema,
@@ -73,18 +73,18 @@ pub(super) struct Plan<'a> {
 /// The payload of every event, by the schema in which it is sent. It is empty where no subscription
 /// receives the event in that schema, and a schema in which none receives anything has no payloads.
 #[derive(Debug, Default)]
-pub(super) struct Payloads([Vec<EventPayload>; EventSchema::ALL.len()]);
+pub(super) struct SchemaPayloads([Vec<EventPayload>; EventSchema::ALL.len()]);
 
-impl Payloads {
+impl SchemaPayloads {
     /// Takes in the payloads of all events in this schema.
-    pub(super) fn set(&mut self, schema: EventSchema, payloads: Vec<EventPayload>) {
+    pub(super) fn set_schema(&mut self, schema: EventSchema, payloads: Vec<EventPayload>) {
         self.0[schema as usize] = payloads;
     }
 }
 
 /// The origin that all events of a fan-out have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Origin {
+pub struct EventOrigin {
     /// The marks of the events.
     pub marks: EventMarks,
     /// The number of posthaste deliveries they came through.
@@ -93,26 +93,26 @@ pub struct Origin {
     /// fanned out again. Left out, it is drawn.
     pub request_id: Option<String>,
     /// The times before which its events are not sent.
-    pub schedule: Schedule,
+    pub schedule: EventSchedule,
 }
 
 /// The values that all deliveries of one request share.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
+pub(super) struct FanOutRequest<'a> {
     /// The topic.
     pub(super) topic: &'a Topic,
     /// The events.
     pub(super) events: &'a [Event],
     /// The texts of each event, or the keys of those that are stored.
-    pub(super) payloads: &'a Payloads,
+    pub(super) payloads: &'a SchemaPayloads,
     /// The time at which the events were accepted.
     pub(super) at: Timestamp,
     /// The id of the request; with its position it is the id of every event in it.
     pub(super) id: &'a str,
     /// The origin of its events.
-    pub(super) origin: Origin,
+    pub(super) origin: EventOrigin,
     /// The subscriptions that its events are meant for.
-    pub(super) meant: &'a Meant,
+    pub(super) meant: &'a MeantSubscriptions,
 }
 
 /// The key of the event at this place of a request, of which its
@@ -121,9 +121,9 @@ pub fn event_key(request_id: &str, index: usize) -> String {
     format!("{request_id}-{index}")
 }
 
-impl<'a> Plan<'a> {
+impl<'a> FanOutPlan<'a> {
     /// Matches every event with every subscription of the topic that takes new ones at this time.
-    pub(super) fn of(topic: &'a Topic, events: &[Event], at: Timestamp) -> Self {
+    pub(super) fn match_events(topic: &'a Topic, events: &[Event], at: Timestamp) -> Self {
         let input = events.first().map_or(topic.input_schema, Event::schema);
         let mut receivers = Vec::new();
         let mut indexes = Vec::new();
@@ -145,7 +145,7 @@ impl<'a> Plan<'a> {
                 SubscriptionIntake::PassesBy => continue,
             }
             let start = indexes.len();
-            let schema = output(input, subscription);
+            let schema = output_schema(input, subscription);
             indexes.extend(matches.passing_events(position));
             for index in &indexes[start..] {
                 copies[*index as usize][schema as usize] += 1;
@@ -167,7 +167,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Whether a subscription skips the event at this position.
-    pub(super) fn skips(&self, index: usize) -> bool {
+    pub(super) fn is_skipped(&self, index: usize) -> bool {
         let skips =
             |events: &[u32]| u32::try_from(index).is_ok_and(|it| events.binary_search(&it).is_ok());
         self.skipped.iter().any(|(_, events)| skips(events))
@@ -202,7 +202,7 @@ impl<'a> Plan<'a> {
 
     /// The events that at least one subscription receives, and the subscriptions that receive
     /// something.
-    pub(super) fn matched(&self) -> MatchCounts {
+    pub(super) fn matched_counts(&self) -> MatchCounts {
         let events = self
             .copies
             .iter()
@@ -215,7 +215,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The schemas in which any subscription receives an event.
-    pub(super) fn schemas(&self) -> impl Iterator<Item = EventSchema> {
+    pub(super) fn received_schemas(&self) -> impl Iterator<Item = EventSchema> {
         let in_schema =
             |schema: EventSchema| self.copies.iter().any(|copies| copies[schema as usize] > 0);
         EventSchema::ALL
@@ -235,12 +235,12 @@ impl<'a> Plan<'a> {
     }
 
     /// Whether this event's text in this schema is stored once and referenced by its messages.
-    pub(super) fn stores(
+    pub(super) fn is_stored(
         &self,
         index: usize,
         schema: EventSchema,
         bytes: usize,
-        inline: Inline,
+        inline: InlineEvents,
     ) -> bool {
         let copies = self.copies_of(index, schema);
         let costs_too_much = copies > 1 && bytes.saturating_mul(copies) > INLINE_FAN_OUT_BYTES_MAX;
@@ -249,20 +249,26 @@ impl<'a> Plan<'a> {
 
     /// The messages that are sent at once, each rendered on demand: all of them at once could take
     /// five hundred times the request.
-    pub(super) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
+    pub(super) fn render_messages(
+        &self,
+        request: &FanOutRequest<'_>,
+    ) -> impl Iterator<Item = OutgoingMessage> {
         self.receivers
             .iter()
             .flat_map(move |(subscription, range)| {
                 let indexes = request.sent_at_once(&self.indexes[range.clone()]);
-                let schema = output(self.input, subscription);
-                let runs = request.runs(subscription, schema, &indexes);
+                let schema = output_schema(self.input, subscription);
+                let runs = request.split_into_messages(subscription, schema, &indexes);
                 runs.into_iter()
-                    .map(move |run| request.message(subscription, schema, &indexes[run]))
+                    .map(move |run| request.render_message(subscription, schema, &indexes[run]))
             })
     }
 
     /// The objects of the deliveries that are not sent at once, each rendered on demand.
-    pub(super) fn scheduled(&self, request: &Request<'_>) -> impl Iterator<Item = ScheduledObject> {
+    pub(super) fn render_scheduled(
+        &self,
+        request: &FanOutRequest<'_>,
+    ) -> impl Iterator<Item = ScheduledObject> {
         let objects = self.receivers.iter().flat_map(|(subscription, range)| {
             let indexes = &self.indexes[range.clone()];
             let minutes = request.origin.schedule.by_minute(request.at, indexes);
@@ -271,10 +277,12 @@ impl<'a> Plan<'a> {
                 .map(move |(minute, indexes)| (subscription, minute, indexes))
         });
         objects.map(|(subscription, minute, indexes)| {
-            let schema = output(self.input, subscription);
-            let runs = request.runs(subscription, schema, &indexes).into_iter();
+            let schema = output_schema(self.input, subscription);
+            let runs = request
+                .split_into_messages(subscription, schema, &indexes)
+                .into_iter();
             let body = |run: Range<usize>| {
-                let delivery = request.delivery(subscription, schema, &indexes[run]);
+                let delivery = request.build_delivery(subscription, schema, &indexes[run]);
                 render_delivery(&Delivery {
                     not_before: minute,
                     ..delivery
@@ -288,7 +296,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The number of those objects.
-    pub(super) fn scheduled_objects(&self, schedule: &Schedule, at: Timestamp) -> usize {
+    pub(super) fn scheduled_objects(&self, schedule: &EventSchedule, at: Timestamp) -> usize {
         if schedule.is_empty() {
             return 0;
         }
@@ -302,7 +310,7 @@ impl<'a> Plan<'a> {
 
 /// The schema in which a subscription receives events of this one. A topic is checked as a whole,
 /// so that its own events always have a conversion; others go out as they are.
-fn output(input: EventSchema, subscription: &Subscription) -> EventSchema {
+fn output_schema(input: EventSchema, subscription: &Subscription) -> EventSchema {
     let output = subscription.delivery_schema;
     if input.converts_to(output) {
         output
@@ -311,11 +319,11 @@ fn output(input: EventSchema, subscription: &Subscription) -> EventSchema {
     }
 }
 
-impl Request<'_> {
+impl FanOutRequest<'_> {
     /// Those of these events that are sent at once.
     fn sent_at_once<'i>(&self, indexes: &'i [u32]) -> Cow<'i, [u32]> {
         let schedule = &self.origin.schedule;
-        if !schedule.delays(self.at, indexes) {
+        if !schedule.delays_any(self.at, indexes) {
             return indexes.into();
         }
         let is_now = |index: &&u32| schedule.later_than(self.at, **index as usize).is_none();
@@ -323,20 +331,25 @@ impl Request<'_> {
     }
 
     /// The events of each message to a subscription.
-    fn runs(&self, to: &Subscription, schema: EventSchema, indexes: &[u32]) -> Vec<Range<usize>> {
+    fn split_into_messages(
+        &self,
+        to: &Subscription,
+        schema: EventSchema,
+        indexes: &[u32],
+    ) -> Vec<Range<usize>> {
         let sizes = indexes
             .iter()
-            .map(|&index| self.size(schema, index as usize));
+            .map(|&index| self.event_size(schema, index as usize));
         to.batching.cut_into_messages(&sizes.collect::<Vec<_>>())
     }
 
-    fn message(
+    fn render_message(
         &self,
         subscription: &Subscription,
         schema: EventSchema,
         indexes: &[u32],
     ) -> OutgoingMessage {
-        let delivery = self.delivery(subscription, schema, indexes);
+        let delivery = self.build_delivery(subscription, schema, indexes);
         OutgoingMessage {
             body: render_delivery(&delivery),
             group: Some(delivery.message_group_id()),
@@ -344,13 +357,13 @@ impl Request<'_> {
         }
     }
 
-    fn delivery(
+    fn build_delivery(
         &self,
         subscription: &Subscription,
         schema: EventSchema,
         indexes: &[u32],
     ) -> Delivery {
-        let entry = |&index: &u32| self.entry(subscription, schema, index as usize);
+        let entry = |&index: &u32| self.build_entry(subscription, schema, index as usize);
         Delivery {
             topic: subscription.topic.clone(),
             subscription: subscription.name.clone(),
@@ -373,10 +386,10 @@ impl Request<'_> {
             .filter(|_| schema == EventSchema::Custom)
     }
 
-    fn size(&self, schema: EventSchema, index: usize) -> EventSize {
+    fn event_size(&self, schema: EventSchema, index: usize) -> EventSize {
         let envelope = self.envelope(schema, index).map(|envelope| &**envelope);
         let size = EventSize::measure(&self.payloads.0[schema as usize][index], envelope);
-        let scheduled = self.scheduled(index).map_or(0, |_| SCHEDULED_BYTES);
+        let scheduled = self.scheduled_at(index).map_or(0, |_| SCHEDULED_BYTES);
         EventSize {
             message: size.message + self.meant.message_bytes(index) + scheduled,
             ..size
@@ -384,13 +397,13 @@ impl Request<'_> {
     }
 
     /// The key of an event towards every subscription.
-    fn key(&self, index: usize) -> String {
+    fn key_of_event(&self, index: usize) -> String {
         event_key(self.id, index)
     }
 
     /// The records of the acceptances that are not said by messages, and of the events that
     /// subscriptions skip, as many as have room beside the messages. Each has all names.
-    pub(super) fn records(&self, plan: &Plan<'_>) -> Vec<RecordText> {
+    pub(super) fn acceptance_records(&self, plan: &FanOutPlan<'_>) -> Vec<RecordText> {
         let mut room = INLINE_FAN_OUT_BYTES_MAX;
         let mut take = |names_bytes: usize| {
             let left = room.checked_sub(names_bytes + RECORD_BYTES_USUAL);
@@ -402,45 +415,45 @@ impl Request<'_> {
             if !take(matched.len()) {
                 return records;
             }
-            let key = self.key(*index);
-            records.extend(self.accepted(*index, &key).render_record(matched));
+            let key = self.key_of_event(*index);
+            records.extend(self.accepted_event(*index, &key).render_record(matched));
         }
         for (subscription, indexes) in &plan.skipped {
             for index in indexes {
                 if !take(0) {
                     return records;
                 }
-                let key = self.key(*index as usize);
-                let accepted = self.accepted(*index as usize, &key);
+                let key = self.key_of_event(*index as usize);
+                let accepted = self.accepted_event(*index as usize, &key);
                 records.extend(accepted.skipped_by(subscription));
             }
         }
         records
     }
 
-    fn accepted<'e>(&'e self, index: usize, key: &'e str) -> AcceptedEvent<'e> {
+    fn accepted_event<'e>(&'e self, index: usize, key: &'e str) -> AcceptedEvent<'e> {
         AcceptedEvent {
             topic: &self.topic.name,
             event: &self.events[index],
             key,
             at: self.at,
-            not_before: self.scheduled(index),
+            not_before: self.scheduled_at(index),
         }
     }
 
     /// The time before which an event is not sent, if it is not sent at once.
-    fn scheduled(&self, index: usize) -> Option<Timestamp> {
+    fn scheduled_at(&self, index: usize) -> Option<Timestamp> {
         self.origin.schedule.later_than(self.at, index)
     }
 
-    fn entry(
+    fn build_entry(
         &self,
         subscription: &Subscription,
         schema: EventSchema,
         index: usize,
     ) -> DeliveryEntry {
         let event = &self.events[index];
-        let not_before = self.scheduled(index);
+        let not_before = self.scheduled_at(index);
         let scheduled = |at| PublishSchedule {
             at,
             id: event_id_digest(event.id()),
@@ -448,7 +461,7 @@ impl Request<'_> {
             cancelled: false,
         };
         DeliveryEntry {
-            key: self.key(index),
+            key: self.key_of_event(index),
             expires_at: decide::expires_at(
                 not_before.unwrap_or(self.at),
                 event.expirytime(),
@@ -507,9 +520,9 @@ mod tests {
         Event::parse(EventSchema::CloudEvents, Bytes::from(json.to_string())).unwrap()
     }
 
-    fn stores(copies: usize, bytes: usize, inline: Inline) -> bool {
+    fn stores(copies: usize, bytes: usize, inline: InlineEvents) -> bool {
         let topic = topic(&vec![('a', 0); copies]);
-        Plan::of(&topic, &[event('a')], Timestamp::EPOCH).stores(
+        FanOutPlan::match_events(&topic, &[event('a')], Timestamp::EPOCH).is_stored(
             0,
             EventSchema::CloudEvents,
             bytes,
@@ -520,19 +533,27 @@ mod tests {
     #[test]
     fn the_bounds_of_storing_are_exact() {
         let quarter = INLINE_FAN_OUT_BYTES_MAX / 4;
-        assert!(!stores(5, INLINE_FAN_OUT_BYTES_MAX / 5, Inline::Fitting));
-        assert!(stores(5, INLINE_FAN_OUT_BYTES_MAX / 5 + 1, Inline::Fitting));
-        assert!(!stores(1, EVENT_BYTES_MAX, Inline::Fitting));
+        assert!(!stores(
+            5,
+            INLINE_FAN_OUT_BYTES_MAX / 5,
+            InlineEvents::Fitting
+        ));
+        assert!(stores(
+            5,
+            INLINE_FAN_OUT_BYTES_MAX / 5 + 1,
+            InlineEvents::Fitting
+        ));
+        assert!(!stores(1, EVENT_BYTES_MAX, InlineEvents::Fitting));
         assert!(
-            stores(4, quarter, Inline::Fitting),
+            stores(4, quarter, InlineEvents::Fitting),
             "it would not fit into a message"
         );
-        assert!(!stores(1, LOG_PAYLOAD_BYTES_MAX, Inline::Logged));
-        assert!(stores(1, LOG_PAYLOAD_BYTES_MAX + 1, Inline::Logged));
-        assert!(!stores(1, TINY_EVENT_BYTES_MAX, Inline::Tiny));
-        assert!(stores(1, TINY_EVENT_BYTES_MAX + 1, Inline::Tiny));
+        assert!(!stores(1, LOG_PAYLOAD_BYTES_MAX, InlineEvents::Logged));
+        assert!(stores(1, LOG_PAYLOAD_BYTES_MAX + 1, InlineEvents::Logged));
+        assert!(!stores(1, TINY_EVENT_BYTES_MAX, InlineEvents::Tiny));
+        assert!(stores(1, TINY_EVENT_BYTES_MAX + 1, InlineEvents::Tiny));
         assert!(
-            !stores(0, EVENT_BYTES_MAX, Inline::Tiny),
+            !stores(0, EVENT_BYTES_MAX, InlineEvents::Tiny),
             "nobody receives it"
         );
     }
@@ -546,14 +567,14 @@ mod tests {
         ) {
             let topic = topic(&subscriptions);
             let events: Vec<Event> = types.iter().copied().map(event).collect();
-            let mut payloads = Payloads::default();
+            let mut payloads = SchemaPayloads::default();
             let inline = events.iter().map(|event| EventPayload::Inline(event.json().clone()));
-            payloads.set(EventSchema::CloudEvents, inline.collect());
+            payloads.set_schema(EventSchema::CloudEvents, inline.collect());
             let at = Timestamp::from_millis(1);
-            let origin = Origin::default();
-            let plan = Plan::of(&topic, &events, at);
-            let meant = Meant::of(plan.receivers(), &topic, &events, (&Schedule::default(), at), false);
-            let request = Request {
+            let origin = EventOrigin::default();
+            let plan = FanOutPlan::match_events(&topic, &events, at);
+            let meant = MeantSubscriptions::from_receivers(plan.receivers(), &topic, &events, (&EventSchedule::default(), at), false);
+            let request = FanOutRequest {
                 topic: &topic,
                 events: &events,
                 payloads: &payloads,
@@ -563,7 +584,7 @@ mod tests {
                 meant: &meant,
             };
             let mut received = vec![Vec::new(); subscriptions.len()];
-            for message in plan.messages(&request) {
+            for message in plan.render_messages(&request) {
                 let delivery = parse_delivery(&message.body).unwrap();
                 let number: usize = delivery.subscription.as_str()[1..].parse().unwrap();
                 let most = match subscriptions[number].1 { 0 => 10, batch => batch as usize };
@@ -579,7 +600,7 @@ mod tests {
             let events = types.iter().filter(is_wanted).count();
             let is_receiver = |(wanted, _): &&(char, u32)| types.contains(wanted);
             let receivers = subscriptions.iter().filter(is_receiver).count();
-            prop_assert_eq!(plan.matched(), MatchCounts { events, subscriptions: receivers });
+            prop_assert_eq!(plan.matched_counts(), MatchCounts { events, subscriptions: receivers });
         }
     }
 }

@@ -13,7 +13,7 @@ const PUTS_AT_ONCE: usize = 8;
 
 /// The times before which the events of a request are not sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Schedule {
+pub struct EventSchedule {
     /// By the position of the event. Empty where none has a time.
     times: Vec<Option<Timestamp>>,
 }
@@ -25,7 +25,7 @@ pub(super) struct ScheduledObject {
     pub(super) messages: Vec<Bytes>,
 }
 
-impl Schedule {
+impl EventSchedule {
     /// The schedule of events with these times, in their order.
     pub fn new(times: Vec<Option<Timestamp>>) -> Self {
         let has_some = times.iter().any(Option::is_some);
@@ -66,7 +66,7 @@ impl Schedule {
     }
 
     /// Whether one of these events is not sent at once.
-    pub(super) fn delays(&self, at: Timestamp, indexes: &[u32]) -> bool {
+    pub(super) fn delays_any(&self, at: Timestamp, indexes: &[u32]) -> bool {
         let is_later = |index: &u32| self.later_than(at, *index as usize).is_some();
         !self.is_empty() && indexes.iter().any(is_later)
     }
@@ -92,7 +92,7 @@ impl Schedule {
 
 /// Writes objects, each of which is rendered when its turn comes. Answers how many messages they
 /// have. The same request writes the same objects again.
-pub(super) async fn park(
+pub(super) async fn park_objects(
     store: &impl ObjectStore,
     objects: impl Iterator<Item = ScheduledObject> + Send,
 ) -> Result<usize, PortError> {
@@ -128,7 +128,7 @@ mod tests {
             Some(in_secs(95)),
             Some(in_secs(900)),
         ];
-        let schedule = Schedule::new(times.to_vec());
+        let schedule = EventSchedule::new(times.to_vec());
         let minutes = schedule.by_minute(AT, &[0, 1, 2, 3, 4]);
         assert_eq!(
             minutes.values().cloned().collect::<Vec<_>>(),
@@ -141,12 +141,12 @@ mod tests {
         );
         assert_eq!(schedule.first_after(AT), Some(in_secs(90)));
         assert_eq!(schedule.last_after(AT), Some(in_secs(900)));
-        assert!(schedule.delays(AT, &[1, 3]) && !schedule.delays(AT, &[1, 2]));
+        assert!(schedule.delays_any(AT, &[1, 3]) && !schedule.delays_any(AT, &[1, 2]));
     }
 
     #[test]
     fn schedule_without_times_is_empty() {
-        assert!(Schedule::new(vec![None, None]).is_empty());
-        assert!(Schedule::default().by_minute(AT, &[0]).is_empty());
+        assert!(EventSchedule::new(vec![None, None]).is_empty());
+        assert!(EventSchedule::default().by_minute(AT, &[0]).is_empty());
     }
 }

@@ -33,14 +33,14 @@ impl World {
         }
     }
 
-    fn process(&self) -> Lanes<Store, ManualClock> {
+    fn process(&self) -> SlowTargetCache<Store, ManualClock> {
         self.process_with(&Plan::none())
     }
 
-    fn process_with(&self, plan: &Plan) -> Lanes<Store, ManualClock> {
+    fn process_with(&self, plan: &Plan) -> SlowTargetCache<Store, ManualClock> {
         let store = Recorded::new(self.memory.clone(), "state", &self.calls);
         let store = Faulty::new(store, "state", plan);
-        Lanes::new(Arc::new(store), self.clock.clone())
+        SlowTargetCache::new(Arc::new(store), self.clock.clone())
     }
 
     /// The number of reads and of writes since the last call.
@@ -73,17 +73,21 @@ async fn slow_targets_are_read_every_ten_seconds() {
     let world = World::new();
     let one = world.process();
     let other = world.process();
-    assert!(one.read().await.is_empty_at(START));
-    other.note(SECOND, &billing()).await;
+    assert!(one.refreshed_targets().await.is_empty_at(START));
+    other.note_slowness(SECOND, &billing()).await;
     assert_eq!(world.requests(), (2, 1));
     for (max_age, reads) in [(EMPTY_LANES_MAX_AGE, (1, 0)), (LANES_MAX_AGE, (1, 0))] {
         world
             .clock
             .advance(max_age.saturating_sub(Duration::from_millis(1)));
-        one.read().await;
+        one.refreshed_targets().await;
         assert_eq!(world.requests(), (0, 0));
         world.clock.advance(Duration::from_millis(1));
-        assert!(one.read().await.is_slow(&billing(), world.clock.now()));
+        assert!(
+            one.refreshed_targets()
+                .await
+                .is_slow(&billing(), world.clock.now())
+        );
         assert_eq!(world.requests(), reads);
     }
 }
@@ -91,12 +95,12 @@ async fn slow_targets_are_read_every_ten_seconds() {
 #[tokio::test]
 async fn targets_that_cannot_be_read_stay_as_they_are_known() {
     let world = World::new();
-    world.process().note(SECOND, &billing()).await;
+    world.process().note_slowness(SECOND, &billing()).await;
     let plan = Plan::nth(1, Fault::Before(ErrorKind::Other));
     let process = world.process_with(&plan);
-    assert!(process.read().await.is_slow(&billing(), START));
+    assert!(process.refreshed_targets().await.is_slow(&billing(), START));
     world.clock.advance(LANES_MAX_AGE);
-    assert!(process.read().await.is_slow(&billing(), START));
+    assert!(process.refreshed_targets().await.is_slow(&billing(), START));
     // Damaged, of a newer program, and gone.
     for bytes in ["{", r#"{"v":9}"#] {
         let put = world
@@ -104,11 +108,14 @@ async fn targets_that_cannot_be_read_stay_as_they_are_known() {
             .put(layout::LANES, bytes.into(), PutCondition::Always);
         put.await.unwrap();
         world.clock.advance(LANES_MAX_AGE);
-        assert!(process.read().await.is_slow(&billing(), START), "{bytes}");
+        assert!(
+            process.refreshed_targets().await.is_slow(&billing(), START),
+            "{bytes}"
+        );
     }
     world.memory.delete(layout::LANES).await.unwrap();
     world.clock.advance(LANES_MAX_AGE);
-    assert!(!process.read().await.is_slow(&billing(), START));
+    assert!(!process.refreshed_targets().await.is_slow(&billing(), START));
 }
 
 /// Each sees two late requests of the target at the same time.
@@ -117,13 +124,15 @@ async fn workers_that_see_the_same_write_it_down_once() {
     let world = World::new();
     let workers = [world.process(), world.process(), world.process()];
     let target = billing();
-    let noted = workers.iter().map(|worker| worker.note(SECOND, &target));
+    let noted = workers
+        .iter()
+        .map(|worker| worker.note_slowness(SECOND, &target));
     futures_util::future::join_all(noted).await;
     assert_eq!(world.stored().await.count_at(START), 1);
     assert!(
         workers
             .iter()
-            .all(|worker| worker.known().is_slow(&billing(), START))
+            .all(|worker| worker.known_targets().is_slow(&billing(), START))
     );
 }
 
@@ -132,7 +141,7 @@ async fn one_worker_asks_the_store_once_about_requests_late_together() {
     let world = World::new();
     let worker = world.process();
     let target = billing();
-    let noted = (0..5).map(|_| worker.note(SECOND, &target));
+    let noted = (0..5).map(|_| worker.note_slowness(SECOND, &target));
     futures_util::future::join_all(noted).await;
     assert_eq!(world.requests(), (1, 1));
 }
@@ -141,12 +150,14 @@ async fn one_worker_asks_the_store_once_about_requests_late_together() {
 async fn time_of_a_slow_target_is_written_once_in_half_of_it() {
     let world = World::new();
     let worker = world.process();
-    worker.note(SECOND, &billing()).await;
+    worker.note_slowness(SECOND, &billing()).await;
     world.requests();
     let mut writes = 0;
     for _ in 0..60 {
         world.clock.advance(Duration::from_secs(10));
-        worker.note(LaneObservation::SlowAnswer, &billing()).await;
+        worker
+            .note_slowness(LaneObservation::SlowAnswer, &billing())
+            .await;
         writes += world.requests().1;
     }
     assert_eq!(writes, 3);
@@ -157,12 +168,14 @@ async fn time_of_a_slow_target_is_written_once_in_half_of_it() {
 async fn answers_of_quick_targets_cost_no_request() {
     let world = World::new();
     let worker = world.process();
-    worker.note(LaneObservation::SlowAnswer, &billing()).await;
+    worker
+        .note_slowness(LaneObservation::SlowAnswer, &billing())
+        .await;
     let alone = LaneObservation::Late {
         in_invocation: 1,
         holds_others_up: false,
     };
-    worker.note(alone, &billing()).await;
+    worker.note_slowness(alone, &billing()).await;
     assert_eq!(world.requests(), (0, 0));
 }
 
@@ -179,13 +192,13 @@ async fn write_that_fails_is_not_tried_again_for_ten_seconds() {
             is_hit.then(|| fault.clone())
         });
         let worker = world.process_with(&plan);
-        worker.note(SECOND, &billing()).await;
+        worker.note_slowness(SECOND, &billing()).await;
         assert_eq!(world.stored().await.count_at(START) == 1, was_written);
         world.requests();
-        worker.note(SECOND, &billing()).await;
+        worker.note_slowness(SECOND, &billing()).await;
         assert_eq!(world.requests(), (0, 0));
         world.clock.advance(LANES_MAX_AGE);
-        worker.note(SECOND, &billing()).await;
+        worker.note_slowness(SECOND, &billing()).await;
         assert!(world.stored().await.is_slow(&billing(), world.clock.now()));
     }
 }
@@ -198,17 +211,17 @@ async fn damaged_object_begins_anew_and_a_newer_one_is_left() {
         world.memory.put(layout::LANES, bytes, PutCondition::Always)
     };
     put(r#"{"v":9}"#).await.unwrap();
-    world.process().note(SECOND, &billing()).await;
+    world.process().note_slowness(SECOND, &billing()).await;
     let left = world.memory.get(layout::LANES).await.unwrap().unwrap();
     assert_eq!(left.bytes, r#"{"v":9}"#);
     put("{").await.unwrap();
-    world.process().note(SECOND, &billing()).await;
+    world.process().note_slowness(SECOND, &billing()).await;
     assert_eq!(world.stored().await.count_at(START), 1);
 }
 
 /// The slow lane of a world in which `orders.billing` is slow, and the topic `orders`.
 async fn slow_lane(world: &World) -> SlowLane<MemoryQueue, Store, ManualClock> {
-    world.process().note(SECOND, &billing()).await;
+    world.process().note_slowness(SECOND, &billing()).await;
     let settings = records::topic_settings(json!({ "subscriptions": {
         "billing": { "endpoint": { "url": "https://a.example/hooks" } },
         "crm": { "endpoint": { "url": "https://b.example/hooks" } },
@@ -232,23 +245,24 @@ async fn slow_groups_are_those_of_slow_subscriptions() {
     let lane = slow_lane(&world).await;
     let store = Recorded::new(world.memory.clone(), "topics", &world.calls);
     let store = Faulty::new(store, "topics", &Plan::none());
-    let registry = Registry::new(store, world.clock.clone(), Duration::ZERO);
+    let registry = TopicRegistry::new(store, world.clock.clone(), Duration::ZERO);
     let topic = registry.topic(&records::topic_name("orders")).await;
     let topic = topic.unwrap().unwrap();
-    assert_eq!(lane.groups_of(&topic).await, groups(&["orders.billing"]));
+    assert_eq!(lane.slow_groups(&topic).await, groups(&["orders.billing"]));
     let asked = groups(&["orders.billing", "orders.crm", "users.mail", "none"]);
     assert_eq!(
-        lane.among(&registry, asked).await,
+        lane.slow_among(&registry, asked).await,
         groups(&["orders.billing"])
     );
     let others = groups(&["orders.crm"]);
-    assert_eq!(lane.among(&registry, others).await, groups(&[]));
+    assert_eq!(lane.slow_among(&registry, others).await, groups(&[]));
     // When its time is over, no topic is looked up for it.
     world.clock.advance(SLOW_FOR);
-    lane.lanes.read().await;
+    lane.lanes.refreshed_targets().await;
     world.requests();
     assert_eq!(
-        lane.among(&registry, groups(&["orders.billing"])).await,
+        lane.slow_among(&registry, groups(&["orders.billing"]))
+            .await,
         groups(&[])
     );
     assert_eq!(world.requests(), (0, 0));

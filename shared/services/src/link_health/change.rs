@@ -15,20 +15,20 @@ const TRIES_MAX: u32 = 32;
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     /// Changes a part, and answers whether there was anything to change. `change` may be called
     /// more than once, each time with the newest part.
-    pub async fn change(
+    pub async fn change_shard(
         &self,
         index: usize,
         mut change: impl FnMut(&mut LinkShard) -> bool + Send,
     ) -> Result<bool, LinksError> {
         let index = index % LINK_SHARDS;
         let mut tries = 0;
-        let known = self.known(index);
+        let known = self.known_shard(index);
         let mut is_read = known.is_blind || !self.is_fresh(&known);
         if is_read {
-            self.read(index).await?;
+            self.read_shard(index).await?;
         }
         loop {
-            let known = self.known(index);
+            let known = self.known_shard(index);
             let mut shard = LinkShard::clone(&known.shard);
             if !change(&mut shard) {
                 if is_read {
@@ -36,7 +36,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 }
                 // That there is nothing to do is not taken from memory.
                 is_read = true;
-                self.read(index).await?;
+                self.read_shard(index).await?;
                 continue;
             }
             let condition = known
@@ -49,8 +49,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             {
                 Ok(etag) => {
                     // Newer than anything that was read meanwhile.
-                    let times = self.known(index).times;
-                    self.learn(index, times, Arc::new(shard), Some(etag));
+                    let times = self.known_shard(index).times;
+                    self.remember_shard(index, times, Arc::new(shard), Some(etag));
                     return Ok(true);
                 }
                 Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
@@ -61,7 +61,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 return Err(LinksError::Contended(tries));
             }
             is_read = true;
-            self.read(index).await?;
+            self.read_shard(index).await?;
         }
     }
 }

@@ -12,16 +12,16 @@ use crate::SingleFlight;
 
 /// The reads of what was stored before.
 #[derive(Debug, Default)]
-pub(super) struct Start {
+pub(super) struct StartReads {
     is_known: AtomicBool,
     pub(super) reads: SingleFlight<()>,
     /// The last try, by the clock's `monotonic`.
     tried_at: Mutex<Option<Duration>>,
 }
 
-impl Start {
+impl StartReads {
     /// All parts were read.
-    pub(super) fn known(&self) {
+    pub(super) fn mark_known(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
 

@@ -105,7 +105,7 @@ fn workers(count: usize, store: &Slow, clock: &SetClock) -> Vec<LinkHealth<Slow,
 }
 
 async fn conditions(book: &LinkHealth<Slow, SetClock>) -> Vec<(String, TargetPhase, u32)> {
-    let all = book.all().await.unwrap();
+    let all = book.read_all().await.unwrap();
     all.iter()
         .flat_map(|(_, shard)| shard.conditions())
         .map(|(target, it)| (target.to_string(), it.phase, it.hold))
@@ -173,7 +173,7 @@ async fn what_cannot_be_read_counts_as_well() {
     let blind = LinkHealth::new(faulty, clock.clone(), HealthSettings::default());
     assert_eq!(blind.decide(&link(), true).await, CircuitDecision::Open);
     assert!(blind.observe(&[(link(), failing())]).await.is_err());
-    assert!(blind.claim(&link(), "me").await.is_err());
+    assert!(blind.claim_probe(&link(), "me").await.is_err());
     assert_ne!(sound.decide(&link(), true).await, CircuitDecision::Open);
 }
 
@@ -238,7 +238,7 @@ async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
             let claims = workers
                 .iter()
                 .zip(&names)
-                .map(|(worker, name)| worker.claim(&mine, name));
+                .map(|(worker, name)| worker.claim_probe(&mine, name));
             let claimed = join_all(claims).await;
             let winners: Vec<_> = (0..count)
                 .filter(|index| claimed[*index].as_ref().unwrap().is_some())
@@ -323,7 +323,7 @@ async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
     );
     book.observe(&[(link(), failing())]).await.unwrap();
     clock.advance(Duration::from_mins(1));
-    assert!(book.claim(&link(), "me").await.unwrap().is_some());
+    assert!(book.claim_probe(&link(), "me").await.unwrap().is_some());
     clock.advance(LINKS_MAX_AGE);
     plan.switch(true);
     assert_eq!(book.decide(&link(), true).await, CircuitDecision::Open);
@@ -337,7 +337,7 @@ async fn all_parts_are_listed_and_the_empty_ones_left_out() {
     let store = Slow::default();
     let clock = SetClock::default();
     let book = workers(1, &store, &clock).remove(0);
-    assert!(book.all().await.unwrap().is_empty());
+    assert!(book.read_all().await.unwrap().is_empty());
     for host in ["a", "b", "c", "d"] {
         book.observe(&[(target(&format!("https://{host}.example:443")), failing())])
             .await
@@ -367,9 +367,9 @@ async fn start_knows_what_was_stored_by_one_bounded_read() {
     let store = Recorded::new(store, "state", &calls);
     let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
     assert!(!book.is_start_known());
-    join_all((0..5).map(|_| book.know_start())).await;
+    join_all((0..5).map(|_| book.read_start_once())).await;
     for _ in 0..100 {
-        book.know_start().await;
+        book.read_start_once().await;
         let gate = book.decide(&paused, false).await;
         assert!(matches!(gate, CircuitDecision::Delay { .. }), "{gate:?}");
     }
@@ -387,13 +387,13 @@ async fn start_that_cannot_read_tries_again_every_three_seconds() {
     let faulty = Faulty::new(store, "state", &plan);
     let book = LinkHealth::new(faulty, clock.clone(), HealthSettings::default());
     for _ in 0..7 {
-        book.know_start().await;
+        book.read_start_once().await;
         assert_eq!(book.decide(&link(), false).await, CircuitDecision::Open);
         clock.advance(Duration::from_secs(1));
     }
     assert_eq!((book.is_start_known(), calls.all().len()), (false, 3));
     plan.switch(false);
     clock.advance(Duration::from_secs(3));
-    book.know_start().await;
+    book.read_start_once().await;
     assert!(book.is_start_known());
 }

@@ -13,7 +13,7 @@ use posthaste_core::pressure::{
 use posthaste_core::stored::PRESSURE_KEY;
 
 use super::*;
-use crate::{PressureReader, Registry};
+use crate::{PressureReader, TopicRegistry};
 use posthaste_ports::{ObjectStore, PutCondition};
 use posthaste_testkit::memory::{MemoryStore, SetClock};
 
@@ -44,7 +44,7 @@ impl EvictableCache for Names {
 struct World {
     clock: SetClock,
     store: MemoryStore,
-    registry: Registry<MemoryStore, SetClock>,
+    registry: TopicRegistry<MemoryStore, SetClock>,
     names: Names,
 }
 
@@ -60,7 +60,7 @@ impl World {
             )
             .await
             .unwrap();
-        let registry = Registry::new(store.clone(), clock.clone(), Duration::ZERO);
+        let registry = TopicRegistry::new(store.clone(), clock.clone(), Duration::ZERO);
         Self {
             clock,
             store,
@@ -69,11 +69,11 @@ impl World {
         }
     }
 
-    fn reliever(&self) -> Reliever<SetClock> {
-        let reliever = Reliever::new(self.clock.clone(), || None);
+    fn reliever(&self) -> MemoryReliever<SetClock> {
+        let reliever = MemoryReliever::new(self.clock.clone(), || None);
         reliever
-            .over("topics", self.registry.clone())
-            .over("names", self.names.clone())
+            .with_cache("topics", self.registry.clone())
+            .with_cache("names", self.names.clone())
     }
 
     /// A state in which the submission queue asks for these.
@@ -112,8 +112,9 @@ impl World {
 async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_rest() {
     let world = World::new().await;
     let reliever = world.reliever();
-    let relieve =
-        |measures: &[PressureMeasure]| reliever.relieve(reliever.due(&world.state(measures)));
+    let relieve = |measures: &[PressureMeasure]| {
+        reliever.relieve(reliever.take_due_relief(&world.state(measures)))
+    };
     let trim = [PressureMeasure::TrimCaches];
     let both = [PressureMeasure::TrimCaches, PressureMeasure::FlushDns];
     let trimmed = |topics: usize| {
@@ -127,11 +128,11 @@ async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_res
         &[][..],
         &[PressureMeasure::Dehydrate, PressureMeasure::Alarm],
     ] {
-        assert_eq!(relieve(measures), Relieved::default());
+        assert_eq!(relieve(measures), ReliefResult::default());
     }
     assert_eq!(
         relieve(&trim),
-        Relieved {
+        ReliefResult {
             trimmed: trimmed(1),
             names: None
         }
@@ -139,7 +140,7 @@ async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_res
     assert!(world.look().await);
     assert_eq!(
         relieve(&both),
-        Relieved {
+        ReliefResult {
             trimmed: None,
             names: Some(7)
         }
@@ -147,11 +148,11 @@ async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_res
     world
         .clock
         .advance(RELIEF_EVERY.saturating_sub(Duration::from_millis(1)));
-    assert_eq!(relieve(&both), Relieved::default());
+    assert_eq!(relieve(&both), ReliefResult::default());
     world.clock.advance(Duration::from_millis(1));
     assert_eq!(
         relieve(&both),
-        Relieved {
+        ReliefResult {
             trimmed: trimmed(1),
             names: Some(7)
         }
@@ -164,7 +165,7 @@ async fn where_the_pressure_is_only_read_whoever_reads_it_has_the_process_reliev
     let world = World::new().await;
     let reader = PressureReader::new(world.store.clone(), world.clock.clone(), Duration::ZERO);
     let plain = reader.clone();
-    let relieving = reader.relieving(world.reliever());
+    let relieving = reader.with_reliever(world.reliever());
     let asked = async |measures: &[PressureMeasure]| {
         let state = world.state(measures).render();
         world
@@ -196,7 +197,7 @@ async fn where_the_pressure_is_only_read_whoever_reads_it_has_the_process_reliev
 async fn a_state_that_is_forgotten_asks_for_nothing() {
     let world = World::new().await;
     let reader = PressureReader::new(world.store.clone(), world.clock.clone(), Duration::ZERO);
-    let relieving = reader.relieving(world.reliever());
+    let relieving = reader.with_reliever(world.reliever());
     let state = world.state(&[PressureMeasure::TrimCaches]).render();
     world
         .store

@@ -56,7 +56,7 @@ impl World {
 
     /// Tells that a subscription of `orders` was disabled; the state bucket and the queue may fail.
     async fn tell(&self, state: &Plan, queue: &Plan) -> Result<(), NoticeError> {
-        let registry = Registry::new(
+        let registry = TopicRegistry::new(
             Faulty::new(self.state.clone(), "state", state),
             self.clock.clone(),
             Duration::ZERO,
@@ -81,7 +81,7 @@ impl World {
             registry: &registry,
             fan_out,
         }
-        .tell(&topic, &[Notice::Disabled(disabled)])
+        .send_about_topic(&topic, &[Notice::Disabled(disabled)])
         .await
     }
 

@@ -102,7 +102,7 @@ async fn a_producer_is_told_what_the_state_says() {
     let retry_after = posthaste_core::pressure::REFUSED_RETRY_AFTER;
     assert_eq!(
         told,
-        Admitted {
+        AdmissionResult {
             admission: Admission::Refuse {
                 retry_after,
                 resource: Resource::SystemMemory
@@ -150,7 +150,7 @@ async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
             None => world.store.delete(PRESSURE_KEY).await.unwrap(),
         }
         world.clock.advance(PRESSURE_MAX_AGE);
-        let normal = Admitted {
+        let normal = AdmissionResult {
             admission: Admission::Accept,
             header: None,
             pressing: None,
@@ -222,7 +222,7 @@ async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_
     world.put(state.render()).await;
     assert!(world.reader.admit(ProducerTier::Bulk).await.is_held_back());
     world.clock.advance(Duration::from_secs(901));
-    let rest = Admitted {
+    let rest = AdmissionResult {
         admission: Admission::Delay(base),
         header: None,
         pressing: None,

@@ -77,7 +77,7 @@ struct World {
     clock: SetClock,
     calls: Calls,
     gate: Arc<Semaphore>,
-    registry: Registry<Gated<Recorded<Faulty<MemoryStore>>>, SetClock>,
+    registry: TopicRegistry<Gated<Recorded<Faulty<MemoryStore>>>, SetClock>,
 }
 
 impl World {
@@ -92,7 +92,7 @@ impl World {
             store: decorated,
             gate: Arc::clone(&gate),
         };
-        let registry = Registry::new(gated, clock.clone(), max_age);
+        let registry = TopicRegistry::new(gated, clock.clone(), max_age);
         Self {
             store,
             clock,

@@ -14,18 +14,20 @@ use posthaste_core::stored::{WAITING_LOOK, waiting_part_key};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueReceiver};
 
 use super::WaitingEvents;
-use super::numbers::{FoundPart, PARTS_AT_ONCE, WaitingBookError, found_look, parsed, read_parts};
-use crate::update::{Edit, update};
+use super::numbers::{
+    FoundPart, PARTS_AT_ONCE, WaitingBookError, found_look, parse_part, read_parts,
+};
+use crate::update::{ObjectEdit, update_object};
 
 /// Changes of a part that are not written yet, message by message.
-type Unwritten = BTreeMap<usize, Vec<(String, PartChanges)>>;
+type UnwrittenChanges = BTreeMap<usize, Vec<(String, PartChanges)>>;
 
 /// The numbers of what waits, where they are added up. Clones share what is not written yet.
 #[derive(Debug, Clone)]
 pub struct WaitingBook<S, C> {
     state: S,
     clock: C,
-    unwritten: Arc<Mutex<Unwritten>>,
+    unwritten: Arc<Mutex<UnwrittenChanges>>,
 }
 
 impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
@@ -41,7 +43,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
     /// Gathers the changes of a message whose records are in the log. Returns whether a part has
     /// gathered as much as it remembers, and should be written before more is gathered. If it could
     /// not be, its messages become one doubtful sum, so that no more is kept.
-    pub fn gather(&self, changes: WaitChanges) -> bool {
+    pub fn gather_changes(&self, changes: WaitChanges) -> bool {
         let mut unwritten = self.unwritten.lock();
         let mut is_full = false;
         for (part, changes) in changes.into_parts() {
@@ -57,7 +59,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
 
     /// Writes what is gathered: a read and a write for each part that changes. What could not be
     /// written is written with the next call. A message whose write was cut off counts once.
-    pub async fn write(&self) -> Result<(), WaitingBookError> {
+    pub async fn write_gathered(&self) -> Result<(), WaitingBookError> {
         let parts: Vec<_> = self.unwritten.lock().keys().copied().collect();
         let writes: Vec<_> = parts
             .into_iter()
@@ -77,14 +79,14 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         };
         let now = self.clock.now();
         let key = waiting_part_key(part);
-        let updated = update(&self.state, &key, |found| {
-            let before = parsed(found.as_ref())?;
+        let updated = update_object(&self.state, &key, |found| {
+            let before = parse_part(found.as_ref())?;
             let mut after = before.clone();
             after.add_messages(&messages, now);
             if after == before {
-                return Ok(Edit::Keep(()));
+                return Ok(ObjectEdit::Keep(()));
             }
-            Ok(Edit::Write(after.render(), ()))
+            Ok(ObjectEdit::Write(after.render(), ()))
         });
         updated.await.map_err(WaitingBookError::Write)?;
         let mut unwritten = self.unwritten.lock();
@@ -104,7 +106,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
     /// for some minutes. If the next look sees the same again, what is parked and held is all that
     /// waits, and the numbers are set to that. One look alone may overlook what is on its way from one
     /// place to another.
-    pub async fn look<Q: QueueReceiver>(
+    pub async fn compare_if_due<Q: QueueReceiver>(
         &self,
         deliveries: &Q,
         others: &[&Q],
@@ -118,7 +120,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         let outcome = if !look.is_comparison_due(now) {
             LookOutcome::NotCompared
         } else if self.is_at_rest(deliveries, others).await? {
-            self.compare(&look, deliveries).await?
+            self.compare_with_list(&look, deliveries).await?
         } else {
             LookOutcome::Busy
         };
@@ -150,7 +152,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
     }
 
     /// Compares the numbers with what is listed, and sets them to it if the last look saw the same.
-    async fn compare<Q: QueueReceiver>(
+    async fn compare_with_list<Q: QueueReceiver>(
         &self,
         look: &WaitingLook,
         deliveries: &Q,
@@ -168,24 +170,27 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
             clock: &self.clock,
             recorded_until: None,
         };
-        let listed = events.listed().await.map_err(WaitingBookError::Read)?;
+        let listed = events
+            .count_listed()
+            .await
+            .map_err(WaitingBookError::Read)?;
         let Some(listed) = listed else {
             return Ok(LookOutcome::Busy);
         };
         let digest = rest_digest(&listed, parts.values().map(|found| &found.part));
-        let corrections = corrections(parts, listed);
+        let corrections = find_corrections(parts, listed);
         if corrections.is_empty() && look.is_exact(now) {
             return Ok(LookOutcome::Exact);
         }
         if !look.has_seen(&digest, now) {
             return Ok(LookOutcome::Rest(digest));
         }
-        self.correct(corrections).await
+        self.write_corrections(corrections).await
     }
 
     /// Writes parts with the numbers of what is listed. One that somebody changed meanwhile is left to
     /// the next look.
-    async fn correct(
+    async fn write_corrections(
         &self,
         corrections: BTreeMap<usize, FoundPart>,
     ) -> Result<LookOutcome, WaitingBookError> {
@@ -206,7 +211,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
 }
 
 /// The parts whose numbers are not those of what is listed, with these numbers.
-fn corrections(
+fn find_corrections(
     parts: BTreeMap<usize, FoundPart>,
     listed: BTreeMap<String, u64>,
 ) -> BTreeMap<usize, FoundPart> {

@@ -41,20 +41,24 @@ pub struct WaitingNumbers {
 
 impl WaitingNumbers {
     /// The numbers of subscriptions with these keys. `None` if they cannot be read.
-    pub async fn of(state: &impl ObjectStore, keys: &[String], now: Timestamp) -> Option<Self> {
+    pub async fn for_keys(
+        state: &impl ObjectStore,
+        keys: &[String],
+        now: Timestamp,
+    ) -> Option<Self> {
         let mut parts: Vec<_> = keys.iter().map(|key| waiting_part(key)).collect();
         parts.sort_unstable();
         parts.dedup();
-        Self::read(state, parts, now).await
+        Self::read_numbers(state, parts, now).await
     }
 
     /// All numbers. `None` if they cannot be read.
-    pub async fn all(state: &impl ObjectStore, now: Timestamp) -> Option<Self> {
-        Self::read(state, (0..WAITING_PARTS).collect(), now).await
+    pub async fn read_all(state: &impl ObjectStore, now: Timestamp) -> Option<Self> {
+        Self::read_numbers(state, (0..WAITING_PARTS).collect(), now).await
     }
 
     /// The number of events that wait for a subscription.
-    pub fn waiting(&self, key: &str) -> u64 {
+    pub fn waiting_events(&self, key: &str) -> u64 {
         let part = self.parts.get(&waiting_part(key));
         part.and_then(|part| part.waiting_events(key))
             .unwrap_or_default()
@@ -72,13 +76,17 @@ impl WaitingNumbers {
     }
 
     /// Each subscription whose events wait.
-    pub fn each(&self) -> impl Iterator<Item = (&str, u64)> {
+    pub fn counts_by_key(&self) -> impl Iterator<Item = (&str, u64)> {
         self.parts
             .values()
             .flat_map(WaitingPart::waiting_subscriptions)
     }
 
-    async fn read(state: &impl ObjectStore, parts: Vec<usize>, now: Timestamp) -> Option<Self> {
+    async fn read_numbers(
+        state: &impl ObjectStore,
+        parts: Vec<usize>,
+        now: Timestamp,
+    ) -> Option<Self> {
         let read = async {
             let (look, _) = found_look(state.get(WAITING_LOOK).await)?;
             let parts = read_parts(state, parts).await?.into_iter();
@@ -113,7 +121,7 @@ pub(super) async fn read_parts(
         let found = Box::pin(async move { state.get(&waiting_part_key(part)).await });
         let found = found.await.map_err(WaitingBookError::Read)?;
         let etag = found.as_ref().map(|object| object.etag.clone());
-        let part_read = parsed(found.as_ref()).map_err(WaitingBookError::Object)?;
+        let part_read = parse_part(found.as_ref()).map_err(WaitingBookError::Object)?;
         let found = FoundPart {
             part: part_read,
             etag,
@@ -129,7 +137,7 @@ pub(super) async fn read_parts(
 
 /// The part in an object. One that is not understood counts as empty and doubtful, and the next
 /// write replaces it.
-pub(super) fn parsed(object: Option<&StoredObject>) -> Result<WaitingPart, FormatError> {
+pub(super) fn parse_part(object: Option<&StoredObject>) -> Result<WaitingPart, FormatError> {
     let Some(object) = object else {
         return Ok(WaitingPart::default());
     };

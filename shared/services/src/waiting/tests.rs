@@ -69,7 +69,7 @@ impl World {
     async fn of(&self, name: &str) -> WaitingCount {
         let names = [subscription_name(name)];
         self.events()
-            .of(&topic_name("orders"), &names)
+            .count_for(&topic_name("orders"), &names)
             .await
             .unwrap()[0]
     }
@@ -111,8 +111,8 @@ async fn events_are_counted_wherever_they_wait_and_the_sum_is_that_of_all() {
         ..WaitingCount::default()
     };
     assert_eq!(a, expected);
-    let all = world.events().all().await.unwrap();
-    let sum = all.sum();
+    let all = world.events().count_all().await.unwrap();
+    let sum = all.total();
     assert_eq!(
         (sum.due + sum.under_way, sum.delayed, sum.parked, sum.held),
         (16, 10, 20, 409)
@@ -127,11 +127,12 @@ async fn events_are_counted_wherever_they_wait_and_the_sum_is_that_of_all() {
         ("parcels.b", 9),
     ];
     assert_eq!(totals, expected);
-    let of_a = all.of(&topic_name("ORDERS"), &subscription_name("a"));
+    let of_a = all.for_subscription(&topic_name("ORDERS"), &subscription_name("a"));
     // What is next is looked up for some subscriptions, not for all.
     assert_eq!((of_a.total(), of_a.oldest), (a.total(), a.oldest));
     assert_eq!(
-        all.of(&topic_name("none"), &subscription_name("a")).total(),
+        all.for_subscription(&topic_name("none"), &subscription_name("a"))
+            .total(),
         0
     );
 }
@@ -149,7 +150,7 @@ async fn objects_of_0_1_0_make_a_count_a_lower_bound() {
     let a = world.of("a").await;
     assert_eq!((a.held, a.parked, a.is_partial), (1, 1, true));
     assert_eq!((a.oldest, a.next_due), (None, Some(at(120))));
-    assert!(world.events().all().await.unwrap().sum().is_partial);
+    assert!(world.events().count_all().await.unwrap().total().is_partial);
     assert!(!world.of("b").await.is_partial);
 }
 
@@ -166,7 +167,7 @@ async fn a_list_that_fails_is_an_error() {
     };
     let topic = topic_name("orders");
     let names = [subscription_name("a")];
-    assert!(events.of(&topic, &names).await.is_err());
-    let counts = events.of(&topic, &names).await.unwrap();
+    assert!(events.count_for(&topic, &names).await.is_err());
+    let counts = events.count_for(&topic, &names).await.unwrap();
     assert_eq!(counts, [WaitingCount::default()]);
 }

@@ -10,7 +10,7 @@ use posthaste_core::model::{
 };
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{PortBundle, QueueName};
-use posthaste_services::{Activity, LinkHealth, WrongKeys};
+use posthaste_services::{ActivityNotes, LinkHealth, WrongKeys};
 use posthaste_simulation::refuses_bad_keys;
 use posthaste_simulation::{Api, ScriptedEndpoint, finds_no_object_under_a_long_name};
 use posthaste_testkit::{ManualClock, SeededEntropy};
@@ -45,7 +45,7 @@ fn api(world: &World) -> Api {
             world.clock.clone(),
             HealthSettings::default(),
         ),
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         clock: world.clock.clone(),
         entropy: SeededEntropy::new(1),
         admin_key: KeyDigest::for_key(""),

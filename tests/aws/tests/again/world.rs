@@ -20,7 +20,7 @@ use posthaste_ports::{
     BatchResponse, Clock, OutgoingMessage, PortBundle, PortError, QueueName, QueueReceiver,
     QueueSender, ReceiveRequest, ReceivedMessage,
 };
-use posthaste_services::{DrainMeter, LinkHealth, Registry};
+use posthaste_services::{DrainMeter, LinkHealth, TopicRegistry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
 use posthaste_testkit::{ManualClock, SeededEntropy, records};
 use posthaste_tests_aws::double::{Access, Action, Double};
@@ -109,7 +109,7 @@ impl World {
             slow_queue: None,
             records: self.queue(QueueName::Records),
             state: state(),
-            registry: Registry::new(state(), self.clock.clone(), Duration::ZERO),
+            registry: TopicRegistry::new(state(), self.clock.clone(), Duration::ZERO),
             links: LinkHealth::new(state(), self.clock.clone(), HealthSettings::default()),
             webhook: self.endpoint.clone(),
             clock: self.clock.clone(),

@@ -29,8 +29,8 @@ use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
 };
 use posthaste_services::{
-    Activity, Arrivals, DrainMeter, DrainPost, DrainReports, Lanes, LinkHealth, PressureReader,
-    Registry, SlowLane, WaitingBook, WakeSignaller,
+    ActivityNotes, ArrivalTracker, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader,
+    SlowLane, SlowTargetCache, TopicRegistry, WaitingBook, WakeSignaller,
 };
 use posthaste_simulation::{Answer, ScriptedEndpoint};
 use posthaste_testkit::recorded::{Calls, Operation};
@@ -148,8 +148,8 @@ impl Wiring {
         Recorded::new(self.clients.store(STATE), STATE, &self.calls)
     }
 
-    fn registry(&self, max_age: Duration) -> Registry<Store, ManualClock> {
-        Registry::new(self.state(), self.clock.clone(), max_age)
+    fn registry(&self, max_age: Duration) -> TopicRegistry<Store, ManualClock> {
+        TopicRegistry::new(self.state(), self.clock.clone(), max_age)
     }
 
     fn pressure(&self) -> PressureReader<Store, ManualClock> {
@@ -163,7 +163,7 @@ impl Wiring {
     fn slow_lane(&self) -> SlowLane<Queue, Store, ManualClock> {
         SlowLane {
             queue: self.recorded(QueueName::SlowDeliveries),
-            lanes: Lanes::new(Arc::new(self.state()), self.clock.clone()),
+            lanes: SlowTargetCache::new(Arc::new(self.state()), self.clock.clone()),
         }
     }
 
@@ -177,11 +177,11 @@ impl Wiring {
             pressure: self.pressure(),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(1),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             bodies: BodyBudget::new(6 << 20),
             advice: Advice::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
-            traces: posthaste_services::Traces::default(),
+            traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),
         }
     }
@@ -226,7 +226,7 @@ impl Wiring {
             registry: self.registry(Duration::ZERO),
             pressure: self.pressure(),
             links: self.links(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(3),
         })
@@ -242,7 +242,7 @@ impl Wiring {
             aside: Aside::in_log(log()),
             summaries: Summaries::in_log(log()),
             health: Some(HealthPorts {
-                arrivals: Arrivals::new(self.state(), self.clock.clone()).counting(),
+                arrivals: ArrivalTracker::new(self.state(), self.clock.clone()).with_counting(),
                 wake: WakeSignaller::new(Arc::new(self.state()), self.clock.clone()),
                 delayed_after: ArrivalSettings::default().delayed_after,
             }),
@@ -321,7 +321,7 @@ impl World {
         };
         // The start of an instance is counted by itself.
         let links = wiring.links();
-        links.know_start().await;
+        links.read_start_once().await;
         let start = Requests::of(&double.take_journal());
         wiring.calls.take();
         Self {

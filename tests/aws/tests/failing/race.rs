@@ -42,7 +42,7 @@ fn failing() -> Observation {
 
 /// The state in the bucket, as a new worker reads it.
 async fn phases(emulated: &Emulated) -> BTreeMap<String, (TargetPhase, u32)> {
-    let all = emulated.links().all().await.unwrap();
+    let all = emulated.links().read_all().await.unwrap();
     let conditions = all.iter().flat_map(|(_, shard)| shard.conditions());
     conditions
         .map(|(target, it)| (target.to_string(), (it.phase, it.hold)))
@@ -100,7 +100,7 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
         let claims = names
             .iter()
             .enumerate()
-            .map(|(n, by)| books[n % workers].claim(&last, by));
+            .map(|(n, by)| books[n % workers].claim_probe(&last, by));
         let claimed: Vec<_> = join_all(claims)
             .await
             .into_iter()
@@ -128,7 +128,7 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
             (TargetPhase::Glitch, 2)
         );
         // A success is reported by any worker that knows of the failure.
-        join_all(books.iter().map(LinkHealth::all))
+        join_all(books.iter().map(LinkHealth::read_all))
             .await
             .into_iter()
             .for_each(|all| drop(all.unwrap()));

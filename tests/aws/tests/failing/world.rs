@@ -16,7 +16,7 @@ use posthaste_ports::{
     Clock, ErrorKind, ObjectStore, OutgoingMessage, PortBundle, PutCondition, QueueName,
     QueueReceiver, QueueSender, ReceiveRequest,
 };
-use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
+use posthaste_services::{ActivityNotes, DrainMeter, LinkHealth, PressureReader, TopicRegistry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
 use posthaste_system::{SystemClock, SystemEntropy};
 use posthaste_testkit::{ManualClock, records};
@@ -132,8 +132,8 @@ impl Emulated {
         self.clients.queue(name, self.urls.clone(), SystemClock)
     }
 
-    fn registry(&self) -> Registry<S3Store, SystemClock> {
-        Registry::new(self.state(), SystemClock, Duration::ZERO)
+    fn registry(&self) -> TopicRegistry<S3Store, SystemClock> {
+        TopicRegistry::new(self.state(), SystemClock, Duration::ZERO)
     }
 }
 
@@ -170,7 +170,7 @@ impl World {
             registry: emulated.registry(),
             pressure: PressureReader::new(emulated.state(), SystemClock, Duration::ZERO),
             links: emulated.links(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: SystemClock,
             entropy: SystemEntropy,
         });

@@ -26,7 +26,7 @@ use posthaste_ports::{
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
 use posthaste_services::{
-    Activity, Arrivals, DrainMeter, LinkHealth, PressureReader, Registry, WrongKeys,
+    ActivityNotes, ArrivalTracker, DrainMeter, LinkHealth, PressureReader, TopicRegistry, WrongKeys,
 };
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::records::{
@@ -103,8 +103,8 @@ impl Kit {
         LinkHealth::new(self.store(actor), self.clock.clone(), settings).counting_arrivals()
     }
 
-    fn registry(&self, actor: Actor) -> Registry<Store, ManualClock> {
-        Registry::new(self.store(actor), self.clock.clone(), Duration::ZERO)
+    fn registry(&self, actor: Actor) -> TopicRegistry<Store, ManualClock> {
+        TopicRegistry::new(self.store(actor), self.clock.clone(), Duration::ZERO)
     }
 
     fn pressure(&self, actor: Actor) -> PressureReader<Store, ManualClock> {
@@ -127,7 +127,7 @@ impl Kit {
             registry: self.registry(actor),
             pressure: self.pressure(actor),
             links: self.links(actor),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: self.clock.clone(),
             entropy: Self::entropy(actor),
         })
@@ -144,11 +144,11 @@ impl Kit {
             pressure: self.pressure(actor),
             clock: self.clock.clone(),
             entropy: Self::entropy(actor),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             bodies: BodyBudget::new(16_000_000),
             advice: Advice::default(),
             wrong_keys: WrongKeys::default(),
-            traces: posthaste_services::Traces::default(),
+            traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),
         };
         router(Arc::new(publish))
@@ -164,7 +164,7 @@ impl Kit {
             slow_deliveries: None,
             webhooks: Traced::new(self.endpoint.clone(), actor, &self.notes),
             links: self.links(actor),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: self.clock.clone(),
             entropy: Self::entropy(actor),
             admin_key: KeyDigest::for_key(""),
@@ -201,7 +201,7 @@ impl Kit {
             state: self.store(actor),
             bucket: Traced::new(self.bucket.clone(), actor, &self.notes),
             registry: self.registry(actor),
-            book: Arrivals::new(self.store(actor), self.clock.clone()),
+            book: ArrivalTracker::new(self.store(actor), self.clock.clone()),
             clock: self.clock.clone(),
             entropy: Self::entropy(actor),
         })

@@ -4,7 +4,7 @@ use futures_util::future::join;
 use posthaste_core::model::{OwnershipClaim, STATE_OWNER_RENEWED};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ErrorKind, ObjectStore};
-use posthaste_services::{ClaimRefused, Ownership, UpdateError};
+use posthaste_services::{ClaimRefused, StackOwnership, UpdateError};
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan};
 use posthaste_tests_models::check::{holds, refutes};
@@ -31,19 +31,23 @@ impl Stacks {
             state: MemoryStore::like_s3(1000),
             notes: Notes::default(),
         };
-        let first = Ownership::new(stacks.state.clone(), stacks.clock.clone());
+        let first = StackOwnership::new(stacks.state.clone(), stacks.clock.clone());
         first.claim(&name(0)).await.unwrap();
         stacks
     }
 
-    fn of(&self, stack: Actor) -> Ownership<Traced<MemoryStore>, ManualClock> {
+    fn of(&self, stack: Actor) -> StackOwnership<Traced<MemoryStore>, ManualClock> {
         self.over(self.state.clone(), stack)
     }
 
     /// The claims of a stack over this store of the same objects.
-    fn over<S: ObjectStore>(&self, store: S, stack: Actor) -> Ownership<Traced<S>, ManualClock> {
+    fn over<S: ObjectStore>(
+        &self,
+        store: S,
+        stack: Actor,
+    ) -> StackOwnership<Traced<S>, ManualClock> {
         let store = Traced::new(store, stack, &self.notes);
-        Ownership::new(store, self.clock.clone())
+        StackOwnership::new(store, self.clock.clone())
     }
 
     /// Deploys a stack while another one has the state. What failed is rolled back.

@@ -20,7 +20,7 @@ use posthaste_manage::{
     BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, Summaries, unguarded_router,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, LinkHealth, PressureReader, Registry, WrongKeys};
+use posthaste_services::{ActivityNotes, LinkHealth, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_testkit::memory::MemoryQueue;
 use posthaste_testkit::{ManualClock, MemoryEndpoint, SeededEntropy, TestPorts};
 use tower::ServiceExt;
@@ -86,7 +86,7 @@ impl World {
     /// Sends a request to publish.
     pub(super) fn publish(&self, request: Request<Body>) -> Answer {
         let clock = self.clock.clone();
-        let registry = Registry::new(self.state.clone(), clock.clone(), Duration::ZERO);
+        let registry = TopicRegistry::new(self.state.clone(), clock.clone(), Duration::ZERO);
         let function = Publish::<TestPorts<MemoryQueue, Store>> {
             deliveries: self.queue.clone(),
             slow_lane: None,
@@ -96,11 +96,11 @@ impl World {
             pressure: PressureReader::new(self.state.clone(), clock.clone(), Duration::ZERO),
             clock,
             entropy: SeededEntropy::new(1),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             bodies: BodyBudget::new(16_000_000),
             advice: Advice::default(),
             wrong_keys: WrongKeys::default(),
-            traces: posthaste_services::Traces::default(),
+            traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),
         };
         self.answer(posthaste_publish::router(Arc::new(function)), request)
@@ -139,7 +139,7 @@ impl World {
             entropy: SeededEntropy::new(2),
             admin_key: KeyDigest::for_key(ADMIN_KEY),
             wrong_keys: WrongKeys::default(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             address_policy: AddressPolicy::default(),
             examiner: None,
             own_publish_urls: PublishUrls::default(),

@@ -24,7 +24,7 @@ use posthaste_ports::{
     BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_services::LeftWork;
-use posthaste_services::catch_panic::{Panicked, catch_panic};
+use posthaste_services::catch_panic::{CaughtPanic, catch_panic};
 use posthaste_simulation::start;
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{Adversary, ManualClock, Mood};
@@ -703,7 +703,7 @@ impl Installation {
         let process = self.process();
         let functions = &process.functions;
         // A batch of which a function panics is left to its visibility timeout.
-        let settle = async move |response: Result<BatchResponse, Panicked>| {
+        let settle = async move |response: Result<BatchResponse, CaughtPanic>| {
             if let Ok(response) = response {
                 settle(&source, received, response, timeout(name)).await;
             }
@@ -806,7 +806,7 @@ impl Installation {
             turns = turns.saturating_sub(1);
             let end = match polled {
                 Poll::Ready(Ok(output)) => Waiting::Answered(output),
-                Poll::Ready(Err(Panicked)) => Waiting::Gone,
+                Poll::Ready(Err(CaughtPanic)) => Waiting::Gone,
                 Poll::Pending if gone > 0 && turns == 0 => Waiting::Gone,
                 Poll::Pending => return Poll::Pending,
             };

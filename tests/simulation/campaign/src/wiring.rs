@@ -24,8 +24,8 @@ use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
 };
 use posthaste_services::{
-    Activity, Arrivals, DrainMeter, Lanes, LinkHealth, PressureReader, Registry, SlowLane,
-    WaitingBook, WakeSignaller, WrongKeys,
+    ActivityNotes, ArrivalTracker, DrainMeter, LinkHealth, PressureReader, SlowLane,
+    SlowTargetCache, TopicRegistry, WaitingBook, WakeSignaller, WrongKeys,
 };
 use posthaste_simulation::Api;
 use posthaste_testkit::faulty::Plan;
@@ -102,7 +102,7 @@ struct Wiring<'a> {
     /// The number of the process, so that each draws other chance.
     number: u64,
     links: LinkHealth<Store, ManualClock>,
-    registry: Registry<Store, ManualClock>,
+    registry: TopicRegistry<Store, ManualClock>,
     drain: DrainMeter,
 }
 
@@ -117,7 +117,7 @@ impl Shared {
             plan,
             number,
             links: links(state(), clock.clone(), self.setting.place),
-            registry: Registry::new(state(), clock, max_age),
+            registry: TopicRegistry::new(state(), clock, max_age),
             drain: DrainMeter::default(),
         };
         let workers = match self.setting.place {
@@ -209,7 +209,7 @@ impl Wiring<'_> {
     fn slow_lane(&self) -> Option<SlowLane<Queue, Store, ManualClock>> {
         Some(SlowLane {
             queue: self.slow_queue()?,
-            lanes: Lanes::new(Arc::new(self.state()), self.clock()),
+            lanes: SlowTargetCache::new(Arc::new(self.state()), self.clock()),
         })
     }
 
@@ -223,9 +223,9 @@ impl Wiring<'_> {
     }
 
     /// Topics as a function sees them: in one process all functions share what they know.
-    fn registry(&self, max_age: Duration) -> Registry<Store, ManualClock> {
+    fn registry(&self, max_age: Duration) -> TopicRegistry<Store, ManualClock> {
         if self.is_on_aws() {
-            Registry::new(self.state(), self.clock(), max_age)
+            TopicRegistry::new(self.state(), self.clock(), max_age)
         } else {
             self.registry.clone()
         }
@@ -253,11 +253,11 @@ impl Wiring<'_> {
             pressure: self.pressure(),
             clock: self.clock(),
             entropy: self.entropy("publish"),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             bodies: BodyBudget::new(10_000_000),
             advice: Advice::default(),
             wrong_keys: WrongKeys::default(),
-            traces: posthaste_services::Traces::default(),
+            traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings {
                 stores_for_log: self.is_on_aws(),
                 tarpit: if self.is_on_aws() {
@@ -284,7 +284,7 @@ impl Wiring<'_> {
             slow_deliveries: self.slow_queue(),
             webhooks: self.shared.endpoints.clone(),
             links: self.links(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: self.clock(),
             entropy: self.entropy("manage"),
             admin_key: KeyDigest::for_key(""),
@@ -345,7 +345,7 @@ impl Wiring<'_> {
             state: self.state(),
             bucket: self.bucket(),
             registry: self.registry(self.shared.topic_max_age()),
-            book: Arrivals::new(self.state(), self.clock()),
+            book: ArrivalTracker::new(self.state(), self.clock()),
             clock: self.clock(),
             entropy: self.entropy(if source == QueueName::Redrive {
                 "redrive"
@@ -366,7 +366,7 @@ impl Wiring<'_> {
             registry: self.registry(Duration::ZERO),
             pressure: self.pressure(),
             links: self.links(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: self.clock(),
             entropy: self.entropy("wake"),
         });
@@ -433,7 +433,7 @@ impl Wiring<'_> {
 
     fn health_of_records(&self) -> HealthPorts<Adapters> {
         HealthPorts {
-            arrivals: Arrivals::new(self.state(), self.clock()).counting(),
+            arrivals: ArrivalTracker::new(self.state(), self.clock()).with_counting(),
             wake: WakeSignaller::new(Arc::new(self.state()), self.clock()),
             delayed_after: ArrivalSettings::default().delayed_after,
         }

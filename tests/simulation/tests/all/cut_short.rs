@@ -194,7 +194,7 @@ async fn hold(world: &World) {
 /// Whether the target is held, as the store says.
 async fn is_held(world: &World, target: &str) -> bool {
     let target = DeliveryTarget::parse(target).unwrap();
-    let all = world.links.all().await.unwrap();
+    let all = world.links.read_all().await.unwrap();
     let mut conditions = all.iter().flat_map(|(_, shard)| shard.conditions());
     conditions.any(|(of, it)| of == target && it.phase != TargetPhase::Recovering)
 }

@@ -16,7 +16,7 @@ use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{Clock, NoMachine, ObjectStore, QueueName, QueueReceiver, ReceivedMessage};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, DrainMeter, PressureReader, Registry};
+use posthaste_services::{ActivityNotes, DrainMeter, PressureReader, TopicRegistry};
 use posthaste_simulation::{Answer, World};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::json;
@@ -58,7 +58,7 @@ impl Host {
         let queue = |name| world.local.queue(name);
         let state = || world.local.state();
         let clock = world.clock.clone();
-        let registry = Registry::new(state(), clock.clone(), Duration::ZERO);
+        let registry = TopicRegistry::new(state(), clock.clone(), Duration::ZERO);
         let publish = Publish {
             deliveries: queue(QueueName::Deliveries),
             slow_lane: None,
@@ -68,11 +68,11 @@ impl Host {
             pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
             clock: clock.clone(),
             entropy: SeededEntropy::new(3),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             bodies: BodyBudget::new(1_000_000),
             advice: Advice::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
-            traces: posthaste_services::Traces::default(),
+            traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),
         };
         let ports = MonitorPorts {

@@ -15,7 +15,7 @@ use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
     Clock, DrainSource, ErrorKind, LookTime, NoMachine, ObjectStore, PutCondition, QueueName,
 };
-use posthaste_services::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, Registry};
+use posthaste_services::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, TopicRegistry};
 use posthaste_simulation::{Answer, World, event, start};
 use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{
@@ -83,9 +83,9 @@ impl Bucket {
     async fn invoke(&self, process: &Process, length_secs: u64, settled: u64, waited_secs: u64) {
         process
             .meter
-            .received(Duration::from_secs(waited_secs), self.monotonic());
+            .note_received(Duration::from_secs(waited_secs), self.monotonic());
         self.world.clock.advance(Duration::from_secs(length_secs));
-        process.meter.settled(settled);
+        process.meter.note_settled(settled);
         process.post.post_if_due().await;
     }
 
@@ -218,8 +218,8 @@ async fn what_the_processes_tell_adds_up_though_their_clocks_do_not_agree() {
         let process = bucket.process_by(clock.clone(), instance);
         process
             .meter
-            .received(Duration::from_secs(waited), Duration::ZERO);
-        process.meter.settled(200);
+            .note_received(Duration::from_secs(waited), Duration::ZERO);
+        process.meter.note_settled(200);
         clock.advance(Duration::from_secs(20));
         process.post.post_if_due().await;
     }
@@ -231,10 +231,11 @@ async fn what_the_processes_tell_adds_up_though_their_clocks_do_not_agree() {
 async fn an_ended_process_is_soon_ignored_and_later_removed() {
     let bucket = Bucket::new();
     let [brief, long] = ["brief", "long"].map(|instance| bucket.process(instance));
-    long.meter.received(Duration::from_secs(9), Duration::ZERO);
+    long.meter
+        .note_received(Duration::from_secs(9), Duration::ZERO);
     bucket.world.clock.advance(Duration::from_secs(50));
     bucket.invoke(&brief, 10, 100, 6).await;
-    long.meter.settled(600);
+    long.meter.note_settled(600);
     long.post.post_if_due().await;
     let mut told = Vec::new();
     for wait_secs in [30, 1, 89, 1, 479] {
@@ -287,8 +288,8 @@ async fn more_processes_than_are_looked_at_count_as_those_that_are() {
         let process = bucket.process(&format!("{n:04}"));
         process
             .meter
-            .received(Duration::from_mins(1), bucket.monotonic());
-        process.meter.settled(10);
+            .note_received(Duration::from_mins(1), bucket.monotonic());
+        process.meter.note_settled(10);
         process.post.post_if_due().await;
     }
     bucket.calls.take();
@@ -307,7 +308,7 @@ async fn a_bucket_that_does_not_answer_holds_no_invocation_up() {
     let process = bucket.process("a");
     process
         .meter
-        .received(Duration::from_mins(1), Duration::ZERO);
+        .note_received(Duration::from_mins(1), Duration::ZERO);
     let wait = async {
         tokio::task::yield_now().await;
         bucket.world.clock.advance(DRAIN_POST_TIMEOUT);
@@ -349,7 +350,7 @@ fn monitor(bucket: &Bucket) -> impl AsyncFnMut() -> PressureState {
         probe: NoMachine,
         clock: bucket.clock(),
         drain: bucket.reports(),
-        registry: Registry::new(bucket.store(), bucket.clock(), Duration::ZERO),
+        registry: TopicRegistry::new(bucket.store(), bucket.clock(), Duration::ZERO),
         entropy: SeededEntropy::new(1),
     };
     let pressure = PressureSettings {
@@ -389,8 +390,8 @@ async fn a_monitor_that_is_started_anew_for_every_poll_reads_what_one_that_runs_
         for process in &processes {
             process
                 .meter
-                .received(Duration::from_secs(20), bucket.monotonic());
-            process.meter.settled(50);
+                .note_received(Duration::from_secs(20), bucket.monotonic());
+            process.meter.note_settled(50);
         }
         bucket.world.clock.advance(POLL);
         for process in &processes {

@@ -12,7 +12,7 @@ use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry, Traces, WrongKeys};
+use posthaste_services::{ActivityNotes, EventTraces, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::{Answer, Faults, World};
 use posthaste_testkit::faulty::Plan;
 use posthaste_testkit::{Faulty, ManualClock, SeededEntropy, TestPorts};
@@ -22,11 +22,15 @@ type Ports = TestPorts<Faulty<LocalQueue<ManualClock>>, StateStore>;
 
 /// publish over the world's store, whose effects are counted.
 fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
-    traced_publish(world, plan, Traces::default())
+    traced_publish(world, plan, EventTraces::default())
 }
 
 /// The same, with the spans of what it accepts.
-pub(super) fn traced_publish(world: &World, plan: &Plan, traces: Traces) -> Arc<Publish<Ports>> {
+pub(super) fn traced_publish(
+    world: &World,
+    plan: &Plan,
+    traces: EventTraces,
+) -> Arc<Publish<Ports>> {
     let state = || world.local.state();
     let clock = world.clock.clone();
     let queue = |name, label| Faulty::new(world.local.queue(name), label, plan);
@@ -34,12 +38,12 @@ pub(super) fn traced_publish(world: &World, plan: &Plan, traces: Traces) -> Arc<
         deliveries: queue(QueueName::Deliveries, "deliveries"),
         slow_lane: None,
         records: Some(queue(QueueName::Records, "records")),
-        registry: Registry::new(state(), clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),
         pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
         entropy: SeededEntropy::new(clock.now().as_millis()),
         clock,
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: WrongKeys::default(),

@@ -22,7 +22,8 @@ use posthaste_ports::{
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{
-    Activity, DrainMeter, LinkHealth, PressureReader, Registry, Relieved, Reliever,
+    ActivityNotes, DrainMeter, LinkHealth, MemoryReliever, PressureReader, ReliefResult,
+    TopicRegistry,
 };
 use posthaste_simulation::{data_folder, event, start};
 use posthaste_system::resident_bytes;
@@ -81,7 +82,7 @@ struct Process {
     publish: Arc<Publish<TestPorts<Queue, Store>>>,
     deliver: Deliver<PortBundle<Queue, Store, Store, Store, Client, ManualClock, SeededEntropy>>,
     monitor: Monitor<TestPorts<Queue, Store>, Machine, DrainMeter>,
-    reliever: Reliever<ManualClock>,
+    reliever: MemoryReliever<ManualClock>,
     record_bytes: usize,
     _folder: tempfile::TempDir,
 }
@@ -107,7 +108,7 @@ impl Process {
             .put(TOPIC, record.clone(), PutCondition::Always)
             .await
             .unwrap();
-        let registry = Registry::new(store.clone(), clock.clone(), Duration::ZERO);
+        let registry = TopicRegistry::new(store.clone(), clock.clone(), Duration::ZERO);
         let addresses = AddressPolicy {
             allowed: vec!["127.0.0.0/8".parse().unwrap()],
             ..AddressPolicy::default()
@@ -122,10 +123,10 @@ impl Process {
         let client =
             HyperWebhookClient::with_names(settings, clock.clone(), names.clone()).unwrap();
         let queue = local.queue(QueueName::Deliveries);
-        let reliever = Reliever::new(clock.clone(), resident_bytes)
-            .over("topics", registry.clone())
-            .over("bodies", local.clone())
-            .over("connections", client.clone());
+        let reliever = MemoryReliever::new(clock.clone(), resident_bytes)
+            .with_cache("topics", registry.clone())
+            .with_cache("bodies", local.clone())
+            .with_cache("connections", client.clone());
         let publish = Publish {
             deliveries: queue.clone(),
             slow_lane: None,
@@ -135,11 +136,11 @@ impl Process {
             pressure: PressureReader::new(store.clone(), clock.clone(), Duration::ZERO),
             clock: clock.clone(),
             entropy: entropy.clone(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             bodies: BodyBudget::new(1_000_000),
             advice: Advice::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
-            traces: posthaste_services::Traces::default(),
+            traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),
         };
         // Nothing takes records out of their queue here.
@@ -219,10 +220,10 @@ impl Process {
 
     /// One poll, with so many percent of the memory used by the process and by all, and what is
     /// done after it.
-    async fn poll(&mut self, process: u64, used: u64) -> (PressureState, Relieved) {
+    async fn poll(&mut self, process: u64, used: u64) -> (PressureState, ReliefResult) {
         *self.machine.0.lock().unwrap() = (process, used);
         let state = self.monitor.sample().await.unwrap();
-        let relieved = self.reliever.relieve(self.reliever.due(&state));
+        let relieved = self.reliever.relieve(self.reliever.take_due_relief(&state));
         self.clock.advance(POLL);
         (state, relieved)
     }
@@ -264,7 +265,7 @@ async fn under_pressure_the_caches_give_back_what_they_hold_and_everything_goes_
     let (state, relieved) = process.poll(70, 50).await;
     assert_eq!(
         (state.effective_level(), relieved),
-        (PressureLevel::Normal, Relieved::default())
+        (PressureLevel::Normal, ReliefResult::default())
     );
 
     let (state, relieved) = process.poll(73, 50).await;
@@ -326,7 +327,7 @@ async fn at_high_names_are_forgotten_too_and_are_looked_up_anew() {
         (state.effective_level(), relieved),
         (
             PressureLevel::High,
-            Relieved {
+            ReliefResult {
                 trimmed: None,
                 names: Some(1)
             }

@@ -11,7 +11,7 @@ use posthaste_core::stored::layout::{PARKED, SCHEDULED_PAYLOADS};
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry, WrongKeys};
+use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::{Answer, Faults, World};
 use posthaste_testkit::faulty::Plan;
 use posthaste_testkit::{Fault, Faulty, ManualClock, SeededEntropy, TestPorts};
@@ -32,16 +32,16 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
         deliveries: queue(QueueName::Deliveries, "deliveries"),
         records: Some(queue(QueueName::Records, "records")),
         slow_lane: None,
-        registry: Registry::new(state(), clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),
         pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
         entropy: SeededEntropy::new(clock.now().as_millis()),
         clock,
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         bodies: BodyBudget::new(10_000_000),
         advice: Advice::default(),
         wrong_keys: WrongKeys::default(),
-        traces: posthaste_services::Traces::default(),
+        traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings {
             stores_for_log: true,
             ..PublishSettings::default()

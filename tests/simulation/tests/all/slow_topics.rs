@@ -11,7 +11,7 @@ use posthaste_core::pressure::{
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{NoMachine, QueueName};
-use posthaste_services::{DrainMeter, Registry};
+use posthaste_services::{DrainMeter, TopicRegistry};
 use posthaste_simulation::{Answer, World, event};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::json;
@@ -30,7 +30,7 @@ fn monitor(world: &World, profile: PressureProfile) -> Watch {
         deliveries: queue(QueueName::Deliveries),
         slow_lane: None,
         dead_letters: queue(QueueName::DeadLetters),
-        registry: Registry::new(state.clone(), world.clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(state.clone(), world.clock.clone(), Duration::ZERO),
         state,
         probe: NoMachine,
         clock: world.clock.clone(),

@@ -8,7 +8,7 @@ use axum::body::Body;
 use http::Request;
 use posthaste_core::trace::{SampleRatio, SpanKind, SpanValue, TraceContext, TraceSpan};
 use posthaste_ports::{Clock, SpanSink};
-use posthaste_services::Traces;
+use posthaste_services::EventTraces;
 use posthaste_simulation::{Answer, Worker, World};
 use posthaste_testkit::faulty::Plan;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl Taken {
 struct Traced {
     world: World,
     taken: Arc<Taken>,
-    traces: Traces,
+    traces: EventTraces,
     worker: Worker,
 }
 
@@ -48,7 +48,8 @@ impl Traced {
         topic(&world, subscriptions).await;
         let taken = Arc::<Taken>::default();
         let ratio: SampleRatio = ratio.parse().unwrap();
-        let traces = Traces::to(taken.clone(), ratio).telling_endpoints(tells_endpoints);
+        let traces =
+            EventTraces::with_sink(taken.clone(), ratio).telling_endpoints(tells_endpoints);
         let worker = world.another_worker(1).with_traces(traces.clone());
         Self {
             world,

@@ -123,7 +123,7 @@ async fn all(world: &World) -> AllWaiting {
         clock: &world.clock,
         recorded_until: None,
     };
-    events.all().await.unwrap()
+    events.count_all().await.unwrap()
 }
 
 /// Asks everything that shows what waits, and compares it with what the test knows.
@@ -143,7 +143,11 @@ async fn compare(world: &World, book: &Book) {
         assert_eq!(shown["waiting"].get("atLeast"), None, "{context}");
         let one = get(&format!("/topics/orders/subscriptions/{of}")).await;
         assert_eq!(one["waiting"], shown["waiting"], "{context}");
-        assert_eq!(all.of(&topic(), &name(of)).total(), expected, "{context}");
+        assert_eq!(
+            all.for_subscription(&topic(), &name(of)).total(),
+            expected,
+            "{context}"
+        );
         let link = format!("https://{of}.example.com:443");
         let rows = links["links"].as_array().unwrap().iter();
         for row in rows.filter(|row| row["link"] == link.as_str()) {
@@ -155,7 +159,7 @@ async fn compare(world: &World, book: &Book) {
         }
         sum += expected;
     }
-    assert_eq!(all.sum().total(), sum, "in minute {minute}");
+    assert_eq!(all.total().total(), sum, "in minute {minute}");
 }
 
 #[tokio::test]
@@ -182,7 +186,7 @@ async fn all_figures_of_what_waits_agree_in_every_minute_of_an_outage() {
         world.clock.advance(MINUTE);
         world.wake().await;
         compare(&world, &book).await;
-        let sum = all(&world).await.sum();
+        let sum = all(&world).await.total();
         most = most.max(sum.total());
         were_held = were_held.max(sum.held);
     }
@@ -204,7 +208,7 @@ async fn all_figures_of_what_waits_agree_in_every_minute_of_an_outage() {
     }
     book.read(&world).await;
     compare(&world, &book).await;
-    assert_eq!(all(&world).await.sum().total(), 0);
+    assert_eq!(all(&world).await.total().total(), 0);
 }
 
 /// Lets record add up all records, and compares its numbers with those of the queue and the store.
@@ -213,10 +217,10 @@ async fn compare_numbers(world: &World) -> u64 {
     while records.counts().await.unwrap().visible > 0 {
         assert_eq!(world.record_some(1_000).await.failures, []);
     }
-    let numbers = WaitingNumbers::all(&world.local.state(), world.clock.now())
+    let numbers = WaitingNumbers::read_all(&world.local.state(), world.clock.now())
         .await
         .unwrap();
-    let of_records: BTreeMap<_, _> = numbers.each().collect();
+    let of_records: BTreeMap<_, _> = numbers.counts_by_key().collect();
     let all = all(world).await;
     let waits = |(_, events): &(&str, u64)| *events > 0;
     let of_queue = all
@@ -226,7 +230,7 @@ async fn compare_numbers(world: &World) -> u64 {
     let of_queue: BTreeMap<_, _> = of_queue.filter(waits).collect();
     let minute = world.clock.now().since(start()).as_secs() / 60;
     assert_eq!(of_records, of_queue, "in minute {minute}");
-    all.sum().total()
+    all.total().total()
 }
 
 /// Once each event was received, the numbers are those of the queue and the store.
@@ -345,7 +349,7 @@ async fn what_waits_is_the_same_after_a_restart() {
     let before = all(&world).await;
     let now = world.clock.now();
     assert!(
-        before.sum().held > 0 && before.sum().queued() > 0,
+        before.total().held > 0 && before.total().queued() > 0,
         "{before:?}"
     );
     let world = World::over(world.end().await, now);

@@ -8,7 +8,7 @@ use http::Request;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{ErrorKind, QueueCounts, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishError, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry, WrongKeys};
+use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::World;
 use posthaste_testkit::faulty::{Fault, Plan};
 use posthaste_testkit::{Faulty, ManualClock, SeededEntropy, TestPorts};
@@ -48,16 +48,16 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
             "records",
             &Plan::none(),
         )),
-        registry: Registry::new(state(), clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),
         pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
         clock,
         entropy: SeededEntropy::new(3),
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: WrongKeys::default(),
-        traces: posthaste_services::Traces::default(),
+        traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),
     })
 }

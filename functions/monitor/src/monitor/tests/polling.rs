@@ -23,7 +23,7 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     let mut heard = Vec::new();
     for _ in 0..32 {
         world.clock.advance(POLL);
-        world.drain.settled(20);
+        world.drain.note_settled(20);
         monitor.sample().await.unwrap();
         heard.push(match reader.admit(ProducerTier::Standard).await.admission {
             Admission::Accept => 0,
@@ -99,7 +99,7 @@ async fn a_backlog_that_drains_fast_throttles_nobody() {
     world.deliveries.set(100_000);
     for _ in 0..400 {
         world.clock.advance(POLL);
-        world.drain.settled(20_000);
+        world.drain.note_settled(20_000);
         assert_eq!(
             monitor.sample().await.unwrap().effective_level(),
             PressureLevel::Normal

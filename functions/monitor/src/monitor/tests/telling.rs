@@ -384,7 +384,7 @@ async fn slowed_topic_is_told_with_its_subscription() {
         assert!(poll(&world, &mut monitor).await);
         told.extend(world.notices());
     }
-    waits.end();
+    waits.end_with_place();
     due(0);
     assert!(poll(&world, &mut monitor).await);
     told.extend(world.notices());

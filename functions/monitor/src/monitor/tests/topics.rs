@@ -55,9 +55,12 @@ impl World {
             START,
         );
         for _ in 0..messages {
-            self.drain
-                .received_of(&delivery, Duration::from_secs(waited_secs), Duration::ZERO);
-            self.drain.settled_of(&delivery);
+            self.drain.note_delivery_received(
+                &delivery,
+                Duration::from_secs(waited_secs),
+                Duration::ZERO,
+            );
+            self.drain.note_delivery_settled(&delivery);
         }
     }
 }

@@ -114,7 +114,7 @@ async fn due<P: Ports>(run: Run<'_, P>, request: &Request) -> Result<Due, BoxErr
     let asked_after = ports.clock.monotonic();
     let mut found = ports.registry.topic(&topic).await?;
     if wants(&found) == Some(false) {
-        if !run.left.takes(asked_at, now, WRITE_FOLLOWS_WITHIN) {
+        if !run.left.counts_as_left(asked_at, now, WRITE_FOLLOWS_WITHIN) {
             return Ok(Due::Later);
         }
         found = ports
@@ -158,7 +158,7 @@ async fn end_holds<P: Ports>(
                 shard.apply_observation(target, &Observation::Forced, now, settings) | is_changed
             })
         };
-        ports.links.change(shard_index(&link), end).await?;
+        ports.links.change_shard(shard_index(&link), end).await?;
     }
     Ok(())
 }

@@ -323,7 +323,7 @@ impl<P: Ports> Teller<'_, P> {
             let notifier = self.ports.notifier();
             let notices = [Notice::Health(news)];
             // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
-            let sent = Box::pin(notifier.tell_system(name, &notices));
+            let sent = Box::pin(notifier.send_to_topic(name, &notices));
             let Err(error) = sent.await else {
                 continue;
             };

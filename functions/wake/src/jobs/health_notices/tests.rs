@@ -57,7 +57,10 @@ fn note_of(kit: &Kit, key: &str, at: Timestamp, result: TryResult) {
         is_first: false,
         result,
     };
-    kit.ports.links.arrivals().note(|| key.to_owned(), &seen);
+    kit.ports
+        .links
+        .arrivals()
+        .note_try(|| key.to_owned(), &seen);
 }
 
 async fn book(kit: &Kit) -> HealthBook {
@@ -220,7 +223,7 @@ async fn healthy_minute_writes_nothing() {
     };
     let arrivals = kit.ports.links.arrivals();
     for _ in 0..100 {
-        arrivals.note(|| "orders.billing".to_owned(), &seen);
+        arrivals.note_try(|| "orders.billing".to_owned(), &seen);
     }
     look_at_health(kit.run(), None).await;
     assert_eq!(kit.store.keys("health/"), [""; 0]);

@@ -41,7 +41,7 @@ pub(super) async fn forget_former<P: Ports>(
             let targets = former.len();
             ports
                 .links
-                .change(*index, |shard| shard.forget_targets(&former))
+                .change_shard(*index, |shard| shard.forget_targets(&former))
                 .await?;
             tracing::info!(targets, "health of former subscriptions forgotten");
         }
@@ -76,7 +76,7 @@ async fn forget_unused<P: Ports>(
         let target = DeliveryTarget::Link(link);
         ports
             .links
-            .change(index, |shard| shard.forget_targets([&target]))
+            .change_shard(index, |shard| shard.forget_targets([&target]))
             .await?;
     }
     Ok(())
@@ -182,9 +182,9 @@ mod tests {
     }
 
     async fn known_after_a_run(kit: &Kit) -> usize {
-        let shards = kit.ports.links.all().await.unwrap();
+        let shards = kit.ports.links.read_all().await.unwrap();
         forget_former(kit.run(), &shards).await.unwrap();
-        let shards = kit.ports.links.all().await.unwrap();
+        let shards = kit.ports.links.read_all().await.unwrap();
         shards
             .iter()
             .map(|(_, shard)| shard.conditions().count())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_core::model::Topic;
 use posthaste_core::stored::{LetterProbe, RecoveryMark};
 use posthaste_ports::{ETag, ObjectStore, Ports, PutCondition};
-use posthaste_services::{Edit, update};
+use posthaste_services::{ObjectEdit, update};
 
 use crate::jobs::replays::{Receiver, ReplayError};
 use crate::ports::WakePorts;
@@ -85,12 +85,12 @@ impl Marked {
         ports: &WakePorts<P>,
         probe: &LetterProbe,
     ) -> Result<(), ReplayError> {
-        let noted = update(&ports.state, &self.key, |found| {
+        let noted = update_object(&ports.state, &self.key, |found| {
             let Some(object) = found else {
-                return Ok(Edit::Keep(()));
+                return Ok(ObjectEdit::Keep(()));
             };
             let mark = RecoveryMark::parse(&object.bytes)?.with_probe(probe.clone());
-            Ok(Edit::Write(mark.render(), ()))
+            Ok(ObjectEdit::Write(mark.render(), ()))
         });
         noted.await.map_err(ReplayError::Probe)?;
         Ok(())

@@ -40,7 +40,7 @@ pub(super) async fn tell<P: Ports>(
     if !ports.links.settings().suppress_state_changes {
         for name in addressees.into_values() {
             let notice = [Notice::Recovering(RecoveryNotice { recovery: &view })];
-            let sent = Box::pin(ports.notifier().tell_system(name, &notice)).await;
+            let sent = Box::pin(ports.notifier().send_to_topic(name, &notice)).await;
             sent.map_err(ReplayError::Notice)?;
         }
     }

@@ -40,7 +40,7 @@ pub(super) async fn left_replay<P: Ports>(
     let ports = run.ports;
     let now = ports.clock.now();
     let age = now.since(marker.modified_at);
-    if !run.left.takes(marker.modified_at, now, LEFT_AFTER) {
+    if !run.left.counts_as_left(marker.modified_at, now, LEFT_AFTER) {
         return Ok(LeftReplay::Waits);
     }
     if age >= MARKER_LEFT_AFTER {

@@ -372,7 +372,7 @@ impl<P: Ports> LogWalk<'_, P> {
             id: &id,
             include_former,
         };
-        let letter = match kept.letter_of(&history).await {
+        let letter = match kept.find_letter(&history).await {
             Err(error) if is_lasting(&error) => None,
             letter => letter.map_err(ReplayError::Event)?,
         };
@@ -388,7 +388,11 @@ impl<P: Ports> LogWalk<'_, P> {
                 return Ok(Fate::Resolved);
             }
         }
-        let Some(event) = kept.event(&history).await.map_err(ReplayError::Event)? else {
+        let Some(event) = kept
+            .find_event(&history)
+            .await
+            .map_err(ReplayError::Event)?
+        else {
             return Ok(Fate::Failed(NO_PAYLOAD));
         };
         let key = replayed_key(&self.job.record.id, &history.key);

@@ -11,7 +11,7 @@ use posthaste_delivery_log::LogError;
 use posthaste_ports::{
     Clock, ETag, ObjectStore, PortError, Ports, PutCondition, RevalidatedObject,
 };
-use posthaste_services::catch_panic::Panicked;
+use posthaste_services::catch_panic::CaughtPanic;
 use posthaste_services::{
     HealthError, NoticeError, OpenReplayError, RegistryError, UpdateError, get_newer,
 };
@@ -50,7 +50,7 @@ pub(in crate::jobs) enum ReplayError {
     #[error("failed to send the notice of a recovery")]
     Notice(#[source] NoticeError),
     #[error("failed in the middle")]
-    Panicked(#[source] Panicked),
+    Panicked(#[source] CaughtPanic),
 }
 
 /// A record and the version it has.

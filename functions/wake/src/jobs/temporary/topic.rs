@@ -13,12 +13,12 @@ use posthaste_core::model::idle::is_idle_since;
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{TopicRecord, TopicRecordError, layout, record_changes};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
-use posthaste_services::activity::{ActivityError, noted};
+use posthaste_services::activity::{ActivityError, last_activity};
 use posthaste_services::audit::{
-    begin_change, end_change, note_expired, outcome_of, own_entry, without,
+    begin_change, changes_without, end_change, note_expired, outcome_of, own_entry,
 };
 use posthaste_services::topics::delete_topic;
-use posthaste_services::{LeftWork, objects};
+use posthaste_services::{LeftWork, list_objects};
 
 use super::waiting::Waiting;
 
@@ -78,11 +78,11 @@ impl<P: Ports> TopicSweep<'_, P> {
         marked_at: Timestamp,
     ) -> Result<Swept, SweepError> {
         let now = self.clock.now();
-        let is_left = self.left.takes(marked_at, now, MARK_STANDS);
+        let is_left = self.left.counts_as_left(marked_at, now, MARK_STANDS);
         let Some((record, etag)) = self.read(topic).await? else {
             return self.forget(topic, is_left).await;
         };
-        let is_of_the_dead = |deleted_at| self.left.is_of_the_dead(deleted_at);
+        let is_of_the_dead = |deleted_at| self.left.is_left_by_dead_process(deleted_at);
         if record.is_abandoned(now) || record.deleted_at.is_some_and(is_of_the_dead) {
             return self.finish(record, etag, now).await;
         }
@@ -193,7 +193,9 @@ impl<P: Ports> TopicSweep<'_, P> {
 
     /// The time at which something last happened, if that was noted.
     async fn last(&self, key: &str) -> Result<Option<Timestamp>, SweepError> {
-        noted(self.store, key).await.map_err(SweepError::Activity)
+        last_activity(self.store, key)
+            .await
+            .map_err(SweepError::Activity)
     }
 
     async fn delete(
@@ -280,7 +282,7 @@ impl<P: Ports> TopicSweep<'_, P> {
             let entry = own_entry(self.clock, self.entropy, AuditAction::DeleteSubscription)
                 .of_subscription(&record.name, name)
                 .with_detail(IDLE)
-                .with_changes(without(&left, std::slice::from_ref(name), now));
+                .with_changes(changes_without(&left, std::slice::from_ref(name), now));
             begin_change(self.store, &entry).await?;
             begun.push(entry);
         }
@@ -315,7 +317,7 @@ impl<P: Ports> TopicSweep<'_, P> {
     /// Deletes the notes of a topic, and its name among the temporary ones.
     async fn delete_notes(&self, topic: &TopicName) -> Result<(), PortError> {
         let prefix = layout::subscription_activities(topic);
-        let mut notes = pin!(objects(self.store, &prefix, None));
+        let mut notes = pin!(list_objects(self.store, &prefix, None));
         while let Some(note) = notes.try_next().await? {
             self.store.delete(&note.key).await?;
         }

@@ -86,7 +86,7 @@ impl<'a, P: Ports> Waiting<'a, P> {
         let mut folders = BTreeSet::new();
         let mut is_end = false;
         let mut pages =
-            pin!(pages(self.store, layout::PARKED, self.parked_from.clone()).take(PAGES_MAX));
+            pin!(list_pages(self.store, layout::PARKED, self.parked_from.clone()).take(PAGES_MAX));
         while let Some(page) = pages.try_next().await? {
             let owners = page
                 .objects

@@ -85,17 +85,17 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
             recorded_until: None,
         };
         let all = events
-            .all()
+            .count_all()
             .await
             .map_err(|error| unread("what waits", &error))
             .ok()?;
-        Some(Waiting::of(&all.sum()))
+        Some(Waiting::of(&all.total()))
     }
 
     async fn down(&self) -> Option<u32> {
         let shards = self
             .links
-            .all()
+            .read_all()
             .await
             .map_err(|error| unread("the links", &error))
             .ok()?;

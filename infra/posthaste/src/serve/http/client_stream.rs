@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use parking_lot::Mutex;
-use posthaste_services::client::Client;
+use posthaste_services::client::RequestClient;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -34,12 +34,12 @@ impl ClientStream {
     }
 
     /// The client at the other end.
-    pub(super) fn client(&self) -> Arc<dyn Client> {
+    pub(super) fn client(&self) -> Arc<dyn RequestClient> {
         Arc::new(OtherEnd(Arc::clone(&self.read)))
     }
 }
 
-impl Client for OtherEnd {
+impl RequestClient for OtherEnd {
     /// Asks the task of the connection to be woken, which reads nothing meanwhile. With a further
     /// request behind the one that is answered, nothing is known of the end.
     fn poll_closed(&self, context: &mut Context<'_>) -> Poll<()> {

@@ -12,7 +12,7 @@ use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{ObjectStore, PutCondition, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry};
+use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -162,16 +162,16 @@ fn publish(local: &Local<ManualClock>, clock: &ManualClock) -> ManualPublish {
         deliveries: local.queue(QueueName::Deliveries),
         slow_lane: None,
         records: Some(local.queue(QueueName::Records)),
-        registry: Registry::new(local.state(), clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(local.state(), clock.clone(), Duration::ZERO),
         payloads: local.state(),
         pressure: PressureReader::new(local.state(), clock.clone(), Duration::ZERO),
         clock: clock.clone(),
         entropy: SeededEntropy::new(1),
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
-        traces: posthaste_services::Traces::default(),
+        traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),
     }
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use ::http::{Response, StatusCode, header};
 use axum::body::Body;
 use parking_lot::Mutex;
-use posthaste_services::client::Client;
+use posthaste_services::client::RequestClient;
 use rustls::ServerConfig;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -70,12 +70,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     /// The client at the other end.
-    pub(super) fn client(&self) -> Arc<dyn Client> {
+    pub(super) fn client(&self) -> Arc<dyn RequestClient> {
         Arc::new(OtherEnd(Arc::clone(&self.0)))
     }
 }
 
-impl<S> Client for OtherEnd<S>
+impl<S> RequestClient for OtherEnd<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {

@@ -7,8 +7,8 @@ use metrics::{Key, Label};
 use posthaste_core::model::metric::{SUBSCRIPTION, TOPIC};
 use posthaste_core::model::{SubscriptionName, Topic, TopicName};
 use posthaste_ports::{Clock, ObjectStore};
-use posthaste_services::topics::Found;
-use posthaste_services::{Registry, RegistryError};
+use posthaste_services::topics::TopicLookup;
+use posthaste_services::{RegistryError, TopicRegistry};
 
 use super::by::SeriesBy;
 
@@ -40,7 +40,7 @@ impl Owner {
         })
     }
 
-    fn is_in(&self, found: &Found) -> bool {
+    fn is_in(&self, found: &TopicLookup) -> bool {
         match (found, &self.subscription) {
             // While its record cannot be read, all of the topic stays.
             (Err(_), _) | (Ok(Some(_)), None) => true,
@@ -58,15 +58,15 @@ fn label<'a>(key: &'a Key, name: &str) -> Option<&'a str> {
 }
 
 /// What the store says about the topics of some owners.
-pub(super) struct Topics(BTreeMap<String, Found>);
+pub(super) struct Topics(BTreeMap<String, TopicLookup>);
 
 impl Topics {
     /// Looks the topics of these owners up.
     pub(super) async fn look_up<S: ObjectStore, C: Clock>(
         owners: impl IntoIterator<Item = &Owner>,
-        registry: &Registry<S, C>,
+        registry: &TopicRegistry<S, C>,
     ) -> Self {
-        let mut topics: BTreeMap<String, Found> = BTreeMap::new();
+        let mut topics: BTreeMap<String, TopicLookup> = BTreeMap::new();
         for Owner { topic, .. } in owners {
             if !topics.contains_key(topic) {
                 let found = match TopicName::parse(topic) {
@@ -87,7 +87,7 @@ impl Topics {
 
     /// The topics that there are.
     pub(super) fn there(&self) -> Vec<Arc<Topic>> {
-        let there = |found: &Found| found.as_ref().ok().cloned().flatten();
+        let there = |found: &TopicLookup| found.as_ref().ok().cloned().flatten();
         self.0.values().filter_map(there).collect()
     }
 

@@ -16,7 +16,7 @@ use posthaste_core::model::TopicName;
 use posthaste_core::stored::layout;
 use posthaste_otlp::Point;
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
-use posthaste_services::Registry;
+use posthaste_services::TopicRegistry;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
@@ -51,7 +51,7 @@ pub enum PageError {
 pub struct Pages<S, Q, C> {
     series: Series,
     standing: Arc<Standing<S, Q, C>>,
-    registry: Registry<S, C>,
+    registry: TopicRegistry<S, C>,
     latest: Mutex<BTreeMap<Form, Arc<Page>>>,
     places: Arc<Semaphore>,
 }
@@ -78,7 +78,7 @@ where
     C: Clock,
 {
     /// The page of these series. The registry knows which topics and subscriptions there are.
-    pub fn new(series: Series, standing: Standing<S, Q, C>, registry: Registry<S, C>) -> Self {
+    pub fn new(series: Series, standing: Standing<S, Q, C>, registry: TopicRegistry<S, C>) -> Self {
         Self {
             series,
             standing: Arc::new(standing),

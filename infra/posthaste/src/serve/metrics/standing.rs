@@ -64,10 +64,10 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
             Err(error) => left_out("posthaste_waiting", &error),
         }
         self.add_queues(&mut lines).await;
-        match self.links.all().await {
+        match self.links.read_all().await {
             Ok(shards) => {
                 lines.add_links(&subscriptions, &links_down(&shards));
-                match self.links.arrivals().book().await {
+                match self.links.arrivals().current_book().await {
                     Ok(book) => {
                         let settings = &self.links.settings().arrivals;
                         let health = Health {
@@ -105,7 +105,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
             clock: &self.clock,
             recorded_until: None,
         };
-        let mut by_group = waiting.all().await?.by_group;
+        let mut by_group = waiting.count_all().await?.by_group;
         let each = subscriptions.iter().map(|subscription| {
             let count = by_group.remove(&message_group_id(&subscription.topic, &subscription.name));
             WaitingFigure::of(&count.unwrap_or_default())

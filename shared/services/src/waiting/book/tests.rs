@@ -54,13 +54,17 @@ impl World {
     }
 
     fn gather(&self, message: &str, subscription: &str, waits: &[Wait]) {
-        self.book.gather(changes(message, subscription, waits));
+        self.book
+            .gather_changes(changes(message, subscription, waits));
     }
 
     async fn look(&self) {
         let others = [QueueName::Records, QueueName::Redrive].map(|name| self.queue.beside(name));
         let others = others.each_ref();
-        self.book.look(&self.queue, &others).await.unwrap();
+        self.book
+            .compare_if_due(&self.queue, &others)
+            .await
+            .unwrap();
     }
 
     /// Two looks that see the same.
@@ -102,9 +106,9 @@ impl World {
         let topic = topic_name("orders");
         let name = subscription_name(subscription);
         let names = [name.clone()];
-        let one = self.events().of(&topic, &names).await.unwrap()[0].waiting_view(None);
-        let all = self.events().all().await.unwrap();
-        let of_all = all.of(&topic, &name).waiting_view(None);
+        let one = self.events().count_for(&topic, &names).await.unwrap()[0].waiting_view(None);
+        let all = self.events().count_all().await.unwrap();
+        let of_all = all.for_subscription(&topic, &name).waiting_view(None);
         assert_eq!(of_all.count, one.count);
         (one.count, one.at_least)
     }
@@ -133,9 +137,9 @@ async fn figure_is_a_lower_bound_until_everything_was_at_rest() {
     world.look().await;
     assert_eq!(world.shown("a").await, (0, false));
     world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await, (2, false));
-    let all = world.events().all().await.unwrap().sum();
+    let all = world.events().count_all().await.unwrap().total();
     assert_eq!((all.total(), all.recorded_until), (2, Some(UNTIL)));
 }
 
@@ -170,7 +174,7 @@ async fn number_below_zero_is_not_exact() {
     let world = World::new();
     world.come_to_rest().await;
     world.gather("m-1", "a", &[Wait::Ends]);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await, (0, true));
 }
 
@@ -180,15 +184,16 @@ async fn messages_beyond_the_bound_become_one_doubtful_sum() {
     let world = World::new();
     world.come_to_rest().await;
     for number in 1..=COUNTED_MESSAGES_MAX {
-        let is_full = world
-            .book
-            .gather(changes(&format!("m-{number}"), "a", &[Wait::Begins]));
+        let is_full =
+            world
+                .book
+                .gather_changes(changes(&format!("m-{number}"), "a", &[Wait::Begins]));
         assert_eq!(is_full, number == COUNTED_MESSAGES_MAX);
     }
     world.gather("n-1", "a", &[Wait::Begins]);
     let gathered: usize = world.book.unwritten.lock().values().map(Vec::len).sum();
     assert_eq!(gathered, 2);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     let all = COUNTED_MESSAGES_MAX as u64 + 1;
     assert_eq!(world.shown("a").await, (all, true));
 }
@@ -200,10 +205,10 @@ async fn part_takes_a_read_and_a_write_a_batch_however_many_messages() {
         world.gather(&format!("m-{message}"), "a", &[Wait::Begins]);
         world.gather(&format!("n-{message}"), "b", &[Wait::None]);
     }
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     let count = |operation| world.calls.count(operation);
     assert_eq!((count(Operation::Get), count(Operation::Put)), (1, 1));
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     assert_eq!((count(Operation::Get), count(Operation::Put)), (1, 1));
     assert_eq!(world.shown("a").await.0, 200);
 }
@@ -215,8 +220,8 @@ async fn writes_of_two_instances_add_up() {
     let other = WaitingBook::new(world.state.clone(), world.clock.clone());
     for round in 0..8 {
         world.gather(&format!("m-{round}"), "a", &[Wait::Begins]);
-        other.gather(changes(&format!("n-{round}"), "a", &[Wait::Begins]));
-        let (one, two) = tokio::join!(world.book.write(), other.write());
+        other.gather_changes(changes(&format!("n-{round}"), "a", &[Wait::Begins]));
+        let (one, two) = tokio::join!(world.book.write_gathered(), other.write_gathered());
         one.and(two).unwrap();
     }
     assert_eq!(world.shown("a").await.0, 16);
@@ -231,9 +236,9 @@ async fn write_whose_answer_was_lost_counts_once() {
     });
     let world = World::with(&plan);
     world.gather("m-1", "a", &[Wait::Begins]);
-    assert!(world.book.write().await.is_err());
+    assert!(world.book.write_gathered().await.is_err());
     world.gather("m-2", "a", &[Wait::Begins]);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await.0, 2);
 }
 
@@ -243,7 +248,7 @@ async fn numbers_are_set_right_when_everything_is_at_rest() {
     world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
     world.gather("m-2", "b", &[Wait::Ends]);
     world.gather("m-3", "c", &[Wait::Unknown]);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     world.hold("b", "x.5.1700000000");
     for _ in 0..2 {
         world.look().await;
@@ -259,7 +264,7 @@ async fn numbers_are_set_right_when_everything_is_at_rest() {
         world.state.delete(&key).await.unwrap();
     }
     world.gather("m-4", "b", &[Wait::Ends; 5]);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("b").await, (0, false));
 }
 
@@ -268,7 +273,7 @@ async fn numbers_are_set_right_when_everything_is_at_rest() {
 async fn what_was_published_for_later_is_not_set_right() {
     let world = World::new();
     world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     world.hold("a", "x.5.1700000000");
     let topic = topic_name("orders");
     let name = subscription_name("a");
@@ -281,7 +286,7 @@ async fn what_was_published_for_later_is_not_set_right() {
     // They go into the queue, and are delivered at once.
     world.state.delete(&key).await.unwrap();
     world.gather("m-2", "a", &[Wait::None]);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await, (5, false));
 }
 
@@ -290,7 +295,7 @@ async fn what_was_published_for_later_is_not_set_right() {
 async fn what_moves_between_two_looks_is_not_overlooked() {
     let world = World::new();
     world.gather("m-1", "a", &[Wait::Begins; 5]);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     world.clock.advance(QUIET);
     world.look().await;
     world.hold("a", "x.5.1700000000");
@@ -312,7 +317,7 @@ async fn message_in_a_queue_puts_the_correction_off() {
     for name in names {
         let world = World::new();
         world.gather("m-1", "a", &[Wait::Begins]);
-        world.book.write().await.unwrap();
+        world.book.write_gathered().await.unwrap();
         world.clock.advance(QUIET);
         world.send(name).await;
         world.come_to_rest().await;
@@ -337,12 +342,12 @@ async fn damaged_or_newer_part_leaves_a_lower_bound() {
     world.store.write(&key, "{");
     assert_eq!(world.shown("a").await, (0, true));
     world.gather("m-1", "a", &[Wait::Begins]);
-    world.book.write().await.unwrap();
+    world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await, (1, true));
     world.store.write(&key, r#"{"v":9}"#);
     assert_eq!(world.shown("a").await, (0, true));
     world.gather("m-2", "a", &[Wait::Begins]);
-    assert!(world.book.write().await.is_err());
+    assert!(world.book.write_gathered().await.is_err());
 }
 
 #[tokio::test]

@@ -14,8 +14,8 @@ use posthaste_deliver::{
 };
 use posthaste_ports::{Clock as _, ObjectStore, OutgoingMessage, ReceivedMessage};
 use posthaste_services::{
-    Activity, DrainMeter, Lanes, LinkHealth, PressureReader, Registry, SlowGroups, SlowLane,
-    send_by_lane,
+    ActivityNotes, DrainMeter, LinkHealth, PressureReader, SlowGroups, SlowLane, SlowTargetCache,
+    TopicRegistry, send_by_lane,
 };
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{Calls, ManualClock, Recorded, SeededEntropy, TestPorts};
@@ -158,7 +158,7 @@ impl Lambda {
             let mut groups = SlowGroups::new();
             if let Some(lane) = lane.as_ref().filter(|_| has_slow_targets) {
                 let of = request.iter().filter_map(|message| message.group.clone());
-                groups = lane.among(&registry, of.collect()).await;
+                groups = lane.slow_among(&registry, of.collect()).await;
             }
             for part in request.chunks(BATCH_MAX) {
                 let slow = lane.as_ref().map(|lane| (&lane.queue, &groups));
@@ -235,7 +235,7 @@ impl Lambda {
         let (queue, _) = self.slow.as_ref()?;
         Some(SlowLane {
             queue: queue.clone(),
-            lanes: Lanes::new(Arc::new(self.store()), self.clock.clone()),
+            lanes: SlowTargetCache::new(Arc::new(self.store()), self.clock.clone()),
         })
     }
 
@@ -250,7 +250,7 @@ impl Lambda {
             registry: self.registry(),
             pressure: PressureReader::new(self.store(), self.clock.clone(), Duration::ZERO),
             links: self.links(),
-            activity: Activity::default(),
+            activity: ActivityNotes::default(),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(3),
         });
@@ -291,8 +291,8 @@ impl Lambda {
         Recorded::new(self.state.clone(), "state", &self.calls)
     }
 
-    fn registry(&self) -> Registry<Store, ManualClock> {
-        Registry::new(self.store(), self.clock.clone(), TOPIC_MAX_AGE)
+    fn registry(&self) -> TopicRegistry<Store, ManualClock> {
+        TopicRegistry::new(self.store(), self.clock.clone(), TOPIC_MAX_AGE)
     }
 
     fn links(&self) -> LinkHealth<Store, ManualClock> {

@@ -8,7 +8,7 @@ use http::Request;
 use posthaste_core::model::TopicName;
 use posthaste_ports::OutgoingMessage;
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry};
+use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts, records};
 use tokio::runtime;
@@ -55,16 +55,16 @@ fn function(
         deliveries: queue.clone(),
         slow_lane: None,
         records: Some(Sqs::new(clock.clone(), Order::Plain)),
-        registry: Registry::new(state.clone(), clock.clone(), TOPIC_MAX_AGE),
+        registry: TopicRegistry::new(state.clone(), clock.clone(), TOPIC_MAX_AGE),
         payloads: state.clone(),
         pressure: PressureReader::new(state.clone(), clock.clone(), Duration::from_secs(5)),
         clock: clock.clone(),
         entropy: SeededEntropy::new(1),
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         bodies: BodyBudget::new(6 << 20),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
-        traces: posthaste_services::Traces::default(),
+        traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),
     }
 }

@@ -15,7 +15,7 @@ use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{NoMachine, OutgoingMessage, QueueName, QueueSender};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, DrainMeter, PressureReader, Registry};
+use posthaste_services::{ActivityNotes, DrainMeter, PressureReader, TopicRegistry};
 use posthaste_simulation::{Answer, World, event};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::json;
@@ -164,7 +164,7 @@ fn monitor(world: &World) -> Watch {
         probe: NoMachine,
         clock: world.clock.clone(),
         drain: world.drain.clone(),
-        registry: Registry::new(world.local.state(), world.clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(world.local.state(), world.clock.clone(), Duration::ZERO),
         entropy: SeededEntropy::new(5),
     };
     Monitor::new(ports, MonitorSettings::default()).unwrap()
@@ -177,16 +177,16 @@ fn publish(world: &World) -> Neighbour {
         deliveries: world.local.queue(QueueName::Deliveries),
         slow_lane: None,
         records: Some(world.local.queue(QueueName::Records)),
-        registry: Registry::new(state.clone(), clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(state.clone(), clock.clone(), Duration::ZERO),
         payloads: state.clone(),
         pressure: PressureReader::new(state, clock.clone(), Duration::ZERO),
         clock,
         entropy: SeededEntropy::new(3),
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         bodies: BodyBudget::new(16_000_000),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
-        traces: posthaste_services::Traces::default(),
+        traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),
     }
 }

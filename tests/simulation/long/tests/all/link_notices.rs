@@ -62,7 +62,7 @@ async fn fall(world: &World, text: &str) {
     book.observe(&[(target.clone(), failing)]).await.unwrap();
     for _ in 0..3 {
         world.clock.advance(Duration::from_mins(1));
-        book.claim(&target, "probe").await.unwrap();
+        book.claim_probe(&target, "probe").await.unwrap();
         let failed = Observation::ProbeFailed {
             by: "probe".to_owned(),
             last: BUSY,
@@ -73,7 +73,7 @@ async fn fall(world: &World, text: &str) {
 
 async fn recover(world: &World, text: &str) {
     let book = book(world);
-    book.all().await.unwrap();
+    book.read_all().await.unwrap();
     book.observe(&[(target(text), Observation::Succeeded)])
         .await
         .unwrap();
@@ -149,7 +149,7 @@ async fn a_link_that_stays_down_is_told_once_and_so_is_that_it_is_up_again() {
         [] as [Value; 0]
     );
     assert_eq!(
-        world.links.all().await.unwrap().len(),
+        world.links.read_all().await.unwrap().len(),
         0,
         "what is well again is forgotten"
     );
@@ -276,7 +276,7 @@ async fn of_a_subscription_that_is_not_there_nobody_is_told_and_it_is_forgotten(
         let world = told_ops(World::new().telling_ops()).await;
         fall(&world, gone).await;
         assert_eq!(told_after(&world, DELAY).await, [] as [Value; 0], "{gone}");
-        assert_eq!(world.links.all().await.unwrap().len(), 0, "{gone}");
+        assert_eq!(world.links.read_all().await.unwrap().len(), 0, "{gone}");
     }
 }
 
@@ -288,7 +288,7 @@ async fn of_a_subscription_whose_topic_cannot_be_read_the_program_is_told() {
         .await;
     fall(&world, "https://billing.example.com:443 broken.billing").await;
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
-    assert_eq!(world.links.all().await.unwrap().len(), 1);
+    assert_eq!(world.links.read_all().await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -339,7 +339,7 @@ async fn changes_of_many_links_are_told_together_and_one_run_marks_them_all() {
     for _ in 0..3 {
         world.clock.advance(Duration::from_mins(1));
         for link in &links {
-            book(&world).claim(link, "probe").await.unwrap();
+            book(&world).claim_probe(link, "probe").await.unwrap();
         }
         observe(&|| Observation::ProbeFailed {
             by: "probe".to_owned(),

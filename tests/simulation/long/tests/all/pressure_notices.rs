@@ -9,7 +9,7 @@ use posthaste_core::model::TopicName;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{ProbeSample, QueueName, ResourceProbe};
-use posthaste_services::{DrainMeter, Registry};
+use posthaste_services::{DrainMeter, TopicRegistry};
 use posthaste_simulation::{Answer, World};
 use posthaste_testkit::faulty::{Faulty, Plan, at_every_effect};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -68,7 +68,7 @@ impl Watched {
             probe: self.machine.clone(),
             clock: self.world.clock.clone(),
             drain: DrainMeter::default(),
-            registry: Registry::new(state(), self.world.clock.clone(), Duration::ZERO),
+            registry: TopicRegistry::new(state(), self.world.clock.clone(), Duration::ZERO),
             entropy: SeededEntropy::new(1),
         };
         let ops = TopicName::parse("ops").unwrap();

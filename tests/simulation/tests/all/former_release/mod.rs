@@ -23,7 +23,7 @@ use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::{CheckReport, LocalQueue, StateStore, check};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry};
+use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
 use posthaste_simulation::{Request, World, data_folder};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
@@ -249,16 +249,16 @@ fn publisher(world: &World) -> Arc<Publisher> {
         deliveries: world.local.queue(QueueName::Deliveries),
         slow_lane: None,
         records: Some(world.local.queue(QueueName::Records)),
-        registry: Registry::new(state(), clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),
         pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
         entropy: SeededEntropy::new(clock.now().as_millis()),
         clock,
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
-        traces: posthaste_services::Traces::default(),
+        traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),
     })
 }

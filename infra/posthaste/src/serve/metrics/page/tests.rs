@@ -22,7 +22,7 @@ impl World {
         let series = Series::new(by);
         let store = MemoryStore::default();
         let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
-        let registry = Registry::new(store.clone(), clock.clone(), Duration::ZERO);
+        let registry = TopicRegistry::new(store.clone(), clock.clone(), Duration::ZERO);
         let standing = Standing {
             state: store.clone(),
             deliveries: MemoryQueue::default(),

@@ -10,7 +10,7 @@ use posthaste_core::model::{EventPayload, TopicName};
 use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{OutgoingMessage, QueueSender};
-use posthaste_services::Registry;
+use posthaste_services::TopicRegistry;
 use posthaste_testkit::ManualClock;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
@@ -59,7 +59,7 @@ impl World {
         });
         let key = format!("topics/{name}.json");
         self.store.write(&key, record.to_string().into_bytes());
-        let registry = Registry::new(self.store.clone(), self.clock.clone(), Duration::ZERO);
+        let registry = TopicRegistry::new(self.store.clone(), self.clock.clone(), Duration::ZERO);
         let name = TopicName::parse(name).unwrap();
         registry.topic(&name).await.unwrap().unwrap()
     }

@@ -20,7 +20,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry, WrongKeys};
+use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::World;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
@@ -79,16 +79,16 @@ fn publish(world: &World) -> Arc<Publish<Ports>> {
         deliveries: world.local.queue(QueueName::Deliveries),
         slow_lane: None,
         records: Some(world.local.queue(QueueName::Records)),
-        registry: Registry::new(state(), clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),
         pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
         entropy: SeededEntropy::new(11),
         clock,
-        activity: Activity::default(),
+        activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
         wrong_keys: WrongKeys::default(),
-        traces: posthaste_services::Traces::default(),
+        traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),
     })
 }

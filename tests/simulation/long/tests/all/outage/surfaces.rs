@@ -13,7 +13,7 @@ use posthaste::serve::http::metrics_route;
 use posthaste::serve::metrics::{Pages, Series, Standing};
 use posthaste_local::LocalQueue;
 use posthaste_ports::QueueName;
-use posthaste_services::Registry;
+use posthaste_services::TopicRegistry;
 use posthaste_simulation::{Api, State, World};
 use posthaste_testkit::ManualClock;
 use serde_json::Value;
@@ -66,7 +66,7 @@ impl Surfaces {
             links: world.links.clone(),
             clock: world.clock.clone(),
         };
-        let registry = Registry::new(world.state(), world.clock.clone(), Duration::ZERO);
+        let registry = TopicRegistry::new(world.state(), world.clock.clone(), Duration::ZERO);
         let pages = Pages::new(series.clone(), standing, registry);
         let ring = Arc::new(Ring::default());
         let sampler = Sampler::new(
