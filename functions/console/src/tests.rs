@@ -33,7 +33,7 @@ use posthaste_core::model::{
 };
 use posthaste_core::stored::TopicRecord;
 use posthaste_manage::{
-    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, Summaries, unguarded_router,
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, SummaryStore, unguarded_router,
 };
 use posthaste_ports::Clock;
 use posthaste_services::{ActivityNotes, LinkHealth};
@@ -87,7 +87,7 @@ impl World {
             links: LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default()),
             state: state.clone(),
             dead_letters: dead_letters.clone(),
-            log: DeliveryLog::with_summaries(log.clone(), Summaries::in_log(log.clone())),
+            log: DeliveryLog::with_summaries(log.clone(), SummaryStore::in_log(log.clone())),
             deliveries: MemoryQueue::default(),
             slow_deliveries: Some(MemoryQueue::default()),
             webhooks: endpoint.clone(),

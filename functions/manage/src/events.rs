@@ -16,7 +16,7 @@ use posthaste_core::delivery_log::{
 };
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::TopicRecord;
-use posthaste_delivery_log::{LogError, LookedUp};
+use posthaste_delivery_log::{LogError, LookUpResult};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
@@ -185,11 +185,11 @@ pub(crate) fn is_empty(page: &RecordPage) -> bool {
 
 impl<P: Ports> Manage<P> {
     /// The records of an event, as far as there is time.
-    pub(crate) async fn log_event(&self, look_up: RecordLookup) -> Result<LookedUp, ApiError> {
+    pub(crate) async fn log_event(&self, look_up: RecordLookup) -> Result<LookUpResult, ApiError> {
         let until = self.clock.monotonic() + LOOK_UP_TIME_MAX;
         Ok(self
             .log
-            .event(look_up, || self.clock.monotonic() < until)
+            .look_up_event(look_up, || self.clock.monotonic() < until)
             .await?)
     }
 
@@ -229,7 +229,7 @@ impl<P: Ports> Manage<P> {
         let until = self.clock.monotonic() + LIST_TIME_MAX;
         let listed = self
             .log
-            .list(&filter, items, || self.clock.monotonic() < until)
+            .list_records(&filter, items, || self.clock.monotonic() < until)
             .await?;
         let damaged = named(&listed.damaged);
         // What a later page has is told there.

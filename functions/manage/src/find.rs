@@ -12,7 +12,7 @@ use posthaste_core::api::{DeadLetterPage, DeadLetterView, FoundEvent, FoundEvent
 use posthaste_core::delivery_log::{EventHistory, LogRecord, RecordLookup, log_text};
 use posthaste_core::model::{Timestamp, TopicName, WrittenTime};
 use posthaste_core::stored::TopicRecord;
-use posthaste_delivery_log::{LogError, LookedUp};
+use posthaste_delivery_log::{LogError, LookUpResult};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
@@ -171,7 +171,7 @@ impl<P: Ports> Manage<P> {
         until: Duration,
     ) -> Result<(), ApiError> {
         let has_time = || self.clock.monotonic() < until;
-        search.add(self.log.event(look_up, has_time).await?);
+        search.add(self.log.look_up_event(look_up, has_time).await?);
         Ok(())
     }
 
@@ -246,8 +246,8 @@ impl<P: Ports> Manage<P> {
 }
 
 impl Search {
-    fn add(&mut self, found: LookedUp) {
-        let LookedUp {
+    fn add(&mut self, found: LookUpResult) {
+        let LookUpResult {
             records,
             is_cut,
             searched_from,

@@ -44,4 +44,4 @@ pub use crate::guard::REQUEST_TIME_MAX;
 pub use crate::manage::{LogSettings, Manage, ManageSettings};
 pub use crate::router::{guarded, router, router_beside, unguarded_router};
 pub use crate::unfinished::FINISH_PERIOD;
-pub use posthaste_delivery_log::{DeliveryLog, Summaries};
+pub use posthaste_delivery_log::{DeliveryLog, SummaryStore};

@@ -20,7 +20,7 @@ use posthaste_core::model::{
 use posthaste_core::pressure::{PressureState, explain_cause, replay_wait};
 use posthaste_core::release::{EventResend, ReplayMessage};
 use posthaste_core::stored::PRESSURE_KEY;
-use posthaste_delivery_log::LookedUp;
+use posthaste_delivery_log::LookUpResult;
 use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, Ports, PutCondition};
 use posthaste_services::send_all;
 use serde::Deserialize;
@@ -100,7 +100,7 @@ pub(crate) async fn resend<P: Ports>(
     let topic = record.compile().map_err(|_| unusable_record())?;
     let to = receiver(&topic, &path)?;
     manage.let_replay_go_on(&topic.name).await?;
-    let LookedUp {
+    let LookUpResult {
         records,
         searched_from,
         ..
@@ -217,7 +217,7 @@ impl<P: Ports> Manage<P> {
         &self,
         path: &SubscriptionPath,
         id: &str,
-    ) -> Result<LookedUp, ApiError> {
+    ) -> Result<LookUpResult, ApiError> {
         let topic = Some(path.topic.folded());
         let subscription = Some(path.name.folded());
         let event_id = Some(log_text(id));

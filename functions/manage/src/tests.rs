@@ -52,7 +52,9 @@ use posthaste_ports::{InstallationExaminer, PortBundle};
 use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
 
-use crate::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, Summaries, router};
+use crate::{
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, SummaryStore, router,
+};
 
 pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
 
@@ -114,7 +116,8 @@ impl Api {
     pub(crate) fn then_with_summaries_in(self, store: Memory) -> Self {
         drop(self.router);
         let mut manage = Arc::into_inner(self.manage).unwrap();
-        manage.log = DeliveryLog::with_summaries(self.log.clone(), Summaries::apart(store));
+        manage.log =
+            DeliveryLog::with_summaries(self.log.clone(), SummaryStore::in_own_store(store));
         let manage = Arc::new(manage);
         let router = router(Arc::clone(&manage));
         Self {
@@ -208,7 +211,7 @@ impl Api {
             links,
             state: state.clone(),
             dead_letters: dead_letters.clone(),
-            log: DeliveryLog::with_summaries(log.clone(), Summaries::in_log(log.clone())),
+            log: DeliveryLog::with_summaries(log.clone(), SummaryStore::in_log(log.clone())),
             deliveries: queue.clone(),
             slow_deliveries: Some(queue.beside(posthaste_ports::QueueName::SlowDeliveries)),
             webhooks: endpoint.clone(),

@@ -184,7 +184,9 @@ impl<P: Ports> Manage<P> {
             ..RecordFilter::default()
         };
         let until = self.clock.monotonic() + LAST_TIME;
-        let listed = self.log.list(&filter, 1, || self.clock.monotonic() < until);
+        let listed = self
+            .log
+            .list_records(&filter, 1, || self.clock.monotonic() < until);
         match timeout(&self.clock, HANGING_TIME_MAX, listed).await? {
             Ok(page) => page.records.first().map(|record| {
                 let AttemptView {

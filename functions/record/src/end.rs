@@ -47,7 +47,7 @@ impl<P: Ports> Record<P> {
         let summaries = self
             .ports
             .summaries
-            .days()
+            .list_days()
             .await
             .map_err(RecordError::Store)?;
         let of_summaries: u64 = summaries.iter().map(|(_, bytes)| bytes).sum();

@@ -28,4 +28,4 @@ pub use crate::health::HealthPorts;
 pub use crate::merge::MergeReport;
 pub use crate::record::{Aside, Record, RecordPorts, RecordSettings};
 pub use crate::waiting_ports::WaitingPorts;
-pub use posthaste_delivery_log::Summaries;
+pub use posthaste_delivery_log::SummaryStore;

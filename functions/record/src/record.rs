@@ -7,7 +7,7 @@ use std::time::Duration;
 use posthaste_core::delivery_log::ASIDE_IN_LOG;
 use posthaste_core::model::size::DiskShare;
 use posthaste_core::model::{LOG_DISK_PERCENT_DEFAULT, LOG_RETENTION_DEFAULT};
-use posthaste_delivery_log::Summaries;
+use posthaste_delivery_log::SummaryStore;
 use posthaste_ports::{ObjectStore, Ports};
 use posthaste_services::{LogTally, timeout_at};
 
@@ -33,7 +33,7 @@ pub struct RecordPorts<P: Ports> {
     /// The place of its files that cannot be read.
     pub aside: Aside<P::Log>,
     /// The summaries of the log's days.
-    pub summaries: Summaries<P::Log>,
+    pub summaries: SummaryStore<P::Log>,
     /// The book of failing subscriptions, where it is made of records. `None` embedded: there
     /// deliver sees each try.
     pub health: Option<HealthPorts<P>>,

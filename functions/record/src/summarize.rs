@@ -94,7 +94,7 @@ impl<P: Ports> Record<P> {
             if self.is_stopped() || self.ports.clock.monotonic() >= begin {
                 break;
             }
-            if summary.files(hour) != digest_of_hour(&files) {
+            if summary.hour_digest(hour) != digest_of_hour(&files) {
                 match reader.hour_filter(hour, &files).await {
                     // Another run merged it in between: the next one sees what it has then.
                     Err(error) if error.is_gone() => continue,

@@ -20,7 +20,7 @@ use posthaste_core::delivery_log::{
     render_records,
 };
 use posthaste_core::model::Timestamp;
-use posthaste_delivery_log::{LogFile, LogReader, RowGroups, Summaries, write_file};
+use posthaste_delivery_log::{LogFile, LogReader, RowGroups, SummaryStore, write_file};
 use posthaste_ports::{Clock, MessageId, PortBundle, QueueName, ReceiptHandle, ReceivedMessage};
 use posthaste_services::{ArrivalTracker, WaitingBook, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
@@ -155,7 +155,7 @@ impl Kit {
         let files = self.log_files();
         let reader = LogReader::new(&self.log, 1 << 20);
         let page = reader
-            .list(&files, &RecordFilter::default(), 100_000)
+            .list_records(&files, &RecordFilter::default(), 100_000)
             .await
             .unwrap();
         assert!(page.damaged.is_empty(), "{:?}", page.damaged);
@@ -190,7 +190,7 @@ fn wire(
         state: Faulty::new(state.clone(), "state", plan),
         log: Faulty::new(log.clone(), "log", plan),
         aside: Aside::in_log(Faulty::new(log.clone(), "aside", plan)),
-        summaries: Summaries::in_log(Faulty::new(log.clone(), "summaries", plan)),
+        summaries: SummaryStore::in_log(Faulty::new(log.clone(), "summaries", plan)),
         health: Some(health(clock, state, plan)),
         waiting: Some(WaitingPorts {
             book: WaitingBook::new(Faulty::new(state.clone(), "state", plan), clock.clone()),

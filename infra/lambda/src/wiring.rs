@@ -23,7 +23,7 @@ use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Entropy, NoMachine, PortBundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_record::{
-    Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
+    Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, DrainPost, DrainReports, LinkHealth, MemoryReliever,
@@ -163,7 +163,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         dead_letters: clients.store(&environment.dead_letter_bucket),
         log: DeliveryLog::with_summaries(
             clients.store(&environment.log_bucket),
-            Summaries::in_log(clients.store(&environment.log_bucket)),
+            SummaryStore::in_log(clients.store(&environment.log_bucket)),
         ),
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         slow_deliveries: slow_queue(environment.slow_deliveries_queue_url.as_ref(), clients),
@@ -430,7 +430,7 @@ pub fn record(
         health: Some(health),
         waiting: Some(waiting),
         aside: Aside::in_log(log.clone()),
-        summaries: Summaries::in_log(log.clone()),
+        summaries: SummaryStore::in_log(log.clone()),
         log,
         clock: SystemClock,
         entropy: SystemEntropy,

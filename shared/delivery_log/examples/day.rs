@@ -55,9 +55,9 @@ fn main() {
 }
 
 /// The state of a small generator of numbers (splitmix64).
-struct Numbers(u64);
+struct NumberGenerator(u64);
 
-impl Numbers {
+impl NumberGenerator {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -81,7 +81,7 @@ impl Numbers {
 }
 
 /// An attempt at an event: one in twenty fails, and is tried again in the next minute.
-fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> LogRecord {
+fn attempt(numbers: &mut NumberGenerator, time: u64, payload_bytes: usize) -> LogRecord {
     let key = format!(
         "{:032x}-0",
         u128::from(numbers.next()) << 64 | u128::from(numbers.next())
@@ -129,7 +129,7 @@ fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> LogRecord 
     }
 }
 
-fn payload(numbers: &mut Numbers, bytes: usize) -> Option<RecordPayload> {
+fn payload(numbers: &mut NumberGenerator, bytes: usize) -> Option<RecordPayload> {
     if bytes == 0 {
         return None;
     }
@@ -165,7 +165,7 @@ fn again(record: &LogRecord, time: u64) -> LogRecord {
 
 /// Renders messages of ten records, and reads them.
 fn messages(payload_bytes: usize) {
-    let mut numbers = Numbers(3);
+    let mut numbers = NumberGenerator(3);
     let records: Vec<_> = (0..50_000)
         .map(|_| attempt(&mut numbers, DAY, payload_bytes))
         .collect();
@@ -189,7 +189,7 @@ fn messages(payload_bytes: usize) {
 
 /// Writes a file a minute, and answers some of the ids.
 fn write_day(folder: &Path, records: u64, payload_bytes: usize) -> Vec<String> {
-    let mut numbers = Numbers(7);
+    let mut numbers = NumberGenerator(7);
     let mut ids = Vec::new();
     let mut waiting = Vec::new();
     let mut spent = Duration::ZERO;
@@ -245,7 +245,7 @@ fn merge_day(folder: &Path, records: u64) {
     let mut spent = Duration::ZERO;
     let mut bytes = 0;
     let before = peak_memory();
-    let mut numbers = Numbers(99);
+    let mut numbers = NumberGenerator(99);
     for hour in 0..24 {
         let hour = LogHour::containing(Timestamp::from_millis(DAY + hour * 60 * MINUTE_MS));
         let files: Vec<LogFile> = listing(folder)
@@ -261,7 +261,7 @@ fn merge_day(folder: &Path, records: u64) {
         let id = numbers.uuid();
         let begun = processor_time();
         let inputs = files.iter().map(input).collect();
-        let parts = merge(inputs, MergeLimits::default(), |part| {
+        let parts = merge_files(inputs, MergeLimits::default(), |part| {
             File::create(
                 folder.join(
                     FileKey {
@@ -294,7 +294,7 @@ fn merge_day(folder: &Path, records: u64) {
 async fn questions(what: &str, folder: &Path, ids: &[String], look_ups: u64) {
     let files = listing(folder);
     println!("-- {what}: {} files", files.len());
-    let log = Log::open(folder);
+    let log = CountedLog::open(folder);
     let reader = &log.reader;
     let cold = ask(&log, &files, &ids[ids.len() / 2]).await;
     println!(
@@ -334,7 +334,7 @@ async fn questions(what: &str, folder: &Path, ids: &[String], look_ups: u64) {
 /// Ids of all hours of a day that was made before.
 async fn some_ids(folder: &Path) -> Vec<String> {
     let files = listing(folder);
-    let log = Log::open(folder);
+    let log = CountedLog::open(folder);
     let mut ids = Vec::new();
     for hour in 0..24 {
         let to = Some(Timestamp::from_millis(
@@ -344,7 +344,7 @@ async fn some_ids(folder: &Path) -> Vec<String> {
             to,
             ..RecordFilter::default()
         };
-        let page = log.reader.list(&files, &filter, 200).await.unwrap();
+        let page = log.reader.list_records(&files, &filter, 200).await.unwrap();
         ids.extend(
             page.records
                 .into_iter()
@@ -354,14 +354,14 @@ async fn some_ids(folder: &Path) -> Vec<String> {
     ids
 }
 
-struct Asked {
+struct QuestionCost {
     reads: usize,
     bytes: usize,
     spent: Duration,
     found: usize,
 }
 
-impl std::fmt::Display for Asked {
+impl std::fmt::Display for QuestionCost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             reads,
@@ -378,7 +378,7 @@ impl std::fmt::Display for Asked {
     }
 }
 
-async fn ask(log: &Log, files: &[LogFile], id: &str) -> Asked {
+async fn ask(log: &CountedLog, files: &[LogFile], id: &str) -> QuestionCost {
     let look_up = RecordLookup {
         event_id: Some(id.to_owned()),
         ..RecordLookup::default()
@@ -395,7 +395,7 @@ async fn ask(log: &Log, files: &[LogFile], id: &str) -> Asked {
     assert!(found > 0);
     let (reads, bytes) = log.take();
     let spent = begun.elapsed();
-    Asked {
+    QuestionCost {
         reads,
         bytes,
         spent,
@@ -403,7 +403,7 @@ async fn ask(log: &Log, files: &[LogFile], id: &str) -> Asked {
     }
 }
 
-async fn failures(log: &Log, files: &[LogFile]) -> Asked {
+async fn failures(log: &CountedLog, files: &[LogFile]) -> QuestionCost {
     let filter = RecordFilter {
         topic: Some("topic-7".to_owned()),
         subscription: Some("subscriber-37".to_owned()),
@@ -414,14 +414,14 @@ async fn failures(log: &Log, files: &[LogFile]) -> Asked {
     let begun = Instant::now();
     let found = log
         .reader
-        .list(files, &filter, 50)
+        .list_records(files, &filter, 50)
         .await
         .unwrap()
         .records
         .len();
     let (reads, bytes) = log.take();
     let spent = begun.elapsed();
-    Asked {
+    QuestionCost {
         reads,
         bytes,
         spent,
@@ -429,7 +429,7 @@ async fn failures(log: &Log, files: &[LogFile]) -> Asked {
     }
 }
 
-fn report(what: &str, answers: &mut [Asked]) {
+fn report(what: &str, answers: &mut [QuestionCost]) {
     answers.sort_by_key(|answer| answer.spent);
     let at = |share: usize| {
         answers[(answers.len() - 1) * share / 100]
@@ -437,7 +437,7 @@ fn report(what: &str, answers: &mut [Asked]) {
             .as_secs_f64()
             * 1000.0
     };
-    let most = |of: fn(&Asked) -> usize| answers.iter().map(of).max().unwrap();
+    let most = |of: fn(&QuestionCost) -> usize| answers.iter().map(of).max().unwrap();
     println!(
         "{what}: {} times, p50 {:.1} ms, p99 {:.1} ms; at most {} reads, {} KB",
         answers.len(),
@@ -449,12 +449,12 @@ fn report(what: &str, answers: &mut [Asked]) {
 }
 
 /// The log in a folder. Reads are counted.
-struct Log {
+struct CountedLog {
     reader: LogReader<Recorded<FileStore>>,
     calls: Calls,
 }
 
-impl Log {
+impl CountedLog {
     fn open(folder: &Path) -> Self {
         let calls = Calls::default();
         let store = Recorded::new(FileStore::open(folder).unwrap(), "log", &calls);

@@ -7,8 +7,8 @@ use posthaste_core::delivery_log::{
 };
 use posthaste_core::model::Timestamp;
 
-use crate::cells::Cells;
-use crate::footer::Footer;
+use crate::cells::ColumnCells;
+use crate::footer::FileFooter;
 
 /// The column of times.
 pub(crate) const TIME: &str = "time";
@@ -27,7 +27,7 @@ pub(crate) const WEBHOOK_ID: &str = "webhook_id";
 
 /// An id that is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct IdAsked<'a> {
+pub(crate) struct WantedId<'a> {
     pub(crate) text: &'a str,
     /// Whether it is a request's. Else it is an event's.
     pub(crate) is_of_request: bool,
@@ -35,7 +35,7 @@ pub(crate) struct IdAsked<'a> {
 
 /// Conditions that all must hold.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct RowQuery<'a> {
     equal: Vec<(&'static str, ColumnValue<'a>)>,
     from: i64,
     /// The first time that is too late.
@@ -45,7 +45,7 @@ pub(crate) struct Ask<'a> {
     without_payload: bool,
 }
 
-impl<'a> From<&'a RecordLookup> for Ask<'a> {
+impl<'a> From<&'a RecordLookup> for RowQuery<'a> {
     fn from(ask: &'a RecordLookup) -> Self {
         let texts = [
             ("topic", &ask.topic),
@@ -54,14 +54,14 @@ impl<'a> From<&'a RecordLookup> for Ask<'a> {
             (WEBHOOK_ID, &ask.webhook_id),
         ];
         Self::new(
-            texts.into_iter().filter_map(text).collect(),
+            texts.into_iter().filter_map(text_condition).collect(),
             ask.earliest_time(),
             ask.to,
         )
     }
 }
 
-impl<'a> From<&'a RecordFilter> for Ask<'a> {
+impl<'a> From<&'a RecordFilter> for RowQuery<'a> {
     fn from(ask: &'a RecordFilter) -> Self {
         let texts = [
             ("topic", &ask.topic),
@@ -78,7 +78,7 @@ impl<'a> From<&'a RecordFilter> for Ask<'a> {
             .result
             .map(LogResult::as_str)
             .map(|word| ("result", ColumnValue::Text(word)));
-        let texts = texts.into_iter().filter_map(text);
+        let texts = texts.into_iter().filter_map(text_condition);
         let asked = Self::new(
             texts.chain(kind).chain(result).collect(),
             ask.from,
@@ -92,13 +92,13 @@ impl<'a> From<&'a RecordFilter> for Ask<'a> {
     }
 }
 
-fn text<'a>(
+fn text_condition<'a>(
     (name, text): (&'static str, &'a Option<String>),
 ) -> Option<(&'static str, ColumnValue<'a>)> {
     text.as_deref().map(|text| (name, ColumnValue::Text(text)))
 }
 
-impl<'a> Ask<'a> {
+impl<'a> RowQuery<'a> {
     fn new(
         equal: Vec<(&'static str, ColumnValue<'a>)>,
         from: Option<Timestamp>,
@@ -118,7 +118,7 @@ impl<'a> Ask<'a> {
 
     /// The columns to look at: first that of statuses, where it is needed, and at last that of
     /// times.
-    pub(crate) fn columns(&self) -> impl Iterator<Item = &'static str> + '_ {
+    pub(crate) fn deciding_columns(&self) -> impl Iterator<Item = &'static str> + '_ {
         let equal = self.equal.iter().map(|(name, _)| *name);
         self.status
             .map(|_| STATUS)
@@ -128,12 +128,12 @@ impl<'a> Ask<'a> {
     }
 
     /// Whether the records that are found have the values of a column.
-    pub(crate) fn wants(&self, column: &str) -> bool {
+    pub(crate) fn wants_column(&self, column: &str) -> bool {
         !self.without_payload || column != PAYLOAD
     }
 
     /// The value to look for in bloom filters, with its column.
-    pub(crate) fn bloom(&self) -> Option<(&'static str, &'a str)> {
+    pub(crate) fn bloom_value(&self) -> Option<(&'static str, &'a str)> {
         self.equal.iter().find_map(|(name, value)| match value {
             ColumnValue::Text(text) if find_column(name)?.encoding.has_bloom_filter() => {
                 Some((*name, *text))
@@ -143,18 +143,18 @@ impl<'a> Ask<'a> {
     }
 
     /// The id that a row must have, where there is one.
-    pub(crate) fn id(&self) -> Option<IdAsked<'a>> {
-        let (column, text) = self.bloom()?;
+    pub(crate) fn wanted_id(&self) -> Option<WantedId<'a>> {
+        let (column, text) = self.bloom_value()?;
         let is_of_request = column == WEBHOOK_ID;
-        (is_of_request || column == EVENT_ID).then_some(IdAsked {
+        (is_of_request || column == EVENT_ID).then_some(WantedId {
             text,
             is_of_request,
         })
     }
 
     /// Whether a row group may have such a row, as far as its statistics say.
-    pub(crate) fn may_be_in(&self, footer: &Footer, group: usize) -> bool {
-        let chunk = |name: &str| footer.chunk(group, name);
+    pub(crate) fn may_be_in(&self, footer: &FileFooter, group: usize) -> bool {
+        let chunk = |name: &str| footer.column_chunk(group, name);
         let holds = |(name, value): &(&'static str, ColumnValue<'_>)| {
             chunk(name).is_some_and(|chunk| may_contain(chunk, *value))
         };
@@ -166,15 +166,16 @@ impl<'a> Ask<'a> {
     }
 
     /// Whether a row is such a row. `cells` are those of [`Self::columns`].
-    pub(crate) fn holds(&self, cells: &[Cells], row: usize) -> bool {
+    pub(crate) fn matches_row(&self, cells: &[ColumnCells], row: usize) -> bool {
         let (status, cells) = cells.split_at(usize::from(self.status.is_some()));
         let has_status =
             |asked: StatusRange| status.iter().all(|cells| has_status(cells, row, asked));
-        let is_equal =
-            |((_, value), cells): (&(&'static str, ColumnValue<'a>), &Cells)| cells.is(row, *value);
+        let is_equal = |((_, value), cells): (&(&'static str, ColumnValue<'a>), &ColumnCells)| {
+            cells.is_equal(row, *value)
+        };
         self.status.is_none_or(has_status)
             && self.equal.iter().zip(cells).all(is_equal)
-            && self.is_at(time(cells, row))
+            && self.is_at(row_time(cells, row))
     }
 
     fn is_at(&self, time: i64) -> bool {
@@ -190,8 +191,8 @@ impl<'a> Ask<'a> {
     }
 }
 
-fn has_status(cells: &Cells, row: usize, asked: StatusRange) -> bool {
-    let Cells::Int(statuses) = cells else {
+fn has_status(cells: &ColumnCells, row: usize, asked: StatusRange) -> bool {
+    let ColumnCells::Int(statuses) = cells else {
         return false;
     };
     let status = statuses
@@ -216,9 +217,9 @@ fn may_have_status(chunk: &ColumnChunkMetaData, asked: StatusRange) -> bool {
 }
 
 /// The time of a row. `cells` end with those of the times.
-pub(crate) fn time(cells: &[Cells], row: usize) -> i64 {
+pub(crate) fn row_time(cells: &[ColumnCells], row: usize) -> i64 {
     match cells.last() {
-        Some(Cells::Time(times)) => times.get(row).copied().flatten().unwrap_or_default(),
+        Some(ColumnCells::Time(times)) => times.get(row).copied().flatten().unwrap_or_default(),
         _ => 0,
     }
 }

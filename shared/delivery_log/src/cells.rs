@@ -6,17 +6,17 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedColumnWriter;
 use posthaste_core::delivery_log::{ColumnType, ColumnValue, LogColumn, LogRecord};
 
-use crate::error::broken;
+use crate::error::broken_bytes;
 
 /// The values of some rows; `None` where a row has none.
 #[derive(Debug, Clone)]
-pub(crate) enum Cells {
+pub(crate) enum ColumnCells {
     Text(Vec<Option<ByteArray>>),
     Int(Vec<Option<i32>>),
     Time(Vec<Option<i64>>),
 }
 
-impl Cells {
+impl ColumnCells {
     /// So many rows without a value.
     pub(crate) fn empty(column_type: ColumnType, rows: usize) -> Self {
         match column_type {
@@ -27,12 +27,12 @@ impl Cells {
     }
 
     /// The values of records in one column. All texts lie in one allocation.
-    pub(crate) fn of(records: &[&LogRecord], column: &LogColumn) -> Self {
+    pub(crate) fn from_records(records: &[&LogRecord], column: &LogColumn) -> Self {
         let values = records.iter().map(|record| (column.get)(record));
         match column.column_type {
-            ColumnType::Text => Self::Text(shared(values.map(text))),
-            ColumnType::Int => Self::Int(values.map(int).collect()),
-            ColumnType::Time => Self::Time(values.map(time).collect()),
+            ColumnType::Text => Self::Text(shared_texts(values.map(text_value))),
+            ColumnType::Int => Self::Int(values.map(int_value).collect()),
+            ColumnType::Time => Self::Time(values.map(time_value).collect()),
         }
     }
 
@@ -49,7 +49,7 @@ impl Cells {
     }
 
     /// Whether the value of a row is this one, byte for byte.
-    pub(crate) fn is(&self, row: usize, value: ColumnValue<'_>) -> bool {
+    pub(crate) fn is_equal(&self, row: usize, value: ColumnValue<'_>) -> bool {
         match (self, value) {
             (Self::Text(cells), ColumnValue::Text(text)) => {
                 matches!(cells.get(row), Some(Some(cell)) if cell.data() == text.as_bytes())
@@ -61,37 +61,37 @@ impl Cells {
     }
 
     /// Puts rows in their places. An error if they are of another type.
-    pub(crate) fn put(&mut self, from: Self, places: &[usize]) -> Result<(), ParquetError> {
+    pub(crate) fn put_rows(&mut self, from: Self, places: &[usize]) -> Result<(), ParquetError> {
         match (self, from) {
-            (Self::Text(cells), Self::Text(from)) => scatter(cells, from, places),
-            (Self::Int(cells), Self::Int(from)) => scatter(cells, from, places),
-            (Self::Time(cells), Self::Time(from)) => scatter(cells, from, places),
-            _ => return Err(broken("a column is of another type")),
+            (Self::Text(cells), Self::Text(from)) => scatter_cells(cells, from, places),
+            (Self::Int(cells), Self::Int(from)) => scatter_cells(cells, from, places),
+            (Self::Time(cells), Self::Time(from)) => scatter_cells(cells, from, places),
+            _ => return Err(broken_bytes("a column is of another type")),
         }
         Ok(())
     }
 
     /// Writes all rows as one column of a row group.
-    pub(crate) fn write(
+    pub(crate) fn write_column(
         self,
         column: &mut SerializedColumnWriter<'_>,
         required: bool,
     ) -> Result<(), ParquetError> {
         match self {
-            Self::Text(cells) => write::<ByteArrayType>(cells, column, required),
-            Self::Int(cells) => write::<Int32Type>(cells, column, required),
-            Self::Time(cells) => write::<Int64Type>(cells, column, required),
+            Self::Text(cells) => write_cells::<ByteArrayType>(cells, column, required),
+            Self::Int(cells) => write_cells::<Int32Type>(cells, column, required),
+            Self::Time(cells) => write_cells::<Int64Type>(cells, column, required),
         }
     }
 }
 
-fn scatter<T>(cells: &mut [Option<T>], from: Vec<Option<T>>, places: &[usize]) {
+fn scatter_cells<T>(cells: &mut [Option<T>], from: Vec<Option<T>>, places: &[usize]) {
     for (cell, place) in from.into_iter().zip(places) {
         cells[*place] = cell;
     }
 }
 
-fn write<T: DataType>(
+fn write_cells<T: DataType>(
     cells: Vec<Option<T::T>>,
     column: &mut SerializedColumnWriter<'_>,
     required: bool,
@@ -100,7 +100,7 @@ fn write<T: DataType>(
     let mut values: Vec<T::T> = Vec::with_capacity(cells.len());
     values.extend(cells.into_iter().flatten());
     if required && values.len() != levels.len() {
-        return Err(broken("a required value is missing"));
+        return Err(broken_bytes("a required value is missing"));
     }
     let levels = (!required).then_some(levels.as_slice());
     column
@@ -109,7 +109,7 @@ fn write<T: DataType>(
         .map(drop)
 }
 
-fn shared<'a>(
+fn shared_texts<'a>(
     texts: impl ExactSizeIterator<Item = Option<&'a str>> + Clone,
 ) -> Vec<Option<ByteArray>> {
     let bytes = texts.clone().flatten().map(str::len).sum();
@@ -129,21 +129,21 @@ fn shared<'a>(
     ends.into_iter().map(|end| end.map(&mut cell)).collect()
 }
 
-fn text(value: Option<ColumnValue<'_>>) -> Option<&str> {
+fn text_value(value: Option<ColumnValue<'_>>) -> Option<&str> {
     match value {
         Some(ColumnValue::Text(text)) => Some(text),
         _ => None,
     }
 }
 
-fn int(value: Option<ColumnValue<'_>>) -> Option<i32> {
+fn int_value(value: Option<ColumnValue<'_>>) -> Option<i32> {
     match value {
         Some(ColumnValue::Int(int)) => Some(int),
         _ => None,
     }
 }
 
-fn time(value: Option<ColumnValue<'_>>) -> Option<i64> {
+fn time_value(value: Option<ColumnValue<'_>>) -> Option<i64> {
     match value {
         Some(ColumnValue::Time(time)) => Some(time),
         _ => None,

@@ -12,8 +12,8 @@ use parquet::file::page_index::offset_index::{OffsetIndexMetaData, PageLocation}
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use crate::cells::Cells;
-use crate::error::broken;
+use crate::cells::ColumnCells;
+use crate::error::broken_bytes;
 
 /// A column of a row group, with the places of its pages. Without those, the Parquet reader would
 /// walk from page to page instead of skipping those that are not needed.
@@ -26,20 +26,23 @@ pub(crate) struct ColumnPages<'a> {
 
 impl ColumnPages<'_> {
     /// The bytes of the pages that these rows lie in, and of the dictionary.
-    pub(crate) fn ranges(&self, rows: &[Range<usize>]) -> Result<Vec<Range<u64>>, ParquetError> {
+    pub(crate) fn byte_ranges(
+        &self,
+        rows: &[Range<usize>],
+    ) -> Result<Vec<Range<u64>>, ParquetError> {
         let (start, _) = self.chunk.byte_range();
         let mut ranges = Vec::new();
         for (index, page) in self.pages.iter().enumerate() {
             if rows
                 .iter()
-                .any(|rows| overlap(rows, &self.page_rows(index)))
+                .any(|rows| do_overlap(rows, &self.page_rows(index)))
             {
                 let at = u64::try_from(page.offset)?;
                 let len = u64::try_from(page.compressed_page_size)?;
                 ranges.push(
                     at..at
                         .checked_add(len)
-                        .ok_or_else(|| broken("a page ends nowhere"))?,
+                        .ok_or_else(|| broken_bytes("a page ends nowhere"))?,
                 );
             }
         }
@@ -62,20 +65,26 @@ impl ColumnPages<'_> {
     }
 
     /// Reads rows, in ascending ranges.
-    pub(crate) fn read<R: ChunkReader + 'static>(
+    pub(crate) fn read_rows<R: ChunkReader + 'static>(
         &self,
         bytes: &Arc<R>,
         rows: &[Range<usize>],
-    ) -> Result<Cells, ParquetError> {
+    ) -> Result<ColumnCells, ParquetError> {
         let pages = Some(self.pages.to_vec());
         let pages = SerializedPageReader::new(bytes.clone(), self.chunk, self.group_rows, pages)?;
         match get_column_reader(self.chunk.column_descr_ptr(), Box::new(pages)) {
             ColumnReader::ByteArrayColumnReader(mut reader) => {
-                read(&mut reader, rows).map(Cells::Text)
+                read_cells(&mut reader, rows).map(ColumnCells::Text)
             }
-            ColumnReader::Int32ColumnReader(mut reader) => read(&mut reader, rows).map(Cells::Int),
-            ColumnReader::Int64ColumnReader(mut reader) => read(&mut reader, rows).map(Cells::Time),
-            _ => Err(broken("a column is of a type that the log does not have")),
+            ColumnReader::Int32ColumnReader(mut reader) => {
+                read_cells(&mut reader, rows).map(ColumnCells::Int)
+            }
+            ColumnReader::Int64ColumnReader(mut reader) => {
+                read_cells(&mut reader, rows).map(ColumnCells::Time)
+            }
+            _ => Err(broken_bytes(
+                "a column is of a type that the log does not have",
+            )),
         }
     }
 }
@@ -96,7 +105,7 @@ pub(crate) fn page_index<R: ChunkReader>(
 ) -> Result<OffsetIndexMetaData, ParquetError> {
     let range = chunk
         .offset_index_range()
-        .ok_or_else(|| broken("a column has no offset index"))?;
+        .ok_or_else(|| broken_bytes("a column has no offset index"))?;
     let len = usize::try_from(range.end.saturating_sub(range.start))?;
     let index = decode_offset_index(&index.get_bytes(range.start, len)?)?;
     let is_sorted = index
@@ -105,15 +114,15 @@ pub(crate) fn page_index<R: ChunkReader>(
     if is_sorted {
         Ok(index)
     } else {
-        Err(broken("pages are not in order"))
+        Err(broken_bytes("pages are not in order"))
     }
 }
 
-fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
+fn do_overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-fn read<T: DataType>(
+fn read_cells<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: &[Range<usize>],
 ) -> Result<Vec<Option<T::T>>, ParquetError> {
@@ -122,7 +131,7 @@ fn read<T: DataType>(
     for range in rows {
         let skip = range.start - at;
         if reader.skip_records(skip)? != skip {
-            return Err(broken("a column has too few rows"));
+            return Err(broken_bytes("a column has too few rows"));
         }
         read_range(reader, range.len(), &mut cells)?;
         at = range.end;
@@ -139,7 +148,7 @@ fn read_range<T: DataType>(
     let mut levels = Vec::new();
     let (read, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
     if read != rows {
-        return Err(broken("a column has too few rows"));
+        return Err(broken_bytes("a column has too few rows"));
     }
     let mut values = values.into_iter();
     if levels.is_empty() {

@@ -11,7 +11,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::{EvictableCache, EvictedAmount, ObjectStore};
 use posthaste_services::pages::list_objects;
 
-use crate::{LogError, LogFile, LogReader, LookedUp, RecordPage, Summaries};
+use crate::{LogError, LogFile, LogReader, LookUpResult, RecordPage, SummaryStore};
 
 /// Most bytes of footers that are kept. Those of a day of ten million records take 3.2 MB
 /// (measured).
@@ -38,7 +38,7 @@ pub struct DeliveryLog<S> {
 }
 
 /// The files of an hour.
-type Hour = (LogHour, Vec<LogFile>);
+type HourFiles = (LogHour, Vec<LogFile>);
 
 impl<S> Clone for DeliveryLog<S> {
     fn clone(&self) -> Self {
@@ -57,7 +57,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
     }
 
     /// The log with its summaries, by which a look-up leaves hours out.
-    pub fn with_summaries(store: S, summaries: Summaries<S>) -> Self {
+    pub fn with_summaries(store: S, summaries: SummaryStore<S>) -> Self {
         let reader = LogReader::new(store, FOOTER_BYTES_MAX).with_summaries(summaries);
         Self {
             reader: Arc::new(reader),
@@ -71,11 +71,11 @@ impl<S: ObjectStore> DeliveryLog<S> {
 
     /// The records of an event, searched while `has_time`. If there are none since the time in its
     /// id, all are searched: the clock of its producer may be ahead.
-    pub async fn event(
+    pub async fn look_up_event(
         &self,
         look_up: RecordLookup,
         has_time: impl Fn() -> bool + Send + Sync,
-    ) -> Result<LookedUp, LogError> {
+    ) -> Result<LookUpResult, LogError> {
         let found = self.look_up(&look_up, &has_time).await?;
         let has_time_in_id = look_up.event_id.as_deref().and_then(time_in_id).is_some();
         if !found.records.is_empty() || found.searched_from.is_some() || !has_time_in_id {
@@ -95,9 +95,9 @@ impl<S: ObjectStore> DeliveryLog<S> {
         &self,
         look_up: &RecordLookup,
         has_time: &(impl Fn() -> bool + Sync),
-    ) -> Result<LookedUp, LogError> {
+    ) -> Result<LookUpResult, LogError> {
         for _ in 0..=LISTED_AGAIN_MAX {
-            let files = self.files(look_up.earliest_time(), look_up.to).await?;
+            let files = self.list_files(look_up.earliest_time(), look_up.to).await?;
             match self.reader.look_up_while(&files, look_up, has_time).await {
                 Err(error) if error.is_gone() => {}
                 found => return found,
@@ -108,14 +108,14 @@ impl<S: ObjectStore> DeliveryLog<S> {
 
     /// The newest records that a filter selects, at most `limit`. Hours are read from the newest
     /// back, until there are enough. While `has_time`, the walk goes on.
-    pub async fn list(
+    pub async fn list_records(
         &self,
         filter: &RecordFilter,
         limit: usize,
         has_time: impl Fn() -> bool + Send + Sync,
     ) -> Result<RecordPage, LogError> {
         for _ in 0..=LISTED_AGAIN_MAX {
-            let files = self.files(filter.from, filter.end_time()).await?;
+            let files = self.list_files(filter.from, filter.end_time()).await?;
             let page = match filter.webhook_id {
                 Some(_) => {
                     self.reader
@@ -123,7 +123,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
                         .await
                 }
                 None => {
-                    self.walk(&hours(files, filter), filter, limit, &has_time)
+                    self.walk_hours(&files_by_hour(files, filter), filter, limit, &has_time)
                         .await
                 }
             };
@@ -135,9 +135,9 @@ impl<S: ObjectStore> DeliveryLog<S> {
         Err(LogError::Changing)
     }
 
-    async fn walk(
+    async fn walk_hours(
         &self,
-        hours: &[Hour],
+        hours: &[HourFiles],
         filter: &RecordFilter,
         limit: usize,
         has_time: &(impl Fn() -> bool + Sync),
@@ -154,7 +154,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
                 .into_iter()
                 .zip((0..step.len()).rev())
             {
-                if add(&mut listed, page, limit, left > 0 || !later.is_empty()) {
+                if add_hour(&mut listed, page, limit, left > 0 || !later.is_empty()) {
                     return Ok(listed);
                 }
             }
@@ -172,13 +172,13 @@ impl<S: ObjectStore> DeliveryLog<S> {
 
     async fn list_hours(
         &self,
-        hours: &[Hour],
+        hours: &[HourFiles],
         filter: &RecordFilter,
         limit: usize,
     ) -> Result<Vec<RecordPage>, LogError> {
         let pages: Vec<_> = hours
             .iter()
-            .map(|(_, files)| self.reader.list(files, filter, limit))
+            .map(|(_, files)| self.reader.list_records(files, filter, limit))
             .collect();
         stream::iter(pages)
             .buffered(HOURS_AT_ONCE_MAX)
@@ -187,7 +187,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
     }
 
     /// The time before which the log has nothing; `None` if it is empty.
-    pub async fn begins(&self) -> Result<Option<Timestamp>, LogError> {
+    pub async fn begins_at(&self) -> Result<Option<Timestamp>, LogError> {
         let files = list_objects(self.reader.store(), "", None);
         let hours = files.try_filter_map(|object| ready(Ok(LogFile::new(object.key, object.size))));
         let first = pin!(hours).try_next().await.map_err(LogError::List)?;
@@ -195,7 +195,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
     }
 
     /// The files that may have records of this time.
-    async fn files(
+    async fn list_files(
         &self,
         from: Option<Timestamp>,
         to: Option<Timestamp>,
@@ -218,7 +218,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
 }
 
 /// Adds the records of an hour to a page. Answers whether there are enough now.
-fn add(listed: &mut RecordPage, hour: RecordPage, limit: usize, has_older: bool) -> bool {
+fn add_hour(listed: &mut RecordPage, hour: RecordPage, limit: usize, has_older: bool) -> bool {
     listed.damaged.extend(hour.damaged);
     listed.records.extend(hour.records);
     let is_over = listed.records.len() > limit;
@@ -234,7 +234,7 @@ fn add(listed: &mut RecordPage, hour: RecordPage, limit: usize, has_older: bool)
 }
 
 /// The files by hour, the newest first, without hours that have nothing of the list.
-fn hours(files: Vec<LogFile>, filter: &RecordFilter) -> Vec<Hour> {
+fn files_by_hour(files: Vec<LogFile>, filter: &RecordFilter) -> Vec<HourFiles> {
     let mut hours = BTreeMap::<LogHour, Vec<LogFile>>::new();
     for file in files.into_iter().filter(|file| filter.may_be_in(file.hour)) {
         hours.entry(file.hour).or_default().push(file);

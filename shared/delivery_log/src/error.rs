@@ -66,9 +66,9 @@ impl LogError {
 
     /// An error of the Parquet crate. What the operating system refuses says nothing about the
     /// bytes.
-    fn of_parquet(file: &str, error: ParquetError) -> Self {
+    fn from_parquet_error(file: &str, error: ParquetError) -> Self {
         match error {
-            ParquetError::External(source) if is_of_system(source.as_ref()) => Self::Read {
+            ParquetError::External(source) if is_system_error(source.as_ref()) => Self::Read {
                 file: file.to_owned(),
                 source: PortError::with_cause("read a file in progress", ErrorKind::Other, source),
             },
@@ -76,13 +76,13 @@ impl LogError {
         }
     }
 
-    pub(crate) fn write(source: ParquetError) -> Self {
+    pub(crate) fn write_failed(source: ParquetError) -> Self {
         Self::Write(source.into())
     }
 }
 
 /// Whether the operating system made an error, and not a decoder, which uses the same type.
-fn is_of_system(error: &(dyn Error + 'static)) -> bool {
+fn is_system_error(error: &(dyn Error + 'static)) -> bool {
     error
         .downcast_ref::<io::Error>()
         .is_some_and(|error| error.raw_os_error().is_some())
@@ -90,18 +90,18 @@ fn is_of_system(error: &(dyn Error + 'static)) -> bool {
 
 /// Decodes bytes of a file. The Parquet crate panics on some bytes that no writer makes: then the
 /// file counts as damaged.
-pub(crate) fn decode<T>(
+pub(crate) fn decode_guarded<T>(
     file: &str,
     decode: impl FnOnce() -> Result<T, ParquetError>,
 ) -> Result<T, LogError> {
     match catch_expected_panic(decode) {
-        Ok(decoded) => decoded.map_err(|error| LogError::of_parquet(file, error)),
+        Ok(decoded) => decoded.map_err(|error| LogError::from_parquet_error(file, error)),
         Err(_) => Err(LogError::damaged(file, "its bytes make no sense")),
     }
 }
 
 /// Takes damaged files out, each once; any other failure fails all.
-pub(crate) fn without_damaged<T>(
+pub(crate) fn set_damaged_apart<T>(
     results: Vec<Result<T, LogError>>,
     damaged: &mut Vec<LogError>,
 ) -> Result<Vec<T>, LogError> {
@@ -121,6 +121,6 @@ pub(crate) fn without_damaged<T>(
 }
 
 /// An error about the bytes of a file.
-pub(crate) fn broken(what: &str) -> ParquetError {
+pub(crate) fn broken_bytes(what: &str) -> ParquetError {
     ParquetError::General(what.to_owned())
 }

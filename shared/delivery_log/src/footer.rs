@@ -13,7 +13,7 @@ use parquet::file::metadata::{
 use parquet::schema::types::ColumnDescPtr;
 use posthaste_core::delivery_log::{MergeNote, SCHEMA_VERSION};
 
-use crate::error::broken;
+use crate::error::broken_bytes;
 use crate::schema::check_types;
 
 /// Bytes at the end of a file that are read at first: enough for the footer of a file of some
@@ -35,7 +35,7 @@ const NOTE_FROM: &str = "posthaste.merged_from";
 
 /// A footer.
 #[derive(Debug)]
-pub(crate) struct Footer {
+pub(crate) struct FileFooter {
     pub(crate) meta: ParquetMetaData,
     columns: BTreeMap<String, usize>,
 }
@@ -52,37 +52,37 @@ pub(crate) fn missing_range(size: u64, tail: &Bytes) -> Result<Option<Range<u64>
         .len()
         .checked_sub(FOOTER_SIZE)
         .and_then(|at| tail[at..].try_into().ok())
-        .ok_or_else(|| broken("the file is too short"))?;
+        .ok_or_else(|| broken_bytes("the file is too short"))?;
     let footer = FooterTail::try_new(&end)?.metadata_length() as u64 + FOOTER_SIZE as u64;
     let start = size
         .checked_sub(footer)
-        .ok_or_else(|| broken("the footer is longer than the file"))?;
+        .ok_or_else(|| broken_bytes("the footer is longer than the file"))?;
     let tail_start = size.saturating_sub(tail.len() as u64);
     Ok((start < tail_start).then_some(start..tail_start))
 }
 
 /// Decodes a footer from the end of a file, `tail`, and what was missing before that.
-pub(crate) fn parse(missing: Option<Bytes>, tail: &Bytes) -> Result<Footer, ParquetError> {
-    let bytes = joined(missing, tail);
+pub(crate) fn parse(missing: Option<Bytes>, tail: &Bytes) -> Result<FileFooter, ParquetError> {
+    let bytes = join_tail(missing, tail);
     let end = bytes.len().saturating_sub(FOOTER_SIZE);
     let footer: [u8; FOOTER_SIZE] = bytes[end..]
         .try_into()
-        .map_err(|_| broken("the file is too short"))?;
+        .map_err(|_| broken_bytes("the file is too short"))?;
     let length = FooterTail::try_new(&footer)?.metadata_length();
     let start = end
         .checked_sub(length)
-        .ok_or_else(|| broken("the footer is longer than the file"))?;
+        .ok_or_else(|| broken_bytes("the footer is longer than the file"))?;
     // Nothing here looks at these; without them a footer takes a good part less memory.
     let options = ParquetMetaDataOptions::new()
         .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
-    Footer::new(ParquetMetaDataReader::decode_metadata_with_options(
+    FileFooter::new(ParquetMetaDataReader::decode_metadata_with_options(
         &bytes[start..end],
         Some(&options),
     )?)
 }
 
-fn joined(missing: Option<Bytes>, tail: &Bytes) -> Bytes {
+fn join_tail(missing: Option<Bytes>, tail: &Bytes) -> Bytes {
     let Some(missing) = missing else {
         return tail.clone();
     };
@@ -91,7 +91,7 @@ fn joined(missing: Option<Bytes>, tail: &Bytes) -> Bytes {
     bytes.freeze()
 }
 
-impl Footer {
+impl FileFooter {
     pub(crate) fn new(meta: ParquetMetaData) -> Result<Self, ParquetError> {
         let schema = meta.file_metadata().schema_descr();
         check_types(schema.columns().iter().map(AsRef::as_ref))?;
@@ -102,24 +102,24 @@ impl Footer {
             group.num_columns() != width || !(0..=GROUP_ROWS_MAX).contains(&group.num_rows())
         };
         if meta.row_groups().iter().any(is_odd) {
-            return Err(broken("a row group does not fit the schema"));
+            return Err(broken_bytes("a row group does not fit the schema"));
         }
         Ok(Self { meta, columns })
     }
 
     /// The position of a column.
-    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+    pub(crate) fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.get(name).copied()
     }
 
     /// A column of a row group.
-    pub(crate) fn chunk(&self, group: usize, name: &str) -> Option<&ColumnChunkMetaData> {
-        self.column(name)
+    pub(crate) fn column_chunk(&self, group: usize, name: &str) -> Option<&ColumnChunkMetaData> {
+        self.column_index(name)
             .map(|column| self.meta.row_group(group).column(column))
     }
 
     /// The number of rows of a row group.
-    pub(crate) fn rows(&self, group: usize) -> usize {
+    pub(crate) fn row_count(&self, group: usize) -> usize {
         usize::try_from(self.meta.row_group(group).num_rows()).unwrap_or_default()
     }
 
@@ -130,7 +130,7 @@ impl Footer {
             ranges.push(
                 chunk
                     .offset_index_range()
-                    .ok_or_else(|| broken("a column has no offset index"))?,
+                    .ok_or_else(|| broken_bytes("a column has no offset index"))?,
             );
         }
         let start = ranges
@@ -157,7 +157,7 @@ impl Footer {
 }
 
 /// The notes of a file as it is begun.
-pub(crate) fn notes(part: Option<u16>) -> Vec<KeyValue> {
+pub(crate) fn file_notes(part: Option<u16>) -> Vec<KeyValue> {
     let version = KeyValue::new(NOTE_VERSION.to_owned(), SCHEMA_VERSION.to_string());
     let part = part.map(|part| KeyValue::new(NOTE_PART.to_owned(), part.to_string()));
     [version].into_iter().chain(part).collect()

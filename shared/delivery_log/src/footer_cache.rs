@@ -7,18 +7,18 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use posthaste_ports::EvictedAmount;
 
-use crate::footer::Footer;
+use crate::footer::FileFooter;
 
 /// Footers by key, the oldest dropped first.
 #[derive(Debug)]
 pub(crate) struct FooterCache {
-    cached: Mutex<Cached>,
+    cached: Mutex<CachedFooters>,
     bytes_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct Cached {
-    footers: HashMap<String, (Arc<Footer>, usize)>,
+struct CachedFooters {
+    footers: HashMap<String, (Arc<FileFooter>, usize)>,
     order: VecDeque<String>,
     bytes: usize,
 }
@@ -31,7 +31,7 @@ impl FooterCache {
         }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<Arc<Footer>> {
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<FileFooter>> {
         self.cached
             .lock()
             .footers
@@ -39,7 +39,7 @@ impl FooterCache {
             .map(|(footer, _)| footer.clone())
     }
 
-    pub(crate) fn put(&self, key: &str, footer: &Arc<Footer>) {
+    pub(crate) fn put(&self, key: &str, footer: &Arc<FileFooter>) {
         let bytes = footer.meta.memory_size() + key.len();
         let mut cached = self.cached.lock();
         if cached
@@ -67,7 +67,7 @@ impl FooterCache {
     }
 }
 
-impl Cached {
+impl CachedFooters {
     fn drop_oldest(&mut self) -> bool {
         let Some(key) = self.order.pop_front() else {
             return false;

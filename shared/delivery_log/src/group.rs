@@ -10,37 +10,37 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::statistics::Statistics;
 use posthaste_core::delivery_log::{COLUMNS, ColumnValue, LogRecord};
 
-use crate::ask::{self, Ask};
-use crate::cells::Cells;
+use crate::ask::{self, RowQuery};
+use crate::cells::ColumnCells;
 use crate::decode::{ColumnPages, page_locations, row_ranges};
-use crate::error::broken;
-use crate::footer::Footer;
+use crate::error::broken_bytes;
+use crate::footer::FileFooter;
 use crate::log_file::LogFile;
-use crate::segments::Segments;
+use crate::segments::FileSegments;
 
 /// A row group of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Group {
+pub(crate) struct LogRowGroup {
     pub(crate) file: LogFile,
-    pub(crate) footer: Arc<Footer>,
+    pub(crate) footer: Arc<FileFooter>,
     pub(crate) index: usize,
 }
 
 /// Rows of a group that were found, with the places of all its pages.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) group: Group,
+pub(crate) struct FoundRows {
+    pub(crate) group: LogRowGroup,
     /// Row and time, in the order of the rows.
     pub(crate) rows: Vec<(usize, i64)>,
     pages: Vec<Vec<PageLocation>>,
 }
 
-impl Group {
+impl LogRowGroup {
     /// The time of the newest row, as far as statistics say.
-    pub(crate) fn newest(&self) -> i64 {
+    pub(crate) fn newest_time(&self) -> i64 {
         let times = self
             .footer
-            .chunk(self.index, ask::TIME)
+            .column_chunk(self.index, ask::TIME)
             .and_then(|chunk| chunk.statistics());
         let Some(Statistics::Int64(times)) = times else {
             return i64::MAX;
@@ -49,25 +49,28 @@ impl Group {
     }
 
     /// The ranges to read to find rows: the deciding columns, and the places of pages.
-    pub(crate) fn deciding_ranges(&self, ask: &Ask<'_>) -> Result<Vec<Range<u64>>, ParquetError> {
-        self.ranges_of(ask.columns())
+    pub(crate) fn deciding_ranges(
+        &self,
+        ask: &RowQuery<'_>,
+    ) -> Result<Vec<Range<u64>>, ParquetError> {
+        self.column_ranges(ask.deciding_columns())
     }
 
     /// The ranges of whole columns, and the places of all pages.
-    pub(crate) fn ranges_of<'c>(
+    pub(crate) fn column_ranges<'c>(
         &self,
         columns: impl Iterator<Item = &'c str>,
     ) -> Result<Vec<Range<u64>>, ParquetError> {
         let range = |name| {
             let chunk = self
                 .footer
-                .chunk(self.index, name)
-                .ok_or_else(|| broken("a column is missing"))?;
+                .column_chunk(self.index, name)
+                .ok_or_else(|| broken_bytes("a column is missing"))?;
             let (start, len) = chunk.byte_range();
             start
                 .checked_add(len)
                 .map(|end| start..end)
-                .ok_or_else(|| broken("a column ends nowhere"))
+                .ok_or_else(|| broken_bytes("a column ends nowhere"))
         };
         let indexes = self.footer.offset_indexes(self.index);
         columns.map(range).chain([indexes]).collect()
@@ -75,15 +78,15 @@ impl Group {
 
     /// Gives each text of columns to `take`, with the column's name. `bytes` are those of
     /// [`Self::ranges_of`].
-    pub(crate) fn texts(
+    pub(crate) fn read_texts(
         &self,
         columns: &[&str],
-        bytes: Segments,
+        bytes: FileSegments,
         mut take: impl FnMut(&str, &str),
     ) -> Result<(), ParquetError> {
-        let (_, cells) = self.cells(columns.iter().copied(), bytes)?;
+        let (_, cells) = self.read_cells(columns.iter().copied(), bytes)?;
         for (column, cells) in columns.iter().zip(cells) {
-            for row in 0..self.footer.rows(self.index) {
+            for row in 0..self.footer.row_count(self.index) {
                 if let Some(ColumnValue::Text(text)) = cells.value(row)? {
                     take(column, text);
                 }
@@ -93,12 +96,16 @@ impl Group {
     }
 
     /// Finds rows. `bytes` are those of [`Self::deciding_ranges`].
-    pub(crate) fn find(self, ask: &Ask<'_>, bytes: Segments) -> Result<Found, ParquetError> {
-        let rows = self.footer.rows(self.index);
-        let (pages, cells) = self.cells(ask.columns(), bytes)?;
-        let found = (0..rows).filter(|row| ask.holds(&cells, *row));
-        let rows = found.map(|row| (row, ask::time(&cells, row))).collect();
-        Ok(Found {
+    pub(crate) fn find_rows(
+        self,
+        ask: &RowQuery<'_>,
+        bytes: FileSegments,
+    ) -> Result<FoundRows, ParquetError> {
+        let rows = self.footer.row_count(self.index);
+        let (pages, cells) = self.read_cells(ask.deciding_columns(), bytes)?;
+        let found = (0..rows).filter(|row| ask.matches_row(&cells, *row));
+        let rows = found.map(|row| (row, ask::row_time(&cells, row))).collect();
+        Ok(FoundRows {
             group: self,
             rows,
             pages,
@@ -107,13 +114,13 @@ impl Group {
 
     /// The places of the pages of all columns, and the values of some. `bytes` are those of
     /// [`Self::ranges_of`].
-    fn cells<'c>(
+    fn read_cells<'c>(
         &self,
         columns: impl Iterator<Item = &'c str>,
-        bytes: Segments,
-    ) -> Result<(Vec<Vec<PageLocation>>, Vec<Cells>), ParquetError> {
+        bytes: FileSegments,
+    ) -> Result<(Vec<Vec<PageLocation>>, Vec<ColumnCells>), ParquetError> {
         let bytes = Arc::new(bytes);
-        let rows = self.footer.rows(self.index);
+        let rows = self.footer.row_count(self.index);
         let chunks = self.footer.meta.row_group(self.index).columns();
         let pages: Vec<_> = chunks
             .iter()
@@ -122,53 +129,60 @@ impl Group {
         let column = |name| {
             let column = self
                 .footer
-                .column(name)
-                .ok_or_else(|| broken("a column is missing"))?;
-            self.column(&pages, column)
-                .read(&bytes, from_ref(&(0..rows)))
+                .column_index(name)
+                .ok_or_else(|| broken_bytes("a column is missing"))?;
+            self.column_pages(&pages, column)
+                .read_rows(&bytes, from_ref(&(0..rows)))
         };
         let cells = columns.map(column).collect::<Result<_, _>>()?;
         Ok((pages, cells))
     }
 
-    fn column<'a>(&'a self, pages: &'a [Vec<PageLocation>], column: usize) -> ColumnPages<'a> {
+    fn column_pages<'a>(
+        &'a self,
+        pages: &'a [Vec<PageLocation>],
+        column: usize,
+    ) -> ColumnPages<'a> {
         let chunk = self.footer.meta.row_group(self.index).column(column);
         ColumnPages {
             chunk,
             pages: &pages[column],
-            group_rows: self.footer.rows(self.index),
+            group_rows: self.footer.row_count(self.index),
         }
     }
 }
 
-impl Found {
+impl FoundRows {
     /// The ranges to read for the records of the rows.
-    pub(crate) fn ranges(&self, ask: &Ask<'_>) -> Result<Vec<Range<u64>>, ParquetError> {
+    pub(crate) fn record_ranges(
+        &self,
+        ask: &RowQuery<'_>,
+    ) -> Result<Vec<Range<u64>>, ParquetError> {
         let rows = self.row_ranges();
         let mut ranges = Vec::new();
-        for (_, column) in self.columns(ask) {
-            ranges.extend(column.ranges(&rows)?);
+        for (_, column) in self.wanted_columns(ask) {
+            ranges.extend(column.byte_ranges(&rows)?);
         }
         Ok(ranges)
     }
 
     /// The records of the rows. `bytes` are those of [`Self::ranges`].
-    pub(crate) fn records(
+    pub(crate) fn read_records(
         &self,
-        ask: &Ask<'_>,
-        bytes: Segments,
+        ask: &RowQuery<'_>,
+        bytes: FileSegments,
     ) -> Result<Vec<LogRecord>, ParquetError> {
         let bytes = Arc::new(bytes);
         let rows = self.row_ranges();
         let mut records = vec![LogRecord::default(); self.rows.len()];
-        for (set, column) in self.columns(ask) {
-            let cells = column.read(&bytes, &rows)?;
+        for (set, column) in self.wanted_columns(ask) {
+            let cells = column.read_rows(&bytes, &rows)?;
             for (row, record) in records.iter_mut().enumerate() {
                 let Some(value) = cells.value(row)? else {
                     continue;
                 };
                 if !set(record, value) {
-                    return Err(broken("a value is out of range"));
+                    return Err(broken_bytes("a value is out of range"));
                 }
             }
         }
@@ -176,13 +190,16 @@ impl Found {
     }
 
     /// The columns that this program knows and wants, of those that the file has.
-    fn columns(&self, ask: &Ask<'_>) -> impl Iterator<Item = (SetMember, ColumnPages<'_>)> {
+    fn wanted_columns(
+        &self,
+        ask: &RowQuery<'_>,
+    ) -> impl Iterator<Item = (SetMember, ColumnPages<'_>)> {
         COLUMNS
             .iter()
-            .filter(|column| ask.wants(column.name))
+            .filter(|column| ask.wants_column(column.name))
             .filter_map(|column| {
-                let position = self.group.footer.column(column.name)?;
-                Some((column.set, self.group.column(&self.pages, position)))
+                let position = self.group.footer.column_index(column.name)?;
+                Some((column.set, self.group.column_pages(&self.pages, position)))
             })
     }
 

@@ -9,7 +9,7 @@ use crate::ask::{EVENT_ID, WEBHOOK_ID};
 use crate::error::LogError;
 use crate::log_file::LogFile;
 use crate::reader::LogReader;
-use crate::summary::{DaySummary, IDS_MAX, files_digest, hash_of};
+use crate::summary::{DaySummary, IDS_MAX, files_digest, id_hash};
 
 /// The filter of an hour, and the files that it was made of.
 #[derive(Debug)]
@@ -43,9 +43,9 @@ impl<S: ObjectStore> LogReader<S> {
         let mut ids = HashSet::new();
         let mut is_known = true;
         for file in files {
-            let read = self.texts(file, &[EVENT_ID, WEBHOOK_ID], |column, text| {
+            let read = self.read_texts(file, &[EVENT_ID, WEBHOOK_ID], |column, text| {
                 if column == EVENT_ID || is_webhook_id_summarized(text, hour) {
-                    ids.insert(hash_of(text));
+                    ids.insert(id_hash(text));
                 }
             });
             match read.await {

@@ -7,11 +7,11 @@ use posthaste_core::delivery_log::{
 };
 use posthaste_ports::ObjectStore;
 
-use crate::ask::Ask;
+use crate::ask::RowQuery;
 use crate::error::LogError;
-use crate::group::Found;
+use crate::group::FoundRows;
 use crate::log_file::LogFile;
-use crate::newest::{cursor_time, keep_newest, times};
+use crate::newest::{cursor_time, found_times, keep_newest};
 use crate::reader::LogReader;
 
 /// Row groups that are read side by side, before it is seen whether there are enough rows.
@@ -32,7 +32,7 @@ pub struct RecordPage {
 impl<S: ObjectStore> LogReader<S> {
     /// The newest `limit` records that a filter selects. `files` are those of a listing. Hours are
     /// read from the newest back, until there are enough.
-    pub async fn list(
+    pub async fn list_records(
         &self,
         files: &[LogFile],
         filter: &RecordFilter,
@@ -40,14 +40,14 @@ impl<S: ObjectStore> LogReader<S> {
     ) -> Result<RecordPage, LogError> {
         let mut records = Vec::new();
         let mut damaged = Vec::new();
-        for (_, files) in hours(files, filter).into_iter().rev() {
+        for (_, files) in files_by_hour(files, filter).into_iter().rev() {
             let (of_hour, behind) = self.list_hour(files, filter, limit, &mut damaged).await?;
             records.extend(of_hour);
             if records.len() > limit || behind.is_some() {
-                return Ok(page(records, limit, damaged, behind));
+                return Ok(record_page(records, limit, damaged, behind));
             }
         }
-        Ok(page(records, limit, damaged, None))
+        Ok(record_page(records, limit, damaged, None))
     }
 
     /// At least the newest records of an hour that are selected: one more than the limit, if there
@@ -59,29 +59,29 @@ impl<S: ObjectStore> LogReader<S> {
         limit: usize,
         damaged: &mut Vec<LogError>,
     ) -> Result<(Vec<LogRecord>, Option<RecordCursor>), LogError> {
-        let ask = Ask::from(filter);
-        let mut groups = self.groups(files, &ask, damaged).await?;
-        groups.sort_by_key(|group| std::cmp::Reverse(group.newest()));
+        let ask = RowQuery::from(filter);
+        let mut groups = self.find_groups(files, &ask, damaged).await?;
+        groups.sort_by_key(|group| std::cmp::Reverse(group.newest_time()));
         let mut found = Vec::new();
         while groups
             .first()
-            .is_some_and(|next| !are_enough(&found, filter, limit, next.newest()))
+            .is_some_and(|next| !are_enough(&found, filter, limit, next.newest_time()))
         {
             let rest = groups.split_off(GROUPS_AT_ONCE.min(groups.len()));
             found.extend(
-                self.find(std::mem::replace(&mut groups, rest), &ask, damaged)
+                self.find_rows(std::mem::replace(&mut groups, rest), &ask, damaged)
                     .await?,
             );
         }
         let behind = keep_newest(&mut found, filter.after.as_ref(), limit.saturating_add(1));
-        let mut records = self.records(found, &ask, damaged).await?;
+        let mut records = self.read_records(found, &ask, damaged).await?;
         records.retain(|record| filter.matches(record));
         records.sort_by(newest_first);
         Ok((records, behind))
     }
 }
 
-fn hours(files: &[LogFile], filter: &RecordFilter) -> BTreeMap<LogHour, Vec<LogFile>> {
+fn files_by_hour(files: &[LogFile], filter: &RecordFilter) -> BTreeMap<LogHour, Vec<LogFile>> {
     let mut hours: BTreeMap<LogHour, Vec<LogFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| filter.may_be_in(file.hour)) {
         hours.entry(file.hour).or_default().push(file.clone());
@@ -90,9 +90,9 @@ fn hours(files: &[LogFile], filter: &RecordFilter) -> BTreeMap<LogHour, Vec<LogF
 }
 
 /// Whether a page is full of rows that are newer than all that are still to be read.
-fn are_enough(found: &[Found], filter: &RecordFilter, limit: usize, next: i64) -> bool {
+fn are_enough(found: &[FoundRows], filter: &RecordFilter, limit: usize, next: i64) -> bool {
     let at_cursor = filter.after.as_ref().map(cursor_time);
-    times(found)
+    found_times(found)
         .filter(|time| *time > next && Some(*time) != at_cursor)
         .count()
         > limit
@@ -100,7 +100,7 @@ fn are_enough(found: &[Found], filter: &RecordFilter, limit: usize, next: i64) -
 
 /// The page of records that are sorted. `behind`: the place behind all of them, if there may be
 /// older ones.
-pub(crate) fn page(
+pub(crate) fn record_page(
     mut records: Vec<LogRecord>,
     limit: usize,
     damaged: Vec<LogError>,

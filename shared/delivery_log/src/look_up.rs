@@ -8,14 +8,14 @@ use posthaste_core::delivery_log::{
 use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
 use posthaste_ports::ObjectStore;
 
-use crate::ask::{Ask, IdAsked};
+use crate::ask::{RowQuery, WantedId};
 use crate::error::LogError;
-use crate::group::{Found, Group};
-use crate::list::{RecordPage, page};
+use crate::group::{FoundRows, LogRowGroup};
+use crate::list::{RecordPage, record_page};
 use crate::log_file::LogFile;
-use crate::newest::{cursor_time, keep_newest, times};
+use crate::newest::{cursor_time, found_times, keep_newest};
 use crate::reader::LogReader;
-use crate::summaries::{Summaries, SummarySizes};
+use crate::summaries::{SummarySizes, SummaryStore};
 
 /// Files whose footers are held at once. Those of the largest files that merges make take less than
 /// 32 MB.
@@ -30,7 +30,7 @@ const GROUPS_AT_ONCE: usize = 16;
 
 /// The records of an id.
 #[derive(Debug)]
-pub struct LookedUp {
+pub struct LookUpResult {
     /// The records, the newest first, each once.
     pub records: Vec<LogRecord>,
     /// Whether there may be more: older ones, of the same time or before it.
@@ -44,8 +44,8 @@ pub struct LookedUp {
 }
 
 /// A search through files, the newest hour first.
-struct Search<'a> {
-    ask: Ask<'a>,
+struct LogSearch<'a> {
+    ask: RowQuery<'a>,
     after: Option<&'a RecordCursor>,
     /// Most rows that are kept beside those of the cursor's moment and of the oldest one.
     rows_max: usize,
@@ -53,8 +53,8 @@ struct Search<'a> {
 
 /// Rows that a search found.
 #[derive(Default)]
-struct Searched {
-    found: Vec<Found>,
+struct SearchState {
+    found: Vec<FoundRows>,
     /// Whether rows were dropped, or files not searched, because there were enough.
     is_cut: bool,
     /// The place behind all that was found, once there were enough.
@@ -67,17 +67,17 @@ struct Searched {
 
 /// The files of some days: those that are not ruled out, and all. Then all older ones.
 #[derive(Clone, Copy)]
-struct Days<'a> {
+struct DayFiles<'a> {
     kept: &'a [LogFile],
     all: &'a [LogFile],
     older: &'a [LogFile],
 }
 
 /// What the summaries say of an id.
-struct Summarized<'a, S> {
-    summaries: &'a Summaries<S>,
+struct SummaryLookUp<'a, S> {
+    summaries: &'a SummaryStore<S>,
     sizes: SummarySizes,
-    id: IdAsked<'a>,
+    id: WantedId<'a>,
 }
 
 impl<S: ObjectStore> LogReader<S> {
@@ -88,7 +88,7 @@ impl<S: ObjectStore> LogReader<S> {
         &self,
         files: &[LogFile],
         look_up: &RecordLookup,
-    ) -> Result<LookedUp, LogError> {
+    ) -> Result<LookUpResult, LogError> {
         self.look_up_while(files, look_up, || true).await
     }
 
@@ -98,24 +98,24 @@ impl<S: ObjectStore> LogReader<S> {
         files: &[LogFile],
         look_up: &RecordLookup,
         has_time: impl Fn() -> bool,
-    ) -> Result<LookedUp, LogError> {
+    ) -> Result<LookUpResult, LogError> {
         let files = files
             .iter()
             .filter(|file| look_up.may_be_in(file.hour))
             .cloned()
             .collect::<Vec<_>>();
         let begins = files.iter().map(|file: &LogFile| file.hour.start()).min();
-        let search = Search {
-            ask: Ask::from(look_up),
+        let search = LogSearch {
+            ask: RowQuery::from(look_up),
             after: None,
             rows_max: LOG_LOOK_UP_RECORDS_MAX,
         };
-        let (mut records, searched) = self.search(files, &search, has_time).await?;
+        let (mut records, searched) = self.run_search(files, &search, has_time).await?;
         let is_cut = searched.is_cut || records.len() > LOG_LOOK_UP_RECORDS_MAX;
         records.truncate(LOG_LOOK_UP_RECORDS_MAX);
         let records = without_duplicates(records);
         let searched_from = searched.ended_at.map(LogHour::start);
-        Ok(LookedUp {
+        Ok(LookUpResult {
             records,
             is_cut,
             searched_from,
@@ -139,36 +139,36 @@ impl<S: ObjectStore> LogReader<S> {
             .filter(|file| filter.may_be_in(file.hour))
             .cloned()
             .collect();
-        let ask = Ask::from(filter);
+        let ask = RowQuery::from(filter);
         let after = filter.after.as_ref();
-        let search = Search {
+        let search = LogSearch {
             ask,
             after,
             rows_max: limit.saturating_add(1),
         };
-        let (mut records, searched) = self.search(files, &search, has_time).await?;
+        let (mut records, searched) = self.run_search(files, &search, has_time).await?;
         records.retain(|record| filter.matches(record));
         let behind = searched
             .behind
             .or(searched.ended_at.map(RecordCursor::behind_hour));
-        Ok(page(records, limit, searched.damaged, behind))
+        Ok(record_page(records, limit, searched.damaged, behind))
     }
 
     /// The records that a search finds, sorted, and what else is known of it.
-    async fn search(
+    async fn run_search(
         &self,
         mut files: Vec<LogFile>,
-        search: &Search<'_>,
+        search: &LogSearch<'_>,
         has_time: impl Fn() -> bool,
-    ) -> Result<(Vec<LogRecord>, Searched), LogError> {
+    ) -> Result<(Vec<LogRecord>, SearchState), LogError> {
         files.sort_by(|one, other| {
             other
                 .hour
                 .cmp(&one.hour)
                 .then_with(|| one.key.cmp(&other.key))
         });
-        let mut searched = Searched::default();
-        let summaries = self.summarized(&files, search).await?;
+        let mut searched = SearchState::default();
+        let summaries = self.ask_summaries(&files, search).await?;
         let mut rest = &files[..];
         while !rest.is_empty() && !searched.is_over {
             let (days, older) = split_days(rest);
@@ -176,7 +176,7 @@ impl<S: ObjectStore> LogReader<S> {
                 Some(summaries) => summaries.may_have(days).await,
                 None => days.to_vec(),
             };
-            let days = Days {
+            let days = DayFiles {
                 kept: &files,
                 all: days,
                 older,
@@ -187,7 +187,7 @@ impl<S: ObjectStore> LogReader<S> {
         }
         let found = std::mem::take(&mut searched.found);
         let mut records = self
-            .records(found, &search.ask, &mut searched.damaged)
+            .read_records(found, &search.ask, &mut searched.damaged)
             .await?;
         records.sort_by(newest_first);
         Ok((records, searched))
@@ -195,21 +195,21 @@ impl<S: ObjectStore> LogReader<S> {
 
     /// What the summaries say of the id that is looked for. They are asked only if more than one
     /// hour has files.
-    async fn summarized<'a>(
+    async fn ask_summaries<'a>(
         &'a self,
         files: &[LogFile],
-        search: &Search<'a>,
-    ) -> Result<Option<Summarized<'a, S>>, LogError> {
+        search: &LogSearch<'a>,
+    ) -> Result<Option<SummaryLookUp<'a, S>>, LogError> {
         let has_hours = files.first().map(|file| file.hour) != files.last().map(|file| file.hour);
-        let (Some(summaries), Some(id)) = (self.summaries(), search.ask.id()) else {
+        let (Some(summaries), Some(id)) = (self.summaries(), search.ask.wanted_id()) else {
             return Ok(None);
         };
         if !has_hours {
             return Ok(None);
         }
-        Ok(Some(Summarized {
+        Ok(Some(SummaryLookUp {
             summaries,
-            sizes: summaries.sizes().await,
+            sizes: summaries.read_sizes().await,
             id,
         }))
     }
@@ -217,9 +217,9 @@ impl<S: ObjectStore> LogReader<S> {
     /// Searches those files of some days that are not ruled out.
     async fn search_days(
         &self,
-        days: Days<'_>,
-        search: &Search<'_>,
-        searched: &mut Searched,
+        days: DayFiles<'_>,
+        search: &LogSearch<'_>,
+        searched: &mut SearchState,
         has_time: impl Fn() -> bool,
     ) -> Result<(), LogError> {
         let mut rest = days.kept;
@@ -243,25 +243,25 @@ impl<S: ObjectStore> LogReader<S> {
     async fn search_files(
         &self,
         files: Vec<LogFile>,
-        search: &Search<'_>,
-        searched: &mut Searched,
+        search: &LogSearch<'_>,
+        searched: &mut SearchState,
     ) -> Result<(), LogError> {
-        let mut groups: Vec<Group> = self
-            .groups(files, &search.ask, &mut searched.damaged)
+        let mut groups: Vec<LogRowGroup> = self
+            .find_groups(files, &search.ask, &mut searched.damaged)
             .await?;
         while !groups.is_empty() {
             let rest = groups.split_off(GROUPS_AT_ONCE.min(groups.len()));
             let groups = std::mem::replace(&mut groups, rest);
             let found = self
-                .find(groups, &search.ask, &mut searched.damaged)
+                .find_rows(groups, &search.ask, &mut searched.damaged)
                 .await?;
-            searched.add(found, search);
+            searched.add_found(found, search);
         }
         Ok(())
     }
 }
 
-impl<S: ObjectStore> Summarized<'_, S> {
+impl<S: ObjectStore> SummaryLookUp<'_, S> {
     /// The files that may have the id, of some days.
     async fn may_have(&self, files: &[LogFile]) -> Vec<LogFile> {
         let days = files
@@ -281,12 +281,12 @@ fn split_days(files: &[LogFile]) -> (&[LogFile], &[LogFile]) {
     files.split_at(days.take(DAYS_AT_ONCE).map(<[LogFile]>::len).sum())
 }
 
-impl Searched {
-    fn add(&mut self, found: Vec<Found>, search: &Search<'_>) {
+impl SearchState {
+    fn add_found(&mut self, found: Vec<FoundRows>, search: &LogSearch<'_>) {
         self.found.extend(found);
-        let rows = times(&self.found).count();
+        let rows = found_times(&self.found).count();
         self.behind = keep_newest(&mut self.found, search.after, search.rows_max);
-        self.is_cut |= times(&self.found).count() < rows;
+        self.is_cut |= found_times(&self.found).count() < rows;
         self.found.retain(|found| !found.rows.is_empty());
     }
 
@@ -295,7 +295,7 @@ impl Searched {
     /// searched wholly.
     fn end_if_over(
         &mut self,
-        search: &Search<'_>,
+        search: &LogSearch<'_>,
         between: Option<(&LogFile, &LogFile)>,
         has_time: impl Fn() -> bool,
     ) {
@@ -308,9 +308,9 @@ impl Searched {
         self.is_over = is_full || self.ended_at.is_some();
     }
 
-    fn is_full(&self, search: &Search<'_>) -> bool {
+    fn is_full(&self, search: &LogSearch<'_>) -> bool {
         let at_cursor = search.after.map(cursor_time);
-        times(&self.found)
+        found_times(&self.found)
             .filter(|time| Some(*time) != at_cursor)
             .count()
             >= search.rows_max

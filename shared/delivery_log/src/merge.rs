@@ -15,11 +15,11 @@ use parquet::errors::ParquetError;
 use posthaste_core::model::LOG_FILE_BYTES_MAX;
 
 pub use self::input::MergeInput;
-use self::input::Opened;
-use self::order::{Place, order};
-use crate::cells::Cells;
+use self::input::OpenedMergeInput;
+use self::order::{RowPlace, order_rows};
+use crate::cells::ColumnCells;
 use crate::error::LogError;
-use crate::footer::{notes, sources_note};
+use crate::footer::{file_notes, sources_note};
 use crate::schema::StoredColumn;
 use crate::writer::{FileWriter, RowGroups};
 
@@ -58,18 +58,18 @@ pub struct MergedPart<W> {
 ///
 /// The memory that it takes is 48 bytes a row, one column of a row group, and the inputs that are
 /// in memory.
-pub fn merge<W: Write + Send>(
+pub fn merge_files<W: Write + Send>(
     inputs: Vec<MergeInput>,
     limits: MergeLimits,
     open: impl FnMut(u16) -> io::Result<W>,
 ) -> Result<Vec<MergedPart<W>>, LogError> {
-    let inputs: Vec<Opened> = inputs
+    let inputs: Vec<OpenedMergeInput> = inputs
         .into_iter()
-        .map(Opened::open)
+        .map(OpenedMergeInput::open)
         .collect::<Result<_, _>>()?;
-    let columns = input::union(&inputs)?;
-    let order = order(&inputs)?;
-    let mut merge = Merge {
+    let columns = input::union_columns(&inputs)?;
+    let order = order_rows(&inputs)?;
+    let mut merge = FileMerge {
         inputs: &inputs,
         columns,
         limits,
@@ -77,14 +77,14 @@ pub fn merge<W: Write + Send>(
         parts: Vec::new(),
         current: None,
     };
-    for group in groups(&order, &inputs, limits.groups) {
+    for group in cut_into_groups(&order, &inputs, limits.groups) {
         merge.write_group(group)?;
     }
     merge.finish()
 }
 
-struct Merge<'a, W: Write + Send, O> {
-    inputs: &'a [Opened],
+struct FileMerge<'a, W: Write + Send, O> {
+    inputs: &'a [OpenedMergeInput],
     columns: Vec<StoredColumn>,
     limits: MergeLimits,
     open: O,
@@ -92,30 +92,35 @@ struct Merge<'a, W: Write + Send, O> {
     current: Option<(FileWriter<W>, usize)>,
 }
 
-impl<W: Write + Send, O: FnMut(u16) -> io::Result<W>> Merge<'_, W, O> {
-    fn write_group(&mut self, group: &[Place]) -> Result<(), LogError> {
+impl<W: Write + Send, O: FnMut(u16) -> io::Result<W>> FileMerge<'_, W, O> {
+    fn write_group(&mut self, group: &[RowPlace]) -> Result<(), LogError> {
         let full = |(file, _): &(FileWriter<W>, usize)| file.bytes() >= self.limits.file_bytes_max;
         if self.current.as_ref().is_some_and(full) {
-            self.close().map_err(LogError::write)?;
+            self.close_part().map_err(LogError::write_failed)?;
         }
         let (mut file, records) = match self.current.take() {
             Some(current) => current,
-            None => (self.begin()?, 0),
+            None => (self.begin_part()?, 0),
         };
         write_rows(&mut file, self.inputs, group)?;
         self.current = Some((file, records + group.len()));
         Ok(())
     }
 
-    fn begin(&mut self) -> Result<FileWriter<W>, LogError> {
+    fn begin_part(&mut self) -> Result<FileWriter<W>, LogError> {
         let part = u16::try_from(self.parts.len()).unwrap_or(u16::MAX);
         let sink = (self.open)(part).map_err(|error| LogError::Write(error.into()))?;
         let group_records = self.limits.groups.records_max;
-        FileWriter::new(sink, self.columns.clone(), group_records, notes(Some(part)))
-            .map_err(LogError::write)
+        FileWriter::new(
+            sink,
+            self.columns.clone(),
+            group_records,
+            file_notes(Some(part)),
+        )
+        .map_err(LogError::write_failed)
     }
 
-    fn close(&mut self) -> Result<(), ParquetError> {
+    fn close_part(&mut self) -> Result<(), ParquetError> {
         if let Some((file, records)) = self.current.take() {
             let (sink, bytes) = file.finish()?;
             self.parts.push(MergedPart {
@@ -128,25 +133,25 @@ impl<W: Write + Send, O: FnMut(u16) -> io::Result<W>> Merge<'_, W, O> {
     }
 
     fn finish(mut self) -> Result<Vec<MergedPart<W>>, LogError> {
-        let names: Vec<&str> = self.inputs.iter().map(Opened::name).collect();
+        let names: Vec<&str> = self.inputs.iter().map(OpenedMergeInput::name).collect();
         if let Some((file, _)) = &mut self.current {
-            file.note(sources_note(&names));
+            file.add_note(sources_note(&names));
         }
-        self.close().map_err(LogError::write)?;
+        self.close_part().map_err(LogError::write_failed)?;
         Ok(self.parts)
     }
 }
 
 /// Rows cut into row groups: by their number, and by the bytes that they take in their inputs.
-fn groups<'a>(
-    order: &'a [Place],
-    inputs: &'a [Opened],
+fn cut_into_groups<'a>(
+    order: &'a [RowPlace],
+    inputs: &'a [OpenedMergeInput],
     limits: RowGroups,
-) -> impl Iterator<Item = &'a [Place]> {
+) -> impl Iterator<Item = &'a [RowPlace]> {
     let mut rest = order;
     std::iter::from_fn(move || {
         let mut bytes = 0;
-        let fits = |place: &&Place| {
+        let fits = |place: &&RowPlace| {
             let fitted = bytes < limits.bytes_max;
             bytes += inputs[place.input()].row_bytes(place.row());
             fitted
@@ -164,13 +169,13 @@ fn groups<'a>(
 
 fn write_rows<W: Write + Send>(
     file: &mut FileWriter<W>,
-    inputs: &[Opened],
-    group: &[Place],
+    inputs: &[OpenedMergeInput],
+    group: &[RowPlace],
 ) -> Result<(), LogError> {
-    let picked = order::by_input(group, inputs.len());
+    let picked = order::rows_by_input(group, inputs.len());
     let mut failed = None;
     let written = file.write_group(|_, column| {
-        let cells = gather(inputs, &picked, column, group.len()).map_err(|error| {
+        let cells = gather_column(inputs, &picked, column, group.len()).map_err(|error| {
             failed = Some(error);
             ParquetError::General("an input failed".to_owned())
         });
@@ -178,19 +183,19 @@ fn write_rows<W: Write + Send>(
     });
     match failed {
         Some(error) => Err(error),
-        None => written.map_err(LogError::write),
+        None => written.map_err(LogError::write_failed),
     }
 }
 
-fn gather(
-    inputs: &[Opened],
-    picked: &[order::Picked],
+fn gather_column(
+    inputs: &[OpenedMergeInput],
+    picked: &[order::PickedRows],
     column: &StoredColumn,
     rows: usize,
-) -> Result<Cells, LogError> {
-    let mut cells = Cells::empty(column.column_type, rows);
+) -> Result<ColumnCells, LogError> {
+    let mut cells = ColumnCells::empty(column.column_type, rows);
     for (input, picked) in inputs.iter().zip(picked) {
-        input.gather(&column.name, &picked.rows, &picked.places, &mut cells)?;
+        input.gather_rows(&column.name, &picked.rows, &picked.places, &mut cells)?;
     }
     Ok(cells)
 }

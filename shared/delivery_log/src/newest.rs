@@ -3,7 +3,7 @@
 use posthaste_core::delivery_log::RecordCursor;
 use posthaste_core::model::Timestamp;
 
-use crate::group::Found;
+use crate::group::FoundRows;
 
 /// The time of a cursor, as rows have theirs.
 pub(crate) fn cursor_time(cursor: &RecordCursor) -> i64 {
@@ -14,12 +14,12 @@ pub(crate) fn cursor_time(cursor: &RecordCursor) -> i64 {
 /// their ids, which are not read yet; so all of those stay, and all of the cursor's moment. Answers
 /// the place behind the rows of a full page: there may be older ones.
 pub(crate) fn keep_newest(
-    found: &mut [Found],
+    found: &mut [FoundRows],
     after: Option<&RecordCursor>,
     limit: usize,
 ) -> Option<RecordCursor> {
     let at_cursor = after.map(cursor_time);
-    let mut times: Vec<i64> = times(found)
+    let mut times: Vec<i64> = found_times(found)
         .filter(|time| Some(*time) != at_cursor)
         .collect();
     times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
@@ -35,7 +35,7 @@ pub(crate) fn keep_newest(
 }
 
 /// The times of rows, in the order in which they were found.
-pub(crate) fn times(found: &[Found]) -> impl Iterator<Item = i64> + '_ {
+pub(crate) fn found_times(found: &[FoundRows]) -> impl Iterator<Item = i64> + '_ {
     found
         .iter()
         .flat_map(|found| found.rows.iter().map(|(_, time)| *time))

@@ -10,15 +10,15 @@ use posthaste_core::delivery_log::{LogRecord, MergeNote};
 use posthaste_ports::{EvictedAmount, ObjectStore};
 use posthaste_services::busy::run_off_worker;
 
-use crate::ask::Ask;
+use crate::ask::RowQuery;
 use crate::bloom;
-use crate::error::{LogError, decode, without_damaged};
-use crate::footer::{self, Footer};
+use crate::error::{LogError, decode_guarded, set_damaged_apart};
+use crate::footer::{self, FileFooter};
 use crate::footer_cache::FooterCache;
-use crate::group::{Found, Group};
+use crate::group::{FoundRows, LogRowGroup};
 use crate::log_file::LogFile;
-use crate::segments::{Segments, coalesce, pieces};
-use crate::summaries::Summaries;
+use crate::segments::{FileSegments, coalesce_ranges, range_pieces};
+use crate::summaries::SummaryStore;
 
 /// Most ranges that one question reads side by side.
 const CONCURRENCY: usize = 64;
@@ -27,7 +27,7 @@ const CONCURRENCY: usize = 64;
 #[derive(Debug)]
 pub struct LogReader<S> {
     store: S,
-    summaries: Option<Summaries<S>>,
+    summaries: Option<SummaryStore<S>>,
     footers: FooterCache,
 }
 
@@ -43,13 +43,13 @@ impl<S: ObjectStore> LogReader<S> {
 
     /// A reader that does not read hours that these summaries rule out.
     #[must_use]
-    pub fn with_summaries(self, summaries: Summaries<S>) -> Self {
+    pub fn with_summaries(self, summaries: SummaryStore<S>) -> Self {
         let summaries = Some(summaries);
         Self { summaries, ..self }
     }
 
     /// The summaries, if the reader has them.
-    pub(crate) fn summaries(&self) -> Option<&Summaries<S>> {
+    pub(crate) fn summaries(&self) -> Option<&SummaryStore<S>> {
         self.summaries.as_ref()
     }
 
@@ -70,24 +70,24 @@ impl<S: ObjectStore> LogReader<S> {
 
     /// The words of a file about the merge that made it; `None` if none did.
     pub async fn merge_note(&self, file: &LogFile) -> Result<Option<MergeNote>, LogError> {
-        Ok(self.footer(file).await?.merge_note())
+        Ok(self.read_footer(file).await?.merge_note())
     }
 
     /// The row groups of files that may have a row that is asked for, in the order of the files.
-    pub(crate) async fn groups(
+    pub(crate) async fn find_groups(
         &self,
         files: Vec<LogFile>,
-        ask: &Ask<'_>,
+        ask: &RowQuery<'_>,
         damaged: &mut Vec<LogError>,
-    ) -> Result<Vec<Group>, LogError> {
-        let footers = side_by_side(files.into_iter().map(|file| async move {
-            let footer = self.footer(&file).await?;
+    ) -> Result<Vec<LogRowGroup>, LogError> {
+        let footers = await_concurrently(files.into_iter().map(|file| async move {
+            let footer = self.read_footer(&file).await?;
             Ok((file, footer))
         }));
-        let footers = without_damaged(footers.await, damaged)?;
+        let footers = set_damaged_apart(footers.await, damaged)?;
         let groups = footers.into_iter().flat_map(|(file, footer)| {
             let indexes = (0..footer.meta.num_row_groups()).collect::<Vec<_>>();
-            indexes.into_iter().map(move |index| Group {
+            indexes.into_iter().map(move |index| LogRowGroup {
                 file: file.clone(),
                 footer: footer.clone(),
                 index,
@@ -95,117 +95,123 @@ impl<S: ObjectStore> LogReader<S> {
         });
         let groups = groups.filter(|group| ask.may_be_in(&group.footer, group.index));
         let groups =
-            side_by_side(groups.map(|group| async move {
+            await_concurrently(groups.map(|group| async move {
                 Ok(self.may_have(&group, ask).await?.then_some(group))
             }));
-        Ok(without_damaged(groups.await, damaged)?
+        Ok(set_damaged_apart(groups.await, damaged)?
             .into_iter()
             .flatten()
             .collect())
     }
 
     /// The values of columns of texts in a file, row group by row group, given to `take` one by one.
-    pub(crate) async fn texts(
+    pub(crate) async fn read_texts(
         &self,
         file: &LogFile,
         columns: &[&str],
         mut take: impl FnMut(&str, &str) + Send,
     ) -> Result<(), LogError> {
-        let footer = self.footer(file).await?;
+        let footer = self.read_footer(file).await?;
         for index in 0..footer.meta.num_row_groups() {
-            let group = Group {
+            let group = LogRowGroup {
                 file: file.clone(),
                 footer: footer.clone(),
                 index,
             };
-            let ranges = decode(&file.key, || group.ranges_of(columns.iter().copied()))?;
-            let bytes = self.fetch(file, ranges).await?;
+            let ranges =
+                decode_guarded(&file.key, || group.column_ranges(columns.iter().copied()))?;
+            let bytes = self.fetch_ranges(file, ranges).await?;
             // Thousands of texts, while a summary is made on the worker of deliveries.
-            run_off_worker(|| decode(&file.key, || group.texts(columns, bytes, &mut take)))?;
+            run_off_worker(|| {
+                decode_guarded(&file.key, || group.read_texts(columns, bytes, &mut take))
+            })?;
         }
         Ok(())
     }
 
     /// Whether the bloom filter of a row group lets the value pass that is asked for.
-    async fn may_have(&self, group: &Group, ask: &Ask<'_>) -> Result<bool, LogError> {
-        let Some((name, value)) = ask.bloom() else {
+    async fn may_have(&self, group: &LogRowGroup, ask: &RowQuery<'_>) -> Result<bool, LogError> {
+        let Some((name, value)) = ask.bloom_value() else {
             return Ok(true);
         };
-        let chunk = group.footer.chunk(group.index, name);
+        let chunk = group.footer.column_chunk(group.index, name);
         let Some(range) = chunk.and_then(|chunk| bloom::block_range(chunk, value)) else {
             return Ok(true);
         };
-        let block = self.read(&group.file, range).await?;
+        let block = self.read_range(&group.file, range).await?;
         Ok(bloom::may_contain(&block, value))
     }
 
     /// The rows of groups that are asked for.
-    pub(crate) async fn find(
+    pub(crate) async fn find_rows(
         &self,
-        groups: Vec<Group>,
-        ask: &Ask<'_>,
+        groups: Vec<LogRowGroup>,
+        ask: &RowQuery<'_>,
         damaged: &mut Vec<LogError>,
-    ) -> Result<Vec<Found>, LogError> {
-        let found = side_by_side(groups.into_iter().map(|group| async move {
+    ) -> Result<Vec<FoundRows>, LogError> {
+        let found = await_concurrently(groups.into_iter().map(|group| async move {
             let file = group.file.clone();
-            let ranges = decode(&file.key, || group.deciding_ranges(ask))?;
-            let bytes = self.fetch(&file, ranges).await?;
-            decode(&file.key, || group.find(ask, bytes))
+            let ranges = decode_guarded(&file.key, || group.deciding_ranges(ask))?;
+            let bytes = self.fetch_ranges(&file, ranges).await?;
+            decode_guarded(&file.key, || group.find_rows(ask, bytes))
         }));
-        without_damaged(found.await, damaged)
+        set_damaged_apart(found.await, damaged)
     }
 
     /// The records of rows that were found.
-    pub(crate) async fn records(
+    pub(crate) async fn read_records(
         &self,
-        found: Vec<Found>,
-        ask: &Ask<'_>,
+        found: Vec<FoundRows>,
+        ask: &RowQuery<'_>,
         damaged: &mut Vec<LogError>,
     ) -> Result<Vec<LogRecord>, LogError> {
         let found = found.into_iter().filter(|found| !found.rows.is_empty());
-        let records = side_by_side(found.map(|found| async move {
+        let records = await_concurrently(found.map(|found| async move {
             let file = &found.group.file;
-            let ranges = decode(&file.key, || found.ranges(ask))?;
-            let bytes = self.fetch(file, ranges).await?;
-            decode(&file.key, || found.records(ask, bytes))
+            let ranges = decode_guarded(&file.key, || found.record_ranges(ask))?;
+            let bytes = self.fetch_ranges(file, ranges).await?;
+            decode_guarded(&file.key, || found.read_records(ask, bytes))
         }));
-        Ok(without_damaged(records.await, damaged)?
+        Ok(set_damaged_apart(records.await, damaged)?
             .into_iter()
             .flatten()
             .collect())
     }
 
-    async fn footer(&self, file: &LogFile) -> Result<Arc<Footer>, LogError> {
+    async fn read_footer(&self, file: &LogFile) -> Result<Arc<FileFooter>, LogError> {
         if let Some(footer) = self.footers.get(&file.key) {
             return Ok(footer);
         }
         if file.size == 0 {
             return Err(LogError::damaged(&file.key, "the file is empty"));
         }
-        let tail = self.read(file, footer::tail_range(file.size)).await?;
-        let missing = match decode(&file.key, || footer::missing_range(file.size, &tail))? {
-            Some(range) => Some(self.read(file, range).await?),
+        let tail = self.read_range(file, footer::tail_range(file.size)).await?;
+        let missing = match decode_guarded(&file.key, || footer::missing_range(file.size, &tail))? {
+            Some(range) => Some(self.read_range(file, range).await?),
             None => None,
         };
-        let footer = Arc::new(decode(&file.key, || footer::parse(missing, &tail))?);
+        let footer = Arc::new(decode_guarded(&file.key, || footer::parse(missing, &tail))?);
         self.footers.put(&file.key, &footer);
         Ok(footer)
     }
 
-    async fn fetch(&self, file: &LogFile, ranges: Vec<Range<u64>>) -> Result<Segments, LogError> {
-        let parts = side_by_side(
-            coalesce(ranges)
-                .into_iter()
-                .map(|range| async move { Ok((range.start, self.read(file, range).await?)) }),
-        );
-        Ok(Segments::new(
+    async fn fetch_ranges(
+        &self,
+        file: &LogFile,
+        ranges: Vec<Range<u64>>,
+    ) -> Result<FileSegments, LogError> {
+        let parts =
+            await_concurrently(coalesce_ranges(ranges).into_iter().map(|range| async move {
+                Ok((range.start, self.read_range(file, range).await?))
+            }));
+        Ok(FileSegments::new(
             parts.await.into_iter().collect::<Result<_, _>>()?,
             file.size,
         ))
     }
 
     /// Reads a range of a file. A range past its end can only be named by damaged bytes.
-    async fn read(&self, file: &LogFile, range: Range<u64>) -> Result<Bytes, LogError> {
+    async fn read_range(&self, file: &LogFile, range: Range<u64>) -> Result<Bytes, LogError> {
         if range.start >= range.end || range.end > file.size {
             return Err(LogError::damaged(
                 &file.key,
@@ -213,18 +219,18 @@ impl<S: ObjectStore> LogReader<S> {
             ));
         }
         let mut read = Vec::new();
-        for piece in pieces(range) {
+        for piece in range_pieces(range) {
             let bytes = self.store.get_range(&file.key, piece).await;
             read.push(bytes.map_err(|source| LogError::Read {
                 file: file.key.clone(),
                 source,
             })?);
         }
-        Ok(joined(read))
+        Ok(join_pieces(read))
     }
 }
 
-fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+fn join_pieces(mut pieces: Vec<Bytes>) -> Bytes {
     match pieces.len() {
         0 | 1 => pieces.pop().unwrap_or_default(),
         _ => pieces
@@ -238,7 +244,7 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
 }
 
 /// Awaits all, some at a time. The results are in the order of what was given.
-async fn side_by_side<U>(
+async fn await_concurrently<U>(
     all: impl Iterator<Item = impl Future<Output = Result<U, LogError>> + Send>,
 ) -> Vec<Result<U, LogError>> {
     // Collected, because the compiler sees no `Send` in a stream of closures that borrow.

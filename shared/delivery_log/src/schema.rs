@@ -14,7 +14,7 @@ use parquet::file::properties::{
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType, TypePtr};
 use posthaste_core::delivery_log::{COLUMNS, ColumnEncoding, ColumnType, LogColumn};
 
-use crate::error::broken;
+use crate::error::broken_bytes;
 
 /// Chance that a bloom filter says yes to what is not there.
 const BLOOM_FALSE_POSITIVES: f64 = 0.001;
@@ -73,8 +73,8 @@ pub(crate) fn column_type(column: &ColumnDescriptor) -> Option<ColumnType> {
         return None;
     }
     let of_type = |column_type: &ColumnType| {
-        physical(*column_type) == column.physical_type()
-            && logical(*column_type).as_ref() == column.logical_type_ref()
+        physical_type(*column_type) == column.physical_type()
+            && logical_type(*column_type).as_ref() == column.logical_type_ref()
     };
     [ColumnType::Text, ColumnType::Int, ColumnType::Time]
         .into_iter()
@@ -82,10 +82,10 @@ pub(crate) fn column_type(column: &ColumnDescriptor) -> Option<ColumnType> {
 }
 
 /// The schema of a file with these columns.
-pub(crate) fn schema(columns: &[StoredColumn]) -> Result<TypePtr, ParquetError> {
+pub(crate) fn file_schema(columns: &[StoredColumn]) -> Result<TypePtr, ParquetError> {
     let fields = columns
         .iter()
-        .map(|column| field(column).map(Arc::new))
+        .map(|column| schema_field(column).map(Arc::new))
         .collect::<Result<_, _>>()?;
     SchemaType::group_type_builder("record")
         .with_fields(fields)
@@ -93,19 +93,19 @@ pub(crate) fn schema(columns: &[StoredColumn]) -> Result<TypePtr, ParquetError> 
         .map(Arc::new)
 }
 
-fn field(column: &StoredColumn) -> Result<SchemaType, ParquetError> {
+fn schema_field(column: &StoredColumn) -> Result<SchemaType, ParquetError> {
     let repetition = if column.required {
         Repetition::REQUIRED
     } else {
         Repetition::OPTIONAL
     };
-    SchemaType::primitive_type_builder(&column.name, physical(column.column_type))
+    SchemaType::primitive_type_builder(&column.name, physical_type(column.column_type))
         .with_repetition(repetition)
-        .with_logical_type(logical(column.column_type))
+        .with_logical_type(logical_type(column.column_type))
         .build()
 }
 
-fn physical(column_type: ColumnType) -> Type {
+fn physical_type(column_type: ColumnType) -> Type {
     match column_type {
         ColumnType::Text => Type::BYTE_ARRAY,
         ColumnType::Int => Type::INT32,
@@ -113,7 +113,7 @@ fn physical(column_type: ColumnType) -> Type {
     }
 }
 
-fn logical(column_type: ColumnType) -> Option<LogicalType> {
+fn logical_type(column_type: ColumnType) -> Option<LogicalType> {
     match column_type {
         ColumnType::Text => Some(LogicalType::String),
         ColumnType::Int => None,
@@ -122,7 +122,7 @@ fn logical(column_type: ColumnType) -> Option<LogicalType> {
 }
 
 /// The properties of a file with these columns. A row group has at most this number of records.
-pub(crate) fn properties(
+pub(crate) fn writer_properties(
     columns: &[StoredColumn],
     group_records: usize,
     notes: Vec<KeyValue>,
@@ -135,19 +135,22 @@ pub(crate) fn properties(
         .set_data_page_size_limit(PAGE_BYTES)
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_bloom_filter_position(BloomFilterPosition::End)
-        .set_sorting_columns(sorting(columns))
+        .set_sorting_columns(sorting_columns(columns))
         .set_key_value_metadata(Some(notes));
     let zstd = Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?);
     let with = |base, column: &StoredColumn| {
         let base = with_column(base, column, group_records);
-        base.set_column_compression(path(column), compression(column.encoding, zstd))
+        base.set_column_compression(
+            column_path(column),
+            column_compression(column.encoding, zstd),
+        )
     };
     Ok(Arc::new(columns.iter().fold(base, with).build()))
 }
 
 /// Numbers of words, and differences of numbers, are small already: zstd takes 1 % off them, and a
 /// quarter of the time.
-fn compression(encoding: ColumnEncoding, zstd: Compression) -> Compression {
+fn column_compression(encoding: ColumnEncoding, zstd: Compression) -> Compression {
     match encoding {
         ColumnEncoding::Words | ColumnEncoding::Repeated | ColumnEncoding::Ordered => {
             Compression::UNCOMPRESSED
@@ -156,7 +159,7 @@ fn compression(encoding: ColumnEncoding, zstd: Compression) -> Compression {
     }
 }
 
-fn path(column: &StoredColumn) -> ColumnPath {
+fn column_path(column: &StoredColumn) -> ColumnPath {
     ColumnPath::from(column.name.clone())
 }
 
@@ -165,7 +168,7 @@ fn with_column(
     column: &StoredColumn,
     group_records: usize,
 ) -> WriterPropertiesBuilder {
-    let path = path(column);
+    let path = column_path(column);
     let encoding = column.encoding;
     let mut base = base.set_column_dictionary_enabled(path.clone(), encoding.has_dictionary());
     if encoding == ColumnEncoding::Ordered {
@@ -182,7 +185,7 @@ fn with_column(
     base
 }
 
-fn sorting(columns: &[StoredColumn]) -> Option<Vec<SortingColumn>> {
+fn sorting_columns(columns: &[StoredColumn]) -> Option<Vec<SortingColumn>> {
     let sorting = SORTED_BY.iter().map(|(name, descending)| {
         let position = columns.iter().position(|column| column.name == *name)?;
         let column_idx = i32::try_from(position).ok()?;
@@ -196,7 +199,7 @@ fn sorting(columns: &[StoredColumn]) -> Option<Vec<SortingColumn>> {
 }
 
 /// The way a column that this program does not know is stored, as far as its file shows it.
-pub(crate) fn encoding_of(chunk: &ColumnChunkMetaData) -> ColumnEncoding {
+pub(crate) fn stored_encoding(chunk: &ColumnChunkMetaData) -> ColumnEncoding {
     let has_dictionary = chunk.dictionary_page_offset().is_some();
     match (has_dictionary, chunk.statistics().is_some()) {
         _ if chunk.bloom_filter_offset().is_some() => ColumnEncoding::LookedUp,
@@ -214,7 +217,7 @@ pub(crate) fn check_types<'a>(
     for column in columns {
         let own = posthaste_core::delivery_log::find_column(column.name());
         if own.is_some_and(|own| column_type(column) != Some(own.column_type)) {
-            return Err(broken(&format!(
+            return Err(broken_bytes(&format!(
                 "column {} is of another type",
                 column.name()
             )));

@@ -8,13 +8,15 @@ use posthaste_core::delivery_log::{LogDay, LogHour, SUMMARY_IN_LOG, is_webhook_i
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, PutCondition};
 use posthaste_services::list_objects;
 
-use crate::ask::IdAsked;
+use crate::ask::WantedId;
 use crate::log_file::LogFile;
-use crate::summary::{DaySummary, ROW_BYTES, Row, files_digest, hash_of, row_of, rows_of};
+use crate::summary::{
+    DaySummary, ROW_BYTES, SummaryRow, files_digest, id_hash, row_for_hash, rows_for_bytes,
+};
 
 /// The store of summaries. Who reads the log as a folder must not find them in it.
 #[derive(Debug, Clone)]
-pub struct Summaries<S> {
+pub struct SummaryStore<S> {
     store: S,
     prefix: &'static str,
 }
@@ -22,9 +24,9 @@ pub struct Summaries<S> {
 /// The number of rows of each summary that there is.
 pub(crate) type SummarySizes = BTreeMap<LogDay, usize>;
 
-impl<S: ObjectStore> Summaries<S> {
+impl<S: ObjectStore> SummaryStore<S> {
     /// A store of their own: Polars reads every file of a folder, whatever its name.
-    pub fn apart(store: S) -> Self {
+    pub fn in_own_store(store: S) -> Self {
         Self { store, prefix: "" }
     }
 
@@ -35,7 +37,7 @@ impl<S: ObjectStore> Summaries<S> {
     }
 
     /// The days that have a summary, with its bytes.
-    pub async fn days(&self) -> Result<Vec<(LogDay, u64)>, PortError> {
+    pub async fn list_days(&self) -> Result<Vec<(LogDay, u64)>, PortError> {
         let listed: Vec<_> = list_objects(&self.store, self.prefix, None)
             .try_collect()
             .await?;
@@ -53,8 +55,12 @@ impl<S: ObjectStore> Summaries<S> {
         day: LogDay,
         hours: &[(LogHour, u64)],
     ) -> Result<bool, PortError> {
-        let row = self.row(day, 0).await?;
-        Ok(row.is_some_and(|row| hours.iter().all(|(hour, files)| row.files(*hour) == *files)))
+        let row = self.read_row(day, 0).await?;
+        Ok(row.is_some_and(|row| {
+            hours
+                .iter()
+                .all(|(hour, files)| row.hour_digest(*hour) == *files)
+        }))
     }
 
     /// The summary of a day, to be changed. One that is missing or damaged is begun anew.
@@ -85,21 +91,21 @@ impl<S: ObjectStore> Summaries<S> {
 
     /// A row of a day's summary, wherever it says that it belongs. `None` if there is none, or it
     /// is damaged.
-    async fn row(&self, day: LogDay, row: usize) -> Result<Option<Row>, PortError> {
+    async fn read_row(&self, day: LogDay, row: usize) -> Result<Option<SummaryRow>, PortError> {
         let start = u64::try_from(row * ROW_BYTES).unwrap_or(u64::MAX);
         let range = start..start + ROW_BYTES as u64;
         match self.store.get_range(&self.key(day), range).await {
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Damaged) => {
                 Ok(None)
             }
-            bytes => Ok(Row::parse(bytes?, day)),
+            bytes => Ok(SummaryRow::parse(bytes?, day)),
         }
     }
 
     /// The sizes of all summaries: none where they cannot be listed.
-    pub(crate) async fn sizes(&self) -> SummarySizes {
-        let days = self.days().await.unwrap_or_default();
-        let rows = |(day, bytes)| Some((day, rows_of(bytes)?));
+    pub(crate) async fn read_sizes(&self) -> SummarySizes {
+        let days = self.list_days().await.unwrap_or_default();
+        let rows = |(day, bytes)| Some((day, rows_for_bytes(bytes)?));
         days.into_iter().filter_map(rows).collect()
     }
 
@@ -109,24 +115,24 @@ impl<S: ObjectStore> Summaries<S> {
         &self,
         sizes: &SummarySizes,
         files: &[LogFile],
-        id: &IdAsked<'_>,
+        id: &WantedId<'_>,
     ) -> Vec<LogFile> {
         let day = files.first().map(|file| LogDay::containing(file.hour));
         let Some((day, rows)) = day.and_then(|day| Some((day, *sizes.get(&day)?))) else {
             return files.to_vec();
         };
-        let hash = hash_of(id.text);
-        let place = row_of(hash, rows);
+        let hash = id_hash(id.text);
+        let place = row_for_hash(hash, rows);
         // A summary only saves reads: without it, all files of its day are read. If the store
         // answers nothing, those reads say so.
-        let row = self.row(day, place).await.ok().flatten();
+        let row = self.read_row(day, place).await.ok().flatten();
         let Some(row) = row.filter(|row| row.is_at(place, rows)) else {
             return files.to_vec();
         };
         let is_kept = |files: &[LogFile]| {
             let hour = files[0].hour;
             row.may_have(hour, hash)
-                || row.files(hour) != files_digest(files)
+                || row.hour_digest(hour) != files_digest(files)
                 || !id.is_summarized(hour)
         };
         let of_hours = files.chunk_by(|one, other| one.hour == other.hour);
@@ -135,7 +141,7 @@ impl<S: ObjectStore> Summaries<S> {
     }
 }
 
-impl IdAsked<'_> {
+impl WantedId<'_> {
     /// Whether the filters of an hour have such an id at all.
     fn is_summarized(&self, hour: LogHour) -> bool {
         !self.is_of_request || is_webhook_id_summarized(self.text, hour)

@@ -78,12 +78,12 @@ pub(crate) fn files_digest<'a>(files: impl IntoIterator<Item = &'a LogFile>) -> 
 }
 
 /// An id, as filters have it.
-pub(crate) fn hash_of(id: &str) -> u64 {
+pub(crate) fn id_hash(id: &str) -> u64 {
     XxHash64::oneshot(0, id.as_bytes())
 }
 
 /// The rows of a summary of so many bytes; `None` if no summary has as many.
-pub(crate) fn rows_of(bytes: u64) -> Option<usize> {
+pub(crate) fn rows_for_bytes(bytes: u64) -> Option<usize> {
     let bytes = usize::try_from(bytes).ok()?;
     let rows = bytes / ROW_BYTES;
     let is_whole = bytes % ROW_BYTES == 0;
@@ -91,30 +91,31 @@ pub(crate) fn rows_of(bytes: u64) -> Option<usize> {
 }
 
 /// The row that says whether an id may be there, in a summary of so many rows.
-pub(crate) fn row_of(hash: u64, rows: usize) -> usize {
+pub(crate) fn row_for_hash(hash: u64, rows: usize) -> usize {
     let rows = u64::try_from(rows).unwrap_or(u64::MAX);
     usize::try_from(((hash >> 32) * rows) >> 32).unwrap_or_default()
 }
 
 /// A row of a summary, whose checksum holds.
 #[derive(Debug)]
-pub(crate) struct Row(Bytes);
+pub(crate) struct SummaryRow(Bytes);
 
-impl Row {
+impl SummaryRow {
     /// A row of a day's summary. `None` if it is damaged, of another day, or of another form.
     pub(crate) fn parse(bytes: Bytes, day: LogDay) -> Option<Self> {
-        let is_valid = bytes.len() == ROW_BYTES && bytes[CHECKSUM_AT..] == checksum(&bytes, day);
+        let is_valid =
+            bytes.len() == ROW_BYTES && bytes[CHECKSUM_AT..] == row_checksum(&bytes, day);
         is_valid.then_some(Self(bytes))
     }
 
     /// Whether the row has this place, in a summary of so many rows.
     pub(crate) fn is_at(&self, row: usize, rows: usize) -> bool {
-        self.0[PLACE_AT..CHECKSUM_AT] == place(row, rows)
+        self.0[PLACE_AT..CHECKSUM_AT] == encoded_place(row, rows)
     }
 
     /// The digest of the files of which the filter of an hour was made; 0 if it has none.
-    pub(crate) fn files(&self, hour: LogHour) -> u64 {
-        number(&self.0, LogDay::hour_index(hour) * DIGEST_BYTES)
+    pub(crate) fn hour_digest(&self, hour: LogHour) -> u64 {
+        read_u64(&self.0, LogDay::hour_index(hour) * DIGEST_BYTES)
     }
 
     /// Whether the hour may have an id. `false` is sure where the hour has the files of
@@ -124,7 +125,7 @@ impl Row {
         let block = &self.0[at..at + BLOCK_BYTES];
         let (words, _) = block.as_chunks::<4>();
         let has = |(word, bit): (&[u8; 4], u32)| u32::from_le_bytes(*word) & bit != 0;
-        words.iter().zip(bits(hash)).all(has)
+        words.iter().zip(block_bits(hash)).all(has)
     }
 }
 
@@ -146,10 +147,10 @@ impl DaySummary {
 
     /// Reads a summary. `None` if a part of it is damaged, or of another form.
     pub fn parse(day: LogDay, bytes: &Bytes) -> Option<Self> {
-        let rows = rows_of(u64::try_from(bytes.len()).ok()?)?;
+        let rows = rows_for_bytes(u64::try_from(bytes.len()).ok()?)?;
         let is_valid = |row: usize| {
             let bytes = bytes.slice(row * ROW_BYTES..(row + 1) * ROW_BYTES);
-            Row::parse(bytes, day).is_some_and(|parsed| parsed.is_at(row, rows))
+            SummaryRow::parse(bytes, day).is_some_and(|parsed| parsed.is_at(row, rows))
         };
         (0..rows).all(is_valid).then(|| Self {
             day,
@@ -158,8 +159,8 @@ impl DaySummary {
     }
 
     /// The digest of the files of which the filter of an hour was made; 0 if it has none.
-    pub fn files(&self, hour: LogHour) -> u64 {
-        number(&self.table, LogDay::hour_index(hour) * DIGEST_BYTES)
+    pub fn hour_digest(&self, hour: LogHour) -> u64 {
+        read_u64(&self.table, LogDay::hour_index(hour) * DIGEST_BYTES)
     }
 
     /// Sets the filter of an hour, which was made of files with this digest. Without ids it says
@@ -167,8 +168,8 @@ impl DaySummary {
     pub fn set_hour(&mut self, hour: LogHour, files: u64, ids: Option<&[u64]>) {
         let ids = ids.filter(|ids| ids.len() <= IDS_MAX);
         let blocks = ids.map_or(0, |ids| ids.len().div_ceil(IDS_PER_BLOCK_MAX));
-        while self.rows() < blocks.next_power_of_two() {
-            self.double();
+        while self.row_count() < blocks.next_power_of_two() {
+            self.double_rows();
         }
         let place = LogDay::hour_index(hour);
         let empty = if ids.is_some() { 0 } else { u8::MAX };
@@ -178,42 +179,42 @@ impl DaySummary {
             row[block_at(place)..][..BLOCK_BYTES].fill(empty);
         }
         for id in ids.unwrap_or_default() {
-            self.insert(place, *id);
+            self.insert_id(place, *id);
         }
     }
 
     /// The bytes.
     pub fn render(mut self) -> Bytes {
-        let rows = self.rows();
+        let rows = self.row_count();
         for (row, bytes) in self.table.chunks_exact_mut(ROW_BYTES).enumerate() {
-            bytes[PLACE_AT..CHECKSUM_AT].copy_from_slice(&place(row, rows));
-            let sum = checksum(bytes, self.day);
+            bytes[PLACE_AT..CHECKSUM_AT].copy_from_slice(&encoded_place(row, rows));
+            let sum = row_checksum(bytes, self.day);
             bytes[CHECKSUM_AT..].copy_from_slice(&sum);
         }
         Bytes::from(self.table)
     }
 
-    fn rows(&self) -> usize {
+    fn row_count(&self) -> usize {
         self.table.len() / ROW_BYTES
     }
 
     /// Doubles the rows. What had a row is in both of the rows that it becomes.
-    fn double(&mut self) {
+    fn double_rows(&mut self) {
         let rows = self.table.chunks_exact(ROW_BYTES);
         self.table = rows.flat_map(|row| [row, row]).flatten().copied().collect();
     }
 
-    fn insert(&mut self, place: usize, hash: u64) {
-        let at = row_of(hash, self.rows()) * ROW_BYTES + block_at(place);
+    fn insert_id(&mut self, place: usize, hash: u64) {
+        let at = row_for_hash(hash, self.row_count()) * ROW_BYTES + block_at(place);
         let (words, _) = self.table[at..at + BLOCK_BYTES].as_chunks_mut::<4>();
-        for (word, bit) in words.iter_mut().zip(bits(hash)) {
+        for (word, bit) in words.iter_mut().zip(block_bits(hash)) {
             *word = (u32::from_le_bytes(*word) | bit).to_le_bytes();
         }
     }
 }
 
 /// The bit of each word of a block that an id sets.
-fn bits(hash: u64) -> [u32; WORDS] {
+fn block_bits(hash: u64) -> [u32; WORDS] {
     let low = u32::try_from(hash & u64::from(u32::MAX)).unwrap_or_default();
     SALT.map(|salt| 1 << (low.wrapping_mul(salt) >> 27))
 }
@@ -224,18 +225,18 @@ const fn block_at(place: usize) -> usize {
 }
 
 /// The place of a row, as the row says it.
-fn place(row: usize, rows: usize) -> [u8; 8] {
+fn encoded_place(row: usize, rows: usize) -> [u8; 8] {
     let [row, rows] = [row, rows].map(|number| u32::try_from(number).unwrap_or(u32::MAX));
     (u64::from(rows) << 32 | u64::from(row)).to_le_bytes()
 }
 
-fn checksum(row: &[u8], day: LogDay) -> [u8; 8] {
+fn row_checksum(row: &[u8], day: LogDay) -> [u8; 8] {
     let mut summed = row[..CHECKSUM_AT].to_vec();
     summed.extend(day.since_epoch().to_le_bytes());
     XxHash64::oneshot(CHECKSUM_SEED, &summed).to_le_bytes()
 }
 
-fn number(bytes: &[u8], at: usize) -> u64 {
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let number = bytes
         .get(at..at + DIGEST_BYTES)
         .and_then(|it| it.try_into().ok());

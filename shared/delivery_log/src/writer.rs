@@ -11,10 +11,10 @@ use parquet::file::writer::SerializedFileWriter;
 use posthaste_core::delivery_log::{COLUMNS, LogRecord};
 use posthaste_core::model::{LOG_ROW_GROUP_BYTES_MAX, LOG_ROW_GROUP_RECORDS_MAX};
 
-use crate::cells::Cells;
-use crate::error::{LogError, broken};
-use crate::footer::notes;
-use crate::schema::{StoredColumn, WRITE_BATCH, own_columns, properties, schema};
+use crate::cells::ColumnCells;
+use crate::error::{LogError, broken_bytes};
+use crate::footer::file_notes;
+use crate::schema::{StoredColumn, WRITE_BATCH, file_schema, own_columns, writer_properties};
 
 /// Rows whose texts are copied at once: with payloads of 1 KiB, what fits into a processor's cache.
 const ROWS_AT_ONCE: usize = 4 * WRITE_BATCH;
@@ -39,12 +39,12 @@ impl Default for RowGroups {
 
 /// A file that is being written, row group by row group.
 pub(crate) struct FileWriter<W: Write + Send> {
-    writer: SerializedFileWriter<Counted<W>>,
+    writer: SerializedFileWriter<CountingSink<W>>,
     columns: Vec<StoredColumn>,
 }
 
 /// A sink, and the number of bytes that went into it.
-struct Counted<W> {
+struct CountingSink<W> {
     sink: W,
     bytes: u64,
 }
@@ -52,14 +52,14 @@ struct Counted<W> {
 /// The bytes of a file of records. In it they are sorted by topic, subscription and time, the
 /// newest first.
 pub fn write_file(records: &[LogRecord], groups: RowGroups) -> Result<Bytes, LogError> {
-    write(&sorted(records), groups)
+    write_records(&sort_records(records), groups)
         .map(Bytes::from)
-        .map_err(LogError::write)
+        .map_err(LogError::write_failed)
 }
 
 /// Records in their places. Many share topic and subscription, which are compared once for each
 /// record.
-fn sorted(records: &[LogRecord]) -> Vec<&LogRecord> {
+fn sort_records(records: &[LogRecord]) -> Vec<&LogRecord> {
     let mut subscriptions: BTreeMap<_, Vec<&LogRecord>> = BTreeMap::new();
     for record in records {
         subscriptions
@@ -77,14 +77,19 @@ fn sorted(records: &[LogRecord]) -> Vec<&LogRecord> {
     sorted
 }
 
-fn write(records: &[&LogRecord], groups: RowGroups) -> Result<Vec<u8>, ParquetError> {
-    let mut file = FileWriter::new(Vec::new(), own_columns(), groups.records_max, notes(None))?;
+fn write_records(records: &[&LogRecord], groups: RowGroups) -> Result<Vec<u8>, ParquetError> {
+    let mut file = FileWriter::new(
+        Vec::new(),
+        own_columns(),
+        groups.records_max,
+        file_notes(None),
+    )?;
     for range in group_ranges(records, groups) {
         let records = &records[range];
         file.write_group(|index, _| {
             records
                 .chunks(ROWS_AT_ONCE)
-                .map(move |rows| Ok(Cells::of(rows, &COLUMNS[index])))
+                .map(move |rows| Ok(ColumnCells::from_records(rows, &COLUMNS[index])))
         })?;
     }
     file.finish().map(|(file, _)| file)
@@ -122,17 +127,17 @@ impl<W: Write + Send> FileWriter<W> {
         group_records: usize,
         notes: Vec<KeyValue>,
     ) -> Result<Self, ParquetError> {
-        let properties = properties(&columns, group_records, notes)?;
-        let sink = Counted { sink, bytes: 0 };
+        let properties = writer_properties(&columns, group_records, notes)?;
+        let sink = CountingSink { sink, bytes: 0 };
         Ok(Self {
-            writer: SerializedFileWriter::new(sink, schema(&columns)?, properties)?,
+            writer: SerializedFileWriter::new(sink, file_schema(&columns)?, properties)?,
             columns,
         })
     }
 
     /// Writes a row group. `cells` makes the values of a column, one column at a time, in runs of
     /// rows.
-    pub(crate) fn write_group<R: IntoIterator<Item = Result<Cells, ParquetError>>>(
+    pub(crate) fn write_group<R: IntoIterator<Item = Result<ColumnCells, ParquetError>>>(
         &mut self,
         mut cells: impl FnMut(usize, &StoredColumn) -> R,
     ) -> Result<(), ParquetError> {
@@ -140,9 +145,9 @@ impl<W: Write + Send> FileWriter<W> {
         for (index, column) in self.columns.iter().enumerate() {
             let mut writer = group
                 .next_column()?
-                .ok_or_else(|| broken("a column is missing"))?;
+                .ok_or_else(|| broken_bytes("a column is missing"))?;
             for cells in cells(index, column) {
-                cells?.write(&mut writer, column.required)?;
+                cells?.write_column(&mut writer, column.required)?;
             }
             writer.close()?;
         }
@@ -154,18 +159,18 @@ impl<W: Write + Send> FileWriter<W> {
         self.writer.bytes_written() as u64
     }
 
-    pub(crate) fn note(&mut self, note: KeyValue) {
+    pub(crate) fn add_note(&mut self, note: KeyValue) {
         self.writer.append_key_value_metadata(note);
     }
 
     /// Ends the file, and gives its sink back with the number of its bytes.
     pub(crate) fn finish(self) -> Result<(W, u64), ParquetError> {
-        let Counted { sink, bytes } = self.writer.into_inner()?;
+        let CountingSink { sink, bytes } = self.writer.into_inner()?;
         Ok((sink, bytes))
     }
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingSink<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.sink.write(bytes)?;
         self.bytes += written as u64;

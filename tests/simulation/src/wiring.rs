@@ -14,7 +14,7 @@ use posthaste_local::{FileStore, Local};
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_ports::QueueName;
 use posthaste_record::{
-    Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
+    Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, LinkHealth, PressureReader, TopicRegistry,
@@ -135,7 +135,7 @@ impl Wiring {
         Arc::new(Manage {
             state: self.state(),
             dead_letters: self.bucket(),
-            log: DeliveryLog::with_summaries(self.log(), Summaries::in_log(self.log())),
+            log: DeliveryLog::with_summaries(self.log(), SummaryStore::in_log(self.log())),
             deliveries: self.queue(QueueName::Deliveries),
             slow_deliveries: None,
             webhooks: self.endpoint.clone(),
@@ -200,7 +200,7 @@ impl Wiring {
             state: self.state(),
             log: self.log(),
             aside: Aside::in_log(self.log()),
-            summaries: Summaries::in_log(self.log()),
+            summaries: SummaryStore::in_log(self.log()),
             health,
             waiting,
             clock: self.clock.clone(),

@@ -29,7 +29,7 @@ impl<P: Ports> Manage<P> {
         let until = self.clock.monotonic() + LIST_TIME_MAX;
         let page = self
             .log
-            .list(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
+            .list_records(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
             .await?;
         let gaps = self.log_gaps(Some(from), Some(selection.to_time()));
         let is_complete = page.next.is_none() && page.damaged.is_empty() && gaps.is_empty();

@@ -42,7 +42,7 @@ impl<P: Ports> Manage<P> {
         let until = self.clock.monotonic() + LIST_TIME_MAX;
         let page = self
             .log
-            .list(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
+            .list_records(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
             .await?;
         // What a killed process had not recorded is done again: it loses attempts, and no ends.
         let gaps = self.log_gaps(Some(replay.created_at), None);

@@ -50,7 +50,7 @@ impl<P: Ports> HourMerge<'_, P> {
         inputs: Vec<MergeInput>,
     ) -> Result<Vec<MergedPart<File>>, RecordError> {
         let folder = self.record.settings.work_folder.clone();
-        let merge = move || merge(inputs, MergeLimits::default(), |_| empty(&folder));
+        let merge = move || merge_files(inputs, MergeLimits::default(), |_| empty(&folder));
         blocking(move || merge().map_err(RecordError::Log)).await
     }
 

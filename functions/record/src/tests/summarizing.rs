@@ -26,15 +26,15 @@ impl Kit {
             .into_iter()
             .filter(|file| file.hour == hour)
             .collect();
-        let summaries = Summaries::in_log(&self.log);
+        let summaries = SummaryStore::in_log(&self.log);
         let summary = summaries.read(LogDay::containing(hour)).await.unwrap();
-        summary.files(hour) == digest_of_hour(&files)
+        summary.hour_digest(hour) == digest_of_hour(&files)
     }
 
     /// The records of an event, as a reader with summaries finds them.
     async fn found(&self, event: u64) -> usize {
         let reader = LogReader::new(&self.log, 1 << 20);
-        let reader = reader.with_summaries(Summaries::in_log(&self.log));
+        let reader = reader.with_summaries(SummaryStore::in_log(&self.log));
         let look_up = RecordLookup {
             event_id: Some(format!("event-{event}")),
             ..RecordLookup::default()
@@ -170,7 +170,7 @@ async fn hour_with_a_damaged_file_is_searched_always() {
     kit.record.merge().await.unwrap();
     assert!(kit.is_summarized(hour()).await);
     let reader = LogReader::new(&kit.log, 1 << 20);
-    let reader = reader.with_summaries(Summaries::in_log(&kit.log));
+    let reader = reader.with_summaries(SummaryStore::in_log(&kit.log));
     kit.put_fresh(7, &[record(300, at("2026-03-07T04:07:00Z"))]);
     let look_up = RecordLookup {
         event_id: Some("event-3".to_owned()),

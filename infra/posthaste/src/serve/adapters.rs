@@ -12,7 +12,7 @@ use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{PortBundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
-use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
+use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, SummaryStore};
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, EventTraces, LinkHealth, MemoryReliever,
     PRESSURE_MAX_AGE, PressureReader, TopicRegistry, WrongKeys,
@@ -87,7 +87,7 @@ impl<'a> Adapters<'a> {
                 .map_err(ServeError::DeadLetters)?,
             delivery_log: DeliveryLog::with_summaries(
                 log.clone(),
-                Summaries::apart(log_summaries.clone()),
+                SummaryStore::in_own_store(log_summaries.clone()),
             ),
             log,
             log_summaries,
@@ -258,7 +258,7 @@ impl<'a> Adapters<'a> {
             state: self.local.state(),
             log: self.log.clone(),
             aside: Aside::apart(self.log_aside.clone()),
-            summaries: Summaries::apart(self.log_summaries.clone()),
+            summaries: SummaryStore::in_own_store(self.log_summaries.clone()),
             health: None,
             waiting: None,
             clock: SystemClock,

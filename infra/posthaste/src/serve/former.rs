@@ -204,7 +204,7 @@ async fn newest(
     };
     let until = SystemClock.monotonic() + LOOK_TIME_MAX;
     let listed = log
-        .list(&filter, 1, || SystemClock.monotonic() < until)
+        .list_records(&filter, 1, || SystemClock.monotonic() < until)
         .await;
     match listed {
         Ok(page) if page.records.is_empty() && page.next.is_some() => None,

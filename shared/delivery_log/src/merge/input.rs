@@ -15,11 +15,11 @@ use parquet::schema::types::ColumnDescPtr;
 use posthaste_core::delivery_log::{ColumnEncoding, ColumnType, find_column};
 
 use super::sizes::RowSizes;
-use crate::cells::Cells;
+use crate::cells::ColumnCells;
 use crate::decode::{ColumnPages, page_index, row_ranges};
-use crate::error::{LogError, broken, decode};
-use crate::footer::Footer;
-use crate::schema::{StoredColumn, column_type, encoding_of, own_columns};
+use crate::error::{LogError, broken_bytes, decode_guarded};
+use crate::footer::FileFooter;
+use crate::schema::{StoredColumn, column_type, own_columns, stored_encoding};
 
 /// A file that is merged.
 #[derive(Debug)]
@@ -66,35 +66,35 @@ impl ChunkReader for InputBytes {
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         match self {
-            Self::Memory(bytes) => Ok(Box::new(slice(bytes, start, None)?.reader())),
+            Self::Memory(bytes) => Ok(Box::new(slice_bytes(bytes, start, None)?.reader())),
             Self::File(file) => Ok(Box::new(file.get_read(start)?)),
         }
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         match self {
-            Self::Memory(bytes) => slice(bytes, start, Some(length)),
+            Self::Memory(bytes) => slice_bytes(bytes, start, Some(length)),
             Self::File(file) if start.saturating_add(length as u64) <= Length::len(file) => {
                 file.get_bytes(start, length)
             }
-            Self::File(_) => Err(broken("it names bytes behind its end")),
+            Self::File(_) => Err(broken_bytes("it names bytes behind its end")),
         }
     }
 }
 
-fn slice(bytes: &Bytes, start: u64, length: Option<usize>) -> Result<Bytes, ParquetError> {
+fn slice_bytes(bytes: &Bytes, start: u64, length: Option<usize>) -> Result<Bytes, ParquetError> {
     let start = usize::try_from(start)?;
     let end = length.map_or(Some(bytes.len()), |length| start.checked_add(length));
     let end = end.filter(|end| start <= *end && *end <= bytes.len());
     end.map(|end| bytes.slice(start..end))
-        .ok_or_else(|| broken("it names bytes behind its end"))
+        .ok_or_else(|| broken_bytes("it names bytes behind its end"))
 }
 
 /// A file that is merged, with its footer and the places of its pages.
-pub(super) struct Opened {
+pub(super) struct OpenedMergeInput {
     name: String,
     bytes: Arc<InputBytes>,
-    footer: Footer,
+    footer: FileFooter,
     /// The places of pages, by row group and column.
     pages: Vec<Vec<OffsetIndexMetaData>>,
     /// The first row of each row group, and the number of all rows.
@@ -103,19 +103,19 @@ pub(super) struct Opened {
     sizes: Vec<RowSizes>,
 }
 
-impl Opened {
+impl OpenedMergeInput {
     pub(super) fn open(input: MergeInput) -> Result<Self, LogError> {
         let MergeInput { name, bytes } = input;
         let bytes = Arc::new(bytes);
-        let (footer, pages) = decode(&name, || {
+        let (footer, pages) = decode_guarded(&name, || {
             let footer =
-                Footer::new(ParquetMetaDataReader::new().parse_and_finish(bytes.as_ref())?)?;
-            let pages = pages(&footer, &bytes)?;
+                FileFooter::new(ParquetMetaDataReader::new().parse_and_finish(bytes.as_ref())?)?;
+            let pages = page_indexes(&footer, &bytes)?;
             Ok((footer, pages))
         })?;
         let mut starts = vec![0];
         for group in 0..footer.meta.num_row_groups() {
-            starts.push(starts[group] + footer.rows(group));
+            starts.push(starts[group] + footer.row_count(group));
         }
         let groups = footer.meta.row_groups().iter().zip(&pages);
         let sizes = groups
@@ -135,7 +135,7 @@ impl Opened {
         &self.name
     }
 
-    pub(super) fn groups(&self) -> usize {
+    pub(super) fn group_count(&self) -> usize {
         self.pages.len()
     }
 
@@ -149,8 +149,8 @@ impl Opened {
 
     /// The bytes that a row takes in memory: the average of its pages.
     pub(super) fn row_bytes(&self, row: usize) -> usize {
-        let group = self.group_of(row);
-        self.sizes[group].of(row - self.starts[group])
+        let group = self.group_of_row(row);
+        self.sizes[group].row_bytes(row - self.starts[group])
     }
 
     /// A column of a row group; without values if the file does not have it.
@@ -159,52 +159,54 @@ impl Opened {
         group: usize,
         name: &str,
         column_type: ColumnType,
-    ) -> Result<Cells, LogError> {
+    ) -> Result<ColumnCells, LogError> {
         let rows = self.group_rows(group);
-        let Some(column) = self.footer.column(name) else {
-            return Ok(Cells::empty(column_type, rows));
+        let Some(column) = self.footer.column_index(name) else {
+            return Ok(ColumnCells::empty(column_type, rows));
         };
         let read = || {
-            self.pages_of(group, column)
-                .read(&self.bytes, from_ref(&(0..rows)))
+            self.pages_of_column(group, column)
+                .read_rows(&self.bytes, from_ref(&(0..rows)))
         };
-        decode(&self.name, read)
+        decode_guarded(&self.name, read)
     }
 
     /// Puts rows of a column, in ascending order, in their places.
-    pub(super) fn gather(
+    pub(super) fn gather_rows(
         &self,
         name: &str,
         mut rows: &[usize],
         mut places: &[usize],
-        cells: &mut Cells,
+        cells: &mut ColumnCells,
     ) -> Result<(), LogError> {
-        let Some(column) = self.footer.column(name) else {
+        let Some(column) = self.footer.column_index(name) else {
             return Ok(());
         };
         while let Some(first) = rows.first() {
-            let group = self.group_of(*first);
+            let group = self.group_of_row(*first);
             let len = rows.partition_point(|row| *row < self.starts[group + 1]);
             let in_group = row_ranges(rows[..len].iter().map(|row| row - self.starts[group]));
             let read = || {
-                let from = self.pages_of(group, column).read(&self.bytes, &in_group)?;
-                cells.put(from, &places[..len])
+                let from = self
+                    .pages_of_column(group, column)
+                    .read_rows(&self.bytes, &in_group)?;
+                cells.put_rows(from, &places[..len])
             };
-            decode(&self.name, read)?;
+            decode_guarded(&self.name, read)?;
             rows = &rows[len..];
             places = &places[len..];
         }
         Ok(())
     }
 
-    fn group_of(&self, row: usize) -> usize {
+    fn group_of_row(&self, row: usize) -> usize {
         self.starts
             .partition_point(|start| *start <= row)
             .saturating_sub(1)
-            .min(self.groups().saturating_sub(1))
+            .min(self.group_count().saturating_sub(1))
     }
 
-    fn pages_of(&self, group: usize, column: usize) -> ColumnPages<'_> {
+    fn pages_of_column(&self, group: usize, column: usize) -> ColumnPages<'_> {
         let chunk = self.footer.meta.row_group(group).column(column);
         ColumnPages {
             chunk,
@@ -214,17 +216,17 @@ impl Opened {
     }
 
     /// The columns of the file. An error if one is of a type that the log does not have.
-    fn columns(&self) -> Result<Vec<StoredColumn>, ParquetError> {
+    fn stored_columns(&self) -> Result<Vec<StoredColumn>, ParquetError> {
         let schema = self.footer.meta.file_metadata().schema_descr();
         let stored = |(index, descr): (usize, &ColumnDescPtr)| {
             let column_type = column_type(descr);
             let column_type = column_type
-                .ok_or_else(|| broken("a column is of a type that the log does not have"))?;
+                .ok_or_else(|| broken_bytes("a column is of a type that the log does not have"))?;
             let group = self.footer.meta.row_groups().first();
             let encoding = match find_column(descr.name()) {
                 Some(own) => own.encoding,
                 None => group.map_or(ColumnEncoding::Distinct, |group| {
-                    encoding_of(group.column(index))
+                    stored_encoding(group.column(index))
                 }),
             };
             let required = descr.max_def_level() == 0;
@@ -239,8 +241,8 @@ impl Opened {
     }
 }
 
-fn pages(
-    footer: &Footer,
+fn page_indexes(
+    footer: &FileFooter,
     bytes: &InputBytes,
 ) -> Result<Vec<Vec<OffsetIndexMetaData>>, ParquetError> {
     let of_group = |group: &RowGroupMetaData| {
@@ -255,11 +257,11 @@ fn pages(
 
 /// The columns of all inputs: ours in our order, then those that this program does not know. A
 /// column that an input does not have is not required.
-pub(super) fn union(inputs: &[Opened]) -> Result<Vec<StoredColumn>, LogError> {
+pub(super) fn union_columns(inputs: &[OpenedMergeInput]) -> Result<Vec<StoredColumn>, LogError> {
     let mut columns: Vec<StoredColumn> = own_columns();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for input in inputs {
-        for column in decode(&input.name, || input.columns())? {
+        for column in decode_guarded(&input.name, || input.stored_columns())? {
             *seen.entry(column.name.clone()).or_default() += usize::from(column.required);
             match columns.iter().find(|known| known.name == column.name) {
                 Some(known) if known.column_type != column.column_type => {

@@ -7,13 +7,13 @@ use parquet::data_type::ByteArray;
 use posthaste_core::delivery_log::ColumnType;
 use twox_hash::XxHash64;
 
-use super::input::Opened;
-use crate::cells::Cells;
+use super::input::OpenedMergeInput;
+use crate::cells::ColumnCells;
 use crate::error::LogError;
 
 /// The place of a row. Places are in the order of the file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct RowPlace {
     owner: u32,
     time: Reverse<i64>,
     id: u128,
@@ -23,14 +23,14 @@ pub(super) struct Place {
 
 /// Rows of one input in ascending order, and where they go.
 #[derive(Debug, Default)]
-pub(super) struct Picked {
+pub(super) struct PickedRows {
     pub(super) rows: Vec<usize>,
     pub(super) places: Vec<usize>,
 }
 
-type Owner = (Vec<u8>, Vec<u8>);
+type OwnerNames = (Vec<u8>, Vec<u8>);
 
-impl Place {
+impl RowPlace {
     pub(super) fn input(&self) -> usize {
         self.input as usize
     }
@@ -45,15 +45,15 @@ impl Place {
 }
 
 /// All rows by topic, subscription and time, the newest first; of copies of a record only one.
-pub(super) fn order(inputs: &[Opened]) -> Result<Vec<Place>, LogError> {
-    let mut owners = Owners::default();
+pub(super) fn order_rows(inputs: &[OpenedMergeInput]) -> Result<Vec<RowPlace>, LogError> {
+    let mut owners = OwnerNumbers::default();
     let mut places = Vec::new();
     for (index, input) in inputs.iter().enumerate() {
-        for group in 0..input.groups() {
-            let columns = Columns::read(input, group)?;
+        for group in 0..input.group_count() {
+            let columns = OrderColumns::read(input, group)?;
             let first = input.first_row(group);
             for row in 0..columns.rows {
-                places.push(columns.place(&mut owners, index, first, row));
+                places.push(columns.row_place(&mut owners, index, first, row));
             }
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn order(inputs: &[Opened]) -> Result<Vec<Place>, LogError> {
 }
 
 /// The rows of a group by input.
-pub(super) fn by_input(group: &[Place], inputs: usize) -> Vec<Picked> {
+pub(super) fn rows_by_input(group: &[RowPlace], inputs: usize) -> Vec<PickedRows> {
     let mut rows: Vec<Vec<(usize, usize)>> = vec![Vec::new(); inputs];
     for (place, row) in group.iter().enumerate() {
         rows[row.input()].push((row.row(), place));
@@ -75,19 +75,19 @@ pub(super) fn by_input(group: &[Place], inputs: usize) -> Vec<Picked> {
     let picked = |mut rows: Vec<(usize, usize)>| {
         rows.sort_unstable();
         let (rows, places) = rows.into_iter().unzip();
-        Picked { rows, places }
+        PickedRows { rows, places }
     };
     rows.into_iter().map(picked).collect()
 }
 
 /// Topics and subscriptions, numbered as they come.
 #[derive(Default)]
-struct Owners {
-    numbers: BTreeMap<Owner, u32>,
+struct OwnerNumbers {
+    numbers: BTreeMap<OwnerNames, u32>,
 }
 
-impl Owners {
-    fn number(&mut self, owner: Owner) -> u32 {
+impl OwnerNumbers {
+    fn assign_number(&mut self, owner: OwnerNames) -> u32 {
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         *self.numbers.entry(owner).or_insert(next)
     }
@@ -103,16 +103,16 @@ impl Owners {
 }
 
 /// The columns that say the order, of one row group.
-struct Columns {
-    topics: Cells,
-    subscriptions: Cells,
-    times: Cells,
-    ids: Cells,
+struct OrderColumns {
+    topics: ColumnCells,
+    subscriptions: ColumnCells,
+    times: ColumnCells,
+    ids: ColumnCells,
     rows: usize,
 }
 
-impl Columns {
-    fn read(input: &Opened, group: usize) -> Result<Self, LogError> {
+impl OrderColumns {
+    fn read(input: &OpenedMergeInput, group: usize) -> Result<Self, LogError> {
         let text = |name| input.group_column(group, name, ColumnType::Text);
         Ok(Self {
             topics: text("topic")?,
@@ -123,28 +123,34 @@ impl Columns {
         })
     }
 
-    fn place(&self, owners: &mut Owners, input: usize, first: usize, row: usize) -> Place {
+    fn row_place(
+        &self,
+        owners: &mut OwnerNumbers,
+        input: usize,
+        first: usize,
+        row: usize,
+    ) -> RowPlace {
         let owner = (
-            bytes(&self.topics, row).to_vec(),
-            bytes(&self.subscriptions, row).to_vec(),
+            cell_bytes(&self.topics, row).to_vec(),
+            cell_bytes(&self.subscriptions, row).to_vec(),
         );
         let time = match &self.times {
-            Cells::Time(times) => times.get(row).copied().flatten().unwrap_or_default(),
+            ColumnCells::Time(times) => times.get(row).copied().flatten().unwrap_or_default(),
             _ => 0,
         };
-        Place {
-            owner: owners.number(owner),
+        RowPlace {
+            owner: owners.assign_number(owner),
             time: Reverse(time),
-            id: id(bytes(&self.ids, row)),
+            id: id_number(cell_bytes(&self.ids, row)),
             input: u32::try_from(input).unwrap_or(u32::MAX),
             row: u32::try_from(first + row).unwrap_or(u32::MAX),
         }
     }
 }
 
-fn bytes(cells: &Cells, row: usize) -> &[u8] {
+fn cell_bytes(cells: &ColumnCells, row: usize) -> &[u8] {
     match cells {
-        Cells::Text(texts) => texts
+        ColumnCells::Text(texts) => texts
             .get(row)
             .and_then(Option::as_ref)
             .map_or(&[], ByteArray::data),
@@ -153,7 +159,7 @@ fn bytes(cells: &Cells, row: usize) -> &[u8] {
 }
 
 /// The number that an id of ours is, or a digest of one that is not.
-fn id(id: &[u8]) -> u128 {
+fn id_number(id: &[u8]) -> u128 {
     let number = std::str::from_utf8(id).ok().filter(|text| text.len() == 32);
     let number = number.and_then(|text| u128::from_str_radix(text, 16).ok());
     number.unwrap_or_else(|| {

@@ -19,17 +19,17 @@ pub(super) struct RowSizes {
 }
 
 /// Changes of the bytes that a row takes, by the row from which on they hold.
-type Changes = BTreeMap<usize, i64>;
+type SizeChanges = BTreeMap<usize, i64>;
 
 impl RowSizes {
     /// The averages of the pages in which the rows lie. `indexes` are those of the columns.
     pub(super) fn new(group: &RowGroupMetaData, indexes: &[OffsetIndexMetaData]) -> Self {
         let rows = usize::try_from(group.num_rows()).unwrap_or_default();
-        let mut changes = Changes::new();
+        let mut changes = SizeChanges::new();
         for (chunk, index) in group.columns().iter().zip(indexes) {
             match text_bytes(chunk, index) {
                 Some(bytes) => add_pages(&mut changes, index, bytes, rows),
-                None => add(&mut changes, 0, rows, chunk.uncompressed_size()),
+                None => spread_bytes(&mut changes, 0, rows, chunk.uncompressed_size()),
             }
         }
         let mut bytes = 0_i64;
@@ -43,7 +43,7 @@ impl RowSizes {
     }
 
     /// The bytes of a row.
-    pub(super) fn of(&self, row: usize) -> usize {
+    pub(super) fn row_bytes(&self, row: usize) -> usize {
         let behind = self.runs.partition_point(|(first, _)| *first <= row);
         behind.checked_sub(1).map_or(0, |run| self.runs[run].1)
     }
@@ -60,7 +60,7 @@ fn text_bytes<'a>(
     (is_plain && bytes.len() == index.page_locations().len()).then_some(bytes)
 }
 
-fn add_pages(changes: &mut Changes, index: &OffsetIndexMetaData, bytes: &[i64], rows: usize) {
+fn add_pages(changes: &mut SizeChanges, index: &OffsetIndexMetaData, bytes: &[i64], rows: usize) {
     let first = |page: usize| {
         let row = index
             .page_locations()
@@ -70,12 +70,12 @@ fn add_pages(changes: &mut Changes, index: &OffsetIndexMetaData, bytes: &[i64], 
             .unwrap_or(rows)
     };
     for (page, bytes) in bytes.iter().enumerate() {
-        add(changes, first(page), first(page + 1), *bytes);
+        spread_bytes(changes, first(page), first(page + 1), *bytes);
     }
 }
 
 /// Spreads bytes over rows.
-fn add(changes: &mut Changes, start: usize, end: usize, bytes: i64) {
+fn spread_bytes(changes: &mut SizeChanges, start: usize, end: usize, bytes: i64) {
     let rows = u64::try_from(end.saturating_sub(start))
         .unwrap_or(u64::MAX)
         .max(1);
@@ -126,7 +126,8 @@ mod tests {
             groups,
             ..MergeLimits::default()
         };
-        let merged = merge((0..FILES).map(input).collect(), limits, |_| Ok(Vec::new())).unwrap();
+        let merged =
+            merge_files((0..FILES).map(input).collect(), limits, |_| Ok(Vec::new())).unwrap();
         let footer = ParquetMetaDataReader::new()
             .parse_and_finish(&Bytes::from(merged[0].sink.clone()))
             .unwrap();

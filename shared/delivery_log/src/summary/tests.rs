@@ -21,15 +21,15 @@ fn day() -> LogDay {
 
 fn ids(prefix: &str, count: usize) -> Vec<u64> {
     (0..count)
-        .map(|n| hash_of(&format!("{prefix}-{n}")))
+        .map(|n| id_hash(&format!("{prefix}-{n}")))
         .collect()
 }
 
 /// The row of an id, read as a search reads it.
-fn row(bytes: &Bytes, hash: u64) -> Option<Row> {
-    let rows = rows_of(bytes.len() as u64)?;
-    let at = row_of(hash, rows);
-    let row = Row::parse(bytes.slice(at * ROW_BYTES..(at + 1) * ROW_BYTES), day())?;
+fn row(bytes: &Bytes, hash: u64) -> Option<SummaryRow> {
+    let rows = rows_for_bytes(bytes.len() as u64)?;
+    let at = row_for_hash(hash, rows);
+    let row = SummaryRow::parse(bytes.slice(at * ROW_BYTES..(at + 1) * ROW_BYTES), day())?;
     row.is_at(at, rows).then_some(row)
 }
 
@@ -60,7 +60,7 @@ proptest! {
             for id in ids {
                 let row = row(&bytes, id).unwrap();
                 prop_assert!(row.may_have(hour(place), id));
-                prop_assert_eq!(row.files(hour(place)), files);
+                prop_assert_eq!(row.hour_digest(hour(place)), files);
             }
         }
     }
@@ -69,7 +69,7 @@ proptest! {
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2 * ROW_BYTES)) {
         let bytes = Bytes::from(bytes);
         prop_assert!(DaySummary::parse(day(), &bytes).is_none());
-        prop_assert!(Row::parse(bytes, day()).is_none());
+        prop_assert!(SummaryRow::parse(bytes, day()).is_none());
     }
 }
 
@@ -95,7 +95,7 @@ fn full_filter_is_seldom_wrong() {
 #[test]
 fn hours_do_not_mix() {
     let mut summary = DaySummary::new(day());
-    let id = hash_of("event-1");
+    let id = id_hash("event-1");
     summary.set_hour(hour(7), 1, Some(&[id]));
     summary.set_hour(hour(8), 2, Some(&ids("other", 3)));
     let bytes = summary.render();
@@ -104,7 +104,10 @@ fn hours_do_not_mix() {
         .collect();
     assert_eq!(found, [7]);
     let row = row(&bytes, id).unwrap();
-    assert_eq!([7, 8, 9].map(|place| row.files(hour(place))), [1, 2, 0]);
+    assert_eq!(
+        [7, 8, 9].map(|place| row.hour_digest(hour(place))),
+        [1, 2, 0]
+    );
 }
 
 /// A small hour that was there before a large one is as seldom wrong as it was.
@@ -128,14 +131,14 @@ fn hour_without_known_ids_may_have_every_one() {
     summary.set_hour(hour(1), 9, None);
     let bytes = summary.render();
     assert!(ids("any", 100).iter().all(|id| may_have(&bytes, 1, *id)));
-    assert!(!may_have(&bytes, 2, hash_of("any-1")));
+    assert!(!may_have(&bytes, 2, id_hash("any-1")));
 }
 
 #[test]
 fn hour_with_too_many_ids_may_have_every_one() {
     let mut summary = DaySummary::new(day());
     summary.set_hour(hour(1), 9, Some(&vec![1; IDS_MAX + 1]));
-    assert!(may_have(&summary.render(), 1, hash_of("any")));
+    assert!(may_have(&summary.render(), 1, id_hash("any")));
 }
 
 #[test]
@@ -143,9 +146,9 @@ fn damaged_row_says_nothing() {
     let mut summary = DaySummary::new(day());
     summary.set_hour(hour(1), 9, Some(&ids("event", 5)));
     let bytes = summary.render();
-    let id = hash_of("event-1");
+    let id = id_hash("event-1");
     let whole = bytes.to_vec();
-    let at = row_of(id, ROWS_MIN) * ROW_BYTES;
+    let at = row_for_hash(id, ROWS_MIN) * ROW_BYTES;
     for byte in at..at + ROW_BYTES {
         let mut damaged = whole.clone();
         damaged[byte] ^= 4;
@@ -154,7 +157,7 @@ fn damaged_row_says_nothing() {
         assert!(DaySummary::parse(day(), &damaged).is_none(), "byte {byte}");
     }
     let other_day = LogDay::containing(hour(24));
-    assert!(Row::parse(bytes.slice(at..at + ROW_BYTES), other_day).is_none());
+    assert!(SummaryRow::parse(bytes.slice(at..at + ROW_BYTES), other_day).is_none());
 }
 
 /// A summary that was replaced by a larger one between a listing and a read.
@@ -163,15 +166,15 @@ fn row_of_another_size_is_not_taken() {
     let mut summary = DaySummary::new(day());
     summary.set_hour(hour(1), 9, Some(&ids("event", 5_000)));
     let bytes = summary.render();
-    let wrong = Row::parse(bytes.slice(3 * ROW_BYTES..4 * ROW_BYTES), day()).unwrap();
+    let wrong = SummaryRow::parse(bytes.slice(3 * ROW_BYTES..4 * ROW_BYTES), day()).unwrap();
     assert!(wrong.is_at(3, 512) && !wrong.is_at(3, ROWS_MIN) && !wrong.is_at(4, 512));
 }
 
 #[test]
 fn only_whole_summaries_have_rows() {
     let bytes = |rows: usize| (rows * ROW_BYTES) as u64;
-    assert_eq!(rows_of(bytes(16)), Some(16));
-    assert_eq!(rows_of(bytes(ROWS_MAX)), Some(ROWS_MAX));
+    assert_eq!(rows_for_bytes(bytes(16)), Some(16));
+    assert_eq!(rows_for_bytes(bytes(ROWS_MAX)), Some(ROWS_MAX));
     for odd in [
         0,
         1,
@@ -181,7 +184,7 @@ fn only_whole_summaries_have_rows() {
         bytes(2 * ROWS_MAX),
         u64::MAX,
     ] {
-        assert_eq!(rows_of(odd), None, "{odd}");
+        assert_eq!(rows_for_bytes(odd), None, "{odd}");
     }
 }
 
@@ -211,7 +214,7 @@ fn files_of_an_hour_have_a_digest_of_their_own() {
 fn blocks_are_those_of_parquet() {
     for n in 0..1_000 {
         let id = format!("event-{n}");
-        let words = bits(hash_of(&id)).map(u32::to_le_bytes);
+        let words = block_bits(id_hash(&id)).map(u32::to_le_bytes);
         let block = words.as_flattened();
         assert!(Sbbf::new(block).check(id.as_str()), "{id}");
         assert_eq!(block.iter().map(|byte| byte.count_ones()).sum::<u32>(), 8);

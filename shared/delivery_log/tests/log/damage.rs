@@ -5,7 +5,7 @@ use posthaste_core::delivery_log::{LogRecord, RecordFilter, RecordLookup};
 use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, merge, write_file};
 use proptest::prelude::*;
 
-use crate::support::{Memory, SMALL, fresh, hour_of_records, in_order, record};
+use crate::support::{MemoryLog, SMALL, fresh, hour_of_records, in_order, record};
 
 fn file() -> Bytes {
     write_file(&hour_of_records(0, 120), SMALL).unwrap()
@@ -14,7 +14,7 @@ fn file() -> Bytes {
 /// The number of records that a look-up and a list find, and the file that each names as damaged.
 async fn ask(file: Bytes) -> [(usize, Vec<LogError>); 2] {
     let event_id = record(5, 0).event_id;
-    let (reader, files) = Memory::default().with(fresh(0, 0), file).reader();
+    let (reader, files) = MemoryLog::default().with(fresh(0, 0), file).reader();
     let found = reader
         .look_up(
             &files,
@@ -26,7 +26,7 @@ async fn ask(file: Bytes) -> [(usize, Vec<LogError>); 2] {
         .await
         .unwrap();
     let listed = reader
-        .list(&files, &RecordFilter::default(), 1_000)
+        .list_records(&files, &RecordFilter::default(), 1_000)
         .await
         .unwrap();
     [
@@ -37,7 +37,7 @@ async fn ask(file: Bytes) -> [(usize, Vec<LogError>); 2] {
 
 fn merge_one(file: Bytes) -> Result<usize, LogError> {
     let inputs = vec![MergeInput::in_memory("damaged-file".to_owned(), file)];
-    Ok(merge(inputs, MergeLimits::default(), |_| Ok(Vec::new()))?.len())
+    Ok(merge_files(inputs, MergeLimits::default(), |_| Ok(Vec::new()))?.len())
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn what_is_no_parquet_file_is_an_error() {
 #[tokio::test]
 async fn a_damaged_file_hides_no_other() {
     let whole = file();
-    let memory = Memory::default()
+    let memory = MemoryLog::default()
         .with(fresh(0, 0), whole.slice(..whole.len() - 1))
         .with(fresh(0, 1), whole)
         .with_records(fresh(20, 0), &hour_of_records(20, 10));
@@ -105,7 +105,7 @@ async fn a_damaged_file_hides_no_other() {
     assert_eq!((found.records.len(), found.damaged.len()), (1, 1));
     assert_eq!(found.damaged[0].damaged_file(), Some(fresh(0, 0).as_str()));
     let page = reader
-        .list(&files, &RecordFilter::default(), 1_000)
+        .list_records(&files, &RecordFilter::default(), 1_000)
         .await
         .unwrap();
     assert_eq!((page.records.len(), page.damaged.len()), (130, 1));
@@ -131,7 +131,7 @@ async fn records_behind_those_that_cannot_be_read_are_on_the_next_page() {
         record.reason = Some("Busy".into());
     }
     let (older, newer) = records.split_at(100);
-    let memory = Memory::default()
+    let memory = MemoryLog::default()
         .with(fresh(0, 1), file_with_unreadable_records(newer))
         .with_records(fresh(0, 0), older);
     let (reader, files) = memory.reader();
@@ -143,7 +143,7 @@ async fn records_behind_those_that_cannot_be_read_are_on_the_next_page() {
         let mut listed = Vec::new();
         loop {
             let page = match filter.webhook_id {
-                None => reader.list(&files, &filter, 7).await.unwrap(),
+                None => reader.list_records(&files, &filter, 7).await.unwrap(),
                 Some(_) => reader
                     .list_request(&files, &filter, 7, || true)
                     .await
@@ -161,12 +161,12 @@ async fn records_behind_those_that_cannot_be_read_are_on_the_next_page() {
 
 #[tokio::test]
 async fn a_file_that_is_shorter_than_listed_is_damaged() {
-    let memory = Memory::default().with(fresh(0, 0), file());
+    let memory = MemoryLog::default().with(fresh(0, 0), file());
     let mut files = memory.listing();
     files[0].size += 10;
     let reader = memory.reader_that_keeps(0);
     let page = reader
-        .list(&files, &RecordFilter::default(), 5)
+        .list_records(&files, &RecordFilter::default(), 5)
         .await
         .unwrap();
     assert_eq!(page.damaged[0].damaged_file(), Some(fresh(0, 0).as_str()));

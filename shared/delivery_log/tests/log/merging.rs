@@ -6,7 +6,7 @@ use posthaste_delivery_log::{MergeInput, MergeLimits, RowGroups, merge, write_fi
 use proptest::prelude::*;
 
 use crate::support::{
-    Memory, SMALL, any_records, fresh, hour_of_records, in_order, merge_all, merged, rows,
+    MemoryLog, SMALL, any_records, fresh, hour_of_records, in_order, merge_all, merged, rows,
 };
 
 fn limits(groups: RowGroups) -> MergeLimits {
@@ -19,12 +19,12 @@ fn limits(groups: RowGroups) -> MergeLimits {
 async fn read(parts: Vec<Bytes>) -> Vec<LogRecord> {
     let memory = (0..)
         .zip(parts)
-        .fold(Memory::default(), |memory, (n, part)| {
+        .fold(MemoryLog::default(), |memory, (n, part)| {
             memory.with(merged(0, n), part)
         });
     let (reader, files) = memory.reader();
     reader
-        .list(&files, &RecordFilter::default(), usize::MAX)
+        .list_records(&files, &RecordFilter::default(), usize::MAX)
         .await
         .unwrap()
         .records
@@ -85,7 +85,9 @@ async fn a_large_file_is_split_and_its_last_part_names_what_was_merged() {
     assert!(parts.iter().all(|part| part.len() < 60_000));
     let mut notes = Vec::new();
     for part in &parts {
-        let (reader, files) = Memory::default().with(merged(0, 0), part.clone()).reader();
+        let (reader, files) = MemoryLog::default()
+            .with(merged(0, 0), part.clone())
+            .reader();
         notes.push(reader.merge_note(&files[0]).await.unwrap().unwrap());
     }
     let names = (0..4).map(|n| format!("file-{n}")).collect();
@@ -103,7 +105,7 @@ async fn a_large_file_is_split_and_its_last_part_names_what_was_merged() {
 
 #[tokio::test]
 async fn a_file_of_no_merge_has_no_note() {
-    let (reader, files) = Memory::default()
+    let (reader, files) = MemoryLog::default()
         .with_records(fresh(0, 0), &hour_of_records(0, 5))
         .reader();
     assert_eq!(reader.merge_note(&files[0]).await.unwrap(), None);
@@ -120,7 +122,7 @@ async fn files_on_disk_are_merged_where_they_lie() {
             std::fs::write(&path, write_file(records, SMALL).unwrap()).unwrap();
             MergeInput::on_disk(n.to_string(), std::fs::File::open(path).unwrap())
         });
-    let parts = merge(inputs.collect(), limits(SMALL), |_| tempfile::tempfile()).unwrap();
+    let parts = merge_files(inputs.collect(), limits(SMALL), |_| tempfile::tempfile()).unwrap();
     assert_eq!(parts.iter().map(|part| part.records).sum::<usize>(), 200);
     let bytes = parts.into_iter().map(|mut part| {
         use std::io::{Read, Seek};
@@ -139,7 +141,7 @@ fn a_file_that_the_system_does_not_let_read_is_not_damaged() {
     std::fs::write(&path, write_file(&hour_of_records(0, 10), SMALL).unwrap()).unwrap();
     let closed = std::fs::File::options().write(true).open(path).unwrap();
     let input = MergeInput::on_disk("whole".to_owned(), closed);
-    let error = merge(vec![input], MergeLimits::default(), |_| Ok(Vec::new())).unwrap_err();
+    let error = merge_files(vec![input], MergeLimits::default(), |_| Ok(Vec::new())).unwrap_err();
     assert_eq!(
         (error.damaged_file(), error.to_string()),
         (None, "failed to read whole".to_owned())
@@ -151,7 +153,7 @@ fn a_sink_that_refuses_fails_the_merge() {
     let file = write_file(&hour_of_records(0, 10), SMALL).unwrap();
     let input = MergeInput::in_memory("a".to_owned(), file);
     let full = |_| Err::<Vec<u8>, _>(std::io::ErrorKind::StorageFull.into());
-    let error = merge(vec![input], MergeLimits::default(), full).unwrap_err();
+    let error = merge_files(vec![input], MergeLimits::default(), full).unwrap_err();
     assert_eq!(
         error.to_string(),
         "failed to make a file of the delivery log"

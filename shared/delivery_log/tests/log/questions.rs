@@ -9,12 +9,12 @@ use posthaste_delivery_log::LogFile;
 use proptest::prelude::*;
 
 use crate::support::{
-    DAY, HOUR_MS, Memory, Reader, SMALL, any_records, fresh, hour_of_records, in_order, merge_all,
-    merged, record, rows, take_reads,
+    DAY, HOUR_MS, MemoryLog, MemoryReader, SMALL, any_records, fresh, hour_of_records, in_order,
+    merge_all, merged, record, rows, take_reads,
 };
 
 /// Three hours: one of fresh files, one of both with copies, one that is merged.
-fn three_hours() -> (Memory, Vec<LogRecord>) {
+fn three_hours() -> (MemoryLog, Vec<LogRecord>) {
     let hours = [0, 1, 2].map(|hour| hour_of_records(hour, 300));
     let merged_file = |records: &[LogRecord]| {
         let files = records
@@ -26,7 +26,7 @@ fn three_hours() -> (Memory, Vec<LogRecord>) {
         };
         merge_all(files.collect(), limits).remove(0)
     };
-    let memory = Memory::default()
+    let memory = MemoryLog::default()
         .with(merged(0, 0), merged_file(&hours[0]))
         .with(merged(1, 0), merged_file(&hours[1][..200]))
         .with_records(fresh(1, 40), &hours[1][150..250])
@@ -113,7 +113,7 @@ async fn the_history_of_an_event_is_gathered_over_hours() {
         next_attempt_at: None,
         ..retry.clone()
     };
-    let memory = Memory::default()
+    let memory = MemoryLog::default()
         .with_records(
             fresh(0, 0),
             &[hour_of_records(0, 10), vec![retry.clone()]].concat(),
@@ -224,7 +224,7 @@ async fn of_an_id_that_repeats_without_end_the_newest_are_answered() {
     let many = of_one_id(hour_of_records(1, 1_500));
     let (early, late) = many.split_at(700);
     // The files of the hour lie in the order of their keys, which is not that of their times.
-    let memory = Memory::default()
+    let memory = MemoryLog::default()
         .with_records(fresh(0, 0), &few)
         .with_records(fresh(1, 1), early)
         .with_records(fresh(1, 0), late);
@@ -246,7 +246,7 @@ async fn of_an_id_that_repeats_without_end_the_newest_are_answered() {
 #[tokio::test]
 async fn a_look_up_can_be_for_one_subscription() {
     let records = of_one_id(hour_of_records(0, 300));
-    let (reader, files) = Memory::default()
+    let (reader, files) = MemoryLog::default()
         .with_records(fresh(0, 0), &records)
         .reader();
     let look_up = RecordLookup {
@@ -271,7 +271,7 @@ async fn the_records_of_a_request_come_in_pages_without_an_end_of_their_own() {
         of_one_id(hour_of_records(0, 700)),
         of_one_id(hour_of_records(1, 700)),
     ];
-    let memory = Memory::default()
+    let memory = MemoryLog::default()
         .with_records(fresh(0, 0), &hours[0])
         .with_records(fresh(1, 0), &hours[1]);
     let (reader, files) = memory.reader();
@@ -305,8 +305,8 @@ async fn the_records_of_a_request_come_in_pages_without_an_end_of_their_own() {
 }
 
 /// Forty hours with a record of the same id each.
-fn forty_hours() -> Memory {
-    (0..40).fold(Memory::default(), |memory, hour| {
+fn forty_hours() -> MemoryLog {
+    (0..40).fold(MemoryLog::default(), |memory, hour| {
         memory.with_records(fresh(hour, 0), &of_one_id(hour_of_records(hour, 1)))
     })
 }
@@ -375,11 +375,11 @@ async fn a_search_that_has_enough_opens_no_older_files() {
 
 #[tokio::test]
 async fn payloads_are_read_where_they_are_asked_for() {
-    let memory = Memory::default().with_records(fresh(0, 0), &hour_of_records(0, 20));
+    let memory = MemoryLog::default().with_records(fresh(0, 0), &hour_of_records(0, 20));
     let calls = memory.calls.clone();
     let (reader, files) = memory.reader();
     let all = RecordFilter::default();
-    let whole = reader.list(&files, &all, 20).await.unwrap().records;
+    let whole = reader.list_records(&files, &all, 20).await.unwrap().records;
     let (_, bytes) = take_reads(&calls);
     assert!(whole.iter().all(|record| record.payload.is_some()));
     reader.forget_footers();
@@ -387,7 +387,11 @@ async fn payloads_are_read_where_they_are_asked_for() {
         without_payload: true,
         ..all
     };
-    let listed = reader.list(&files, &filter, 20).await.unwrap().records;
+    let listed = reader
+        .list_records(&files, &filter, 20)
+        .await
+        .unwrap()
+        .records;
     let without = whole.into_iter().map(|record| LogRecord {
         payload: None,
         ..record
@@ -398,12 +402,12 @@ async fn payloads_are_read_where_they_are_asked_for() {
 
 #[tokio::test]
 async fn the_last_page_says_so() {
-    let (reader, files) = Memory::default()
+    let (reader, files) = MemoryLog::default()
         .with_records(fresh(0, 0), &hour_of_records(0, 20))
         .reader();
     let next = async |limit| {
         reader
-            .list(&files, &RecordFilter::default(), limit)
+            .list_records(&files, &RecordFilter::default(), limit)
             .await
             .unwrap()
             .next
@@ -414,12 +418,12 @@ async fn the_last_page_says_so() {
 
 #[tokio::test]
 async fn a_file_that_is_gone_is_told_from_one_that_is_damaged() {
-    let memory = Memory::default().with_records(fresh(0, 0), &hour_of_records(0, 5));
+    let memory = MemoryLog::default().with_records(fresh(0, 0), &hour_of_records(0, 5));
     let files = memory.listing();
-    let reader = Memory::default().reader_that_keeps(0);
+    let reader = MemoryLog::default().reader_that_keeps(0);
     assert!(
         reader
-            .list(&files, &RecordFilter::default(), 5)
+            .list_records(&files, &RecordFilter::default(), 5)
             .await
             .unwrap_err()
             .is_gone()
@@ -427,14 +431,14 @@ async fn a_file_that_is_gone_is_told_from_one_that_is_damaged() {
 }
 
 async fn all_pages(
-    reader: &Reader,
+    reader: &MemoryReader,
     files: &[LogFile],
     mut filter: RecordFilter,
     limit: usize,
 ) -> Vec<LogRecord> {
     let mut records = Vec::new();
     loop {
-        let page = reader.list(files, &filter, limit).await.unwrap();
+        let page = reader.list_records(files, &filter, limit).await.unwrap();
         assert!(page.records.len() <= limit);
         records.extend(page.records);
         filter.after = page.next;
@@ -456,7 +460,7 @@ proptest! {
         result in proptest::option::of(proptest::sample::select(LogResult::ALL)),
     ) {
         let (one, other) = records.split_at(records.len() / 2);
-        let memory = Memory::default()
+        let memory = MemoryLog::default()
             .with(fresh(0, 1), posthaste_delivery_log::write_file(one, rows(9)).unwrap())
             .with(fresh(0, 2), posthaste_delivery_log::write_file(other, rows(9)).unwrap());
         let (reader, files) = memory.reader();

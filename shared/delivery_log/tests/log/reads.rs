@@ -5,7 +5,9 @@ use posthaste_core::model::{LOG_FILE_BYTES_MAX, LOG_ROW_GROUP_RECORDS_MAX};
 use posthaste_delivery_log::{LogFile, MergeLimits, write_file};
 use posthaste_testkit::Calls;
 
-use crate::support::{Memory, Reader, hour_of_records, merge_all, merged, rows, take_reads, usual};
+use crate::support::{
+    MemoryLog, MemoryReader, hour_of_records, merge_all, merged, rows, take_reads, usual,
+};
 
 /// Most reads of a look-up in a day of ten million records.
 const LOOK_UP_READS: usize = 300;
@@ -31,7 +33,7 @@ const FOOTER_READS: usize = 2;
 const GROUP_READS: usize = 20;
 
 /// A day of merged files with small row groups, as many as a day of ten million records has.
-fn day() -> Memory {
+fn day() -> MemoryLog {
     let limits = MergeLimits {
         groups: rows(GROUP.into()),
         ..MergeLimits::default()
@@ -43,7 +45,7 @@ fn day() -> Memory {
             .collect();
         merge_all(files, limits).remove(0)
     };
-    (0..HOURS.into()).fold(Memory::default(), |memory, hour| {
+    (0..HOURS.into()).fold(MemoryLog::default(), |memory, hour| {
         memory.with(merged(hour, 0), merged_hour(hour))
     })
 }
@@ -57,7 +59,7 @@ async fn reads_are_bounded() {
     newest_failures(&reader, &files, &calls).await;
 }
 
-async fn look_up_by_id(reader: &Reader, files: &[LogFile], calls: &Calls) {
+async fn look_up_by_id(reader: &MemoryReader, files: &[LogFile], calls: &Calls) {
     let event_id = hour_of_records(5, RECORDS.into())[500].event_id.clone();
     let look_up = RecordLookup {
         event_id,
@@ -108,7 +110,7 @@ fn the_price_of_a_look_up_is_as_documented() {
     );
 }
 
-async fn newest_failures(reader: &Reader, files: &[LogFile], calls: &Calls) {
+async fn newest_failures(reader: &MemoryReader, files: &[LogFile], calls: &Calls) {
     reader.forget_footers();
     let filter = RecordFilter {
         topic: Some("topic-1".to_owned()),
@@ -117,7 +119,7 @@ async fn newest_failures(reader: &Reader, files: &[LogFile], calls: &Calls) {
         ..RecordFilter::default()
     };
     take_reads(calls);
-    let page = reader.list(files, &filter, 3).await.unwrap();
+    let page = reader.list_records(files, &filter, 3).await.unwrap();
     let (reads, bytes) = take_reads(calls);
     assert_eq!(page.records.len(), 3);
     assert!(

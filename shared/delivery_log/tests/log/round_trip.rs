@@ -4,12 +4,14 @@ use posthaste_core::delivery_log::{LogRecord, RecordFilter, RecordPayload};
 use posthaste_delivery_log::{RowGroups, write_file};
 use proptest::prelude::*;
 
-use crate::support::{Memory, SMALL, any_records, fresh, hour_of_records, in_order, rows, usual};
+use crate::support::{
+    MemoryLog, SMALL, any_records, fresh, hour_of_records, in_order, rows, usual,
+};
 
 async fn read_all(file: bytes::Bytes) -> Vec<LogRecord> {
-    let (reader, files) = Memory::default().with(fresh(0, 0), file).reader();
+    let (reader, files) = MemoryLog::default().with(fresh(0, 0), file).reader();
     reader
-        .list(&files, &RecordFilter::default(), usize::MAX)
+        .list_records(&files, &RecordFilter::default(), usize::MAX)
         .await
         .unwrap()
         .records

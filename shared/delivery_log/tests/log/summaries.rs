@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use posthaste_core::delivery_log::{LogDay, LogHour, LogRecord, RecordLookup};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{
-    DaySummary, LogFile, LogReader, MergeLimits, Summaries, digest_of_hour, write_file,
+    DaySummary, LogFile, LogReader, MergeLimits, SummaryStore, digest_of_hour, write_file,
 };
 use posthaste_ports::ObjectStore;
 use posthaste_testkit::memory::MemoryStore;
@@ -16,16 +16,16 @@ use crate::support::{
     DAY, HOUR_MS, fresh, hour_of_records, in_order, merge_all, merged, record, usual,
 };
 
-type Store = Recorded<MemoryStore>;
+type RecordedStore = Recorded<MemoryStore>;
 
 /// A log and its summaries.
 #[derive(Default)]
-struct Log {
+struct SummarizedLog {
     store: MemoryStore,
     calls: Calls,
 }
 
-impl Log {
+impl SummarizedLog {
     fn put(&self, key: &str, records: &[LogRecord]) {
         self.store.write(key, write_file(records, usual()).unwrap());
     }
@@ -34,12 +34,12 @@ impl Log {
         self.store.delete(key).await.unwrap();
     }
 
-    fn store(&self) -> Store {
+    fn store(&self) -> RecordedStore {
         Recorded::new(self.store.clone(), "log", &self.calls)
     }
 
-    fn summaries(&self) -> Summaries<Store> {
-        Summaries::in_log(self.store())
+    fn summaries(&self) -> SummaryStore<RecordedStore> {
+        SummaryStore::in_log(self.store())
     }
 
     fn files(&self) -> Vec<LogFile> {
@@ -62,7 +62,7 @@ impl Log {
             let summary = days.entry(day).or_insert_with(|| DaySummary::new(day));
             let filter = reader.hour_filter(hour, &files).await.unwrap();
             filter.put_into(summary);
-            assert_eq!(summary.files(hour), digest_of_hour(&files));
+            assert_eq!(summary.hour_digest(hour), digest_of_hour(&files));
         }
         for (day, summary) in days {
             self.summaries().write(day, summary.render()).await.unwrap();
@@ -105,8 +105,8 @@ fn event_id(record: &LogRecord) -> &str {
 }
 
 /// Three hours with a file each, and their summary.
-async fn three_hours() -> (Log, Vec<Vec<LogRecord>>) {
-    let log = Log::default();
+async fn three_hours() -> (SummarizedLog, Vec<Vec<LogRecord>>) {
+    let log = SummarizedLog::default();
     let hours: Vec<_> = (0..3).map(|hour| hour_of_records(hour, 100)).collect();
     for (hour, records) in (0..).zip(&hours) {
         log.put(&fresh(hour, 1), records);
@@ -214,7 +214,7 @@ fn hour(place: u64) -> LogHour {
 
 #[tokio::test]
 async fn hour_with_a_damaged_file_stays_in_every_search() {
-    let log = Log::default();
+    let log = SummarizedLog::default();
     log.put(&fresh(0, 1), &hour_of_records(0, 50));
     let damaged = write_file(&hour_of_records(1, 50), usual()).unwrap();
     log.store
@@ -250,7 +250,7 @@ async fn summary_of_other_hours_says_nothing() {
 
 #[tokio::test]
 async fn search_that_ends_early_says_how_far_it_came() {
-    let log = Log::default();
+    let log = SummarizedLog::default();
     for place in 0..40 {
         log.put(&fresh(place * 24, 1), &hour_of_records(place * 24, 3));
     }
@@ -274,7 +274,7 @@ async fn search_that_ends_early_says_how_far_it_came() {
 /// The reads of a look-up in 30 days of 24 hours, before and after. The answer is the same.
 #[tokio::test]
 async fn thirty_days_are_searched_in_a_read_a_day() {
-    let log = Log::default();
+    let log = SummarizedLog::default();
     for place in 0..720 {
         log.put(&merged(place, 0), &hour_of_records(place, 4));
     }
@@ -317,7 +317,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let log = Log::default();
+            let log = SummarizedLog::default();
             let records = |hour: u64, minute: u8, count: u64| -> Vec<LogRecord> {
                 let first = hour * 40 + u64::from(minute);
                 (first..first + count).map(|n| record(n, hour * HOUR_MS + n)).collect()

@@ -108,7 +108,7 @@ pub(crate) fn merge_all(files: Vec<Bytes>, limits: MergeLimits) -> Vec<Bytes> {
     let inputs = (0..)
         .zip(files)
         .map(|(n, file)| MergeInput::in_memory(format!("file-{n}"), file));
-    let parts = merge(inputs.collect(), limits, |_| Ok(Vec::new())).unwrap();
+    let parts = merge_files(inputs.collect(), limits, |_| Ok(Vec::new())).unwrap();
     parts
         .into_iter()
         .map(|part| {
@@ -125,15 +125,15 @@ pub(crate) fn in_order(mut records: Vec<LogRecord>) -> Vec<LogRecord> {
 
 /// Files in memory. Reads are counted.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryLog {
     files: MemoryStore,
     pub(crate) calls: Calls,
 }
 
 /// A reader of such files.
-pub(crate) type Reader = LogReader<Recorded<MemoryStore>>;
+pub(crate) type MemoryReader = LogReader<Recorded<MemoryStore>>;
 
-impl Memory {
+impl MemoryLog {
     pub(crate) fn with(self, key: impl AsRef<str>, file: Bytes) -> Self {
         self.files.write(key.as_ref(), file);
         self
@@ -150,13 +150,13 @@ impl Memory {
             .collect()
     }
 
-    pub(crate) fn reader(self) -> (Reader, Vec<LogFile>) {
+    pub(crate) fn reader(self) -> (MemoryReader, Vec<LogFile>) {
         let listing = self.listing();
         (self.reader_that_keeps(1 << 30), listing)
     }
 
     /// A reader that keeps footers of so many bytes.
-    pub(crate) fn reader_that_keeps(self, footer_bytes_max: usize) -> Reader {
+    pub(crate) fn reader_that_keeps(self, footer_bytes_max: usize) -> MemoryReader {
         LogReader::new(
             Recorded::new(self.files, "log", &self.calls),
             footer_bytes_max,

@@ -14,26 +14,26 @@ use posthaste_core::delivery_log::{LogRecord, LogResult, RecordFilter, RecordLoo
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{MergeInput, MergeLimits, merge, write_file};
 
-use crate::support::{DAY, Memory, SMALL, fresh, hour_of_records, merge_all};
+use crate::support::{DAY, MemoryLog, SMALL, fresh, hour_of_records, merge_all};
 
 /// A column of a foreign file, with the value of each row.
-enum Column<'a> {
+enum ForeignColumn<'a> {
     Text(&'a str, Vec<&'a str>),
     Time(&'a str, Vec<i64>),
     Int(&'a str, Vec<i32>),
 }
 
 /// A file with just these columns, all required.
-fn file(columns: &[Column<'_>]) -> Bytes {
-    let field = |column: &Column<'_>| {
+fn file(columns: &[ForeignColumn<'_>]) -> Bytes {
+    let field = |column: &ForeignColumn<'_>| {
         let (name, physical, logical) = match column {
-            Column::Text(name, _) => (name, Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Column::Time(name, _) => (
+            ForeignColumn::Text(name, _) => (name, Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            ForeignColumn::Time(name, _) => (
                 name,
                 Physical::INT64,
                 Some(LogicalType::timestamp(true, TimeUnit::MILLIS)),
             ),
-            Column::Int(name, _) => (name, Physical::INT32, None),
+            ForeignColumn::Int(name, _) => (name, Physical::INT32, None),
         };
         let field =
             Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
@@ -52,20 +52,20 @@ fn file(columns: &[Column<'_>]) -> Bytes {
     for column in columns {
         let mut writer = group.next_column().unwrap().unwrap();
         match column {
-            Column::Text(_, texts) => {
+            ForeignColumn::Text(_, texts) => {
                 let texts: Vec<_> = texts.iter().map(|text| ByteArray::from(*text)).collect();
                 writer
                     .typed::<ByteArrayType>()
                     .write_batch(&texts, None, None)
                     .unwrap();
             }
-            Column::Time(_, times) => {
+            ForeignColumn::Time(_, times) => {
                 writer
                     .typed::<Int64Type>()
                     .write_batch(times, None, None)
                     .unwrap();
             }
-            Column::Int(_, ints) => {
+            ForeignColumn::Int(_, ints) => {
                 writer
                     .typed::<Int32Type>()
                     .write_batch(ints, None, None)
@@ -84,30 +84,30 @@ const FIRST: i64 = 1_772_841_600_000;
 /// A file of a program that had four columns.
 fn older() -> Bytes {
     file(&[
-        Column::Text("record_id", vec!["r1", "r2"]),
-        Column::Time("time", vec![FIRST, FIRST + 1]),
-        Column::Text("topic", vec!["orders", "orders"]),
-        Column::Text("event_id", vec!["e1", "e2"]),
+        ForeignColumn::Text("record_id", vec!["r1", "r2"]),
+        ForeignColumn::Time("time", vec![FIRST, FIRST + 1]),
+        ForeignColumn::Text("topic", vec!["orders", "orders"]),
+        ForeignColumn::Text("event_id", vec!["e1", "e2"]),
     ])
 }
 
 /// A file of a program with two columns more, and with a result that this one does not know.
 fn newer() -> Bytes {
     file(&[
-        Column::Text("colour", vec!["red"]),
-        Column::Text("record_id", vec!["r3"]),
-        Column::Time("time", vec![FIRST + 2]),
-        Column::Text("topic", vec!["orders"]),
-        Column::Text("result", vec!["teleported"]),
-        Column::Text("event_id", vec!["e3"]),
-        Column::Int("weight", vec![7]),
+        ForeignColumn::Text("colour", vec!["red"]),
+        ForeignColumn::Text("record_id", vec!["r3"]),
+        ForeignColumn::Time("time", vec![FIRST + 2]),
+        ForeignColumn::Text("topic", vec!["orders"]),
+        ForeignColumn::Text("result", vec!["teleported"]),
+        ForeignColumn::Text("event_id", vec!["e3"]),
+        ForeignColumn::Int("weight", vec![7]),
     ])
 }
 
 async fn list(file: Bytes) -> Vec<LogRecord> {
-    let (reader, files) = Memory::default().with(fresh(0, 0), file).reader();
+    let (reader, files) = MemoryLog::default().with(fresh(0, 0), file).reader();
     reader
-        .list(&files, &RecordFilter::default(), 10)
+        .list_records(&files, &RecordFilter::default(), 10)
         .await
         .unwrap()
         .records
@@ -138,7 +138,7 @@ async fn a_column_that_is_new_is_skipped() {
 
 #[tokio::test]
 async fn files_of_three_programs_are_searched_together() {
-    let memory = Memory::default()
+    let memory = MemoryLog::default()
         .with(fresh(0, 0), older())
         .with(fresh(0, 1), newer())
         .with_records(fresh(0, 2), &hour_of_records(0, 30));
@@ -164,7 +164,7 @@ async fn files_of_three_programs_are_searched_together() {
     };
     assert_eq!(
         reader
-            .list(&files, &delivered, 100)
+            .list_records(&files, &delivered, 100)
             .await
             .unwrap()
             .records
@@ -204,14 +204,14 @@ async fn a_merge_keeps_what_it_does_not_know() {
 #[tokio::test]
 async fn a_known_column_of_another_type_is_an_error() {
     let strange = file(&[
-        Column::Text("record_id", vec!["r"]),
-        Column::Int("topic", vec![1]),
+        ForeignColumn::Text("record_id", vec!["r"]),
+        ForeignColumn::Int("topic", vec![1]),
     ]);
-    let (reader, files) = Memory::default()
+    let (reader, files) = MemoryLog::default()
         .with(fresh(0, 0), strange.clone())
         .reader();
     let page = reader
-        .list(&files, &RecordFilter::default(), 10)
+        .list_records(&files, &RecordFilter::default(), 10)
         .await
         .unwrap();
     let cause = std::error::Error::source(&page.damaged[0])
@@ -219,5 +219,5 @@ async fn a_known_column_of_another_type_is_an_error() {
         .to_string();
     assert!(cause.contains("column topic is of another type"), "{cause}");
     let inputs = vec![MergeInput::in_memory("a".to_owned(), strange)];
-    assert!(merge(inputs, MergeLimits::default(), |_| Ok(Vec::new())).is_err());
+    assert!(merge_files(inputs, MergeLimits::default(), |_| Ok(Vec::new())).is_err());
 }

@@ -26,7 +26,7 @@ use posthaste_ports::{
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_record::{
-    Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
+    Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader,
@@ -240,7 +240,7 @@ impl Wiring {
             state: self.state(),
             log: log(),
             aside: Aside::in_log(log()),
-            summaries: Summaries::in_log(log()),
+            summaries: SummaryStore::in_log(log()),
             health: Some(HealthPorts {
                 arrivals: ArrivalTracker::new(self.state(), self.clock.clone()).with_counting(),
                 wake: WakeSignaller::new(Arc::new(self.state()), self.clock.clone()),

@@ -53,7 +53,7 @@ fn records(bytes: &[u8]) -> String {
 fn file(bytes: &[u8]) -> String {
     let file = Bytes::copy_from_slice(bytes);
     let inputs = vec![MergeInput::in_memory("a-file".to_owned(), file)];
-    let merged = merge(inputs, MergeLimits::default(), |_| Ok(Vec::new()));
+    let merged = merge_files(inputs, MergeLimits::default(), |_| Ok(Vec::new()));
     merged.map_or_else(
         |error| word(&error),
         |parts| format!("{} parts", parts.len().min(3)),
@@ -66,7 +66,7 @@ fn summary(bytes: &[u8]) -> String {
     let hour = LogHour::containing(start);
     let day = LogDay::containing(hour);
     match DaySummary::parse(day, &Bytes::copy_from_slice(bytes)) {
-        Some(summary) => debug(&(summary.files(hour) == 0)),
+        Some(summary) => debug(&(summary.hour_digest(hour) == 0)),
         None => "none".to_owned(),
     }
 }

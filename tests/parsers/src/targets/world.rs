@@ -17,7 +17,7 @@ use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders, Timestamp,
 };
 use posthaste_manage::{
-    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, Summaries, unguarded_router,
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, SummaryStore, unguarded_router,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{ActivityNotes, LinkHealth, PressureReader, TopicRegistry, WrongKeys};
@@ -131,7 +131,7 @@ impl World {
             links,
             state: self.state.clone(),
             dead_letters: self.dead_letters.clone(),
-            log: DeliveryLog::with_summaries(log.clone(), Summaries::in_log(log)),
+            log: DeliveryLog::with_summaries(log.clone(), SummaryStore::in_log(log)),
             deliveries: self.queue.clone(),
             slow_deliveries: Some(MemoryQueue::default()),
             webhooks: MemoryEndpoint::default(),

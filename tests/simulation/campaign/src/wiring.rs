@@ -21,7 +21,7 @@ use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{NoMachine, PortBundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, Tarpit};
 use posthaste_record::{
-    Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
+    Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, LinkHealth, PressureReader, SlowLane,
@@ -279,7 +279,7 @@ impl Wiring<'_> {
         Manage {
             state: self.state(),
             dead_letters: self.bucket(),
-            log: DeliveryLog::with_summaries(self.log(), Summaries::in_log(self.log())),
+            log: DeliveryLog::with_summaries(self.log(), SummaryStore::in_log(self.log())),
             deliveries: self.queue(QueueName::Deliveries),
             slow_deliveries: self.slow_queue(),
             webhooks: self.shared.endpoints.clone(),
@@ -391,7 +391,7 @@ impl Wiring<'_> {
             state: self.state(),
             log: self.log(),
             aside: Aside::in_log(self.log()),
-            summaries: Summaries::in_log(self.log()),
+            summaries: SummaryStore::in_log(self.log()),
             health,
             waiting,
             clock: self.clock(),

@@ -84,7 +84,7 @@ async fn files(world: &World) -> Vec<LogFile> {
 async fn check(world: &World, place: &str) {
     let reader = LogReader::new(&world.log, 1 << 20);
     let page = reader
-        .list(&files(world).await, &RecordFilter::default(), 1000)
+        .list_records(&files(world).await, &RecordFilter::default(), 1000)
         .await
         .expect("records");
     let found: Vec<_> = page

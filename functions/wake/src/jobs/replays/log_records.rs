@@ -92,7 +92,10 @@ fn part(
 
 async fn list<P: Ports>(run: Run<'_, P>, filter: &RecordFilter) -> Result<RecordPage, LogError> {
     // A list that is cut short for want of time would look like one with more records.
-    run.ports.log.list(filter, RECORDS_MAX, || true).await
+    run.ports
+        .log
+        .list_records(filter, RECORDS_MAX, || true)
+        .await
 }
 
 /// The other records of a millisecond.

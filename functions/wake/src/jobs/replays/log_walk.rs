@@ -198,7 +198,7 @@ impl<P: Ports> LogWalk<'_, P> {
             .run
             .ports
             .log
-            .begins()
+            .begins_at()
             .await
             .map_err(ReplayError::Log)?;
         let begins = LogPosition::before_time(begins.unwrap_or_else(|| self.selection.to_time()));
@@ -437,7 +437,7 @@ impl<P: Ports> LogWalk<'_, P> {
             .run
             .ports
             .log
-            .event(look_up, || true)
+            .look_up_event(look_up, || true)
             .await
             .map_err(ReplayError::Log)?;
         let mut histories = gather_by_delivery(found.records).into_iter();

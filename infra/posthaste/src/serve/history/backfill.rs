@@ -50,7 +50,7 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
 
     async fn fill(&self, start: Timestamp) -> Result<(), LogError> {
         let until = self.clock.monotonic() + TIME_MAX;
-        let Some(begins) = self.log.begins().await? else {
+        let Some(begins) = self.log.begins_at().await? else {
             return Ok(());
         };
         let day_ms = STEP.as_secs() * 1_000 * STEPS_MAX as u64;
@@ -66,7 +66,7 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
         while records < RECORDS_MAX && self.clock.monotonic() < until {
             let page = self
                 .log
-                .list(&filter, PAGE_RECORDS, || self.clock.monotonic() < until)
+                .list_records(&filter, PAGE_RECORDS, || self.clock.monotonic() < until)
                 .await?;
             records += page.records.len();
             page.records.iter().for_each(|record| tally.note(record));

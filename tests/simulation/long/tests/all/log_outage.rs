@@ -65,7 +65,7 @@ async fn written(world: &World) -> Vec<LogRecord> {
     }
     let reader = LogReader::new(&world.log, 1 << 20);
     let page = reader
-        .list(&files, &RecordFilter::default(), 10_000)
+        .list_records(&files, &RecordFilter::default(), 10_000)
         .await
         .expect("records");
     page.records
