@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_local::{Local, LocalOptions};
+use posthaste_local::{EmbeddedStore, LocalOptions};
 use posthaste_ports::{
     Clock, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceiveRequest,
 };
@@ -60,11 +60,11 @@ fn main() {
     let _ = std::fs::remove_dir_all(&dir);
 }
 
-fn open(dir: &Path) -> Local<SystemClock> {
-    Local::open(dir, LocalOptions::default(), SystemClock, SystemEntropy).unwrap()
+fn open(dir: &Path) -> EmbeddedStore<SystemClock> {
+    EmbeddedStore::open(dir, LocalOptions::default(), SystemClock, SystemEntropy).unwrap()
 }
 
-fn fresh(dir: &Path) -> Local<SystemClock> {
+fn fresh(dir: &Path) -> EmbeddedStore<SystemClock> {
     let _ = std::fs::remove_dir_all(dir);
     open(dir)
 }
@@ -142,7 +142,7 @@ async fn backlog(dir: &Path) {
     );
 }
 
-async fn send(local: Local<SystemClock>, sender: u64, batch: u64, messages: u64) {
+async fn send(local: EmbeddedStore<SystemClock>, sender: u64, batch: u64, messages: u64) {
     let queue = local.queue(QueueName::Deliveries);
     for n in 0..messages / batch {
         let message = |entry| OutgoingMessage {
@@ -161,7 +161,7 @@ async fn send(local: Local<SystemClock>, sender: u64, batch: u64, messages: u64)
     }
 }
 
-async fn receive(local: Local<SystemClock>, settled: Arc<AtomicU64>, messages: u64) {
+async fn receive(local: EmbeddedStore<SystemClock>, settled: Arc<AtomicU64>, messages: u64) {
     let queue = local.queue(QueueName::Deliveries);
     let visibility = Duration::from_mins(1);
     let request = ReceiveRequest {

@@ -46,31 +46,31 @@ use posthaste_ports::{
 };
 use tokio::task::spawn_blocking;
 
-use bodies::Bodies;
-pub use check::{CheckReport, check};
-use commit::Committer;
-use disk::{Disk, FolderDisk};
+use bodies::BodyCache;
+pub use check::{CheckReport, check_folder};
+use commit::CommitThread;
 pub use disk::{ENGINE_FILE, make_folder};
-use engine::Engine;
+use disk::{EngineDisk, FolderDisk};
+use engine::StoreEngine;
 use failure::EngineError;
 pub use failure::OpenError;
-use gauges::Counters;
-pub use gauges::Gauges;
-use inbox::Inbox;
-use index::Arrived;
+use gauges::CallCounters;
+pub use gauges::WaitingCalls;
+use inbox::CommitInbox;
+use index::ArrivingMessage;
 use lock::FolderLock;
-pub use opening::Opening;
+pub use opening::OpeningReport;
 pub use options::LocalOptions;
-pub use place::{Place, PlacedFile};
+pub use place::{OpenStoreFiles, PlacedFile};
 pub use queue::LocalQueue;
 use queue_state::QueueState;
-pub use rebuild::{RebuildError, rebuild};
+pub use rebuild::{RebuildError, rebuild_database};
 use record::QUEUES;
-pub use row::Copied;
-use shared::{Handle, Shared, now_of};
+pub use row::CopyCounts;
+use shared::{SharedStore, StoreHandle, now_of};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use store::StateStore;
-use versions::Versions;
+use versions::KnownVersions;
 use waiting_objects::WaitingObjects;
 
 use crate::private;
@@ -80,15 +80,15 @@ use crate::private;
 /// Calls need a tokio runtime. When the last clone is dropped, waiting work is still written in the
 /// background; [`close`](Self::close) waits for that.
 #[derive(Debug, Clone)]
-pub struct Local<C> {
-    handle: Arc<Handle>,
+pub struct EmbeddedStore<C> {
+    handle: Arc<StoreHandle>,
     clock: C,
     /// `None` over a disk of a test.
-    place: Option<Arc<Place>>,
-    opening: Arc<Opening>,
+    place: Option<Arc<OpenStoreFiles>>,
+    opening: Arc<OpeningReport>,
 }
 
-impl<C: Clock> Local<C> {
+impl<C: Clock> EmbeddedStore<C> {
     /// Opens the data folder, makes it if it is missing, and takes its lock. `entropy` names a new
     /// folder, so that message ids differ between folders.
     #[expect(
@@ -106,13 +106,13 @@ impl<C: Clock> Local<C> {
             source,
         };
         make_folder(dir)
-            .and_then(|()| private::narrow(dir))
+            .and_then(|()| private::narrow_mode(dir))
             .map_err(folder)?;
-        let mut lock = FolderLock::take(dir)?;
+        let mut lock = FolderLock::take_folder(dir)?;
         let disk = FolderDisk::new(dir);
-        let engine = |source| OpenError::of(dir, source);
-        if !disk.exists().map_err(folder)? {
-            Engine::make(&disk, new_folder_id(&entropy)).map_err(engine)?;
+        let engine = |source| OpenError::for_engine(dir, source);
+        if !disk.has_engine_file().map_err(folder)? {
+            StoreEngine::create_file(&disk, new_folder_id(&entropy)).map_err(engine)?;
         }
         let place = lock.take_engine(dir)?;
         disk.keep_to(place.engine.identity());
@@ -126,27 +126,27 @@ impl<C: Clock> Local<C> {
 
     /// The seam for tests: the same over any disk.
     fn open_disk(
-        disk: Box<dyn Disk>,
+        disk: Box<dyn EngineDisk>,
         lock: FolderLock,
         options: &LocalOptions,
         clock: C,
         entropy: &impl Entropy,
     ) -> Result<Self, EngineError> {
         let (engine, begin) =
-            Engine::open(disk, options.engine_cache_bytes, new_folder_id(entropy))?;
+            StoreEngine::open(disk, options.engine_cache_bytes, new_folder_id(entropy))?;
         let queues = QUEUES.map(|name| QueueState::new(name, options));
         let now = clock.now();
-        let mut opening = Opening::default();
+        let mut opening = OpeningReport::default();
         let waiting_objects = WaitingObjects::default();
-        let visit = |sequence, found: Option<scan::Visited<'_>>, bytes| match found {
+        let visit = |sequence, found: Option<scan::VisitedMessage<'_>>, bytes| match found {
             Some((header, body)) => {
-                opening.note((sequence, &header), now, options.deliveries_in_flight_max);
-                let arrived = Arrived {
+                opening.note_message((sequence, &header), now, options.deliveries_in_flight_max);
+                let arrived = ArrivingMessage {
                     sequence,
                     group: header.group,
                     due: header.due,
                     bytes,
-                    carried: record::carried(header.queue, body, header.sent_at),
+                    carried: record::carried_events(header.queue, body, header.sent_at),
                 };
                 let queue = &queues[usize::from(record::number_of(header.queue))];
                 queue.index.lock().insert(arrived, now);
@@ -155,29 +155,29 @@ impl<C: Clock> Local<C> {
         };
         let (live, last_object) = engine.read(|transaction| {
             let visit_object = |key: &str| waiting_objects.add(key);
-            scan::scan(transaction, begin.first_sequence, visit, visit_object)
+            scan::visit_all(transaction, begin.first_sequence, visit, visit_object)
         })?;
         opening.written_until = opening.written_until.max(last_object);
         let time = clock.clone();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedStore {
             engine,
             folder_id: begin.folder_id,
             // Receipts name the opening they come from: receive counts start again with each.
             opening: begin.first_sequence >> tables::SEQUENCES_PER_OPENING_BITS,
-            inbox: Inbox::new(),
+            inbox: CommitInbox::new(),
             queues,
-            bodies: Mutex::new(Bodies::new(options.body_cache_bytes)),
-            versions: Versions::default(),
+            bodies: Mutex::new(BodyCache::new(options.body_cache_bytes)),
+            versions: KnownVersions::default(),
             waiting_objects,
-            counters: Arc::new(Counters::new(options.batch_points)),
+            counters: Arc::new(CallCounters::new(options.batch_points)),
             now: Box::new(move || now_of(&time)),
             disk_reserve_bytes: options.disk_reserve_bytes,
             records_reserve_bytes: options.records_reserve_bytes,
             records_bytes_max: options.records_bytes_max,
         });
-        let ended = Committer::spawn(shared.clone(), begin, live, lock)?;
+        let ended = CommitThread::spawn(shared.clone(), begin, live, lock)?;
         Ok(Self {
-            handle: Arc::new(Handle { shared, ended }),
+            handle: Arc::new(StoreHandle { shared, ended }),
             clock,
             place: None,
             opening: Arc::new(opening),
@@ -194,19 +194,19 @@ impl<C: Clock> Local<C> {
     }
 
     /// The state objects.
-    pub fn state(&self) -> StateStore {
+    pub fn state_store(&self) -> StateStore {
         StateStore {
             handle: self.handle.clone(),
         }
     }
 
     /// The files that are kept open, and their paths.
-    pub fn place(&self) -> Option<&Arc<Place>> {
+    pub fn open_files(&self) -> Option<&Arc<OpenStoreFiles>> {
         self.place.as_ref()
     }
 
     /// What the data folder held when it was opened.
-    pub fn opening(&self) -> &Opening {
+    pub fn opening_report(&self) -> &OpeningReport {
         &self.opening
     }
 
@@ -239,7 +239,7 @@ impl<C: Clock> Local<C> {
     }
 
     /// Measurements for the monitor.
-    pub fn gauges(&self) -> Gauges {
+    pub fn waiting_calls(&self) -> WaitingCalls {
         self.handle.shared.counters.read()
     }
 
@@ -247,24 +247,24 @@ impl<C: Clock> Local<C> {
     /// Later calls to the queues and the state store get errors of kind `Other`.
     pub async fn close(self) {
         self.handle.shared.inbox.close();
-        self.ended().await;
+        self.wait_until_ended().await;
     }
 
     /// Completes when the thread that writes has ended: after a close, or by a fault. From then on
     /// every write is refused.
-    pub async fn ended(&self) {
+    pub async fn wait_until_ended(&self) {
         // An error means that the sender is gone, and it never sends.
         let _ = self.handle.ended.clone().changed().await;
     }
 }
 
-impl<C: Clock> EvictableCache for Local<C> {
+impl<C: Clock> EvictableCache for EmbeddedStore<C> {
     /// Forgets the bodies of recent messages, which are on disk too. The engine's own pages stay:
     /// it bounds them but cannot give them back on demand.
     fn trim(&self) -> EvictedAmount {
         // Dropped without the lock, on which every send and receive waits.
         let bodies = self.handle.shared.bodies.lock().take_all();
-        bodies.held()
+        bodies.held_totals()
     }
 }
 

@@ -25,11 +25,11 @@ use posthaste_ports::{
 use posthaste_system::probe::disk as usage;
 use sha2::{Digest, Sha256};
 
-use self::disk::{Part, Temporary};
-use self::folders::Folders;
-pub use self::hold::Held;
+use self::disk::{FilePart, TemporaryFile};
+use self::folders::DurableFolders;
+pub use self::hold::HeldFiles;
 use self::listing::HIDDEN_PREFIX;
-use crate::identity::Displaced;
+use crate::identity::DisplacedPath;
 use crate::private;
 
 /// The folder in which objects are written before they are moved into place; on the same file
@@ -44,11 +44,11 @@ const TEMPORARY_FOLDER: &str = ".posthaste-tmp";
 /// hash of it: writing the same bytes again gives the same version.
 #[derive(Debug, Clone)]
 pub struct FileStore {
-    shared: Arc<Shared>,
+    shared: Arc<SharedFiles>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedFiles {
     root: PathBuf,
     /// Bytes of the disk that no object takes.
     kept_free: u64,
@@ -56,7 +56,7 @@ struct Shared {
     /// Held from looking at a condition until the change is durable: writers take turns to commit,
     /// not to write. A folder is remembered only after the fact, so what is remembered is
     /// right even if a holder panicked.
-    folders: Mutex<Folders>,
+    folders: Mutex<DurableFolders>,
 }
 
 impl FileStore {
@@ -72,17 +72,17 @@ impl FileStore {
     /// disk would be free.
     pub fn open_keeping_free(root: &Path, kept_free: u64) -> Result<Self, PortError> {
         let doing = "open the folder of objects";
-        let root = std::path::absolute(root).map_err(|e| disk::error(doing, e))?;
-        let mut folders = Folders::new(root.clone());
+        let root = std::path::absolute(root).map_err(|e| disk::port_error(doing, e))?;
+        let mut folders = DurableFolders::new(root.clone());
         let temporary = root.join(TEMPORARY_FOLDER);
-        disk::absent_is_fine(std::fs::remove_dir_all(&temporary))
-            .and_then(|()| folders.ensure(&temporary))
+        disk::ignore_absent(std::fs::remove_dir_all(&temporary))
+            .and_then(|()| folders.ensure_folder(&temporary))
             .and_then(|()| private::narrow_all(&root))
-            .and_then(|()| Ok(folders.look()?))
-            .map_err(|e| disk::error(doing, e))?;
+            .and_then(|()| Ok(folders.check_root()?))
+            .map_err(|e| disk::port_error(doing, e))?;
         let temporaries_ever = AtomicU64::new(0);
         let folders = Mutex::new(folders);
-        let shared = Shared {
+        let shared = SharedFiles {
             root,
             kept_free,
             temporaries_ever,
@@ -100,8 +100,8 @@ impl FileStore {
 
     /// An error if the path of the folder names nothing, or another folder than at the last look,
     /// of which it is told once: from then on the new one is the store's. Blocks.
-    pub fn look(&self) -> Result<(), Displaced> {
-        self.shared.folders.lock().look()
+    pub fn check_path(&self) -> Result<(), DisplacedPath> {
+        self.shared.folders.lock().check_root()
     }
 
     /// Gives the files that are there now further names, so that they stay until the result is
@@ -111,18 +111,18 @@ impl FileStore {
     /// # Errors
     ///
     /// The file system has no hard links, or refuses them.
-    pub fn hold(&self) -> std::io::Result<Held> {
+    pub fn hold_files(&self) -> std::io::Result<HeldFiles> {
         let temporary = self.shared.root.join(TEMPORARY_FOLDER);
-        self.shared.folders.lock().ensure(&temporary)?;
-        Held::of(&self.shared.root, &temporary)
+        self.shared.folders.lock().ensure_folder(&temporary)?;
+        HeldFiles::link(&self.shared.root, &temporary)
     }
 
     /// File calls block, so they run on the runtime's blocking threads. Dropping the future does
     /// not stop them.
-    async fn blocking<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         doing: &'static str,
-        work: impl FnOnce(&Shared) -> Result<T, PortError> + Send + 'static,
+        work: impl FnOnce(&SharedFiles) -> Result<T, PortError> + Send + 'static,
     ) -> Result<T, PortError> {
         let shared = self.shared.clone();
         tokio::task::spawn_blocking(move || work(&shared))
@@ -134,9 +134,9 @@ impl FileStore {
 impl ObjectStore for FileStore {
     async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         let doing = "read an object's file";
-        let path = self.shared.path(doing, key)?;
-        self.blocking(doing, move |_| {
-            read(&path).map_err(|e| disk::error(doing, e))
+        let path = self.shared.path_for_key(doing, key)?;
+        self.run_blocking(doing, move |_| {
+            read_object(&path).map_err(|e| disk::port_error(doing, e))
         })
         .await
     }
@@ -155,9 +155,9 @@ impl ObjectStore for FileStore {
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
         let doing = "read a range of an object's file";
-        let path = self.shared.path(doing, key)?;
+        let path = self.shared.path_for_key(doing, key)?;
         validate::byte_range(&range).map_err(|refusal| refusal.into_port_error(doing))?;
-        self.blocking(doing, move |_| read_range(doing, &path, &range))
+        self.run_blocking(doing, move |_| read_range(doing, &path, &range))
             .await
     }
 
@@ -168,18 +168,20 @@ impl ObjectStore for FileStore {
         condition: PutCondition,
     ) -> Result<ETag, PortError> {
         let doing = "write an object's file";
-        let path = self.shared.path(doing, key)?;
-        self.blocking(doing, move |shared| {
-            shared.put(doing, &path, &bytes, &condition)
+        let path = self.shared.path_for_key(doing, key)?;
+        self.run_blocking(doing, move |shared| {
+            shared.put_file(doing, &path, &bytes, &condition)
         })
         .await
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         let doing = "delete an object's file";
-        let path = self.shared.path(doing, key)?;
-        self.blocking(doing, move |shared| {
-            shared.delete(&path).map_err(|e| disk::error(doing, e))
+        let path = self.shared.path_for_key(doing, key)?;
+        self.run_blocking(doing, move |shared| {
+            shared
+                .delete_file(&path)
+                .map_err(|e| disk::port_error(doing, e))
         })
         .await
     }
@@ -194,15 +196,16 @@ impl ObjectStore for FileStore {
         validate::page_size(max).map_err(|refusal| refusal.into_port_error(doing))?;
         let prefix = prefix.to_owned();
         let after = after.unwrap_or_default().to_owned();
-        self.blocking(doing, move |shared| {
-            listing::page(&shared.root, &prefix, &after, max).map_err(|e| disk::error(doing, e))
+        self.run_blocking(doing, move |shared| {
+            listing::page(&shared.root, &prefix, &after, max)
+                .map_err(|e| disk::port_error(doing, e))
         })
         .await
     }
 }
 
-impl Shared {
-    fn path(&self, doing: &'static str, key: &str) -> Result<PathBuf, PortError> {
+impl SharedFiles {
+    fn path_for_key(&self, doing: &'static str, key: &str) -> Result<PathBuf, PortError> {
         validate::object_key(key).map_err(|refusal| refusal.into_port_error(doing))?;
         if key
             .split('/')
@@ -213,24 +216,25 @@ impl Shared {
         Ok(self.root.join(key))
     }
 
-    fn put(
+    fn put_file(
         &self,
         doing: &'static str,
         path: &Path,
         bytes: &[u8],
         condition: &PutCondition,
     ) -> Result<ETag, PortError> {
-        self.room_for(bytes).map_err(|e| disk::error(doing, e))?;
+        self.check_room_for(bytes)
+            .map_err(|e| disk::port_error(doing, e))?;
         let mut temporary = self
             .write_temporary(bytes)
-            .map_err(|e| disk::error(doing, e))?;
+            .map_err(|e| disk::port_error(doing, e))?;
         let mut folders = self.folders.lock();
-        if !holds(condition, path).map_err(|e| disk::error(doing, e))? {
+        if !condition_holds(condition, path).map_err(|e| disk::port_error(doing, e))? {
             return Err(PortError::new(doing, ErrorKind::PreconditionFailed));
         }
         let folder = path.parent().unwrap_or(&self.root);
-        let mut commit = |folders: &mut Folders| {
-            folders.ensure(folder)?;
+        let mut commit = |folders: &mut DurableFolders| {
+            folders.ensure_folder(folder)?;
             temporary.move_to(path)?;
             disk::sync_folder(folder)
         };
@@ -240,16 +244,16 @@ impl Shared {
             .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
         {
             // A person who tidies up may have removed a folder that was remembered.
-            folders.forget();
+            folders.forget_all();
             committed = commit(&mut folders);
         }
-        committed.map_err(|e| disk::error(doing, e))?;
-        Ok(etag(bytes))
+        committed.map_err(|e| disk::port_error(doing, e))?;
+        Ok(content_etag(bytes))
     }
 
     /// An error if the disk has no room for an object of these bytes. Where that cannot be told,
     /// the disk itself will refuse it.
-    fn room_for(&self, bytes: &[u8]) -> std::io::Result<()> {
+    fn check_room_for(&self, bytes: &[u8]) -> std::io::Result<()> {
         if self.kept_free == 0 {
             return Ok(());
         }
@@ -264,33 +268,33 @@ impl Shared {
         Err(std::io::Error::new(std::io::ErrorKind::StorageFull, error))
     }
 
-    fn write_temporary(&self, bytes: &[u8]) -> std::io::Result<Temporary> {
+    fn write_temporary(&self, bytes: &[u8]) -> std::io::Result<TemporaryFile> {
         let folder = self.root.join(TEMPORARY_FOLDER);
         let number = self.temporaries_ever.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(number.to_string());
-        let written = Temporary::write(path.clone(), bytes);
+        let written = TemporaryFile::write(path.clone(), bytes);
         if written
             .as_ref()
             .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
         {
             let mut folders = self.folders.lock();
-            folders.forget();
-            folders.ensure(&folder)?;
+            folders.forget_all();
+            folders.ensure_folder(&folder)?;
             drop(folders);
-            return Temporary::write(path, bytes);
+            return TemporaryFile::write(path, bytes);
         }
         written
     }
 
-    fn delete(&self, path: &Path) -> std::io::Result<()> {
+    fn delete_file(&self, path: &Path) -> std::io::Result<()> {
         let mut folders = self.folders.lock();
         if !disk::is_file(path)? {
             return Ok(());
         }
-        disk::absent_is_fine(std::fs::remove_file(path))?;
+        disk::ignore_absent(std::fs::remove_file(path))?;
         let folder = path.parent().unwrap_or(&self.root);
-        disk::absent_is_fine(disk::sync_folder(folder))?;
-        folders.prune(folder);
+        disk::ignore_absent(disk::sync_folder(folder))?;
+        folders.prune_empty(folder);
         Ok(())
     }
 }
@@ -303,30 +307,32 @@ struct NoRoom {
     kept_free: u64,
 }
 
-fn holds(condition: &PutCondition, path: &Path) -> std::io::Result<bool> {
+fn condition_holds(condition: &PutCondition, path: &Path) -> std::io::Result<bool> {
     Ok(match condition {
         PutCondition::Always => true,
         PutCondition::IfAbsent => !disk::is_file(path)?,
-        PutCondition::IfMatch(known) => read(path)?.is_some_and(|object| object.etag == *known),
+        PutCondition::IfMatch(known) => {
+            read_object(path)?.is_some_and(|object| object.etag == *known)
+        }
     })
 }
 
-fn read(path: &Path) -> std::io::Result<Option<StoredObject>> {
-    Ok(disk::read(path)?.map(|bytes| StoredObject {
-        etag: etag(&bytes),
+fn read_object(path: &Path) -> std::io::Result<Option<StoredObject>> {
+    Ok(disk::read_file(path)?.map(|bytes| StoredObject {
+        etag: content_etag(&bytes),
         bytes: bytes.into(),
     }))
 }
 
 fn read_range(doing: &'static str, path: &Path, range: &Range<u64>) -> Result<Bytes, PortError> {
-    let part = disk::read_range(path, range).map_err(|e| disk::error(doing, e))?;
+    let part = disk::read_range(path, range).map_err(|e| disk::port_error(doing, e))?;
     match part.ok_or_else(|| PortError::new(doing, ErrorKind::NotFound))? {
-        Part::Whole(bytes) => Ok(bytes.into()),
-        Part::Short { length } => Err(ends_early_error(doing, range, length)),
+        FilePart::Whole(bytes) => Ok(bytes.into()),
+        FilePart::Short { length } => Err(ends_early_error(doing, range, length)),
     }
 }
 
-fn etag(bytes: &[u8]) -> ETag {
+fn content_etag(bytes: &[u8]) -> ETag {
     ETag(format!(
         "{:x}",
         Bytes::copy_from_slice(&Sha256::digest(bytes))

@@ -16,7 +16,7 @@ pub(crate) struct FileIdentity {
 
 /// A path that does not name the file or folder that was opened there.
 #[derive(Debug, thiserror::Error)]
-pub enum Displaced {
+pub enum DisplacedPath {
     /// Nothing has the name.
     #[error("nothing has its name")]
     Missing,
@@ -31,33 +31,33 @@ pub enum Displaced {
 
 impl FileIdentity {
     /// The identity of an open file.
-    pub(crate) fn of(file: &File) -> io::Result<Self> {
+    pub(crate) fn from_file(file: &File) -> io::Result<Self> {
         Ok(Self::from(&file.metadata()?))
     }
 
     /// The identity of what a path names; links are followed.
-    pub(crate) fn at(path: &Path) -> Result<Self, Displaced> {
+    pub(crate) fn at_path(path: &Path) -> Result<Self, DisplacedPath> {
         match std::fs::metadata(path) {
             Ok(found) => Ok(Self::from(&found)),
             Err(error) => Err(match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Displaced::Missing,
-                _ => Displaced::Unknown(error),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DisplacedPath::Missing,
+                _ => DisplacedPath::Unknown(error),
             }),
         }
     }
 
     /// An error if `found` is another file.
-    pub(crate) fn expect(self, found: Self) -> Result<(), Displaced> {
+    pub(crate) fn expect_same(self, found: Self) -> Result<(), DisplacedPath> {
         if found == self {
             Ok(())
         } else {
-            Err(Displaced::Other)
+            Err(DisplacedPath::Other)
         }
     }
 
     /// An error if a path does not name this file.
-    pub(crate) fn expect_at(self, path: &Path) -> Result<(), Displaced> {
-        self.expect(Self::at(path)?)
+    pub(crate) fn expect_at(self, path: &Path) -> Result<(), DisplacedPath> {
+        self.expect_same(Self::at_path(path)?)
     }
 }
 
@@ -70,12 +70,12 @@ impl From<&Metadata> for FileIdentity {
     }
 }
 
-impl From<Displaced> for io::Error {
-    fn from(displaced: Displaced) -> Self {
+impl From<DisplacedPath> for io::Error {
+    fn from(displaced: DisplacedPath) -> Self {
         let kind = match &displaced {
-            Displaced::Missing => io::ErrorKind::NotFound,
-            Displaced::Other => io::ErrorKind::Other,
-            Displaced::Unknown(error) => error.kind(),
+            DisplacedPath::Missing => io::ErrorKind::NotFound,
+            DisplacedPath::Other => io::ErrorKind::Other,
+            DisplacedPath::Unknown(error) => error.kind(),
         };
         Self::new(kind, displaced)
     }
@@ -103,7 +103,7 @@ mod tests {
             let file = File::open(root.path().join("link/file")).unwrap();
             Self {
                 root,
-                identity: FileIdentity::of(&file).unwrap(),
+                identity: FileIdentity::from_file(&file).unwrap(),
             }
         }
 

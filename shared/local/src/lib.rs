@@ -7,10 +7,10 @@ pub mod private;
 pub mod probe;
 
 pub use embedded::{
-    CheckReport, Copied, ENGINE_FILE, Gauges, Local, LocalOptions, LocalQueue, OpenError, Opening,
-    Place, PlacedFile, RebuildError, Snapshot, SnapshotError, StateStore, check, make_folder,
-    rebuild,
+    CheckReport, CopyCounts, ENGINE_FILE, EmbeddedStore, LocalOptions, LocalQueue, OpenError,
+    OpenStoreFiles, OpeningReport, PlacedFile, RebuildError, Snapshot, SnapshotError, StateStore,
+    WaitingCalls, check_folder, make_folder, rebuild_database,
 };
-pub use files::{FileStore, Held};
-pub use identity::Displaced;
+pub use files::{FileStore, HeldFiles};
+pub use identity::DisplacedPath;
 pub use probe::LocalProbe;

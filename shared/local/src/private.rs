@@ -31,7 +31,7 @@ pub fn make_folder(dir: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(dir)?;
     let mode = mode_of(&std::fs::metadata(dir)?);
     // A umask may have taken more away than others' rights.
-    ensure(mode, FOLDER_MODE, |mode| {
+    set_mode(mode, FOLDER_MODE, |mode| {
         std::fs::set_permissions(dir, mode)
     })
     .map(drop)
@@ -64,7 +64,7 @@ fn make_above(dir: &Path) -> io::Result<()> {
         match std::fs::create_dir(folder) {
             Ok(()) => {
                 let mode = mode_of(&std::fs::metadata(folder)?);
-                ensure(mode, mode | OWNER, |mode| {
+                set_mode(mode, mode | OWNER, |mode| {
                     std::fs::set_permissions(folder, mode)
                 })?;
             }
@@ -83,7 +83,7 @@ pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.clone().mode(FILE_MODE).open(path)?;
     let mode = mode_of(&file.metadata()?);
     let wanted = if is_new { FILE_MODE } else { mode & !OTHERS };
-    ensure(mode, wanted, |mode| file.set_permissions(mode))?;
+    set_mode(mode, wanted, |mode| file.set_permissions(mode))?;
     Ok(file)
 }
 
@@ -98,7 +98,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Takes the rights of other users away from a file or folder. If that is refused, or if the folder
 /// is one that several users share, it stays open to them, and the log says so.
-pub fn narrow(path: &Path) -> io::Result<()> {
+pub fn narrow_mode(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
     if found.is_dir() && mode_of(&found) & STICKY != 0 && mode_of(&found) & OTHERS != 0 {
         let path = path.display();
@@ -106,7 +106,7 @@ pub fn narrow(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     if !is_narrowed(path)? {
-        warn(path);
+        warn_of_open_mode(path);
     }
     Ok(())
 }
@@ -121,11 +121,11 @@ pub fn narrow_all(dir: &Path) -> io::Result<()> {
     }
     // If the file system has no modes, a million files in the folder are not tried one by one.
     if !has_modes(std::fs::set_permissions(dir, Permissions::from_mode(mode)))? {
-        warn(dir);
+        warn_of_open_mode(dir);
         return Ok(());
     }
     narrow_inside(dir)?;
-    narrow(dir)
+    narrow_mode(dir)
 }
 
 fn narrow_inside(dir: &Path) -> io::Result<()> {
@@ -161,14 +161,14 @@ fn is_narrowed(path: &Path) -> io::Result<bool> {
     if mode & OTHERS == 0 {
         return Ok(true);
     }
-    let is_set = ensure(mode, mode & !OTHERS, |mode| {
+    let is_set = set_mode(mode, mode & !OTHERS, |mode| {
         std::fs::set_permissions(path, mode)
     })?;
     Ok(is_set && mode_of(&std::fs::metadata(path)?) & OTHERS == 0)
 }
 
 /// Sets a mode where it is another, and answers whether it is as wanted now.
-fn ensure(
+fn set_mode(
     found: u32,
     wanted: u32,
     set: impl FnOnce(Permissions) -> io::Result<()>,
@@ -210,7 +210,7 @@ fn is_refused(error: &io::Error) -> bool {
         )
 }
 
-fn warn(path: &Path) {
+fn warn_of_open_mode(path: &Path) {
     let path = path.display();
     tracing::warn!(
         %path, "the mode of a file cannot be changed, so it stays open to other users of this machine"
@@ -251,12 +251,12 @@ mod tests {
     #[test]
     fn a_mode_that_is_as_wanted_is_not_set_and_one_that_cannot_be_set_is_no_error() {
         let untouched = |_| unreachable!("it is as it should be");
-        assert!(ensure(0o600, 0o600, untouched).unwrap());
+        assert!(set_mode(0o600, 0o600, untouched).unwrap());
         let set = |mode: Permissions| {
             assert_eq!(mode.mode(), 0o600);
             Ok(())
         };
-        assert!(ensure(0o777, 0o600, set).unwrap());
+        assert!(set_mode(0o777, 0o600, set).unwrap());
         for refused in [
             Errno::PERM,
             Errno::ACCESS,
@@ -265,11 +265,11 @@ mod tests {
             Errno::NOSYS,
         ] {
             assert!(
-                !ensure(0o777, 0o600, |_| Err(refused.into())).unwrap(),
+                !set_mode(0o777, 0o600, |_| Err(refused.into())).unwrap(),
                 "{refused}"
             );
         }
-        assert!(ensure(0o777, 0o600, |_| Err(Errno::IO.into())).is_err());
+        assert!(set_mode(0o777, 0o600, |_| Err(Errno::IO.into())).is_err());
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
         let file = Path::new("/proc/self/comm");
         let before = [mode(dir), mode(file)];
         assert!(before.iter().all(|mode| mode & OTHERS != 0), "{before:?}");
-        narrow(file).unwrap();
+        narrow_mode(file).unwrap();
         narrow_all(dir).unwrap();
         open(OpenOptions::new().read(true), file).unwrap();
         assert_eq!([mode(dir), mode(file)], before);
@@ -315,12 +315,12 @@ mod tests {
         ] {
             std::fs::write(&file, "x").unwrap();
             set(&file, before);
-            narrow(&file).unwrap();
+            narrow_mode(&file).unwrap();
             assert_eq!(mode(&file), after, "{before:o}");
             std::fs::remove_file(&file).unwrap();
         }
         set(folder.path(), 0o1777);
-        narrow(folder.path()).unwrap();
+        narrow_mode(folder.path()).unwrap();
         assert_eq!(mode(folder.path()), 0o1777);
     }
 

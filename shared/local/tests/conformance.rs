@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
-use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
+use posthaste_local::{EmbeddedStore, FileStore, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_testkit::conformance::{queue, store};
 use posthaste_testkit::{ManualClock, SeededEntropy};
@@ -33,7 +33,7 @@ impl Folders {
 struct Embedded {
     folders: Folders,
     clock: ManualClock,
-    last: Mutex<Option<Local<ManualClock>>>,
+    last: Mutex<Option<EmbeddedStore<ManualClock>>>,
 }
 
 impl Embedded {
@@ -46,12 +46,12 @@ impl Embedded {
         }
     }
 
-    fn open(&self) -> Local<ManualClock> {
+    fn open(&self) -> EmbeddedStore<ManualClock> {
         let options = LocalOptions {
             max_receive_count: MAX_RECEIVE_COUNT,
             ..LocalOptions::default()
         };
-        let local = Local::open(
+        let local = EmbeddedStore::open(
             &self.folders.fresh(),
             options,
             self.clock.clone(),
@@ -67,7 +67,7 @@ impl Embedded {
             .lock()
             .unwrap()
             .as_ref()
-            .is_some_and(|local| local.gauges().calls > 0)
+            .is_some_and(|local| local.waiting_calls().calls > 0)
     }
 }
 
@@ -115,7 +115,7 @@ impl store::StoreHarness for Embedded {
     type Store = StateStore;
 
     async fn fresh(&self) -> StateStore {
-        self.open().state()
+        self.open().state_store()
     }
 }
 

@@ -89,7 +89,7 @@ impl World {
         for key in self.all_keys(layout::HELD).await {
             let object = self
                 .local
-                .state()
+                .state_store()
                 .get(&key)
                 .await
                 .expect("a read")
@@ -111,7 +111,7 @@ impl World {
         loop {
             let page = self
                 .local
-                .state()
+                .state_store()
                 .list(prefix, after.as_deref(), 1000)
                 .await
                 .expect("a listing");

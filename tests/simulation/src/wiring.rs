@@ -10,7 +10,7 @@ use posthaste_core::model::{
 };
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
-use posthaste_local::{FileStore, Local};
+use posthaste_local::{EmbeddedStore, FileStore};
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_ports::QueueName;
 use posthaste_record::{
@@ -47,7 +47,7 @@ type RecordTestPorts = TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>;
 pub(crate) struct Wiring {
     pub(crate) faults: Faults,
     pub(crate) calls: Calls,
-    pub(crate) local: Local<ManualClock>,
+    pub(crate) local: EmbeddedStore<ManualClock>,
     pub(crate) bucket: FileStore,
     pub(crate) log: FileStore,
     pub(crate) clock: ManualClock,
@@ -239,7 +239,7 @@ impl Wiring {
 
     pub(crate) fn state(&self) -> State {
         Faulty::new(
-            Recorded::new(self.local.state(), "state", &self.calls),
+            Recorded::new(self.local.state_store(), "state", &self.calls),
             "state",
             &self.faults.state,
         )

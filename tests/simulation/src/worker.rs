@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posthaste_deliver::Deliver;
-use posthaste_local::Local;
+use posthaste_local::EmbeddedStore;
 use posthaste_ports::{
     BatchResponse, Clock, PortBundle, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
@@ -27,7 +27,7 @@ pub struct Worker {
     pub links: LinkHealth<State, ManualClock>,
     pub(crate) deliver:
         Deliver<PortBundle<Queue, State, State, State, ScriptedEndpoint, ManualClock, Chance>>,
-    pub(crate) local: Local<ManualClock>,
+    pub(crate) local: EmbeddedStore<ManualClock>,
     pub(crate) clock: ManualClock,
     pub(crate) calls: Calls,
 }
@@ -77,7 +77,7 @@ impl Worker {
 
 /// Receives what is visible in a queue, without waiting. More than a receive brings takes several.
 pub(crate) async fn receive(
-    local: &Local<ManualClock>,
+    local: &EmbeddedStore<ManualClock>,
     queue: QueueName,
     max: usize,
 ) -> Vec<ReceivedMessage> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::DeliverSettings;
-use posthaste_local::{FileStore, Local, LocalOptions};
+use posthaste_local::{EmbeddedStore, FileStore, LocalOptions};
 use posthaste_ports::QueueName;
 use posthaste_record::Record;
 use posthaste_services::{DrainMeter, LeftWork, LinkHealth};
@@ -53,7 +53,7 @@ pub struct World {
     /// Every call of a port.
     pub calls: Calls,
     /// The embedded queues and state.
-    pub local: Local<ManualClock>,
+    pub local: EmbeddedStore<ManualClock>,
     /// The dead-letter bucket.
     pub bucket: FileStore,
     /// The bucket of the delivery log.
@@ -214,7 +214,7 @@ impl World {
         let clock = ManualClock::new(now);
         let entropy = SeededEntropy::new(seed);
         let calls = Calls::default();
-        let local = Local::open(folder.path(), options, clock.clone(), entropy.clone())
+        let local = EmbeddedStore::open(folder.path(), options, clock.clone(), entropy.clone())
             .expect("an embedded store");
         let bucket =
             FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
-use posthaste_local::{Local, LocalOptions, LocalQueue};
+use posthaste_local::{EmbeddedStore, LocalOptions, LocalQueue};
 use posthaste_ports::{OutgoingMessage, QueueName, QueueSender, ReceiveRequest};
 use posthaste_testkit::Faulty;
 use posthaste_testkit::faulty::{Effect, Fault, Plan};
@@ -43,7 +43,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::new(Timestamp::from_millis(1_000_000));
         let entropy = SeededEntropy::new(1);
-        let local = Local::open(
+        let local = EmbeddedStore::open(
             folder.path(),
             LocalOptions::default(),
             clock.clone(),

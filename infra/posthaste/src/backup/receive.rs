@@ -7,7 +7,7 @@ use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use posthaste_local::{Copied, private, rebuild};
+use posthaste_local::{CopyCounts, private, rebuild_database};
 
 use super::error::{BackupError, FolderError};
 use super::fresh;
@@ -44,7 +44,7 @@ pub fn receive(input: &mut impl BufRead, folder: &Path) -> Result<Manifest, Back
     for folder in receiving.folders.iter().rev() {
         fresh::sync(folder)?;
     }
-    let Some(Copied { messages, objects }) = receiving.copied else {
+    let Some(CopyCounts { messages, objects }) = receiving.copied else {
         return Err(BackupError::CutOff(io::ErrorKind::InvalidData.into()));
     };
     let (parts, sums_sha256) = receiving.sums.finish()?;
@@ -82,7 +82,7 @@ struct Receiving<'a> {
     /// The folders in which there are new names.
     folders: BTreeSet<PathBuf>,
     sums: Sums,
-    copied: Option<Copied>,
+    copied: Option<CopyCounts>,
     files: u64,
 }
 
@@ -104,7 +104,8 @@ impl Receiving<'_> {
 
     fn database(&mut self, input: &mut impl BufRead) -> Result<(), BackupError> {
         let mut rows = ReadPieces::new(input);
-        self.copied = Some(rebuild(self.folder, &mut rows).map_err(BackupError::Database)?);
+        self.copied =
+            Some(rebuild_database(self.folder, &mut rows).map_err(BackupError::Database)?);
         // The end of the rows is followed by that of their pieces.
         io::copy(&mut rows, &mut io::sink()).map_err(BackupError::CutOff)?;
         let path = self.folder.join(DATABASE);

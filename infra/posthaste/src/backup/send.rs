@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use posthaste_core::model::Timestamp;
-use posthaste_local::{Held, Snapshot, SnapshotError};
+use posthaste_local::{HeldFiles, Snapshot, SnapshotError};
 use tokio_util::sync::CancellationToken;
 
 use super::error::FolderError;
@@ -29,7 +29,7 @@ pub struct Source {
     /// The database.
     pub snapshot: Snapshot,
     /// The files of the delivery log. `None` if no process uses the folder.
-    pub log: Option<Held>,
+    pub log: Option<HeldFiles>,
     /// The folder.
     pub data_dir: PathBuf,
     /// Cancelled to end the backup before its end, between two pieces.

@@ -34,7 +34,7 @@ impl Failure for Damaged {
 }
 
 pub(crate) fn run(data_dir: &Path) -> Result<Reply, CommandError> {
-    let report = without_panics(|| posthaste_local::check(data_dir));
+    let report = without_panics(|| posthaste_local::check_folder(data_dir));
     let report = report.map_err(|source| CheckError { source })?;
     let done = reply(&report);
     if report.damages == 0 {

@@ -8,7 +8,7 @@ use posthaste_core::model::{KeyDigest, LOG_DISK_FREE_MIN, PublishUrls, Secret};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::HyperWebhookClient;
-use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
+use posthaste_local::{EmbeddedStore, FileStore, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{PortBundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
@@ -48,7 +48,7 @@ pub(super) type Embedded =
 pub(super) struct Adapters<'a> {
     /// The meter of what deliver settles.
     pub(super) drain: DrainMeter,
-    pub(super) local: &'a Local<SystemClock>,
+    pub(super) local: &'a EmbeddedStore<SystemClock>,
     bucket: FileStore,
     log: FileStore,
     log_aside: FileStore,
@@ -69,7 +69,7 @@ impl<'a> Adapters<'a> {
     /// Opens the folders of dead letters and of the delivery log, and the webhook client.
     pub(super) fn open(
         settings: &ServeSettings,
-        local: &'a Local<SystemClock>,
+        local: &'a EmbeddedStore<SystemClock>,
         traces: EventTraces,
     ) -> Result<Self, ServeError> {
         let folder = |name| settings.data_dir.join(name);
@@ -92,9 +92,9 @@ impl<'a> Adapters<'a> {
             log,
             log_summaries,
             log_aside: log_folder(parts::LOG_ASIDE)?,
-            registry: TopicRegistry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
-            pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
-            links: LinkHealth::new(local.state(), SystemClock, settings.links.clone())
+            registry: TopicRegistry::new(local.state_store(), SystemClock, TOPIC_MAX_AGE),
+            pressure: PressureReader::new(local.state_store(), SystemClock, pressure_max_age),
+            links: LinkHealth::new(local.state_store(), SystemClock, settings.links.clone())
                 .counting_arrivals(),
             webhooks: HyperWebhookClient::new(settings.client.clone(), SystemClock)?,
             traces,
@@ -114,7 +114,7 @@ impl<'a> Adapters<'a> {
             self.log_aside.clone(),
             self.log_summaries.clone(),
         ];
-        DataFolder::new(self.local.place().cloned(), folders, key)
+        DataFolder::new(self.local.open_files().cloned(), folders, key)
     }
 
     /// Backups of the data folder.
@@ -142,7 +142,7 @@ impl<'a> Adapters<'a> {
             slow_lane: None,
             records: Some(self.local.queue(QueueName::Records)),
             registry: self.registry.clone(),
-            payloads: self.local.state(),
+            payloads: self.local.state_store(),
             pressure: self.pressure.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
@@ -162,10 +162,10 @@ impl<'a> Adapters<'a> {
         admin_key: &Secret,
         address: SocketAddr,
     ) -> Manage<Embedded> {
-        let written_until = self.local.opening().written_until;
+        let written_until = self.local.opening_report().written_until;
         let shown_time = ShownTime::begin(&SystemClock, written_until);
         Manage {
-            state: self.local.state(),
+            state: self.local.state_store(),
             dead_letters: self.bucket.clone(),
             log: self.delivery_log.clone(),
             deliveries: self.local.queue(QueueName::Deliveries),
@@ -198,7 +198,7 @@ impl<'a> Adapters<'a> {
             queue: self.local.queue(QueueName::Deliveries),
             slow_queue: None,
             records: self.local.queue(QueueName::Records),
-            state: self.local.state(),
+            state: self.local.state_store(),
             registry: self.registry.clone(),
             links: self.links.clone(),
             webhook: self.webhooks.clone(),
@@ -221,12 +221,12 @@ impl<'a> Adapters<'a> {
             delivery_log: settings.deliver.delivery_log,
             missed_bytes_max: missed_bytes_max(settings),
             deliveries: self.local.queue(QueueName::Deliveries),
-            state: self.local.state(),
+            state: self.local.state_store(),
             bucket: self.bucket.clone(),
             registry: self.registry.clone(),
             // One of its own: what it reads may be older than what wake has written and deliver
             // goes by.
-            book: ArrivalTracker::new(self.local.state(), SystemClock),
+            book: ArrivalTracker::new(self.local.state_store(), SystemClock),
             clock: SystemClock,
             entropy: SystemEntropy,
         })
@@ -236,7 +236,7 @@ impl<'a> Adapters<'a> {
         Wake::new(WakePorts {
             deliveries: self.local.queue(QueueName::Deliveries),
             slow_lane: None,
-            state: self.local.state(),
+            state: self.local.state_store(),
             dead_letters: self.bucket.clone(),
             log: self.delivery_log.clone(),
             log_delay: settings.manage.log.delay,
@@ -255,7 +255,7 @@ impl<'a> Adapters<'a> {
     pub(super) fn record(&self, settings: &ServeSettings) -> Record<Embedded> {
         let ports = RecordPorts {
             records: self.local.queue(QueueName::Records),
-            state: self.local.state(),
+            state: self.local.state_store(),
             log: self.log.clone(),
             aside: Aside::apart(self.log_aside.clone()),
             summaries: SummaryStore::in_own_store(self.log_summaries.clone()),

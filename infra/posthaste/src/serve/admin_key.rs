@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use posthaste_core::model::pasted::{PastedError, read_admin_key, trim_unseen};
 use posthaste_core::model::{MADE_KEY_BYTES, Secret, made_key};
-use posthaste_local::{Displaced, private};
+use posthaste_local::{DisplacedPath, private};
 use posthaste_ports::Entropy;
 
 use crate::commands::ADMIN_KEY_FILE;
@@ -83,7 +83,7 @@ fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, Admin
     };
     match fs::read_to_string(&path) {
         Ok(text) => {
-            private::narrow(&path).map_err(failed("take others' rights away from"))?;
+            private::narrow_mode(&path).map_err(failed("take others' rights away from"))?;
             parse(&text).map_err(|source| AdminKeyError::NotAKey { path, source })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -98,12 +98,12 @@ fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, Admin
 }
 
 /// An error if a file does not hold this key.
-pub fn still_holds(path: &Path, key: &Secret) -> Result<(), Displaced> {
+pub fn still_holds(path: &Path, key: &Secret) -> Result<(), DisplacedPath> {
     match fs::read_to_string(path) {
         Ok(text) if parse(&text).is_ok_and(|held| held.expose() == key.expose()) => Ok(()),
-        Ok(_) => Err(Displaced::Other),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Displaced::Missing),
-        Err(error) => Err(Displaced::Unknown(error)),
+        Ok(_) => Err(DisplacedPath::Other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DisplacedPath::Missing),
+        Err(error) => Err(DisplacedPath::Unknown(error)),
     }
 }
 

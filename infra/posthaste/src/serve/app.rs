@@ -8,7 +8,7 @@ use std::time::Duration;
 use posthaste_core::delivery_log::records_waiting_bytes_max;
 use posthaste_core::model::Secret;
 use posthaste_core::pressure::ByteUsage;
-use posthaste_local::{Local, LocalOptions};
+use posthaste_local::{EmbeddedStore, LocalOptions};
 use posthaste_ports::Clock;
 use posthaste_services::timeout_at;
 use posthaste_system::probe::disk;
@@ -42,7 +42,7 @@ pub struct App {
     admin_key: Secret,
     stop: CancellationToken,
     tasks: JoinSet<()>,
-    local: Local<SystemClock>,
+    local: EmbeddedStore<SystemClock>,
     note: Arc<RunNote>,
     readiness: Arc<Readiness>,
     in_flight: InFlight,
@@ -58,7 +58,7 @@ impl App {
         let tls = open_tls(settings).await?;
         let local = open(settings).await?;
         advice::warn_of_root(&settings.data_dir);
-        let written_until = local.opening().written_until;
+        let written_until = local.opening_report().written_until;
         machine_clock::warn_if_wrong(SystemClock.now(), written_until);
         let given = settings.admin_key.as_ref();
         let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
@@ -162,7 +162,7 @@ impl App {
     }
 
     /// The store, to look at.
-    pub(super) fn store(&self) -> Local<SystemClock> {
+    pub(super) fn store(&self) -> EmbeddedStore<SystemClock> {
         self.local.clone()
     }
 
@@ -185,7 +185,7 @@ impl App {
                 Some(Err(error)) => ServeError::Task(error),
                 Some(Ok(())) | None => ServeError::Ended,
             },
-            () = self.local.ended() => ServeError::Store,
+            () = self.local.wait_until_ended() => ServeError::Store,
         }
     }
 
@@ -253,7 +253,7 @@ fn spawn_note(
 }
 
 /// Opens the data folder on another thread, because reading the queues may take a while.
-async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
+async fn open(settings: &ServeSettings) -> Result<EmbeddedStore<SystemClock>, ServeError> {
     let data_dir = settings.data_dir.clone();
     let size_max = settings.record.size_max;
     let batch_points = settings.monitor.pressure.batch_points;
@@ -265,7 +265,7 @@ async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError
             records_bytes_max,
             ..LocalOptions::default()
         };
-        Local::open(&data_dir, options, SystemClock, SystemEntropy)
+        EmbeddedStore::open(&data_dir, options, SystemClock, SystemEntropy)
     };
     spawn_blocking(open)
         .await

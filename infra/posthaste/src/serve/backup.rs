@@ -21,7 +21,7 @@ use axum::{Extension, Router};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, AuditOutcome};
 use posthaste_core::model::with_causes;
-use posthaste_local::{FileStore, Local, StateStore};
+use posthaste_local::{EmbeddedStore, FileStore, StateStore};
 use posthaste_ports::{Clock, Entropy, ErrorKind, PortError};
 use posthaste_services::audit::{begin_change, end_change};
 use posthaste_system::{SystemClock, SystemEntropy};
@@ -51,7 +51,7 @@ const ENDING: &str = "the server ends; take the backup once it has started again
 /// The backups of a data folder.
 #[derive(Debug)]
 pub(super) struct Backups {
-    local: Local<SystemClock>,
+    local: EmbeddedStore<SystemClock>,
     log: FileStore,
     data_dir: PathBuf,
     /// One at a time: each keeps the database from using its free room again.
@@ -96,7 +96,7 @@ async fn take(
                 .retry_after(RETRY_AFTER),
         );
     };
-    let trail = match Trail::begin(backups.local.state(), caller).await {
+    let trail = match Trail::begin(backups.local.state_store(), caller).await {
         Ok(trail) => trail,
         Err(error) => return answered(without_entry(&error)),
     };
@@ -113,7 +113,11 @@ async fn take(
 }
 
 impl Backups {
-    pub(super) fn new(local: Local<SystemClock>, log: FileStore, data_dir: PathBuf) -> Self {
+    pub(super) fn new(
+        local: EmbeddedStore<SystemClock>,
+        log: FileStore,
+        data_dir: PathBuf,
+    ) -> Self {
         Self {
             local,
             log,
@@ -191,14 +195,14 @@ fn without_entry(error: &PortError) -> ApiProblem {
 
 /// The data folder at this moment: the database, and then at once the files of the log.
 fn hold(
-    local: &Local<SystemClock>,
+    local: &EmbeddedStore<SystemClock>,
     log: &FileStore,
     data_dir: PathBuf,
     stop: CancellationToken,
 ) -> Result<Source, BeginError> {
     let taken_at = SystemClock.now();
     let snapshot = local.snapshot()?;
-    let log = Some(log.hold().map_err(BeginError::Log)?);
+    let log = Some(log.hold_files().map_err(BeginError::Log)?);
     Ok(Source {
         taken_at,
         snapshot,

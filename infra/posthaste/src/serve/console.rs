@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use posthaste_console::Access;
 use posthaste_core::model::{KeyDigest, Secret};
-use posthaste_local::{Local, StateStore};
+use posthaste_local::{EmbeddedStore, StateStore};
 use posthaste_manage::Manage;
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::task::JoinSet;
@@ -30,14 +30,14 @@ impl Console {
     /// A console over the management API. Nothing runs yet.
     pub(super) fn wire(
         settings: &ServeSettings,
-        local: &Local<SystemClock>,
+        local: &EmbeddedStore<SystemClock>,
         (manage, admin_key): (&Arc<Manage<Embedded>>, &Secret),
         adapters: &Adapters<'_>,
         totals: Arc<Totals>,
     ) -> Self {
         let key = KeyDigest::for_key(admin_key.expose());
         let access =
-            Access::new(local.state(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
+            Access::new(local.state_store(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
         let history = history::Embedded::wire(settings, local, adapters, totals);
         let api = posthaste_manage::unguarded_router(Arc::clone(manage));
         let console = posthaste_console::Console::new(api)

@@ -15,7 +15,7 @@ use ::http::Method;
 use parking_lot::Mutex;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::Secret;
-use posthaste_local::{Displaced, FileStore, Place, PlacedFile};
+use posthaste_local::{DisplacedPath, FileStore, OpenStoreFiles, PlacedFile};
 use posthaste_system::SystemClock;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,7 @@ const SIGN_IN_AND_OUT: [&str; 2] = ["/console/sign-in", "/console/sign-out"];
 /// The files of a data folder.
 #[derive(Debug, Default)]
 pub struct DataFolder {
-    place: Option<Arc<Place>>,
+    place: Option<Arc<OpenStoreFiles>>,
     /// Folders of plain files, in which each file is opened by its path.
     folders: Vec<FileStore>,
     /// The file of the admin key, where the key is the file's.
@@ -65,7 +65,7 @@ struct Told(Mutex<Vec<PathBuf>>);
 
 impl DataFolder {
     pub(super) fn new(
-        place: Option<Arc<Place>>,
+        place: Option<Arc<OpenStoreFiles>>,
         folders: Vec<FileStore>,
         key: Option<KeyFile>,
     ) -> Self {
@@ -121,7 +121,7 @@ impl DataFolder {
     }
 
     fn look_at_database(&self, engine: &PlacedFile) {
-        let seen = engine.look();
+        let seen = engine.check_path();
         let path = engine.path().display();
         self.is_lost.store(seen.is_err(), Ordering::Relaxed);
         match (seen, self.told.is_told(engine.path())) {
@@ -144,7 +144,7 @@ impl DataFolder {
     }
 
     fn look_at_lock(&self, lock: &PlacedFile) {
-        let seen = lock.look();
+        let seen = lock.check_path();
         if let Err(error) = self.told.news(lock.path(), seen) {
             tracing::warn!(
                 path = %lock.path().display(),
@@ -155,7 +155,7 @@ impl DataFolder {
     }
 
     fn look_at_folder(&self, folder: &FileStore) {
-        let seen = folder.look();
+        let seen = folder.check_path();
         if let Err(error) = self.told.news(folder.root(), seen) {
             tracing::warn!(
                 path = %folder.root().display(),
@@ -191,7 +191,7 @@ impl Told {
     }
 
     /// Takes away what was told already: each change is told once.
-    fn news(&self, path: &Path, seen: Result<(), Displaced>) -> Result<(), Displaced> {
+    fn news(&self, path: &Path, seen: Result<(), DisplacedPath>) -> Result<(), DisplacedPath> {
         let was_told = self.is_told(path);
         match seen {
             Ok(()) => {
@@ -228,7 +228,7 @@ fn lost() -> ApiProblem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_local::{Local, LocalOptions};
+    use posthaste_local::{EmbeddedStore, LocalOptions};
     use posthaste_system::SystemEntropy;
 
     #[test]
@@ -257,9 +257,9 @@ mod tests {
     async fn database_that_left_its_path_refuses_until_it_is_back() {
         let root = tempfile::tempdir().unwrap();
         let data = root.path().join("data");
-        let local =
-            Local::open(&data, LocalOptions::default(), SystemClock, SystemEntropy).unwrap();
-        let folder = DataFolder::new(local.place().cloned(), Vec::new(), None);
+        let local = EmbeddedStore::open(&data, LocalOptions::default(), SystemClock, SystemEntropy)
+            .unwrap();
+        let folder = DataFolder::new(local.open_files().cloned(), Vec::new(), None);
         let look = || {
             folder.look();
             assert!(folder.refuse_if(false).is_none());
@@ -288,9 +288,9 @@ mod tests {
         let path = Path::new("lock");
         let news = |seen| told.news(path, seen).is_err();
         assert!(!news(Ok(())));
-        assert!(news(Err(Displaced::Missing)));
-        assert!(!news(Err(Displaced::Missing)));
+        assert!(news(Err(DisplacedPath::Missing)));
+        assert!(!news(Err(DisplacedPath::Missing)));
         assert!(!news(Ok(())));
-        assert!(news(Err(Displaced::Other)));
+        assert!(news(Err(DisplacedPath::Other)));
     }
 }

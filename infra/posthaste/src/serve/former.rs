@@ -13,7 +13,7 @@ use posthaste_core::model::{Timestamp, UNBATCHED_EVENTS_PER_MESSAGE_MAX};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout::SERVE_RUN;
 use posthaste_core::stored::{FileMark, FormatError, RunEnd, ServeRun};
-use posthaste_local::{FileStore, Local, LocalOptions, StateStore};
+use posthaste_local::{EmbeddedStore, FileStore, LocalOptions, StateStore};
 use posthaste_manage::DeliveryLog;
 use posthaste_ports::{Clock, ObjectStore, PortError, PutCondition};
 use posthaste_system::SystemClock;
@@ -44,11 +44,11 @@ impl RunNote {
     /// Reads the note of the process before, and prepares that of this one, with the gaps that are
     /// found. The pollers must not run yet.
     pub(super) async fn prepare(
-        local: &Local<SystemClock>,
+        local: &EmbeddedStore<SystemClock>,
         log: DeliveryLog<FileStore>,
         settings: &ServeSettings,
     ) -> Result<Self, ServeError> {
-        let state = local.state();
+        let state = local.state_store();
         let now = SystemClock.now();
         let read = read(&state).await.map_err(ServeError::RunNote)?;
         let is_newer = matches!(read, Err(FormatError::Newer(_)));
@@ -63,7 +63,7 @@ impl RunNote {
             .as_ref()
             .map_or(now, |former| former.first_started_at);
         let database = local
-            .place()
+            .open_files()
             .and_then(|place| mark(place.engine.path()))
             .or(former.as_ref().map(|former| former.database))
             .unwrap_or(FileMark {
@@ -83,7 +83,7 @@ impl RunNote {
                     quiet_max: settings.monitor.pressure.interval,
                 };
                 let found = LogGap::found_at_start(
-                    former.as_former_run(local.opening().written_until),
+                    former.as_former_run(local.opening_report().written_until),
                     look,
                 );
                 let retention = settings.record.retention;
@@ -250,9 +250,13 @@ fn is_copy(before: FileMark, now: FileMark) -> bool {
 
 /// The most attempts that were under way when the process before ended: those of the deliveries
 /// that are due now, of which the process can have worked on a bounded number.
-async fn under_way_max(local: &Local<SystemClock>, former: &ServeRun, is_copy: bool) -> u64 {
+async fn under_way_max(
+    local: &EmbeddedStore<SystemClock>,
+    former: &ServeRun,
+    is_copy: bool,
+) -> u64 {
     let ended_whole = former.ended.is_some_and(|end| end.in_flight == 0);
-    let due = local.opening().due_deliveries;
+    let due = local.opening_report().due_deliveries;
     if is_copy || ended_whole || due == 0 {
         return 0;
     }

@@ -8,7 +8,7 @@ use axum::Router;
 use posthaste_core::model::Secret;
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::Deliver;
-use posthaste_local::{Local, LocalQueue, StateStore};
+use posthaste_local::{EmbeddedStore, LocalQueue, StateStore};
 use posthaste_manage::{FINISH_PERIOD, Manage};
 use posthaste_ports::{BatchResponse, Clock, QueueName, ReceivedMessage};
 use posthaste_publish::Publish;
@@ -84,7 +84,7 @@ pub(super) type EmbeddedPages = Pages<StateStore, LocalQueue<SystemClock>, Syste
 
 /// Every function, wired.
 pub(super) struct Functions {
-    local: Local<SystemClock>,
+    local: EmbeddedStore<SystemClock>,
     publish: Arc<Publish<Embedded>>,
     console: Option<Console>,
     manage: Arc<Manage<Embedded>>,
@@ -158,7 +158,7 @@ impl Functions {
     pub(super) fn metrics(&self, series: Series) -> EmbeddedPages {
         let queue = |name| self.local.queue(name);
         let standing = Standing {
-            state: self.local.state(),
+            state: self.local.state_store(),
             deliveries: queue(QueueName::Deliveries),
             given_up: [QueueName::DeadLetters, QueueName::Redrive].map(queue),
             records: queue(QueueName::Records),

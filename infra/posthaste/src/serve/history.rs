@@ -8,7 +8,7 @@ mod sampler;
 use std::sync::Arc;
 
 use posthaste_console::history::STEP;
-use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
+use posthaste_local::{EmbeddedStore, FileStore, LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_system::SystemClock;
 use tokio::task::JoinSet;
@@ -34,7 +34,7 @@ pub(super) struct Embedded {
 impl Embedded {
     pub(super) fn wire(
         settings: &ServeSettings,
-        local: &Local<SystemClock>,
+        local: &EmbeddedStore<SystemClock>,
         adapters: &Adapters<'_>,
         totals: Arc<Totals>,
     ) -> Self {
@@ -42,7 +42,7 @@ impl Embedded {
         let sampler = Sampler::new(
             Arc::clone(&ring),
             totals,
-            (local.state(), local.queue(QueueName::Deliveries)),
+            (local.state_store(), local.queue(QueueName::Deliveries)),
             adapters.links.clone(),
             SystemClock,
         );

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt};
 use posthaste_core::stored::layout::{HELD, PARKED};
 use posthaste_deliver::Deliver;
-use posthaste_local::{Local, StateStore};
+use posthaste_local::{EmbeddedStore, StateStore};
 use posthaste_ports::{PortError, QueueCounts, QueueName, QueueReceiver};
 use posthaste_services::pages::list_objects;
 use posthaste_system::SystemClock;
@@ -67,8 +67,8 @@ pub(super) struct Left {
 
 impl Left {
     /// Counts what there is. Queues are counted in memory.
-    pub(super) async fn count(local: &Local<SystemClock>) -> Self {
-        let state = local.state();
+    pub(super) async fn count(local: &EmbeddedStore<SystemClock>) -> Self {
+        let state = local.state_store();
         let all = |counts: QueueCounts| counts.total();
         let queue = async |name| local.queue(name).counts().await.ok();
         Self {

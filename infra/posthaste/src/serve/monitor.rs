@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::pressure::PressureState;
-use posthaste_local::{Local, LocalProbe};
+use posthaste_local::{EmbeddedStore, LocalProbe};
 use posthaste_monitor::{Monitor, MonitorError, MonitorPorts};
 use posthaste_ports::QueueName;
 use posthaste_services::{DrainMeter, MemoryReliever};
@@ -36,7 +36,7 @@ pub(super) struct Embedded {
 /// Wires the monitor. A disk too small for its formula is refused.
 pub(super) fn wire(
     settings: &ServeSettings,
-    local: &Local<SystemClock>,
+    local: &EmbeddedStore<SystemClock>,
     adapters: &Adapters<'_>,
 ) -> Result<Embedded, ServeError> {
     if disk(&settings.data_dir).is_none() {
@@ -48,14 +48,14 @@ pub(super) fn wire(
     }
     let store = local.clone();
     let gauges: Gauges = Box::new(move || {
-        let gauges = store.gauges();
+        let gauges = store.waiting_calls();
         (gauges.version_buckets, gauges.batch_points)
     });
     let ports = MonitorPorts {
         deliveries: local.queue(QueueName::Deliveries),
         slow_lane: None,
         dead_letters: local.queue(QueueName::DeadLetters),
-        state: local.state(),
+        state: local.state_store(),
         // The journal is in the data folder, so both disks are the same one.
         probe: LocalProbe::new(&settings.data_dir, &settings.data_dir, gauges),
         clock: SystemClock,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::model::Secret;
-use posthaste_local::Local;
+use posthaste_local::EmbeddedStore;
 use posthaste_ports::Clock;
 use posthaste_services::timeout;
 use posthaste_settings::{Values, table};
@@ -106,7 +106,7 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
 
 /// Ends the process at the second signal. The log says what is left.
 async fn end_at_once(
-    local: &Local<SystemClock>,
+    local: &EmbeddedStore<SystemClock>,
     in_flight: &InFlight,
     began: Duration,
     exit_code: i32,

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::{failure, run};
-use posthaste_local::{Local, LocalOptions};
+use posthaste_local::{EmbeddedStore, LocalOptions};
 use posthaste_ports::{ObjectStore, PutCondition};
 use posthaste_system::{SystemClock, SystemEntropy};
 use serde_json::Value;
@@ -21,9 +21,9 @@ impl World {
             root: tempfile::tempdir().unwrap(),
         };
         let data = world.path("data");
-        let local =
-            Local::open(&data, LocalOptions::default(), SystemClock, SystemEntropy).unwrap();
-        let state = local.state();
+        let local = EmbeddedStore::open(&data, LocalOptions::default(), SystemClock, SystemEntropy)
+            .unwrap();
+        let state = local.state_store();
         let put = state.put("topics/a.json", "{}".into(), PutCondition::Always);
         put.await.unwrap();
         drop(state);
@@ -134,13 +134,18 @@ async fn backup_and_restore_keep_every_part() {
     assert_eq!(modified.unwrap(), old);
     let key = fs::read_to_string(restored.join("admin.key")).unwrap();
     assert_eq!(key, "the-admin-key-of-this-folder\n");
-    let local = Local::open(
+    let local = EmbeddedStore::open(
         &restored,
         LocalOptions::default(),
         SystemClock,
         SystemEntropy,
     );
-    let object = local.unwrap().state().get("topics/a.json").await.unwrap();
+    let object = local
+        .unwrap()
+        .state_store()
+        .get("topics/a.json")
+        .await
+        .unwrap();
     assert_eq!(object.unwrap().bytes, b"{}"[..]);
 }
 
@@ -216,7 +221,7 @@ async fn half_restored_folder_is_not_started_on() {
         world.path("half/posthaste.redb.new"),
     )
     .unwrap();
-    let opened = Local::open(
+    let opened = EmbeddedStore::open(
         &world.path("half"),
         LocalOptions::default(),
         SystemClock,

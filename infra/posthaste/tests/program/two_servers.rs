@@ -13,7 +13,7 @@ use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
 };
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
+use posthaste_local::{EmbeddedStore, FileStore, LocalOptions, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{PortBundle, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
@@ -32,7 +32,7 @@ const TOPICS: &str = "topics:\n  orders:\n    subscriptions:\n      billing: { e
 struct Deployed {
     manage_url: String,
     publish_url: String,
-    local: Local<SystemClock>,
+    local: EmbeddedStore<SystemClock>,
     runtime: Runtime,
     folder: TempDir,
 }
@@ -47,7 +47,7 @@ impl Deployed {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let runtime = Runtime::new().unwrap();
-        let local = Local::open(
+        let local = EmbeddedStore::open(
             folder.path(),
             LocalOptions::default(),
             SystemClock,
@@ -57,8 +57,8 @@ impl Deployed {
         let publish_url = listen(&runtime, publish(&local));
         let bucket = FileStore::open(&folder.path().join("dead-letters")).unwrap();
         let manage = Manage::<Embedded> {
-            state: local.state(),
-            links: LinkHealth::new(local.state(), SystemClock, HealthSettings::default()),
+            state: local.state_store(),
+            links: LinkHealth::new(local.state_store(), SystemClock, HealthSettings::default()),
             dead_letters: bucket,
             log: DeliveryLog::new(FileStore::open(&folder.path().join("log")).unwrap()),
             deliveries: local.queue(QueueName::Deliveries),
@@ -132,14 +132,14 @@ impl Deployed {
     }
 }
 
-fn publish(local: &Local<SystemClock>) -> Router {
+fn publish(local: &EmbeddedStore<SystemClock>) -> Router {
     posthaste_publish::router(Arc::new(Publish::<Embedded> {
         deliveries: local.queue(QueueName::Deliveries),
         slow_lane: None,
         records: Some(local.queue(QueueName::Records)),
-        registry: TopicRegistry::new(local.state(), SystemClock, Duration::ZERO),
-        payloads: local.state(),
-        pressure: PressureReader::new(local.state(), SystemClock, Duration::ZERO),
+        registry: TopicRegistry::new(local.state_store(), SystemClock, Duration::ZERO),
+        payloads: local.state_store(),
+        pressure: PressureReader::new(local.state_store(), SystemClock, Duration::ZERO),
         clock: SystemClock,
         entropy: SystemEntropy,
         activity: ActivityNotes::default(),

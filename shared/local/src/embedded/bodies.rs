@@ -21,22 +21,22 @@ const OVERTAKEN_BY: u64 = 10_000;
 
 /// The content of a message, without ids and counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Content {
+pub(super) struct MessageContent {
     pub(super) sent_at: Timestamp,
     pub(super) body: Bytes,
 }
 
 /// The cache. Sequence numbers grow, so the first entry is the oldest.
 #[derive(Debug)]
-pub(super) struct Bodies {
-    entries: BTreeMap<u64, (QueueName, Content)>,
+pub(super) struct BodyCache {
+    entries: BTreeMap<u64, (QueueName, MessageContent)>,
     bytes: usize,
     bytes_max: usize,
     /// The newest message of each queue that was received.
     received: [u64; QUEUES.len()],
 }
 
-impl Bodies {
+impl BodyCache {
     pub(super) fn new(bytes_max: usize) -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -49,7 +49,7 @@ impl Bodies {
     /// Keeps the body of a new message of a queue if there is room for it. Bodies whose messages
     /// were overtaken by many others make room: those wait for their own endpoints, and not for
     /// their turn.
-    pub(super) fn insert(&mut self, queue: QueueName, sequence: u64, content: Content) {
+    pub(super) fn insert(&mut self, queue: QueueName, sequence: u64, content: MessageContent) {
         let bytes = content.body.len() + ENTRY_OVERHEAD_BYTES;
         if bytes > self.bytes_max {
             return;
@@ -71,7 +71,7 @@ impl Bodies {
     }
 
     /// Takes a body out for the receiver of the message.
-    pub(super) fn take(&mut self, queue: QueueName, sequence: u64) -> Option<Content> {
+    pub(super) fn take_body(&mut self, queue: QueueName, sequence: u64) -> Option<MessageContent> {
         let newest = &mut self.received[usize::from(number_of(queue))];
         *newest = sequence.max(*newest);
         let (_, content) = self.entries.remove(&sequence)?;
@@ -89,7 +89,7 @@ impl Bodies {
     }
 
     /// The entries held, with the bodies' own bytes.
-    pub(super) fn held(&self) -> EvictedAmount {
+    pub(super) fn held_totals(&self) -> EvictedAmount {
         let entries = self.entries.len();
         EvictedAmount {
             entries,
@@ -104,8 +104,8 @@ mod tests {
 
     const QUEUE: QueueName = QueueName::Deliveries;
 
-    fn content(bytes: usize) -> Content {
-        Content {
+    fn content(bytes: usize) -> MessageContent {
+        MessageContent {
             sent_at: Timestamp::EPOCH,
             body: vec![b'x'; bytes].into(),
         }
@@ -113,66 +113,75 @@ mod tests {
 
     #[test]
     fn a_new_body_finds_no_room_while_those_before_it_wait_for_their_turn() {
-        let mut bodies = Bodies::new(2 * (ENTRY_OVERHEAD_BYTES + 100));
+        let mut bodies = BodyCache::new(2 * (ENTRY_OVERHEAD_BYTES + 100));
         for sequence in 1..=3 {
             bodies.insert(QUEUE, sequence, content(100));
         }
-        assert_eq!(bodies.take(QUEUE, 1), Some(content(100)));
+        assert_eq!(bodies.take_body(QUEUE, 1), Some(content(100)));
         bodies.insert(QUEUE, 4, content(101));
         bodies.insert(QUEUE, 5, content(99));
         assert_eq!(
-            (bodies.take(QUEUE, 4), bodies.take(QUEUE, 5)),
+            (bodies.take_body(QUEUE, 4), bodies.take_body(QUEUE, 5)),
             (None, Some(content(99)))
         );
         bodies.insert(QUEUE, 6, content(10_000));
-        assert_eq!((bodies.take(QUEUE, 6), bodies.held().entries), (None, 1));
+        assert_eq!(
+            (bodies.take_body(QUEUE, 6), bodies.held_totals().entries),
+            (None, 1)
+        );
     }
 
     #[test]
     fn bodies_that_were_overtaken_make_room() {
-        let mut bodies = Bodies::new(2 * (ENTRY_OVERHEAD_BYTES + 100));
+        let mut bodies = BodyCache::new(2 * (ENTRY_OVERHEAD_BYTES + 100));
         bodies.insert(QUEUE, 1, content(100));
         bodies.insert(QUEUE, 2, content(100));
         // A message of another queue overtakes none of this one.
-        assert_eq!(bodies.take(QueueName::Records, 90_000), None);
-        assert_eq!(bodies.take(QUEUE, 10_000), None);
+        assert_eq!(bodies.take_body(QueueName::Records, 90_000), None);
+        assert_eq!(bodies.take_body(QUEUE, 10_000), None);
         bodies.insert(QUEUE, 10_001, content(100));
         assert_eq!(
-            (bodies.take(QUEUE, 10_001), bodies.held().entries),
+            (
+                bodies.take_body(QUEUE, 10_001),
+                bodies.held_totals().entries
+            ),
             (None, 2)
         );
         bodies.insert(QUEUE, 10_002, content(100));
         assert_eq!(
-            (bodies.take(QUEUE, 1), bodies.take(QUEUE, 10_002)),
+            (bodies.take_body(QUEUE, 1), bodies.take_body(QUEUE, 10_002)),
             (None, Some(content(100)))
         );
-        assert_eq!(bodies.take(QUEUE, 2), Some(content(100)));
-        assert_eq!((bodies.held(), bodies.bytes), (EvictedAmount::default(), 0));
+        assert_eq!(bodies.take_body(QUEUE, 2), Some(content(100)));
+        assert_eq!(
+            (bodies.held_totals(), bodies.bytes),
+            (EvictedAmount::default(), 0)
+        );
     }
 
     #[test]
     fn what_is_taken_out_at_once_is_counted_to_the_byte() {
-        let mut bodies = Bodies::new(10_000);
+        let mut bodies = BodyCache::new(10_000);
         for (sequence, bytes) in [(1, 100), (2, 0), (3, 7)] {
             let body = vec![b'x'; bytes].into();
             bodies.insert(
                 QUEUE,
                 sequence,
-                Content {
+                MessageContent {
                     sent_at: Timestamp::EPOCH,
                     body,
                 },
             );
         }
         assert_eq!(
-            bodies.take_all().held(),
+            bodies.take_all().held_totals(),
             EvictedAmount {
                 entries: 3,
                 bytes: 107
             }
         );
         assert_eq!(
-            (bodies.held(), bodies.bytes, bodies.bytes_max),
+            (bodies.held_totals(), bodies.bytes, bodies.bytes_max),
             (EvictedAmount::default(), 0, 10_000)
         );
     }

@@ -8,14 +8,14 @@ use posthaste_core::model::with_causes;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::damage::catch_panic;
-use super::engine::{begin_opening, on_backend};
+use super::engine::{begin_opening, open_on_backend};
 use super::failure::{EngineError, OpenError};
-use super::record::{self, Header};
-use super::scan::{scan, validate};
+use super::record::{self, RecordHeader};
+use super::scan::{validate_tables, visit_all};
 use super::stopped::open_stopped;
 use super::store::is_as_written;
 use super::tables::{MESSAGES, OBJECT_BYTES, OBJECTS, ObjectFacts};
-use super::unwritten::Unwritten;
+use super::unwritten::UnwrittenFile;
 
 /// Most damages that are named one by one.
 const NAMED_MAX: usize = 1000;
@@ -39,21 +39,21 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    fn damaged(&mut self, what: String) {
+    fn add_damage(&mut self, what: String) {
         self.damages += 1;
         if self.named.len() < NAMED_MAX {
             self.named.push(what);
         }
     }
 
-    fn failed(&mut self, doing: &str, error: &EngineError) {
-        self.damaged(format!("{doing}: {}", with_causes(error)));
+    fn add_failure(&mut self, doing: &str, error: &EngineError) {
+        self.add_damage(format!("{doing}: {}", with_causes(error)));
     }
 }
 
 /// Reads everything in a data folder that no process has open. Blocks, for as long as the disk
 /// takes to read it.
-pub fn check(dir: &Path) -> Result<CheckReport, OpenError> {
+pub fn check_folder(dir: &Path) -> Result<CheckReport, OpenError> {
     let folder = |source| OpenError::Folder {
         path: dir.to_owned(),
         source,
@@ -61,44 +61,47 @@ pub fn check(dir: &Path) -> Result<CheckReport, OpenError> {
     let file = open_stopped(dir)?;
     let mut report = CheckReport::default();
     if file.metadata().map_err(folder)?.len() == 0 {
-        report.damaged("the store: the file is empty".to_owned());
+        report.add_damage("the store: the file is empty".to_owned());
         return Ok(report);
     }
     if let Err(error) = catch_panic(|| check_file(file, &mut report)) {
-        report.failed("the store", &error);
+        report.add_failure("the store", &error);
     }
     Ok(report)
 }
 
 fn check_file(file: File, report: &mut CheckReport) -> Result<(), EngineError> {
-    let backend = Unwritten::new(file).map_err(EngineError::Disk)?;
-    let mut database = on_backend(Box::new(backend), CACHE_BYTES, &std::sync::Arc::default())?;
-    validate(&database)?;
+    let backend = UnwrittenFile::new(file).map_err(EngineError::Disk)?;
+    let mut database = open_on_backend(Box::new(backend), CACHE_BYTES, &std::sync::Arc::default())?;
+    validate_tables(&database)?;
     // The same as at a start, but only in memory. A folder of an older version gets its new table.
     let begin = begin_opening(&database, 0)?;
     read_all(&database, begin.first_sequence, report)?;
     match catch_panic(|| Ok(database.check_integrity()?)) {
         Ok(true) => {}
         Ok(false) => {
-            report.damaged("the store: its pages and its list of free pages disagree".to_owned());
+            report
+                .add_damage("the store: its pages and its list of free pages disagree".to_owned());
         }
-        Err(error) => report.failed("the store's pages", &error),
+        Err(error) => report.add_failure("the store's pages", &error),
     }
     Ok(())
 }
 
 fn read_all(database: &Database, next: u64, report: &mut CheckReport) -> Result<(), EngineError> {
     let transaction = database.begin_read()?;
-    if let Err(error) = catch_panic(|| scan(&transaction, next, |_, _, _| {}, |_| {}).map(drop)) {
-        report.failed("the store", &error);
+    if let Err(error) =
+        catch_panic(|| visit_all(&transaction, next, |_, _, _| {}, |_| {}).map(drop))
+    {
+        report.add_failure("the store", &error);
     }
     if let Err(error) = catch_panic(|| read_messages(&transaction, report)) {
         let doing = format!("the messages after the first {}", report.messages);
-        report.failed(&doing, &error);
+        report.add_failure(&doing, &error);
     }
     if let Err(error) = catch_panic(|| read_objects(&transaction, report)) {
         let doing = format!("the objects after the first {}", report.objects);
-        report.failed(&doing, &error);
+        report.add_failure(&doing, &error);
     }
     Ok(())
 }
@@ -111,9 +114,9 @@ fn read_messages(
         let (sequence, record) = row?;
         report.messages += 1;
         report.without_digest += u64::from(!record::is_verifiable(record.value()));
-        if Header::read(record.value()).is_none() {
+        if RecordHeader::read(record.value()).is_none() {
             let sequence = sequence.value();
-            report.damaged(format!(
+            report.add_damage(format!(
                 "message {sequence}: its bytes are not those that were written"
             ));
         }
@@ -137,10 +140,10 @@ fn read_objects(
         });
         match is_whole {
             Ok(true) => {}
-            Ok(false) => report.damaged(format!(
+            Ok(false) => report.add_damage(format!(
                 "object {key}: its bytes are not those that were written"
             )),
-            Err(error) => report.failed(&format!("object {key}"), &error),
+            Err(error) => report.add_failure(&format!("object {key}"), &error),
         }
     }
     Ok(())

@@ -6,30 +6,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counts how often a store's file is closed. After a failed write it is opened again, and what a
 /// snapshot of before still reads may be written over from then on.
 #[derive(Debug, Default)]
-pub(super) struct Closings(Arc<AtomicU64>);
+pub(super) struct ClosingCounter(Arc<AtomicU64>);
 
 /// The number of closings at one moment.
 #[derive(Debug)]
-pub(super) struct ClosingsThen {
+pub(super) struct ClosingCount {
     counted: Arc<AtomicU64>,
     then: u64,
 }
 
-impl Closings {
+impl ClosingCounter {
     /// Counts a closing, which is about to be.
-    pub(super) fn add(&self) {
+    pub(super) fn count_closing(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub(super) fn now(&self) -> ClosingsThen {
-        ClosingsThen {
+    pub(super) fn now(&self) -> ClosingCount {
+        ClosingCount {
             counted: Arc::clone(&self.0),
             then: self.0.load(Ordering::Acquire),
         }
     }
 }
 
-impl ClosingsThen {
+impl ClosingCount {
     /// Whether the file was not closed since.
     pub(super) fn are_unchanged(&self) -> bool {
         self.counted.load(Ordering::Acquire) == self.then

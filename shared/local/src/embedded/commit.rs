@@ -10,22 +10,22 @@ use std::sync::Arc;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 
-use super::engine::{Begin, LastCommit};
+use super::engine::{LastCommit, OpeningNumbers};
 use super::failure::EngineError;
-use super::inbox::{Answer, Batch, Done, Failed, Job, Work};
-use super::live::Live;
+use super::inbox::{CommitBatch, CommitJob, CommitWork, CompletedJob, JobFailure, JobReplySender};
+use super::live::LiveBytes;
 use super::lock::FolderLock;
-use super::shared::Shared;
+use super::shared::SharedStore;
 
 /// Most commits of one batch that may end by damage before the rest of it is given up: each costs
 /// an opening of the file.
 const DAMAGED_COMMITS_MAX: u32 = 64;
 
 /// The result of a job within a transaction.
-type Outcome = Result<Done, Failed>;
+type JobResult = Result<CompletedJob, JobFailure>;
 
 /// The fate of a transaction that failed.
-enum Recovered {
+enum TransactionFate {
     /// The transaction took no effect.
     Undone,
     /// The transaction took effect, though it might not survive a power cut.
@@ -35,20 +35,20 @@ enum Recovered {
 }
 
 /// A transaction that took effect or not: the engine cannot tell until it is opened again.
-struct Unresolved {
+struct UnresolvedTransaction {
     /// The first number that its messages could have.
     first: u64,
-    jobs: Vec<(Work, Outcome)>,
+    jobs: Vec<(CommitWork, JobResult)>,
     deletes: Vec<u64>,
     /// The bytes that the folder holds if it took effect.
-    live: Live,
+    live: LiveBytes,
 }
 
 /// Refuses waiting and later work when the thread ends, also by a panic: no caller waits for a
 /// thread that is gone.
-struct Refused(Arc<Shared>);
+struct RefusalGuard(Arc<SharedStore>);
 
-impl Drop for Refused {
+impl Drop for RefusalGuard {
     fn drop(&mut self) {
         self.0.inbox.close();
         self.0.inbox.refuse_all();
@@ -56,24 +56,24 @@ impl Drop for Refused {
 }
 
 /// The thread's own.
-pub(super) struct Committer {
-    shared: Arc<Shared>,
+pub(super) struct CommitThread {
+    shared: Arc<SharedStore>,
     next_sequence: u64,
     /// The number of the last commit that stored no message.
     commit: u64,
-    live: Live,
-    unresolved: Option<Unresolved>,
+    live: LiveBytes,
+    unresolved: Option<UnresolvedTransaction>,
     // Given back when the thread ends, after the engine is closed.
     _lock: FolderLock,
 }
 
-impl Committer {
+impl CommitThread {
     /// Starts the thread; the sender of what is answered is gone when it has ended and the folder
     /// is free.
     pub(super) fn spawn(
-        shared: Arc<Shared>,
-        begin: Begin,
-        live: Live,
+        shared: Arc<SharedStore>,
+        begin: OpeningNumbers,
+        live: LiveBytes,
         lock: FolderLock,
     ) -> Result<watch::Receiver<()>, EngineError> {
         let (runs, ended) = watch::channel(());
@@ -85,7 +85,7 @@ impl Committer {
             unresolved: None,
             _lock: lock,
         };
-        let refused = Refused(Arc::clone(&committer.shared));
+        let refused = RefusalGuard(Arc::clone(&committer.shared));
         let run = move || {
             // Dropped from the last to the first, also by a panic.
             let _runs = runs;
@@ -102,7 +102,7 @@ impl Committer {
 
     fn run(&mut self) {
         while let Some(batch) = self.shared.inbox.next() {
-            let is_done = self.commit(batch);
+            let is_done = self.commit_batch(batch);
             if !is_done {
                 if self.shared.inbox.is_closed() {
                     // Acknowledged messages that cannot be deleted now are received again after the
@@ -114,7 +114,7 @@ impl Committer {
                     .pause(self.shared.engine.disk().retry_pause());
                 // Alone, because they make room, and what came with them may not have fitted.
                 let deletes = self.shared.inbox.take_deletes();
-                self.commit(Batch {
+                self.commit_batch(CommitBatch {
                     jobs: Vec::new(),
                     deletes,
                 });
@@ -124,29 +124,29 @@ impl Committer {
     }
 
     /// Does a batch; whether it could be done.
-    fn commit(&mut self, batch: Batch) -> bool {
-        self.commit_within(batch, &mut { DAMAGED_COMMITS_MAX })
+    fn commit_batch(&mut self, batch: CommitBatch) -> bool {
+        self.commit_or_split(batch, &mut { DAMAGED_COMMITS_MAX })
     }
 
     /// Does a batch. Where damage in the file ends it, its halves are done apart, down to the one
     /// job that meets the damage, as long as `tries` lasts: its neighbours are not to fail with
     /// it.
-    fn commit_within(&mut self, batch: Batch, tries: &mut u32) -> bool {
-        if let Err(error) = self.resume() {
-            self.fail(batch, error);
+    fn commit_or_split(&mut self, batch: CommitBatch, tries: &mut u32) -> bool {
+        if let Err(error) = self.resume_engine() {
+            self.fail_batch(batch, error);
             return false;
         }
         let batch = self.refuse_for_lack_of_room(batch);
         if batch.jobs.is_empty() && batch.deletes.is_empty() {
             return true;
         }
-        let syncs = self.shared.engine.syncs();
+        let syncs = self.shared.engine.sync_count();
         let live = self.live;
         let first = self.next_sequence;
-        match self.write(&batch) {
+        match self.write_batch(&batch) {
             Ok(outcomes) => {
                 self.commit += u64::from(!batch.stores_messages());
-                self.succeed(batch, outcomes);
+                self.settle_success(batch, outcomes);
                 true
             }
             Err((error, outcomes)) => {
@@ -155,18 +155,18 @@ impl Committer {
                     "a commit failed; the store is reopened"
                 );
                 let was_refused =
-                    error.kind() == ErrorKind::Full && self.shared.engine.syncs() == syncs;
-                let recovered = self.recover(was_refused, first);
+                    error.kind() == ErrorKind::Full && self.shared.engine.sync_count() == syncs;
+                let recovered = self.reopen_after_failure(was_refused, first);
                 let after = self.live;
-                if !matches!(recovered, Recovered::TookEffect) {
+                if !matches!(recovered, TransactionFate::TookEffect) {
                     self.live = live;
                 }
-                let is_damage = error.is_damage() && matches!(recovered, Recovered::Undone);
+                let is_damage = error.is_damage() && matches!(recovered, TransactionFate::Undone);
                 if is_damage && batch.len() > 1 && *tries > 0 {
                     *tries -= 1;
-                    let (first, second) = batch.halves();
-                    let is_first_done = self.commit_within(first, tries);
-                    return self.commit_within(second, tries) && is_first_done;
+                    let (first, second) = batch.split_in_half();
+                    let is_first_done = self.commit_or_split(first, tries);
+                    return self.commit_or_split(second, tries) && is_first_done;
                 }
                 if let ([], [sequence]) = (&batch.jobs[..], &batch.deletes[..])
                     && is_damage
@@ -184,7 +184,7 @@ impl Committer {
     }
 
     /// Without an engine, tries to get it back, and finds out what became of the last transaction.
-    fn resume(&mut self) -> Result<(), EngineError> {
+    fn resume_engine(&mut self) -> Result<(), EngineError> {
         if self.shared.engine.is_open() {
             return Ok(());
         }
@@ -203,19 +203,19 @@ impl Committer {
 
     /// Opens the engine again. A transaction that was refused for lack of room, before anything was
     /// synced, is known to have taken no effect even if that fails.
-    fn recover(&mut self, was_refused: bool, first: u64) -> Recovered {
+    fn reopen_after_failure(&mut self, was_refused: bool, first: u64) -> TransactionFate {
         match self.shared.engine.reopen() {
-            Ok(last) if self.took_effect(last, first) => Recovered::TookEffect,
-            Ok(_) => Recovered::Undone,
+            Ok(last) if self.took_effect(last, first) => TransactionFate::TookEffect,
+            Ok(_) => TransactionFate::Undone,
             Err(error) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
                     "the store cannot be reopened yet"
                 );
                 if was_refused {
-                    Recovered::Undone
+                    TransactionFate::Undone
                 } else {
-                    Recovered::Unknown
+                    TransactionFate::Unknown
                 }
             }
         }
@@ -228,91 +228,96 @@ impl Committer {
         last.number > before || last.message.is_some_and(|message| message >= first)
     }
 
-    fn succeed(&self, batch: Batch, outcomes: Vec<Outcome>) {
-        let jobs = batch.jobs.into_iter().map(Job::into_parts).zip(outcomes);
+    fn settle_success(&self, batch: CommitBatch, outcomes: Vec<JobResult>) {
+        let jobs = batch
+            .jobs
+            .into_iter()
+            .map(CommitJob::into_parts)
+            .zip(outcomes);
         let parts =
             jobs.map(|((work, answer), outcome)| ((work, outcome.clone()), (answer, outcome)));
         let (works, answers): (Vec<_>, Vec<_>) = parts.unzip();
-        self.apply(works);
+        self.apply_finished(works);
         for (answer, outcome) in answers {
             let _: Result<_, _> = answer.send(outcome);
         }
     }
 
     /// Shows what a transaction did whose callers were told that it failed.
-    fn apply_unheard(&self, jobs: Vec<(Work, Outcome)>) {
+    fn apply_unheard(&self, jobs: Vec<(CommitWork, JobResult)>) {
         self.delete_withheld(&jobs);
-        self.apply(jobs);
+        self.apply_finished(jobs);
     }
 
     /// Answers the callers of a failed transaction, and lets memory follow the disk.
     fn settle_failure(
         &mut self,
-        batch: Batch,
+        batch: CommitBatch,
         error: EngineError,
-        outcomes: Vec<Outcome>,
-        recovered: &Recovered,
-        (first, live): (u64, Live),
+        outcomes: Vec<JobResult>,
+        recovered: &TransactionFate,
+        (first, live): (u64, LiveBytes),
     ) {
         // `Full` promises that nothing was written.
-        let kind = if matches!(recovered, Recovered::Undone) {
+        let kind = if matches!(recovered, TransactionFate::Undone) {
             error.kind()
         } else {
             ErrorKind::Other
         };
-        let failed = Failed {
+        let failed = JobFailure {
             kind,
             cause: Some(Arc::new(error)),
         };
         let refuse = || Err(failed.clone());
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(refuse));
         let (works, answers): (Vec<_>, Vec<_>) =
-            batch.jobs.into_iter().map(Job::into_parts).unzip();
+            batch.jobs.into_iter().map(CommitJob::into_parts).unzip();
         let jobs = works.into_iter().zip(outcomes).collect();
         let deletes = batch.deletes;
-        let ended = Unresolved {
+        let ended = UnresolvedTransaction {
             first,
             jobs,
             deletes,
             live,
         };
         match recovered {
-            Recovered::Undone => self.undo_all(ended),
-            Recovered::TookEffect => self.apply_unheard(ended.jobs),
-            Recovered::Unknown => self.unresolved = Some(ended),
+            TransactionFate::Undone => self.undo_all(ended),
+            TransactionFate::TookEffect => self.apply_unheard(ended.jobs),
+            TransactionFate::Unknown => self.unresolved = Some(ended),
         }
         answer_all(answers, &failed);
     }
 
     /// Refuses jobs. Memory is as before when their callers hear of it: they may try again at once.
-    fn refuse(&self, jobs: Vec<Job>, failed: &Failed) {
-        let (works, answers): (Vec<_>, Vec<_>) = jobs.into_iter().map(Job::into_parts).unzip();
+    fn refuse_jobs(&self, jobs: Vec<CommitJob>, failed: &JobFailure) {
+        let (works, answers): (Vec<_>, Vec<_>) =
+            jobs.into_iter().map(CommitJob::into_parts).unzip();
         for work in works {
-            self.undo(work);
+            self.undo_work(work);
         }
         answer_all(answers, failed);
     }
 
     /// Restores the memory of before a transaction that took no effect.
-    fn undo_all(&self, undone: Unresolved) {
+    fn undo_all(&self, undone: UnresolvedTransaction) {
         for (work, _) in undone.jobs {
-            self.undo(work);
+            self.undo_work(work);
         }
-        self.shared.inbox.delete_again(&undone.deletes);
+        self.shared.inbox.queue_deletes_again(&undone.deletes);
     }
 
     /// There is no engine: nothing was begun.
-    fn fail(&self, batch: Batch, error: EngineError) {
-        let failed = Failed {
+    fn fail_batch(&self, batch: CommitBatch, error: EngineError) {
+        let failed = JobFailure {
             kind: error.kind(),
             cause: Some(Arc::new(error)),
         };
-        self.refuse(batch.jobs, &failed);
-        self.shared.inbox.delete_again(&batch.deletes);
+        self.refuse_jobs(batch.jobs, &failed);
+        self.shared.inbox.queue_deletes_again(&batch.deletes);
     }
 }
 
-fn answer_all(answers: Vec<Answer>, failed: &Failed) {
+fn answer_all(answers: Vec<JobReplySender>, failed: &JobFailure) {
     for answer in answers {
         // A caller that gave up needs no answer.
         let _: Result<_, _> = answer.send(Err(failed.clone()));

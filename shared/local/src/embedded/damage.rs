@@ -9,7 +9,7 @@ use posthaste_ports::QueueName;
 use posthaste_ports::caught::catch_expected_panic;
 
 use super::failure::EngineError;
-use super::index::Arrived;
+use super::index::ArrivingMessage;
 use super::queue_state::QueueState;
 use super::record::number_of;
 
@@ -40,7 +40,7 @@ pub(super) fn set_aside(queues: &[QueueState], sequence: u64, now: Timestamp) {
         "a message is damaged on disk: it is not sent but kept as a dead letter"
     );
     let redrive = usize::from(number_of(QueueName::Redrive));
-    let arrived = Arrived {
+    let arrived = ArrivingMessage {
         sequence,
         group: "",
         due: Timestamp::EPOCH,
@@ -52,6 +52,6 @@ pub(super) fn set_aside(queues: &[QueueState], sequence: u64, now: Timestamp) {
 }
 
 /// A damaged record as the body of a message that no function can mistake for one of its own.
-pub(super) fn kept(record: &[u8]) -> Bytes {
+pub(super) fn body_with_note(record: &[u8]) -> Bytes {
     [NOTE.as_bytes(), record].concat().into()
 }

@@ -22,7 +22,7 @@ pub const ENGINE_FILE: &str = "posthaste.redb";
 const NEW_ENGINE_FILE: &str = "posthaste.redb.new";
 
 /// A place for the engine's one file.
-pub(super) trait Disk: fmt::Debug + Send + Sync {
+pub(super) trait EngineDisk: fmt::Debug + Send + Sync {
     /// Opens the file. Called again after a failure, when the one before is closed.
     fn open(&self) -> io::Result<Box<dyn StorageBackend>>;
 
@@ -82,45 +82,48 @@ impl FolderDisk {
         let _ = self.locked.set(locked);
     }
 
-    fn path(&self) -> PathBuf {
+    fn engine_path(&self) -> PathBuf {
         self.folder.join(ENGINE_FILE)
     }
 
     /// True if there is a file.
-    pub(super) fn exists(&self) -> io::Result<bool> {
-        self.path().try_exists()
+    pub(super) fn has_engine_file(&self) -> io::Result<bool> {
+        self.engine_path().try_exists()
     }
 
     /// Begins the file of a new folder under another name. A file gets the right name only when it
     /// is whole, so an empty file of that name is damaged and not new.
-    pub(super) fn begin(&self) -> io::Result<Box<dyn StorageBackend>> {
+    pub(super) fn create_new_file(&self) -> io::Result<Box<dyn StorageBackend>> {
         let options = OpenOptions::new()
             .create(true)
             .read(true)
             .write(true)
             .truncate(true)
             .clone();
-        backend(private::open(&options, &self.folder.join(NEW_ENGINE_FILE))?)
+        file_backend(private::open(&options, &self.folder.join(NEW_ENGINE_FILE))?)
     }
 
     /// Gives the new file its name, which survives a power cut like the bytes.
-    pub(super) fn finish(&self) -> io::Result<()> {
-        std::fs::rename(self.folder.join(NEW_ENGINE_FILE), self.path())?;
+    pub(super) fn name_new_file(&self) -> io::Result<()> {
+        std::fs::rename(self.folder.join(NEW_ENGINE_FILE), self.engine_path())?;
         sync_folder(&self.folder)
     }
 }
 
-fn backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
+fn file_backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
     let backend =
         FileBackend::new(file).map_err(|error| io::Error::other(redb::Error::from(error)))?;
     Ok(Box::new(backend))
 }
 
-impl Disk for FolderDisk {
+impl EngineDisk for FolderDisk {
     fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
-        let file = private::open(OpenOptions::new().read(true).write(true), &self.path())?;
+        let file = private::open(
+            OpenOptions::new().read(true).write(true),
+            &self.engine_path(),
+        )?;
         if let Some(locked) = self.locked.get() {
-            locked.expect(FileIdentity::of(&file)?)?;
+            locked.expect_same(FileIdentity::from_file(&file)?)?;
         }
         if file.metadata()?.len() == 0 {
             // The engine would take it for a new one.
@@ -129,7 +132,7 @@ impl Disk for FolderDisk {
                 "the file is empty",
             ));
         }
-        backend(file)
+        file_backend(file)
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -140,7 +143,7 @@ impl Disk for FolderDisk {
     fn used_bytes(&self) -> io::Result<u64> {
         /// The unit in which `stat` counts a file's room, for every block size of the file system.
         const BLOCK_BYTES: u64 = 512;
-        let stat = rustix::fs::stat(self.path())?;
+        let stat = rustix::fs::stat(self.engine_path())?;
         Ok(u64::try_from(stat.st_blocks)
             .unwrap_or(0)
             .saturating_mul(BLOCK_BYTES))
@@ -154,12 +157,12 @@ impl Disk for FolderDisk {
 /// Any backend, as the one type the engine asks for, which counts the tries to sync. Ranges need no
 /// locks: the folder is locked as a whole.
 #[derive(Debug)]
-pub(super) struct AnyBackend {
+pub(super) struct CountingBackend {
     pub(super) backend: Box<dyn StorageBackend>,
     pub(super) syncs: Arc<AtomicU64>,
 }
 
-impl StorageBackend for AnyBackend {
+impl StorageBackend for CountingBackend {
     fn len(&self) -> io::Result<u64> {
         self.backend.len()
     }
@@ -226,7 +229,7 @@ mod tests {
         let aside = folder.path().join("aside");
         std::fs::write(&path, "x").unwrap();
         let disk = FolderDisk::new(folder.path());
-        disk.keep_to(FileIdentity::of(&File::open(&path).unwrap()).unwrap());
+        disk.keep_to(FileIdentity::from_file(&File::open(&path).unwrap()).unwrap());
         disk.open().unwrap();
         std::fs::rename(&path, &aside).unwrap();
         assert_eq!(disk.open().unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -11,13 +11,13 @@ use redb::{
     WriteTransaction,
 };
 
-use super::bodies::Content;
-use super::closings::{Closings, ClosingsThen};
+use super::bodies::MessageContent;
+use super::closings::{ClosingCount, ClosingCounter};
 use super::damage::catch_panic;
-use super::disk::{AnyBackend, Disk, FolderDisk};
+use super::disk::{CountingBackend, EngineDisk, FolderDisk};
 use super::failure::EngineError;
-use super::record::Header;
-use super::scan::validate;
+use super::record::RecordHeader;
+use super::scan::validate_tables;
 use super::tables::{
     COMMIT, FOLDER, FOLDER_ID, FORMAT, FORMAT_VERSION, MESSAGES, NEXT_SEQUENCE, OBJECT_BYTES,
     OBJECT_DIGESTS, OBJECTS, SEQUENCES_PER_OPENING_BITS,
@@ -25,7 +25,7 @@ use super::tables::{
 
 /// The first numbers of an opening.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Begin {
+pub(super) struct OpeningNumbers {
     pub(super) folder_id: u64,
     pub(super) first_sequence: u64,
     pub(super) commit: u64,
@@ -41,12 +41,12 @@ pub(super) struct LastCommit {
 }
 
 /// The messages, as a transaction sees them.
-type Messages = ReadOnlyTable<u64, &'static [u8]>;
+type ReadableMessages = ReadOnlyTable<u64, &'static [u8]>;
 
 /// The engine. It is `None` while it is closed, for good or because it could not be opened again
 /// after a failure.
-pub(super) struct Engine {
-    disk: Box<dyn Disk>,
+pub(super) struct StoreEngine {
+    disk: Box<dyn EngineDisk>,
     cache_bytes: usize,
     database: RwLock<Option<Database>>,
     /// Number of tries to sync.
@@ -54,34 +54,34 @@ pub(super) struct Engine {
     /// A read met damage that may have left the engine in any state: it is opened again before the
     /// next commit.
     is_suspect: AtomicBool,
-    closings: Closings,
+    closings: ClosingCounter,
 }
 
 /// The state of a message that was looked up.
 #[derive(Debug)]
-pub(super) enum Found {
-    Whole(Content),
+pub(super) enum MessageLookup {
+    Whole(MessageContent),
     Missing,
     /// The bytes are not those that were written; `None` where the engine could not read them.
     Damaged(Option<Bytes>),
 }
 
-impl Engine {
+impl StoreEngine {
     /// Opens or makes the file and takes the sequence numbers of this opening. A new folder gets
     /// `new_folder_id`.
     pub(super) fn open(
-        disk: Box<dyn Disk>,
+        disk: Box<dyn EngineDisk>,
         cache_bytes: usize,
         new_folder_id: u64,
-    ) -> Result<(Self, Begin), EngineError> {
+    ) -> Result<(Self, OpeningNumbers), EngineError> {
         let syncs = Arc::default();
         let (database, begin) = catch_panic(|| {
             let backend = disk.open().map_err(EngineError::Disk)?;
             // Only a disk of a test can be empty here.
             let is_new = backend.len().map_err(EngineError::Disk)? == 0;
-            let database = on_backend(backend, cache_bytes, &syncs)?;
+            let database = open_on_backend(backend, cache_bytes, &syncs)?;
             if !is_new {
-                validate(&database)?;
+                validate_tables(&database)?;
             }
             let begin = begin_opening(&database, new_folder_id)?;
             Ok((database, begin))
@@ -95,44 +95,48 @@ impl Engine {
                 database,
                 syncs,
                 is_suspect,
-                closings: Closings::default(),
+                closings: ClosingCounter::default(),
             },
             begin,
         ))
     }
 
     /// Makes the file of a new folder.
-    pub(super) fn make(disk: &FolderDisk, folder_id: u64) -> Result<(), EngineError> {
+    pub(super) fn create_file(disk: &FolderDisk, folder_id: u64) -> Result<(), EngineError> {
         /// Enough for what a new file holds.
         const CACHE_BYTES: usize = 1 << 20;
         catch_panic(|| {
-            let backend = disk.begin().map_err(EngineError::Disk)?;
-            let database = on_backend(backend, CACHE_BYTES, &Arc::default())?;
+            let backend = disk.create_new_file().map_err(EngineError::Disk)?;
+            let database = open_on_backend(backend, CACHE_BYTES, &Arc::default())?;
             begin_opening(&database, folder_id).map(drop)
         })?;
-        disk.finish().map_err(EngineError::Disk)
+        disk.name_new_file().map_err(EngineError::Disk)
     }
 
     /// The contents of some messages, read in one transaction. Where one is damaged, each is read
     /// by itself, and fails by itself.
-    pub(super) fn contents(&self, sequences: &[u64]) -> Result<Vec<Found>, EngineError> {
-        match self.read(|transaction| contents(transaction, sequences)) {
+    pub(super) fn read_contents(
+        &self,
+        sequences: &[u64],
+    ) -> Result<Vec<MessageLookup>, EngineError> {
+        match self.read(|transaction| look_up_messages(transaction, sequences)) {
             Err(error) if error.is_damage() => {
-                sequences.iter().map(|it| self.content(*it)).collect()
+                sequences.iter().map(|it| self.read_content(*it)).collect()
             }
             other => other,
         }
     }
 
-    fn content(&self, sequence: u64) -> Result<Found, EngineError> {
-        match self.read(|transaction| content(&transaction.open_table(MESSAGES)?, sequence)) {
+    fn read_content(&self, sequence: u64) -> Result<MessageLookup, EngineError> {
+        match self.read(|transaction| look_up_message(&transaction.open_table(MESSAGES)?, sequence))
+        {
             Err(error) if error.is_damage() => {
                 tracing::error!(
                     sequence,
                     error = &error as &dyn std::error::Error,
                     "a message cannot be read"
                 );
-                Ok(Found::Damaged(None))
+                Ok(MessageLookup::Damaged(None))
             }
             other => other,
         }
@@ -156,7 +160,7 @@ impl Engine {
     }
 
     /// Begins to read the database as it is after the last commit.
-    pub(super) fn begin_read(&self) -> Result<(ReadTransaction, ClosingsThen), EngineError> {
+    pub(super) fn begin_read(&self) -> Result<(ReadTransaction, ClosingCount), EngineError> {
         catch_panic(|| {
             let database = self.database.read();
             // Nothing closes the file between these two.
@@ -175,12 +179,12 @@ impl Engine {
     }
 
     /// The device behind it.
-    pub(super) fn disk(&self) -> &dyn Disk {
+    pub(super) fn disk(&self) -> &dyn EngineDisk {
         &*self.disk
     }
 
     /// Number of tries to sync. A commit that failed before its sync took no effect.
-    pub(super) fn syncs(&self) -> u64 {
+    pub(super) fn sync_count(&self) -> u64 {
         self.syncs.load(Ordering::Relaxed)
     }
 
@@ -204,7 +208,7 @@ impl Engine {
     ) -> Result<(Database, LastCommit), EngineError> {
         catch_panic(|| {
             let backend = self.disk.open().map_err(EngineError::Disk)?;
-            let database = on_backend(backend, self.cache_bytes, &self.syncs)?;
+            let database = open_on_backend(backend, self.cache_bytes, &self.syncs)?;
             let transaction = database.begin_read()?;
             let number = transaction
                 .open_table(FOLDER)?
@@ -224,7 +228,7 @@ impl Engine {
     pub(super) fn close(&self) {
         let database = {
             let mut open = self.database.write();
-            self.closings.add();
+            self.closings.count_closing();
             open.take()
         };
         let closed = catch_panic(|| {
@@ -240,24 +244,30 @@ impl Engine {
     }
 }
 
-fn contents(transaction: &ReadTransaction, sequences: &[u64]) -> Result<Vec<Found>, EngineError> {
+fn look_up_messages(
+    transaction: &ReadTransaction,
+    sequences: &[u64],
+) -> Result<Vec<MessageLookup>, EngineError> {
     let messages = transaction.open_table(MESSAGES)?;
     sequences
         .iter()
-        .map(|sequence| content(&messages, *sequence))
+        .map(|sequence| look_up_message(&messages, *sequence))
         .collect()
 }
 
-fn content(messages: &Messages, sequence: u64) -> Result<Found, EngineError> {
+fn look_up_message(
+    messages: &ReadableMessages,
+    sequence: u64,
+) -> Result<MessageLookup, EngineError> {
     let Some(record) = messages.get(sequence)? else {
-        return Ok(Found::Missing);
+        return Ok(MessageLookup::Missing);
     };
-    Ok(match Header::read(record.value()) {
-        Some((header, body)) => Found::Whole(Content {
+    Ok(match RecordHeader::read(record.value()) {
+        Some((header, body)) => MessageLookup::Whole(MessageContent {
             sent_at: header.sent_at,
             body: Bytes::copy_from_slice(body),
         }),
-        None => Found::Damaged(Some(Bytes::copy_from_slice(record.value()))),
+        None => MessageLookup::Damaged(Some(Bytes::copy_from_slice(record.value()))),
     })
 }
 
@@ -268,12 +278,12 @@ fn last_message(transaction: &ReadTransaction) -> Result<Option<u64>, EngineErro
         .map(|(number, _)| number.value()))
 }
 
-pub(super) fn on_backend(
+pub(super) fn open_on_backend(
     backend: Box<dyn StorageBackend>,
     cache_bytes: usize,
     syncs: &Arc<AtomicU64>,
 ) -> Result<Database, EngineError> {
-    let backend = AnyBackend {
+    let backend = CountingBackend {
         backend,
         syncs: syncs.clone(),
     };
@@ -282,7 +292,10 @@ pub(super) fn on_backend(
         .create_with_backend(backend)?)
 }
 
-pub(super) fn begin_opening(database: &Database, new_folder_id: u64) -> Result<Begin, EngineError> {
+pub(super) fn begin_opening(
+    database: &Database,
+    new_folder_id: u64,
+) -> Result<OpeningNumbers, EngineError> {
     let transaction = database.begin_write()?;
     let mut folder = transaction.open_table(FOLDER)?;
     let number = |name| Ok::<_, EngineError>(folder.get(name)?.map(|number| number.value()));
@@ -290,7 +303,7 @@ pub(super) fn begin_opening(database: &Database, new_folder_id: u64) -> Result<B
     if format > FORMAT_VERSION {
         return Err(EngineError::NewerFormat(format));
     }
-    let begin = Begin {
+    let begin = OpeningNumbers {
         folder_id: number(FOLDER_ID)?.unwrap_or(new_folder_id),
         // Zero is never a sequence number.
         first_sequence: number(NEXT_SEQUENCE)?.unwrap_or(1 << SEQUENCES_PER_OPENING_BITS),

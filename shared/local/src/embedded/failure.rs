@@ -167,7 +167,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(super) fn of(dir: &Path, source: EngineError) -> Self {
+    pub(super) fn for_engine(dir: &Path, source: EngineError) -> Self {
         Self::Engine {
             file: dir.join(ENGINE_FILE),
             advice: source.advice(),

@@ -19,7 +19,7 @@ const PLACE_BYTES: usize = 64 * 1024;
 
 /// Calls that wait for their commit now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Gauges {
+pub struct WaitingCalls {
     /// Calls that publish and wait for their commit.
     pub version_buckets: u64,
     /// Batches of what they publish: one takes messages until it is full or old enough, and counts
@@ -32,16 +32,16 @@ pub struct Gauges {
 
 /// The counters behind [`Gauges`].
 #[derive(Debug)]
-pub(super) struct Counters {
+pub(super) struct CallCounters {
     settings: BatchPointSettings,
     calls: AtomicU64,
     publishes: AtomicU64,
-    batches: Mutex<Batches>,
+    batches: Mutex<PublishBatches>,
 }
 
 /// The batches with messages that wait, by number.
 #[derive(Debug, Default)]
-struct Batches {
+struct PublishBatches {
     waiting: BTreeMap<u64, u64>,
     last: u64,
     /// Places taken in the last one, whether committed or not.
@@ -50,7 +50,7 @@ struct Batches {
     since: Duration,
 }
 
-impl Counters {
+impl CallCounters {
     pub(super) fn new(settings: BatchPointSettings) -> Self {
         Self {
             settings,
@@ -60,8 +60,8 @@ impl Counters {
         }
     }
 
-    pub(super) fn read(&self) -> Gauges {
-        Gauges {
+    pub(super) fn read(&self) -> WaitingCalls {
+        WaitingCalls {
             version_buckets: self.publishes.load(Ordering::Relaxed),
             batch_points: self.batches.lock().waiting.len() as u64,
             calls: self.calls.load(Ordering::Relaxed),
@@ -70,31 +70,31 @@ impl Counters {
 
     /// Counts a call that publishes bodies of these sizes until the answer is dropped, which a
     /// caller that gives up does too. `now` is the monotonic time.
-    pub(super) fn publish(
+    pub(super) fn count_publish(
         self: &Arc<Self>,
         sizes: impl Iterator<Item = usize>,
         now: Duration,
-    ) -> Counted {
-        let places = sizes.map(|bytes| self.places(bytes)).sum();
+    ) -> CountedCall {
+        let places = sizes.map(|bytes| self.places_for(bytes)).sum();
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.publishes.fetch_add(1, Ordering::Relaxed);
-        let batches = self.batches.lock().take(places, now, &self.settings);
-        Counted {
+        let batches = self.batches.lock().take_places(places, now, &self.settings);
+        CountedCall {
             counters: self.clone(),
             batches: Some(batches),
         }
     }
 
     /// Counts a call that writes something else.
-    pub(super) fn write(self: &Arc<Self>) -> Counted {
+    pub(super) fn count_write(self: &Arc<Self>) -> CountedCall {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        Counted {
+        CountedCall {
             counters: self.clone(),
             batches: None,
         }
     }
 
-    fn places(&self, bytes: usize) -> u64 {
+    fn places_for(&self, bytes: usize) -> u64 {
         if self.settings.uses_cost {
             bytes.div_ceil(PLACE_BYTES).max(1) as u64
         } else {
@@ -103,9 +103,9 @@ impl Counters {
     }
 }
 
-impl Batches {
+impl PublishBatches {
     /// Puts places into batches, and answers how many went into which batch.
-    fn take(
+    fn take_places(
         &mut self,
         mut places: u64,
         now: Duration,
@@ -116,12 +116,12 @@ impl Batches {
         let is_old = now.saturating_sub(self.since) >= settings.batch_timeout;
         // A batch whose messages are all committed is over, however much room it had.
         if is_old || !self.waiting.contains_key(&self.last) {
-            self.begin(now);
+            self.begin_batch(now);
         }
         let mut taken = Vec::with_capacity(1);
         while places > 0 {
             if self.taken == size {
-                self.begin(now);
+                self.begin_batch(now);
             }
             let fits = places.min(size - self.taken);
             self.taken += fits;
@@ -132,13 +132,13 @@ impl Batches {
         taken
     }
 
-    fn begin(&mut self, now: Duration) {
+    fn begin_batch(&mut self, now: Duration) {
         self.last += 1;
         self.taken = 0;
         self.since = now;
     }
 
-    fn commit(&mut self, batch: u64, places: u64) {
+    fn commit_places(&mut self, batch: u64, places: u64) {
         if let Some(waiting) = self.waiting.get_mut(&batch) {
             *waiting -= places;
             if *waiting == 0 {
@@ -150,13 +150,13 @@ impl Batches {
 
 /// A call that is being counted.
 #[derive(Debug)]
-pub(super) struct Counted {
-    counters: Arc<Counters>,
+pub(super) struct CountedCall {
+    counters: Arc<CallCounters>,
     /// The places taken in each batch by a call that publishes.
     batches: Option<Vec<(u64, u64)>>,
 }
 
-impl Drop for Counted {
+impl Drop for CountedCall {
     fn drop(&mut self) {
         self.counters.calls.fetch_sub(1, Ordering::Relaxed);
         let Some(taken) = self.batches.take() else {
@@ -165,7 +165,7 @@ impl Drop for Counted {
         self.counters.publishes.fetch_sub(1, Ordering::Relaxed);
         let mut batches = self.counters.batches.lock();
         for (batch, places) in taken {
-            batches.commit(batch, places);
+            batches.commit_places(batch, places);
         }
     }
 }
@@ -178,19 +178,19 @@ mod tests {
     const SMALL: usize = 1024;
     const NOW: Duration = Duration::from_secs(7);
 
-    fn counters(settings: BatchPointSettings) -> Arc<Counters> {
-        Arc::new(Counters::new(settings))
+    fn counters(settings: BatchPointSettings) -> Arc<CallCounters> {
+        Arc::new(CallCounters::new(settings))
     }
 
-    fn messages(counters: &Arc<Counters>, count: usize, millis: u64) -> Counted {
-        counters.publish(
+    fn messages(counters: &Arc<CallCounters>, count: usize, millis: u64) -> CountedCall {
+        counters.count_publish(
             std::iter::repeat_n(SMALL, count),
             NOW + Duration::from_millis(millis),
         )
     }
 
-    fn seen(counters: &Counters) -> (u64, u64, u64) {
-        let Gauges {
+    fn seen(counters: &CallCounters) -> (u64, u64, u64) {
+        let WaitingCalls {
             version_buckets,
             batch_points,
             calls,
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(calls.each_ref().map(|call| call.1), [1, 1, 2]);
         assert_eq!(seen(&counters), (3, 2, 3));
         drop(calls);
-        assert_eq!(counters.read(), Gauges::default());
+        assert_eq!(counters.read(), WaitingCalls::default());
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         drop(second);
         assert_eq!(seen(&counters).1, 1);
         drop(third);
-        assert_eq!(counters.read(), Gauges::default());
+        assert_eq!(counters.read(), WaitingCalls::default());
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
                 uses_cost,
                 ..BatchPointSettings::default()
             });
-            let _counted = counters.publish([bytes].into_iter(), NOW);
+            let _counted = counters.count_publish([bytes].into_iter(), NOW);
             assert_eq!(seen(&counters), (1, expected, 1), "{uses_cost} {bytes}");
         };
         check(true, 0, 1);
@@ -270,10 +270,10 @@ mod tests {
     #[test]
     fn what_is_not_published_is_no_resource() {
         let counters = counters(BatchPointSettings::default());
-        let written = counters.write();
+        let written = counters.count_write();
         assert_eq!(seen(&counters), (0, 0, 1));
         drop(written);
-        assert_eq!(counters.read(), Gauges::default());
+        assert_eq!(counters.read(), WaitingCalls::default());
     }
 
     proptest! {
@@ -296,7 +296,7 @@ mod tests {
                 prop_assert!(points <= all as u64);
             }
             drop(waiting);
-            prop_assert_eq!(counters.read(), Gauges::default());
+            prop_assert_eq!(counters.read(), WaitingCalls::default());
         }
     }
 }

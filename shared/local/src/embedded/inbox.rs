@@ -12,7 +12,7 @@ use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::failure::EngineError;
-use super::index::WornOut;
+use super::index::WornOutMessage;
 
 /// Most KiB of waiting jobs. More callers wait until there is room.
 const WAITING_KIB_MAX: u32 = 256 * 1024;
@@ -57,7 +57,7 @@ pub(super) struct NewMessage {
 
 /// Work to do in a commit.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum CommitWork {
     /// Stores messages, and deletes one in the same transaction.
     Messages {
         messages: Vec<NewMessage>,
@@ -68,7 +68,7 @@ pub(super) enum Work {
     /// Moves messages to the redrive queue.
     Redrive {
         from: QueueName,
-        messages: Vec<WornOut>,
+        messages: Vec<WornOutMessage>,
     },
     /// Writes a state object.
     Put {
@@ -81,7 +81,7 @@ pub(super) enum Work {
     Delete { key: String },
 }
 
-impl Work {
+impl CommitWork {
     /// Whether this may wait for other work. Nobody hurries for a few records: their requests are
     /// answered, and only the end of the deliveries waits for them.
     fn may_wait(&self) -> bool {
@@ -96,10 +96,10 @@ impl Work {
         messages
             .iter()
             .all(|message| message.to == QueueName::Records)
-            && self.bytes() < SHARING_BYTES_MAX
+            && self.size_bytes() < SHARING_BYTES_MAX
     }
 
-    fn bytes(&self) -> usize {
+    fn size_bytes(&self) -> usize {
         match self {
             Self::Messages { messages, .. } => {
                 messages.iter().map(|message| message.body.len()).sum()
@@ -112,7 +112,7 @@ impl Work {
 
 /// The result of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct CompletedJob {
     /// The first sequence number of the messages, or the version of the object.
     pub(super) number: u64,
     /// Whether there was an object of the key before.
@@ -122,14 +122,14 @@ pub(super) struct Done {
 /// Why a job was not done. One failure of the engine is shared by all jobs of the commit.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the commit failed")]
-pub(super) struct Failed {
+pub(super) struct JobFailure {
     pub(super) kind: ErrorKind,
     #[source]
     pub(super) cause: Option<Arc<EngineError>>,
 }
 
-impl Failed {
-    fn closed() -> Self {
+impl JobFailure {
+    fn store_closed() -> Self {
         Self {
             kind: ErrorKind::Other,
             cause: Some(Arc::new(EngineError::Closed)),
@@ -138,32 +138,32 @@ impl Failed {
 }
 
 /// The way back to a caller.
-pub(super) type Answer = oneshot::Sender<Result<Done, Failed>>;
+pub(super) type JobReplySender = oneshot::Sender<Result<CompletedJob, JobFailure>>;
 
 /// Work, its caller, and the room that it takes until it is done.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) work: Work,
-    answer: Answer,
+pub(super) struct CommitJob {
+    pub(super) work: CommitWork,
+    answer: JobReplySender,
     _room: Option<OwnedSemaphorePermit>,
 }
 
-impl Job {
+impl CommitJob {
     /// The work, and the way back to its caller.
-    pub(super) fn into_parts(self) -> (Work, Answer) {
+    pub(super) fn into_parts(self) -> (CommitWork, JobReplySender) {
         (self.work, self.answer)
     }
 }
 
 /// The work of one commit.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) jobs: Vec<Job>,
+pub(super) struct CommitBatch {
+    pub(super) jobs: Vec<CommitJob>,
     /// Sequence numbers of acknowledged messages.
     pub(super) deletes: Vec<u64>,
 }
 
-impl Batch {
+impl CommitBatch {
     /// The number of parts that can be done separately.
     pub(super) fn len(&self) -> usize {
         self.jobs.len() + self.deletes.len()
@@ -171,13 +171,12 @@ impl Batch {
 
     /// Whether it stores a message.
     pub(super) fn stores_messages(&self) -> bool {
-        let has_messages =
-            |work: &Work| matches!(work, Work::Messages { messages, .. } if !messages.is_empty());
+        let has_messages = |work: &CommitWork| matches!(work, CommitWork::Messages { messages, .. } if !messages.is_empty());
         self.jobs.iter().any(|job| has_messages(&job.work))
     }
 
     /// The two halves, in their order.
-    pub(super) fn halves(mut self) -> (Self, Self) {
+    pub(super) fn split_in_half(mut self) -> (Self, Self) {
         let half = self.len() / 2;
         // Acknowledgements come first, as in a whole batch.
         let deletes = self.deletes.split_off(half.min(self.deletes.len()));
@@ -187,8 +186,8 @@ impl Batch {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    jobs: VecDeque<Job>,
+struct WaitingWork {
+    jobs: VecDeque<CommitJob>,
     deletes: Vec<u64>,
     is_closed: bool,
     /// True while a commit is put off for jobs that are likely to come.
@@ -199,13 +198,13 @@ struct Waiting {
 
 /// The place where work waits.
 #[derive(Debug)]
-pub(super) struct Inbox {
-    waiting: Mutex<Waiting>,
+pub(super) struct CommitInbox {
+    waiting: Mutex<WaitingWork>,
     arrived: Condvar,
     room: Arc<Semaphore>,
 }
 
-impl Inbox {
+impl CommitInbox {
     pub(super) fn new() -> Self {
         let room = Arc::new(Semaphore::new(WAITING_KIB_MAX as usize));
         Self {
@@ -216,7 +215,7 @@ impl Inbox {
     }
 
     /// Waits until there is room for a job of this many bytes.
-    pub(super) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    pub(super) async fn reserve_room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let kib = u32::try_from(bytes / 1024 + JOB_KIB).unwrap_or(u32::MAX);
         // `None` only if the semaphore were closed, which it never is.
         self.room
@@ -229,18 +228,18 @@ impl Inbox {
     /// Hands work to the commit thread. It is done even if the caller is gone.
     pub(super) fn push(
         &self,
-        work: Work,
+        work: CommitWork,
         room: Option<OwnedSemaphorePermit>,
-    ) -> oneshot::Receiver<Result<Done, Failed>> {
+    ) -> oneshot::Receiver<Result<CompletedJob, JobFailure>> {
         let (answer, answered) = oneshot::channel();
         let mut waiting = self.waiting.lock();
         if waiting.is_closed {
             // The receiver is still here.
-            let _ = answer.send(Err(Failed::closed()));
+            let _ = answer.send(Err(JobFailure::store_closed()));
             return answered;
         }
         let may_wait = work.may_wait();
-        waiting.jobs.push_back(Job {
+        waiting.jobs.push_back(CommitJob {
             work,
             answer,
             _room: room,
@@ -258,7 +257,7 @@ impl Inbox {
     }
 
     /// Notes an acknowledged message, to be deleted with the next commit.
-    pub(super) fn delete(&self, sequence: u64) {
+    pub(super) fn queue_delete(&self, sequence: u64) {
         let mut waiting = self.waiting.lock();
         waiting.deletes.push(sequence);
         let is_due = match waiting.deletes.len() {
@@ -272,7 +271,7 @@ impl Inbox {
     }
 
     /// Puts acknowledgements of a failed commit back.
-    pub(super) fn delete_again(&self, sequences: &[u64]) {
+    pub(super) fn queue_deletes_again(&self, sequences: &[u64]) {
         self.waiting.lock().deletes.extend_from_slice(sequences);
     }
 
@@ -295,7 +294,7 @@ impl Inbox {
 
     /// Waits for work and takes what one commit takes; `None` once closed and empty.
     #[expect(clippy::disallowed_methods, reason = "no caller can see this time")]
-    pub(super) fn next(&self) -> Option<Batch> {
+    pub(super) fn next(&self) -> Option<CommitBatch> {
         let mut waiting = self.waiting.lock();
         if let Some(last) = waiting.shared_at.take() {
             // In one go, instead of a wake-up by the first job and another one at the end.
@@ -316,12 +315,12 @@ impl Inbox {
         self.arrived
             .wait_while_for(&mut waiting, |waiting| waiting.may_wait(), SHARING_DELAY);
         waiting.shared_at = (waiting.jobs.len() > 1).then(Instant::now);
-        Some(waiting.take())
+        Some(waiting.take_batch())
     }
 
     /// Waits before the next try after a failure. Calls in the meantime wait, too.
     pub(super) fn pause(&self, length: Duration) {
-        let is_open = |waiting: &mut Waiting| !waiting.is_closed;
+        let is_open = |waiting: &mut WaitingWork| !waiting.is_closed;
         // Only the passing of time matters.
         self.arrived
             .wait_while_for(&mut self.waiting.lock(), is_open, length);
@@ -332,12 +331,12 @@ impl Inbox {
         let jobs = std::mem::take(&mut self.waiting.lock().jobs);
         for job in jobs {
             // A caller that gave up needs no answer.
-            let _: Result<_, _> = job.answer.send(Err(Failed::closed()));
+            let _: Result<_, _> = job.answer.send(Err(JobFailure::store_closed()));
         }
     }
 }
 
-impl Waiting {
+impl WaitingWork {
     fn is_empty(&self) -> bool {
         self.jobs.is_empty() && self.deletes.is_empty()
     }
@@ -357,10 +356,10 @@ impl Waiting {
             && self.deletes.len() < COMMIT_DELETES_MAX
     }
 
-    fn take(&mut self) -> Batch {
+    fn take_batch(&mut self) -> CommitBatch {
         let mut bytes = 0;
-        let fits = |job: &Job| {
-            bytes += job.work.bytes();
+        let fits = |job: &CommitJob| {
+            bytes += job.work.size_bytes();
             bytes <= COMMIT_BYTES_MAX
         };
         // One job always fits, however large.
@@ -373,7 +372,7 @@ impl Waiting {
             .count()
             .max(1);
         let deletes = self.deletes.len().min(COMMIT_DELETES_MAX);
-        Batch {
+        CommitBatch {
             jobs: self.jobs.drain(..jobs.min(self.jobs.len())).collect(),
             deletes: self.deletes.drain(..deletes).collect(),
         }
@@ -385,9 +384,9 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn push(inbox: &Inbox) {
+    fn push(inbox: &CommitInbox) {
         drop(inbox.push(
-            Work::Delete {
+            CommitWork::Delete {
                 key: "topics/a.json".to_owned(),
             },
             None,
@@ -396,9 +395,9 @@ mod tests {
 
     #[test]
     fn the_last_commit_takes_everything() {
-        let inbox = Inbox::new();
+        let inbox = CommitInbox::new();
         push(&inbox);
-        inbox.delete(1);
+        inbox.queue_delete(1);
         inbox.close();
         let batch = inbox.next().unwrap();
         assert_eq!((batch.jobs.len(), batch.deletes), (1, vec![1]));
@@ -407,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_commit_after_a_shared_one_waits_for_many_jobs() {
-        let inbox = Inbox::new();
+        let inbox = CommitInbox::new();
         // The spacing would last for an hour. Only the jobs can end it.
         inbox.waiting.lock().shared_at = Some(Instant::now() + Duration::from_hours(1));
         std::thread::scope(|scope| {
@@ -419,7 +418,7 @@ mod tests {
 
     #[test]
     fn only_a_shared_commit_spaces_the_next_one() {
-        let inbox = Inbox::new();
+        let inbox = CommitInbox::new();
         for (jobs, is_shared) in [(2, true), (1, false), (1, false), (3, true)] {
             (0..jobs).for_each(|_| push(&inbox));
             assert_eq!(inbox.next().unwrap().jobs.len(), jobs);

@@ -15,8 +15,8 @@ use posthaste_core::model::{CarriedEvents, SQS_DELAY_MAX, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::QueueCounts;
 
-pub(super) use ages::Ages;
-use groups::{GroupId, Groups, Ready};
+pub(super) use ages::EventAges;
+use groups::{GroupId, MessageGroups, VisibleMessage};
 
 /// The longest delay of a message.
 const DELAY_MAX: Duration = SQS_DELAY_MAX;
@@ -24,21 +24,21 @@ const DELAY_MAX: Duration = SQS_DELAY_MAX;
 /// The two times of one moment: delays end by the wall clock, because they outlast the process, and
 /// a clock that is set back takes them along; visibility timeouts end by the one that never jumps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Now {
+pub(super) struct StoreTime {
     pub(super) wall: Timestamp,
     pub(super) monotonic: Duration,
 }
 
 /// The right to settle a message: a receive of it, the `count`th of this opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Received {
+pub(super) struct MessageReceive {
     pub(super) sequence: u64,
     pub(super) count: u32,
 }
 
 /// A message that comes into the queue.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arrived<'a> {
+pub(super) struct ArrivingMessage<'a> {
     pub(super) sequence: u64,
     pub(super) group: &'a str,
     pub(super) due: Timestamp,
@@ -50,7 +50,7 @@ pub(super) struct Arrived<'a> {
 
 /// A message that was received too often, and is out of its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WornOut {
+pub(super) struct WornOutMessage {
     pub(super) sequence: u64,
     pub(super) group: Arc<str>,
     pub(super) carried: CarriedEvents,
@@ -58,11 +58,11 @@ pub(super) struct WornOut {
 
 /// The messages of a receive.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct TakenMessages {
     /// The messages given out.
-    pub(super) given: Vec<Received>,
+    pub(super) given: Vec<MessageReceive>,
     /// Messages received too often; they are out of this queue now.
-    pub(super) worn_out: Vec<WornOut>,
+    pub(super) worn_out: Vec<WornOutMessage>,
 }
 
 /// Why a visibility timeout was not changed.
@@ -75,7 +75,7 @@ pub(super) enum ChangeRefused {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Flight {
+struct InFlightMessage {
     group: GroupId,
     carried: CarriedEvents,
     count: u32,
@@ -87,14 +87,14 @@ struct Flight {
 
 /// A message that waits for its time.
 #[derive(Debug, Clone, Copy)]
-struct Delayed {
+struct DelayedMessage {
     group: GroupId,
     carried: CarriedEvents,
 }
 
 /// A visible message that was received before.
 #[derive(Debug, Clone, Copy)]
-struct Returned {
+struct ReturnedMessage {
     group: GroupId,
     count: u32,
     carried: CarriedEvents,
@@ -103,12 +103,12 @@ struct Returned {
 /// The index.
 #[derive(Debug, Default)]
 pub(super) struct QueueIndex {
-    groups: Groups,
-    delayed: BTreeMap<(Timestamp, u64), Delayed>,
-    flights: HashMap<u64, Flight>,
+    groups: MessageGroups,
+    delayed: BTreeMap<(Timestamp, u64), DelayedMessage>,
+    flights: HashMap<u64, InFlightMessage>,
     timeouts: BTreeSet<(Duration, u64)>,
     /// Visible messages that were received before.
-    returned: HashMap<u64, Returned>,
+    returned: HashMap<u64, ReturnedMessage>,
     /// Visible messages that were settled late, with the number of their entries among the visible
     /// ones. Those entries are skipped when their turn comes.
     settled: HashMap<u64, u32>,
@@ -116,7 +116,7 @@ pub(super) struct QueueIndex {
     in_flight_max: usize,
     receives_max: u32,
     /// The last moment that was seen.
-    last: Option<Now>,
+    last: Option<StoreTime>,
 }
 
 impl QueueIndex {
@@ -131,36 +131,38 @@ impl QueueIndex {
     /// Adds a message that was sent, or is there when the folder is opened. A due time beyond the longest delay comes from a clock that
     /// was set back since, or from a damaged disk: such a message waits for the longest delay
     /// instead.
-    pub(super) fn insert(&mut self, arrived: Arrived<'_>, now: Timestamp) {
-        let Arrived {
+    pub(super) fn insert(&mut self, arrived: ArrivingMessage<'_>, now: Timestamp) {
+        let ArrivingMessage {
             sequence,
             group,
             due,
             bytes,
             carried,
         } = arrived;
-        let group = self.groups.id(group);
-        self.groups.add(group, bytes, carried);
+        let group = self.groups.id_or_new(group);
+        self.groups.add_message(group, bytes, carried);
         let due = due.min(now + DELAY_MAX);
         if due > now {
             self.delayed
-                .insert((due, sequence), Delayed { group, carried });
-            self.groups.join(group, carried);
+                .insert((due, sequence), DelayedMessage { group, carried });
+            self.groups.add_delayed(group, carried);
         } else {
-            self.groups.push(group, Ready { sequence, carried });
+            self.groups
+                .push_visible(group, VisibleMessage { sequence, carried });
             self.visible += 1;
         }
     }
 
     /// Puts back a worn-out message that could not be moved.
-    pub(super) fn put_back(&mut self, message: &WornOut) {
-        let WornOut {
+    pub(super) fn put_back(&mut self, message: &WornOutMessage) {
+        let WornOutMessage {
             sequence, carried, ..
         } = *message;
-        let group = self.groups.id(&message.group);
-        self.groups.add(group, 0, carried);
-        self.groups.push(group, Ready { sequence, carried });
-        let returned = Returned {
+        let group = self.groups.id_or_new(&message.group);
+        self.groups.add_message(group, 0, carried);
+        self.groups
+            .push_visible(group, VisibleMessage { sequence, carried });
+        let returned = ReturnedMessage {
             group,
             count: self.receives_max,
             carried,
@@ -170,18 +172,23 @@ impl QueueIndex {
     }
 
     /// Gives out at most `max` messages for `visibility`, those of groups with few in flight first.
-    pub(super) fn take(&mut self, now: Now, max: usize, visibility: Duration) -> Taken {
-        self.pass(now);
-        let mut taken = Taken::default();
+    pub(super) fn take_visible(
+        &mut self,
+        now: StoreTime,
+        max: usize,
+        visibility: Duration,
+    ) -> TakenMessages {
+        self.advance_to(now);
+        let mut taken = TakenMessages::default();
         while taken.given.len() < max
-            && let Some((group, Ready { sequence, carried })) = self.pop()
+            && let Some((group, VisibleMessage { sequence, carried })) = self.pop_next()
         {
             let count = self.returned.remove(&sequence).map_or(0, |it| it.count);
             self.visible -= 1;
-            self.groups.no_longer_due(group, carried);
+            self.groups.remove_due(group, carried);
             if count >= self.receives_max {
                 self.groups.remove_after(group, carried);
-                taken.worn_out.push(WornOut {
+                taken.worn_out.push(WornOutMessage {
                     sequence,
                     group: self.groups.name(group),
                     carried,
@@ -191,7 +198,7 @@ impl QueueIndex {
             }
             let until = now.monotonic.saturating_add(visibility);
             let count = count + 1;
-            let flight = Flight {
+            let flight = InFlightMessage {
                 group,
                 carried,
                 count,
@@ -201,8 +208,8 @@ impl QueueIndex {
             };
             self.flights.insert(sequence, flight);
             self.timeouts.insert((until, sequence));
-            self.groups.take_off(group, carried);
-            taken.given.push(Received { sequence, count });
+            self.groups.begin_flight(group, carried);
+            taken.given.push(MessageReceive { sequence, count });
         }
         taken
     }
@@ -211,30 +218,32 @@ impl QueueIndex {
     /// caller that looks at all of them lets go of the queue in between.
     pub(super) fn due_from(
         &mut self,
-        now: Now,
+        now: StoreTime,
         from: usize,
         max: usize,
     ) -> (Vec<DueOfGroup>, Option<usize>) {
-        self.pass(now);
+        self.advance_to(now);
         self.groups.due_from(from, max)
     }
 
     /// The number of due messages of a group.
-    pub(super) fn due(&mut self, now: Now, group: &str) -> u64 {
-        self.pass(now);
-        self.groups.find(group).map_or(0, |id| self.groups.due(id))
+    pub(super) fn due_count(&mut self, now: StoreTime, group: &str) -> u64 {
+        self.advance_to(now);
+        self.groups
+            .find_id(group)
+            .map_or(0, |id| self.groups.due_count(id))
     }
 
     /// Takes a message out for good; whether the receipt was good. One that timed out stays good
     /// until the message is received again.
-    pub(super) fn settle(&mut self, received: Received) -> bool {
+    pub(super) fn settle(&mut self, received: MessageReceive) -> bool {
         if let Some(flight) = self.free_flight(received).copied() {
             self.timeouts.remove(&(flight.until, received.sequence));
             self.flights.remove(&received.sequence);
-            self.land(flight);
+            self.end_flight(flight);
             return true;
         }
-        let Some(Returned { group, carried, .. }) = self.withdraw(received) else {
+        let Some(ReturnedMessage { group, carried, .. }) = self.withdraw_returned(received) else {
             return false;
         };
         self.groups.remove_after(group, carried);
@@ -243,23 +252,23 @@ impl QueueIndex {
 
     /// Keeps a message as it is until [`forget`](Self::forget) or [`release`](Self::release);
     /// whether the receipt was good.
-    pub(super) fn hold(&mut self, now: Now, received: Received) -> bool {
+    pub(super) fn hold_message(&mut self, now: StoreTime, received: MessageReceive) -> bool {
         if let Some(flight) = self.free_flight(received) {
             flight.is_held = true;
             let flight = *flight;
             self.timeouts.remove(&(flight.until, received.sequence));
             return true;
         }
-        let Some(Returned {
+        let Some(ReturnedMessage {
             group,
             count,
             carried,
-        }) = self.withdraw(received)
+        }) = self.withdraw_returned(received)
         else {
             return false;
         };
         let monotonic = now.monotonic;
-        let flight = Flight {
+        let flight = InFlightMessage {
             group,
             carried,
             count,
@@ -268,25 +277,25 @@ impl QueueIndex {
             is_held: true,
         };
         self.flights.insert(received.sequence, flight);
-        self.groups.take_off(group, carried);
+        self.groups.begin_flight(group, carried);
         true
     }
 
     /// A held message is gone.
-    pub(super) fn forget(&mut self, sequence: u64) {
+    pub(super) fn forget_held(&mut self, sequence: u64) {
         if let Some(flight) = self.flights.remove(&sequence) {
-            self.land(flight);
+            self.end_flight(flight);
         }
     }
 
     /// The message of a flight that ended leaves the queue for good.
-    fn land(&mut self, flight: Flight) {
-        self.groups.remove(flight.group, flight.carried);
-        self.groups.land(flight.group, flight.carried);
+    fn end_flight(&mut self, flight: InFlightMessage) {
+        self.groups.remove_message(flight.group, flight.carried);
+        self.groups.end_flight(flight.group, flight.carried);
     }
 
     /// A held message goes on to its visibility timeout.
-    pub(super) fn release(&mut self, sequence: u64) {
+    pub(super) fn release_held(&mut self, sequence: u64) {
         if let Some(flight) = self.flights.get_mut(&sequence) {
             flight.is_held = false;
             self.timeouts.insert((flight.until, sequence));
@@ -294,14 +303,14 @@ impl QueueIndex {
     }
 
     /// Hides a message in flight for `visibility` from now.
-    pub(super) fn change(
+    pub(super) fn change_visibility(
         &mut self,
-        now: Now,
-        received: Received,
+        now: StoreTime,
+        received: MessageReceive,
         visibility: Duration,
         total_max: Duration,
     ) -> Result<(), ChangeRefused> {
-        self.pass(now);
+        self.advance_to(now);
         let flight = self.free_flight(received).ok_or(ChangeRefused::Stale)?;
         let until = now.monotonic.saturating_add(visibility);
         if until > flight.received_at.saturating_add(total_max) {
@@ -310,23 +319,23 @@ impl QueueIndex {
         let before = std::mem::replace(&mut flight.until, until);
         self.timeouts.remove(&(before, received.sequence));
         self.timeouts.insert((until, received.sequence));
-        self.pass(now);
+        self.advance_to(now);
         Ok(())
     }
 
     /// Undoes a receive that could not read the message: it is visible again, and the receive does
     /// not count.
-    pub(super) fn undo(&mut self, received: Received) {
-        let Some(flight) = self.flight(received) else {
+    pub(super) fn undo_receive(&mut self, received: MessageReceive) {
+        let Some(flight) = self.find_flight(received) else {
             return;
         };
         self.timeouts.remove(&(flight.until, received.sequence));
-        self.show(received.sequence, flight, flight.count - 1);
+        self.return_to_visible(received.sequence, flight, flight.count - 1);
     }
 
     /// Counts the queue.
-    pub(super) fn counts(&mut self, now: Now) -> QueueCounts {
-        self.pass(now);
+    pub(super) fn counts(&mut self, now: StoreTime) -> QueueCounts {
+        self.advance_to(now);
         QueueCounts {
             visible: self.visible,
             delayed: self.delayed.len() as u64,
@@ -336,12 +345,12 @@ impl QueueIndex {
 
     /// True if a receive would get something at once.
     pub(super) fn has_next(&self) -> bool {
-        self.groups.next(self.free()).is_some()
+        self.groups.next(self.free_slots()).is_some()
     }
 
     /// Time until the next delay or visibility timeout ends.
-    pub(super) fn until_next(&mut self, now: Now) -> Option<Duration> {
-        self.follow(now);
+    pub(super) fn until_next(&mut self, now: StoreTime) -> Option<Duration> {
+        self.follow_clock(now);
         let delay = self
             .delayed
             .first_key_value()
@@ -354,16 +363,17 @@ impl QueueIndex {
     }
 
     /// Makes messages visible that have become due.
-    fn pass(&mut self, now: Now) {
-        if !self.follow(now) {
+    fn advance_to(&mut self, now: StoreTime) {
+        if !self.follow_clock(now) {
             return;
         }
         while let Some(first) = self.delayed.first_entry()
             && first.key().0 <= now.wall
         {
-            let ((_, sequence), Delayed { group, carried }) = first.remove_entry();
-            self.groups.leave(group, carried);
-            self.groups.push(group, Ready { sequence, carried });
+            let ((_, sequence), DelayedMessage { group, carried }) = first.remove_entry();
+            self.groups.remove_delayed(group, carried);
+            self.groups
+                .push_visible(group, VisibleMessage { sequence, carried });
             self.visible += 1;
         }
         while let Some((until, sequence)) = self.timeouts.first().copied()
@@ -371,18 +381,19 @@ impl QueueIndex {
         {
             self.timeouts.pop_first();
             if let Some(flight) = self.flights.get(&sequence).copied() {
-                self.show(sequence, flight, flight.count);
+                self.return_to_visible(sequence, flight, flight.count);
             }
         }
     }
 
     /// A message in flight becomes visible.
-    fn show(&mut self, sequence: u64, flight: Flight, count: u32) {
-        let Flight { group, carried, .. } = flight;
+    fn return_to_visible(&mut self, sequence: u64, flight: InFlightMessage, count: u32) {
+        let InFlightMessage { group, carried, .. } = flight;
         self.flights.remove(&sequence);
-        self.groups.push(group, Ready { sequence, carried });
-        self.groups.land(group, carried);
-        let returned = Returned {
+        self.groups
+            .push_visible(group, VisibleMessage { sequence, carried });
+        self.groups.end_flight(group, carried);
+        let returned = ReturnedMessage {
             group,
             count,
             carried,
@@ -392,10 +403,10 @@ impl QueueIndex {
     }
 
     /// The next message by the groups' turns, past those settled late.
-    fn pop(&mut self) -> Option<(GroupId, Ready)> {
+    fn pop_next(&mut self) -> Option<(GroupId, VisibleMessage)> {
         loop {
-            let group = self.groups.next(self.free())?;
-            let message = self.groups.pop(group)?;
+            let group = self.groups.next(self.free_slots())?;
+            let message = self.groups.pop_visible(group)?;
             let Some(entries) = self.settled.get_mut(&message.sequence) else {
                 return Some((group, message));
             };
@@ -409,7 +420,7 @@ impl QueueIndex {
     }
 
     /// Takes a message out that was received and is visible again.
-    fn withdraw(&mut self, received: Received) -> Option<Returned> {
+    fn withdraw_returned(&mut self, received: MessageReceive) -> Option<ReturnedMessage> {
         let returned = *self.returned.get(&received.sequence)?;
         if returned.count != received.count {
             return None;
@@ -421,7 +432,7 @@ impl QueueIndex {
         Some(returned)
     }
 
-    fn flight(&self, received: Received) -> Option<Flight> {
+    fn find_flight(&self, received: MessageReceive) -> Option<InFlightMessage> {
         self.flights
             .get(&received.sequence)
             .copied()
@@ -429,12 +440,12 @@ impl QueueIndex {
     }
 
     /// The flight that this receipt may end or change: it is not held.
-    fn free_flight(&mut self, received: Received) -> Option<&mut Flight> {
+    fn free_flight(&mut self, received: MessageReceive) -> Option<&mut InFlightMessage> {
         let flight = self.flights.get_mut(&received.sequence)?;
         (flight.count == received.count && !flight.is_held).then_some(flight)
     }
 
-    fn free(&self) -> usize {
+    fn free_slots(&self) -> usize {
         self.in_flight_max.saturating_sub(self.flights.len())
     }
 }

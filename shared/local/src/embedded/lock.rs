@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::disk::ENGINE_FILE;
 use super::failure::OpenError;
-use super::place::{Place, PlacedFile};
+use super::place::{OpenStoreFiles, PlacedFile};
 use crate::private;
 
 /// The lock file.
@@ -23,15 +23,15 @@ pub(super) struct FolderLock {
 
 impl FolderLock {
     /// Takes the lock of an existing folder.
-    pub(super) fn take(dir: &Path) -> Result<Self, OpenError> {
+    pub(super) fn take_folder(dir: &Path) -> Result<Self, OpenError> {
         let options = OpenOptions::new()
             .create(true)
             .read(true)
             .write(true)
             .truncate(false)
             .clone();
-        let mut file =
-            private::open(&options, &dir.join(LOCK_FILE)).map_err(|error| folder(dir, error))?;
+        let mut file = private::open(&options, &dir.join(LOCK_FILE))
+            .map_err(|error| folder_error(dir, error))?;
         if try_lock(dir, &file)? {
             return Ok(Self {
                 lock: Some(file),
@@ -40,18 +40,18 @@ impl FolderLock {
         }
         Err(OpenError::Locked {
             path: dir.to_owned(),
-            pid: written_pid(&mut file),
+            pid: read_pid(&mut file),
         })
     }
 
     /// Takes the lock of the engine's file, which exists, and writes down which process has both.
     /// Returns where both files are.
-    pub(super) fn take_engine(&mut self, dir: &Path) -> Result<Place, OpenError> {
+    pub(super) fn take_engine(&mut self, dir: &Path) -> Result<OpenStoreFiles, OpenError> {
         // Opened for writing too: NFS turns this into a lock on its server, which requires that.
         let options = OpenOptions::new().read(true).write(true).clone();
         let engine = options
             .open(dir.join(ENGINE_FILE))
-            .map_err(|error| folder(dir, error))?;
+            .map_err(|error| folder_error(dir, error))?;
         if !try_lock(dir, &engine)? {
             return Err(OpenError::Locked {
                 path: dir.to_owned(),
@@ -59,9 +59,10 @@ impl FolderLock {
             });
         }
         let placed = |file: &File, name: &str| {
-            PlacedFile::of(file, &dir.join(name)).map_err(|error| folder(dir, error))
+            PlacedFile::from_open_file(file, &dir.join(name))
+                .map_err(|error| folder_error(dir, error))
         };
-        let place = Place {
+        let place = OpenStoreFiles {
             engine: placed(&engine, ENGINE_FILE)?,
             lock: self
                 .lock
@@ -88,7 +89,7 @@ impl FolderLock {
     }
 }
 
-fn folder(dir: &Path, source: std::io::Error) -> OpenError {
+fn folder_error(dir: &Path, source: std::io::Error) -> OpenError {
     OpenError::Folder {
         path: dir.to_owned(),
         source,
@@ -100,7 +101,7 @@ fn try_lock(dir: &Path, file: &File) -> Result<bool, OpenError> {
     match file.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(source)) => Err(folder(dir, source)),
+        Err(TryLockError::Error(source)) => Err(folder_error(dir, source)),
     }
 }
 
@@ -110,7 +111,7 @@ fn write_pid(file: &mut File) -> std::io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-fn written_pid(file: &mut File) -> Option<u32> {
+fn read_pid(file: &mut File) -> Option<u32> {
     /// More digits than any process id has.
     const PID_BYTES_MAX: u64 = 20;
     let mut text = String::new();
@@ -128,7 +129,7 @@ mod tests {
     fn the_engine_s_file_is_locked_by_a_handle_that_may_write_as_nfs_wants_it() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(ENGINE_FILE), "x").unwrap();
-        let mut lock = FolderLock::take(folder.path()).unwrap();
+        let mut lock = FolderLock::take_folder(folder.path()).unwrap();
         lock.take_engine(folder.path()).unwrap();
         let flags = fcntl_getfl(lock.engine.as_ref().unwrap()).unwrap();
         assert_eq!(flags & OFlags::ACCMODE, OFlags::RDWR);

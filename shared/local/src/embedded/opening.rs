@@ -4,13 +4,13 @@ use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
 
-use super::engine::{Engine, Found};
+use super::engine::{MessageLookup, StoreEngine};
 use super::failure::EngineError;
-use super::record::Header;
+use super::record::RecordHeader;
 
 /// What a data folder held when it was opened.
 #[derive(Debug, Default)]
-pub struct Opening {
+pub struct OpeningReport {
     /// The last time at which something was written that is still there. `None` for a new folder.
     pub written_until: Option<Timestamp>,
     /// The number of deliveries that were due. Those that a process before worked on are among
@@ -20,11 +20,11 @@ pub struct Opening {
     first_due: Vec<u64>,
 }
 
-impl Opening {
+impl OpeningReport {
     /// Notes a message. Of deliveries that were due by `now`, the first are known by number.
-    pub(super) fn note(
+    pub(super) fn note_message(
         &mut self,
-        (sequence, header): (u64, &Header<'_>),
+        (sequence, header): (u64, &RecordHeader<'_>),
         now: Timestamp,
         known_max: usize,
     ) {
@@ -42,13 +42,13 @@ impl Opening {
     /// damaged or gone is none. They are read one by one: together they may take all memory.
     pub(super) fn sum_over_due(
         &self,
-        engine: &Engine,
+        engine: &StoreEngine,
         count: impl Fn(&Bytes) -> u64,
     ) -> Result<u64, EngineError> {
         let mut sum = 0_u64;
         for sequence in &self.first_due {
-            for found in engine.contents(&[*sequence])? {
-                if let Found::Whole(content) = found {
+            for found in engine.read_contents(&[*sequence])? {
+                if let MessageLookup::Whole(content) = found {
                     sum = sum.saturating_add(count(&content.body));
                 }
             }

@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
-use crate::identity::{Displaced, FileIdentity};
+use crate::identity::{DisplacedPath, FileIdentity};
 
 /// The files that a data folder keeps open.
 #[derive(Debug)]
-pub struct Place {
+pub struct OpenStoreFiles {
     /// The database.
     pub engine: PlacedFile,
     /// The lock file. The database's own lock keeps a second process out too.
@@ -25,10 +25,10 @@ pub struct PlacedFile {
 }
 
 impl PlacedFile {
-    pub(super) fn of(file: &File, path: &Path) -> io::Result<Self> {
+    pub(super) fn from_open_file(file: &File, path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: std::path::absolute(path)?,
-            identity: FileIdentity::of(file)?,
+            identity: FileIdentity::from_file(file)?,
             descriptor: file.as_raw_fd(),
         })
     }
@@ -43,7 +43,7 @@ impl PlacedFile {
     }
 
     /// An error if the path no longer names the open file. Blocks.
-    pub fn look(&self) -> Result<(), Displaced> {
+    pub fn check_path(&self) -> Result<(), DisplacedPath> {
         self.identity.expect_at(&self.path)
     }
 

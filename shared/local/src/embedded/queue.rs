@@ -13,12 +13,12 @@ use posthaste_ports::{
     WithheldFate, WithheldMessages, validate,
 };
 
-use super::inbox::{NewMessage, Work};
-use super::index::{Arrived, ChangeRefused, Now, Received};
+use super::inbox::{CommitWork, NewMessage};
+use super::index::{ArrivingMessage, ChangeRefused, MessageReceive, StoreTime};
 use super::queue_state::QueueState;
-use super::record::carried;
-use super::shared::{Handle, Shared, now_of};
-use super::store::answer;
+use super::record::carried_events;
+use super::shared::{SharedStore, StoreHandle, now_of};
+use super::store::commit_result;
 
 /// Longest time a message is hidden in all since it was received.
 const HIDDEN_MAX: Duration = Duration::from_secs(SQS_VISIBILITY_SECS_MAX as u64);
@@ -29,26 +29,26 @@ const GROUPS_AT_ONCE: usize = 1024;
 /// One queue of a data folder; clones share it.
 #[derive(Debug, Clone)]
 pub struct LocalQueue<C> {
-    pub(super) handle: Arc<Handle>,
+    pub(super) handle: Arc<StoreHandle>,
     pub(super) clock: C,
     pub(super) name: QueueName,
 }
 
 impl<C: Clock> LocalQueue<C> {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &SharedStore {
         &self.handle.shared
     }
 
-    fn queue(&self) -> &QueueState {
+    fn queue_state(&self) -> &QueueState {
         self.shared().queue(self.name)
     }
 
-    fn now(&self) -> Now {
+    fn now(&self) -> StoreTime {
         now_of(&self.clock)
     }
 
     /// Stores messages, waits until they are durable, and answers the first sequence number.
-    async fn store(
+    async fn store_messages(
         &self,
         doing: &'static str,
         messages: Vec<NewMessage>,
@@ -59,19 +59,19 @@ impl<C: Clock> LocalQueue<C> {
         let bytes = sizes.clone().sum();
         let _counted = match self.name {
             QueueName::Deliveries | QueueName::SlowDeliveries => {
-                shared.counters.publish(sizes, self.clock.monotonic())
+                shared.counters.count_publish(sizes, self.clock.monotonic())
             }
             QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => {
-                shared.counters.write()
+                shared.counters.count_write()
             }
         };
-        let room = shared.inbox.room(bytes).await;
-        answer(
+        let room = shared.inbox.reserve_room(bytes).await;
+        commit_result(
             doing,
             shared
                 .inbox
                 .push(
-                    Work::Messages {
+                    CommitWork::Messages {
                         messages,
                         instead_of: None,
                         is_withheld,
@@ -84,7 +84,7 @@ impl<C: Clock> LocalQueue<C> {
     }
 
     /// Messages that are sent all or none.
-    fn checked(
+    fn validated_messages(
         &self,
         doing: &'static str,
         entries: Vec<OutgoingMessage>,
@@ -97,12 +97,12 @@ impl<C: Clock> LocalQueue<C> {
         Ok(entries.into_iter().map(message).collect())
     }
 
-    fn parse(&self, receipt: &ReceiptHandle) -> Option<Received> {
+    fn parse(&self, receipt: &ReceiptHandle) -> Option<MessageReceive> {
         parse_receipt(self.shared().opening, receipt)
     }
 }
 
-fn new_message(to: QueueName, message: OutgoingMessage, now: Now) -> NewMessage {
+fn new_message(to: QueueName, message: OutgoingMessage, now: StoreTime) -> NewMessage {
     let OutgoingMessage { body, group, delay } = message;
     let due = now.wall + delay;
     NewMessage {
@@ -139,7 +139,7 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
                 .map(|check| check.map(|()| MessageId("".into())))
                 .collect());
         }
-        let mut sequence = self.store(DOING, messages, false).await?;
+        let mut sequence = self.store_messages(DOING, messages, false).await?;
         let mut next_id = |()| {
             sequence += 1;
             message_id(self.shared().folder_id, sequence - 1)
@@ -164,31 +164,31 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
             validate::message(&successor.message)
                 .map_err(|refusal| refusal.into_port_error(DOING))?;
         }
-        let mut messages = self.checked(DOING, entries)?;
+        let mut messages = self.validated_messages(DOING, entries)?;
         let now = self.now();
         let others = beside
             .into_iter()
             .map(|Successor { to, message }| new_message(to, message, now));
         messages.extend(others);
-        self.store(DOING, messages, false).await.map(drop)
+        self.store_messages(DOING, messages, false).await.map(drop)
     }
 
     async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<WithheldMessages, PortError> {
         const DOING: &str = "withhold messages";
-        let messages = self.checked(DOING, entries)?;
+        let messages = self.validated_messages(DOING, entries)?;
         let places: Vec<_> = messages
             .iter()
-            .map(|message| Place {
+            .map(|message| WithheldMessage {
                 group: message.group.clone().unwrap_or_default(),
                 due: message.due,
                 bytes: message.body.len(),
-                carried: carried(message.to, &message.body, message.sent_at),
+                carried: carried_events(message.to, &message.body, message.sent_at),
             })
             .collect();
         let queue = self.clone();
         let stored = async move {
-            let first = queue.store(DOING, messages, true).await?;
-            Ok(withheld(queue.handle, queue.name, first, places))
+            let first = queue.store_messages(DOING, messages, true).await?;
+            Ok(withheld_messages(queue.handle, queue.name, first, places))
         };
         // A task, so that the messages of a caller who is gone are deleted: its result is dropped.
         let stored = tokio::spawn(stored).await;
@@ -201,7 +201,7 @@ const SHOWN_AT_ONCE: usize = 1000;
 
 /// The place of a message that is withheld, in its queue.
 #[derive(Debug)]
-struct Place {
+struct WithheldMessage {
     group: String,
     due: Timestamp,
     /// The size of its body.
@@ -210,26 +210,26 @@ struct Place {
 }
 
 /// Messages with numbers from `first`, each with its place.
-fn withheld(
-    handle: Arc<Handle>,
+fn withheld_messages(
+    handle: Arc<StoreHandle>,
     name: QueueName,
     first: u64,
-    places: Vec<Place>,
+    places: Vec<WithheldMessage>,
 ) -> WithheldMessages {
     WithheldMessages::new(move |fate| {
         let shared = &handle.shared;
         let numbered = (first..).zip(places);
         match fate {
             WithheldFate::Deleted => {
-                numbered.for_each(|(sequence, _)| shared.inbox.delete(sequence))
+                numbered.for_each(|(sequence, _)| shared.inbox.queue_delete(sequence))
             }
             WithheldFate::Shown => {
                 let now = (shared.now)();
                 let mut numbered = numbered.peekable();
                 while numbered.peek().is_some() {
-                    shared.queue(name).update(now, |index| {
+                    shared.queue(name).update_index(now, |index| {
                         for (sequence, place) in numbered.by_ref().take(SHOWN_AT_ONCE) {
-                            let arrived = Arrived {
+                            let arrived = ArrivingMessage {
                                 sequence,
                                 group: &place.group,
                                 due: place.due,
@@ -254,8 +254,8 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         let Some(received) = self.parse(receipt) else {
             return Ok(());
         };
-        if self.queue().settle(received) {
-            self.shared().inbox.delete(received.sequence);
+        if self.queue_state().settle(received) {
+            self.shared().inbox.queue_delete(received.sequence);
         }
         Ok(())
     }
@@ -277,20 +277,23 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         let message = |Successor { to, message }| new_message(to, message, now);
         let messages: Vec<_> = successors.into_iter().map(message).collect();
         let bytes = messages.iter().map(|message| message.body.len()).sum();
-        let _counted = shared.counters.write();
-        let room = shared.inbox.room(bytes).await;
+        let _counted = shared.counters.count_write();
+        let room = shared.inbox.reserve_room(bytes).await;
         // From here to the push nothing may wait: a caller that is dropped would leave the message
         // held.
-        if !self.queue().update(now, |index| index.hold(now, received)) {
+        if !self
+            .queue_state()
+            .update_index(now, |index| index.hold_message(now, received))
+        {
             return Err(stale());
         }
         let instead_of = Some((self.name, received.sequence));
-        answer(
+        commit_result(
             DOING,
             shared
                 .inbox
                 .push(
-                    Work::Messages {
+                    CommitWork::Messages {
                         messages,
                         instead_of,
                         is_withheld: false,
@@ -312,8 +315,8 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
             .map_err(|refusal| refusal.into_port_error(DOING))?;
         let now = self.now();
         let change = |received| {
-            self.queue().update(now, |index| {
-                index.change(now, received, visibility, HIDDEN_MAX)
+            self.queue_state().update_index(now, |index| {
+                index.change_visibility(now, received, visibility, HIDDEN_MAX)
             })
         };
         match self.parse(receipt).map(change) {
@@ -328,7 +331,7 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
-        Ok(self.queue().index.lock().counts(self.now()))
+        Ok(self.queue_state().index.lock().counts(self.now()))
     }
 
     async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
@@ -336,7 +339,7 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         let mut next = Some(0);
         while let Some(from) = next {
             // The lock is held for a slice, so that no sender waits for the rest.
-            let mut index = self.queue().index.lock();
+            let mut index = self.queue_state().index.lock();
             let (some, rest) = index.due_from(self.now(), from, GROUPS_AT_ONCE);
             drop(index);
             all.extend(some);
@@ -347,8 +350,8 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
 
     async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
         let now = self.now();
-        let mut index = self.queue().index.lock();
-        let due = groups.iter().map(|group| index.due(now, group));
+        let mut index = self.queue_state().index.lock();
+        let due = groups.iter().map(|group| index.due_count(now, group));
         Ok(Some(due.collect()))
     }
 
@@ -357,7 +360,9 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         groups: &[String],
     ) -> Result<Option<Vec<GroupCount>>, PortError> {
         let now = self.now();
-        Ok(Some(self.queue().index.lock().waiting(groups, now)))
+        Ok(Some(
+            self.queue_state().index.lock().waiting_counts(groups, now),
+        ))
     }
 
     async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
@@ -365,7 +370,7 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         let mut next = Some(0);
         while let Some(from) = next {
             // The lock is held for a slice, so that no sender waits for the rest.
-            let mut index = self.queue().index.lock();
+            let mut index = self.queue_state().index.lock();
             let (some, rest) = index.waiting_from(self.now(), from, GROUPS_AT_ONCE);
             drop(index);
             all.extend(some);
@@ -381,12 +386,12 @@ fn message_id(folder_id: u64, sequence: u64) -> MessageId {
 }
 
 /// The receipt of one receive: receive counts start again with every opening of the folder.
-fn receipt(opening: u64, received: Received) -> ReceiptHandle {
+fn format_receipt(opening: u64, received: MessageReceive) -> ReceiptHandle {
     ReceiptHandle(format!("{opening:x}.{:x}.{:x}", received.sequence, received.count).into())
 }
 
 /// The receive that a receipt of this opening names.
-fn parse_receipt(opening: u64, receipt: &ReceiptHandle) -> Option<Received> {
+fn parse_receipt(opening: u64, receipt: &ReceiptHandle) -> Option<MessageReceive> {
     let mut numbers = receipt
         .0
         .split('.')
@@ -396,7 +401,7 @@ fn parse_receipt(opening: u64, receipt: &ReceiptHandle) -> Option<Received> {
     let sequence = number()?;
     let count = number()?;
     let count = u32::try_from(count).ok()?;
-    (of == opening && numbers.next().is_none()).then_some(Received { sequence, count })
+    (of == opening && numbers.next().is_none()).then_some(MessageReceive { sequence, count })
 }
 
 #[cfg(test)]
@@ -406,11 +411,11 @@ mod tests {
 
     #[test]
     fn a_receipt_of_another_opening_or_of_nowhere_stands_for_nothing() {
-        let received = Received {
+        let received = MessageReceive {
             sequence: 77,
             count: 3,
         };
-        let receipt = receipt(5, received);
+        let receipt = format_receipt(5, received);
         assert_eq!(&*receipt.0, "5.4d.3");
         assert_eq!(parse_receipt(5, &receipt), Some(received));
         assert_eq!(parse_receipt(6, &receipt), None);
@@ -436,8 +441,8 @@ mod tests {
     proptest! {
         #[test]
         fn every_receipt_survives_writing_and_reading(opening: u64, sequence: u64, count: u32) {
-            let received = Received { sequence, count };
-            prop_assert_eq!(parse_receipt(opening, &receipt(opening, received)), Some(received));
+            let received = MessageReceive { sequence, count };
+            prop_assert_eq!(parse_receipt(opening, &format_receipt(opening, received)), Some(received));
         }
     }
 }

@@ -6,7 +6,7 @@ use posthaste_ports::QueueName;
 use posthaste_ports::validate::RECEIVE_WAIT_MAX;
 use tokio::sync::Notify;
 
-use super::index::{Now, QueueIndex, Received};
+use super::index::{MessageReceive, QueueIndex, StoreTime};
 use super::options::LocalOptions;
 
 /// The memory of one queue, and the receivers that wait for a change of it.
@@ -34,7 +34,11 @@ impl QueueState {
     /// Changes the index and wakes receivers that wait for the result: one receiver for visible
     /// messages, which wakes the next one if it leaves some, and all receivers if a delay ends
     /// sooner than they would wake up.
-    pub(super) fn update<R>(&self, now: Now, change: impl FnOnce(&mut QueueIndex) -> R) -> R {
+    pub(super) fn update_index<R>(
+        &self,
+        now: StoreTime,
+        change: impl FnOnce(&mut QueueIndex) -> R,
+    ) -> R {
         let mut index = self.index.lock();
         let before = index.until_next(now).unwrap_or(RECEIVE_WAIT_MAX);
         let result = change(&mut index);
@@ -52,7 +56,7 @@ impl QueueState {
 
     /// Takes a message out for good, and answers whether the receipt was good. No wait ends sooner
     /// for that, but a slot becomes free.
-    pub(super) fn settle(&self, received: Received) -> bool {
+    pub(super) fn settle(&self, received: MessageReceive) -> bool {
         let mut index = self.index.lock();
         let is_settled = index.settle(received);
         let has_next = is_settled && index.has_next();

@@ -9,10 +9,10 @@ use redb::{Database, Table, WriteTransaction};
 
 use super::damage::catch_panic;
 use super::disk::FolderDisk;
-use super::engine::on_backend;
+use super::engine::open_on_backend;
 use super::failure::EngineError;
-use super::row::{Copied, Row, RowTable, read_row};
-use super::scan::validate;
+use super::row::{CopyCounts, CopyRow, RowTable, read_row};
+use super::scan::validate_tables;
 use super::tables::{FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS};
 
 /// Bytes of pages kept in memory while the file is made.
@@ -33,9 +33,9 @@ pub enum RebuildError {
         objects_expected = expected.objects)]
     Missing {
         /// The rows that came.
-        found: Copied,
+        found: CopyCounts,
         /// The rows that were sent.
-        expected: Copied,
+        expected: CopyCounts,
     },
     /// The file cannot be written.
     #[error("failed to write the database")]
@@ -43,7 +43,7 @@ pub enum RebuildError {
 }
 
 /// The tables of a transaction.
-struct Tables<'t> {
+struct OpenTables<'t> {
     folder: Table<'t, &'static str, u64>,
     messages: Table<'t, u64, &'static [u8]>,
     objects: Table<'t, &'static str, (u64, u64, u64)>,
@@ -57,34 +57,34 @@ struct Tables<'t> {
 /// # Errors
 ///
 /// The rows do not come to their end, or cannot be written.
-pub fn rebuild(dir: &Path, rows: &mut impl Read) -> Result<Copied, RebuildError> {
+pub fn rebuild_database(dir: &Path, rows: &mut impl Read) -> Result<CopyCounts, RebuildError> {
     let disk = FolderDisk::new(dir);
     let made = catch_panic(|| {
-        let backend = disk.begin().map_err(EngineError::Disk)?;
-        let database = on_backend(backend, CACHE_BYTES, &Arc::default())?;
-        let filled = fill(&database, rows);
+        let backend = disk.create_new_file().map_err(EngineError::Disk)?;
+        let database = open_on_backend(backend, CACHE_BYTES, &Arc::default())?;
+        let filled = fill_database(&database, rows);
         if filled.is_ok() {
-            validate(&database)?;
+            validate_tables(&database)?;
         }
         Ok(filled)
     });
-    let copied = made.unwrap_or_else(|error| Err(failed(error)))?;
-    disk.finish()
-        .map_err(|error| failed(EngineError::Disk(error)))?;
+    let copied = made.unwrap_or_else(|error| Err(engine_error(error)))?;
+    disk.name_new_file()
+        .map_err(|error| engine_error(EngineError::Disk(error)))?;
     Ok(copied)
 }
 
-fn fill(database: &Database, rows: &mut impl Read) -> Result<Copied, RebuildError> {
-    let mut found = Copied::default();
+fn fill_database(database: &Database, rows: &mut impl Read) -> Result<CopyCounts, RebuildError> {
+    let mut found = CopyCounts::default();
     loop {
-        let transaction = database.begin_write().map_err(write)?;
-        let mut tables = Tables::open(&transaction).map_err(failed)?;
+        let transaction = database.begin_write().map_err(write_error)?;
+        let mut tables = OpenTables::open(&transaction).map_err(engine_error)?;
         let mut bytes = 0;
         let mut end = None;
         while bytes < COMMIT_BYTES && end.is_none() {
             match read_row(rows).map_err(RebuildError::Rows)? {
-                Row::End(expected) => end = Some(expected),
-                Row::Of { table, key, value } => {
+                CopyRow::End(expected) => end = Some(expected),
+                CopyRow::Of { table, key, value } => {
                     bytes += key.len() + value.len();
                     found.messages += u64::from(table == RowTable::Messages);
                     found.objects += u64::from(table == RowTable::Objects);
@@ -93,7 +93,7 @@ fn fill(database: &Database, rows: &mut impl Read) -> Result<Copied, RebuildErro
             }
         }
         drop(tables);
-        transaction.commit().map_err(write)?;
+        transaction.commit().map_err(write_error)?;
         match end {
             None => {}
             Some(expected) if expected == found => return Ok(found),
@@ -102,7 +102,7 @@ fn fill(database: &Database, rows: &mut impl Read) -> Result<Copied, RebuildErro
     }
 }
 
-impl<'t> Tables<'t> {
+impl<'t> OpenTables<'t> {
     fn open(transaction: &'t WriteTransaction) -> Result<Self, EngineError> {
         Ok(Self {
             folder: transaction.open_table(FOLDER)?,
@@ -116,50 +116,56 @@ impl<'t> Tables<'t> {
     fn insert(&mut self, table: RowTable, key: &[u8], value: &[u8]) -> Result<(), RebuildError> {
         match table {
             RowTable::Folder => {
-                let number = u64::from_le_bytes(array(value)?);
-                self.folder.insert(text(key)?, number).map_err(write)?;
+                let number = u64::from_le_bytes(to_array(value)?);
+                self.folder
+                    .insert(key_text(key)?, number)
+                    .map_err(write_error)?;
             }
             RowTable::Messages => {
-                let sequence = u64::from_le_bytes(array(key)?);
-                self.messages.insert(sequence, value).map_err(write)?;
+                let sequence = u64::from_le_bytes(to_array(key)?);
+                self.messages.insert(sequence, value).map_err(write_error)?;
             }
             RowTable::Objects => {
-                let facts: [u8; 24] = array(value)?;
-                let number = |at: usize| array(&facts[at..at + 8]).map(u64::from_le_bytes);
+                let facts: [u8; 24] = to_array(value)?;
+                let number = |at: usize| to_array(&facts[at..at + 8]).map(u64::from_le_bytes);
                 let facts = (number(0)?, number(8)?, number(16)?);
-                self.objects.insert(text(key)?, facts).map_err(write)?;
+                self.objects
+                    .insert(key_text(key)?, facts)
+                    .map_err(write_error)?;
             }
             RowTable::ObjectBytes => {
-                self.contents.insert(text(key)?, value).map_err(write)?;
+                self.contents
+                    .insert(key_text(key)?, value)
+                    .map_err(write_error)?;
             }
             RowTable::ObjectDigests => {
-                let digest: [u8; 12] = array(value)?;
-                let version = u64::from_le_bytes(array(&digest[..8])?);
-                let crc = u32::from_le_bytes(array(&digest[8..])?);
+                let digest: [u8; 12] = to_array(value)?;
+                let version = u64::from_le_bytes(to_array(&digest[..8])?);
+                let crc = u32::from_le_bytes(to_array(&digest[8..])?);
                 self.digests
-                    .insert(text(key)?, (version, crc))
-                    .map_err(write)?;
+                    .insert(key_text(key)?, (version, crc))
+                    .map_err(write_error)?;
             }
         }
         Ok(())
     }
 }
 
-fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], RebuildError> {
+fn to_array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], RebuildError> {
     bytes
         .try_into()
         .map_err(|_| RebuildError::Rows(io::ErrorKind::InvalidData.into()))
 }
 
-fn text(key: &[u8]) -> Result<&str, RebuildError> {
+fn key_text(key: &[u8]) -> Result<&str, RebuildError> {
     std::str::from_utf8(key)
         .map_err(|error| RebuildError::Rows(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
-fn failed(error: EngineError) -> RebuildError {
+fn engine_error(error: EngineError) -> RebuildError {
     RebuildError::Write(Box::new(error))
 }
 
-fn write(error: impl Into<redb::Error>) -> RebuildError {
-    failed(EngineError::from(error))
+fn write_error(error: impl Into<redb::Error>) -> RebuildError {
+    engine_error(EngineError::from(error))
 }

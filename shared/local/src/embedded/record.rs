@@ -28,14 +28,14 @@ const DIGEST_BYTES: usize = 4;
 
 /// A message's header. An empty group means that there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header<'a> {
+pub(super) struct RecordHeader<'a> {
     pub(super) queue: QueueName,
     pub(super) group: &'a str,
     pub(super) sent_at: Timestamp,
     pub(super) due: Timestamp,
 }
 
-impl<'a> Header<'a> {
+impl<'a> RecordHeader<'a> {
     /// The size of a record with this header.
     pub(super) fn record_bytes(&self, body_bytes: usize) -> usize {
         FIXED_BYTES + DIGEST_BYTES + self.group.len() + body_bytes
@@ -122,7 +122,7 @@ pub(super) fn crc(parts: &[&[u8]]) -> u32 {
 
 /// The events that wait by a message: none outside of the queue of deliveries. One that is not
 /// understood counts as one event, accepted when it was sent.
-pub(super) fn carried(queue: QueueName, body: &[u8], sent_at: Timestamp) -> CarriedEvents {
+pub(super) fn carried_events(queue: QueueName, body: &[u8], sent_at: Timestamp) -> CarriedEvents {
     match queue {
         QueueName::Deliveries | QueueName::SlowDeliveries => {
             delivery::carried_by_message(body).unwrap_or_else(|| CarriedEvents::one_event(sent_at))
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(header: &Header<'_>, body: &[u8]) -> Vec<u8> {
+    fn written(header: &RecordHeader<'_>, body: &[u8]) -> Vec<u8> {
         let mut record = vec![0; header.record_bytes(body.len())];
         header.write(body, &mut record);
         record
@@ -163,20 +163,20 @@ mod tests {
         record.extend(1_u64.to_le_bytes());
         record.extend(2_u64.to_le_bytes());
         record.extend(b"gbody");
-        let header = Header {
+        let header = RecordHeader {
             queue: QueueName::DeadLetters,
             group: "g",
             sent_at,
             due,
         };
-        assert_eq!(Header::read(&record), Some((header, &b"body"[..])));
+        assert_eq!(RecordHeader::read(&record), Some((header, &b"body"[..])));
         assert!(!is_verifiable(&record) && is_verifiable(&written(&header, b"body")));
     }
 
     #[test]
     fn the_numbers_of_queues_on_disk_never_change() {
         let number = |queue| {
-            let header = Header {
+            let header = RecordHeader {
                 queue,
                 group: "",
                 sent_at: Timestamp::EPOCH,
@@ -201,9 +201,9 @@ mod tests {
             body in prop::collection::vec(any::<u8>(), 0..200),
         ) {
             let (sent_at, due) = (Timestamp::from_millis(sent), Timestamp::from_millis(due));
-            let header = Header { queue: QUEUES[queue], group: &group, sent_at, due };
+            let header = RecordHeader { queue: QUEUES[queue], group: &group, sent_at, due };
             let record = written(&header, &body);
-            prop_assert_eq!(Header::read(&record), Some((header, &body[..])));
+            prop_assert_eq!(RecordHeader::read(&record), Some((header, &body[..])));
         }
 
         #[test]
@@ -213,19 +213,19 @@ mod tests {
             change in 1_u8..=255,
         ) {
             let (sent_at, due) = (Timestamp::EPOCH, Timestamp::from_millis(7));
-            let header = Header { queue: QueueName::Deliveries, group: "a.b", sent_at, due };
+            let header = RecordHeader { queue: QueueName::Deliveries, group: "a.b", sent_at, due };
             let mut record = written(&header, &body);
             let at = at.index(record.len());
             // The one byte that says that there is no digest.
             prop_assume!(at != 0 || record[0] ^ change != VERSION_WITHOUT_DIGEST);
             record[at] ^= change;
-            prop_assert_eq!(Header::read(&record), None);
+            prop_assert_eq!(RecordHeader::read(&record), None);
         }
 
         #[test]
         fn any_bytes_are_read_without_a_panic(record in prop::collection::vec(any::<u8>(), 0..300)) {
-            prop_assert!(Header::read(&record).is_none() || record[0] == VERSION_WITHOUT_DIGEST);
-            let _ = Header::read_unverified(&record);
+            prop_assert!(RecordHeader::read(&record).is_none() || record[0] == VERSION_WITHOUT_DIGEST);
+            let _ = RecordHeader::read_unverified(&record);
         }
     }
 }

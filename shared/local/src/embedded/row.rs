@@ -14,7 +14,7 @@ const END: u8 = 0;
 
 /// The contents of a copied database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyCounts {
     /// Messages of all queues.
     pub messages: u64,
     /// State objects.
@@ -33,13 +33,13 @@ pub(super) enum RowTable {
 
 /// A row that was read, or the end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Row {
+pub(super) enum CopyRow {
     Of {
         table: RowTable,
         key: Vec<u8>,
         value: Vec<u8>,
     },
-    End(Copied),
+    End(CopyCounts),
 }
 
 impl RowTable {
@@ -67,7 +67,7 @@ pub(super) fn write_row(
     Ok(())
 }
 
-pub(super) fn write_end(out: &mut impl Write, copied: Copied) -> io::Result<()> {
+pub(super) fn write_end(out: &mut impl Write, copied: CopyCounts) -> io::Result<()> {
     out.write_all(&[END])?;
     out.write_all(&copied.messages.to_le_bytes())?;
     out.write_all(&copied.objects.to_le_bytes())
@@ -75,19 +75,19 @@ pub(super) fn write_end(out: &mut impl Write, copied: Copied) -> io::Result<()> 
 
 /// Reads a row. Bytes that end before the end of the rows are an error, and so are others than
 /// rows.
-pub(super) fn read_row(input: &mut impl Read) -> io::Result<Row> {
+pub(super) fn read_row(input: &mut impl Read) -> io::Result<CopyRow> {
     let [number] = read_exactly(input)?;
     if number == END {
         let messages = u64::from_le_bytes(read_exactly(input)?);
         let objects = u64::from_le_bytes(read_exactly(input)?);
-        return Ok(Row::End(Copied { messages, objects }));
+        return Ok(CopyRow::End(CopyCounts { messages, objects }));
     }
     let mut tables = RowTable::ALL.into_iter();
     let table = tables.find(|table| *table as u8 == number);
     let table = table.ok_or(io::ErrorKind::InvalidData)?;
     let key = read_part(input, KEY_BYTES_MAX)?;
     let value = read_part(input, VALUE_BYTES_MAX)?;
-    Ok(Row::Of { table, key, value })
+    Ok(CopyRow::Of { table, key, value })
 }
 
 fn read_exactly<const N: usize>(input: &mut impl Read) -> io::Result<[u8; N]> {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_as_they_were_written() {
-        let copied = Copied {
+        let copied = CopyCounts {
             messages: 3,
             objects: 1 << 40,
         };
@@ -126,7 +126,7 @@ mod tests {
         write_row(&mut written, RowTable::Folder, b"", &[7; 300]).unwrap();
         write_end(&mut written, copied).unwrap();
         let mut input = &written[..];
-        let row = |table, key: &[u8], value: &[u8]| Row::Of {
+        let row = |table, key: &[u8], value: &[u8]| CopyRow::Of {
             table,
             key: key.to_vec(),
             value: value.to_vec(),
@@ -139,7 +139,7 @@ mod tests {
             read_row(&mut input).unwrap(),
             row(RowTable::Folder, b"", &[7; 300])
         );
-        assert_eq!(read_row(&mut input).unwrap(), Row::End(copied));
+        assert_eq!(read_row(&mut input).unwrap(), CopyRow::End(copied));
         assert!(input.is_empty());
     }
 

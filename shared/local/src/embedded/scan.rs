@@ -11,8 +11,8 @@ use redb::{
 };
 
 use super::failure::EngineError;
-use super::live::Live;
-use super::record::Header;
+use super::live::LiveBytes;
+use super::record::RecordHeader;
 use super::tables::{FOLDER, FORMAT, MESSAGES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
 
 /// The first format whose objects have digests, and the table that holds them.
@@ -21,7 +21,7 @@ const DIGESTS: &str = "object_digests";
 
 /// Refuses a file that another program made, or of which a table is gone: the engine would make a
 /// new one.
-pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
+pub(super) fn validate_tables(database: &Database) -> Result<(), EngineError> {
     let transaction = database.begin_read()?;
     let tables = transaction.list_tables()?;
     let names: Vec<String> = tables.map(|table| table.name().to_owned()).collect();
@@ -43,31 +43,31 @@ pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
 }
 
 /// The header of a message, and its body, whose digest was not checked.
-pub(super) type Visited<'a> = (Header<'a>, &'a [u8]);
+pub(super) type VisitedMessage<'a> = (RecordHeader<'a>, &'a [u8]);
 
 /// Visits every message in the order of sending, with the size of its record, and returns the bytes
 /// of messages and objects, and the time at which the last object was written. A header that cannot
 /// be read is `None`. Every object is visited by its key. All numbers must be less than `next`.
-pub(super) fn scan(
+pub(super) fn visit_all(
     transaction: &ReadTransaction,
     next: u64,
-    visit: impl FnMut(u64, Option<Visited<'_>>, usize),
+    visit: impl FnMut(u64, Option<VisitedMessage<'_>>, usize),
     visit_object: impl FnMut(&str),
-) -> Result<(Live, Option<Timestamp>), EngineError> {
-    let mut live = messages(transaction, next, visit)?;
-    let (bytes, last) = objects(transaction, next, visit_object)?;
-    live.add(bytes);
+) -> Result<(LiveBytes, Option<Timestamp>), EngineError> {
+    let mut live = visit_messages(transaction, next, visit)?;
+    let (bytes, last) = visit_objects(transaction, next, visit_object)?;
+    live.add_bytes(bytes);
     Ok((live, last))
 }
 
-fn messages(
+fn visit_messages(
     transaction: &ReadTransaction,
     next: u64,
-    mut visit: impl FnMut(u64, Option<Visited<'_>>, usize),
-) -> Result<Live, EngineError> {
+    mut visit: impl FnMut(u64, Option<VisitedMessage<'_>>, usize),
+) -> Result<LiveBytes, EngineError> {
     const TABLE: &str = "messages";
     let table = transaction.open_table(MESSAGES)?;
-    let mut live = Live::default();
+    let mut live = LiveBytes::default();
     let mut found = 0;
     let mut last = None;
     for row in table.iter()? {
@@ -82,23 +82,23 @@ fn messages(
         }
         found += 1;
         last = Some(sequence);
-        let found = Header::read_unverified(record.value());
+        let found = RecordHeader::read_unverified(record.value());
         live.add_message(found.map(|(header, _)| header.queue), record.value().len());
         visit(sequence, found, record.value().len());
     }
-    all_found(TABLE, table.len()?, found)?;
+    check_all_found(TABLE, table.len()?, found)?;
     Ok(live)
 }
 
 /// The bytes of all objects, and the time at which the last one was written.
-fn objects(
+fn visit_objects(
     transaction: &ReadTransaction,
     next: u64,
     mut visit: impl FnMut(&str),
 ) -> Result<(u64, Option<Timestamp>), EngineError> {
     const TABLE: &str = "objects";
     let table = transaction.open_table(OBJECTS)?;
-    let mut digests = Digests::of(transaction)?;
+    let mut digests = DigestCursor::open(transaction)?;
     let mut last_written = None;
     let mut bytes = 0_u64;
     let mut found = 0;
@@ -122,7 +122,7 @@ fn objects(
         bytes = bytes.saturating_add(facts.bytes);
     }
     digests.step_over(None)?;
-    all_found(TABLE, table.len()?, found)?;
+    check_all_found(TABLE, table.len()?, found)?;
     // A key that was altered makes an object look as if it had never been.
     match digests.missing {
         Some(row) => Err(EngineError::Misplaced { table: TABLE, row }),
@@ -131,7 +131,7 @@ fn objects(
 }
 
 /// The keys of objects that have a digest, in the objects' order: those objects must be there.
-struct Digests {
+struct DigestCursor {
     table: ReadOnlyTable<&'static str, (u64, u32)>,
     rows: Range<'static, &'static str, (u64, u32)>,
     next: Option<String>,
@@ -141,8 +141,8 @@ struct Digests {
     missing: Option<String>,
 }
 
-impl Digests {
-    fn of(transaction: &ReadTransaction) -> Result<Self, EngineError> {
+impl DigestCursor {
+    fn open(transaction: &ReadTransaction) -> Result<Self, EngineError> {
         let table = transaction.open_table(OBJECT_DIGESTS)?;
         let expected = table.len()?;
         let rows = table.range::<&str>(..)?;
@@ -154,7 +154,7 @@ impl Digests {
             found: 0,
             missing: None,
         };
-        digests.read("")?;
+        digests.read_next("")?;
         Ok(digests)
     }
 
@@ -163,7 +163,7 @@ impl Digests {
     fn step_over(&mut self, object: Option<&str>) -> Result<(), EngineError> {
         let is_over = |key: &mut String| object.is_none_or(|object| key.as_str() <= object);
         while let Some(key) = self.next.take_if(is_over) {
-            self.read(&key)?;
+            self.read_next(&key)?;
             if object != Some(key.as_str()) {
                 self.missing.get_or_insert(key);
             }
@@ -172,9 +172,9 @@ impl Digests {
     }
 
     /// Reads the key after this one.
-    fn read(&mut self, last: &str) -> Result<(), EngineError> {
+    fn read_next(&mut self, last: &str) -> Result<(), EngineError> {
         let Some(row) = self.rows.next() else {
-            return all_found(DIGESTS, self.expected, self.found);
+            return check_all_found(DIGESTS, self.expected, self.found);
         };
         let key = row?.0.value().to_owned();
         let is_in_place = self.found == 0 || key.as_str() > last;
@@ -190,7 +190,7 @@ impl Digests {
     }
 }
 
-fn all_found(table: &'static str, expected: u64, found: u64) -> Result<(), EngineError> {
+fn check_all_found(table: &'static str, expected: u64, found: u64) -> Result<(), EngineError> {
     if expected == found {
         Ok(())
     } else {

@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
-use super::closings::{Closings, ClosingsThen};
+use super::closings::{ClosingCount, ClosingCounter};
 use super::damage::catch_panic;
-use super::engine::{begin_opening, on_backend};
+use super::engine::{begin_opening, open_on_backend};
 use super::failure::{EngineError, OpenError};
-use super::row::{Copied, RowTable, write_end, write_row};
-use super::scan::validate;
+use super::row::{CopyCounts, RowTable, write_end, write_row};
+use super::scan::validate_tables;
 use super::stopped::open_stopped;
 use super::tables::{FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS};
-use super::unwritten::Unwritten;
+use super::unwritten::UnwrittenFile;
 
 /// Bytes of pages kept in memory while a folder is read that no process has open.
 const CACHE_BYTES: usize = 16 << 20;
@@ -26,7 +26,7 @@ const CACHE_BYTES: usize = 16 << 20;
 /// deleted, so it grows by what is written meanwhile.
 pub struct Snapshot {
     transaction: ReadTransaction,
-    closings: ClosingsThen,
+    closings: ClosingCount,
     /// The engine of a folder that no process has open.
     _database: Option<Database>,
 }
@@ -46,7 +46,7 @@ pub enum SnapshotError {
 }
 
 impl Snapshot {
-    pub(super) fn new(transaction: ReadTransaction, closings: ClosingsThen) -> Self {
+    pub(super) fn new(transaction: ReadTransaction, closings: ClosingCount) -> Self {
         Self {
             transaction,
             closings,
@@ -62,19 +62,19 @@ impl Snapshot {
     /// Another process has the folder open, or the file cannot be read.
     pub fn of_stopped(dir: &Path) -> Result<Self, OpenError> {
         let file = open_stopped(dir)?;
-        catch_panic(|| Self::of_file(file)).map_err(|source| OpenError::of(dir, source))
+        catch_panic(|| Self::of_file(file)).map_err(|source| OpenError::for_engine(dir, source))
     }
 
     fn of_file(file: File) -> Result<Self, EngineError> {
-        let backend = Unwritten::new(file).map_err(EngineError::Disk)?;
-        let database = on_backend(Box::new(backend), CACHE_BYTES, &Arc::default())?;
-        validate(&database)?;
+        let backend = UnwrittenFile::new(file).map_err(EngineError::Disk)?;
+        let database = open_on_backend(Box::new(backend), CACHE_BYTES, &Arc::default())?;
+        validate_tables(&database)?;
         // The same as at a start, but only in memory. A folder of an older version gets its new
         // table.
         begin_opening(&database, 0)?;
         Ok(Self {
             transaction: database.begin_read()?,
-            closings: Closings::default().now(),
+            closings: ClosingCounter::default().now(),
             _database: Some(database),
         })
     }
@@ -85,8 +85,9 @@ impl Snapshot {
     /// # Errors
     ///
     /// A page cannot be read, the store was opened again, or `out` fails.
-    pub fn write_to(&self, out: &mut impl Write) -> Result<Copied, SnapshotError> {
-        let copied = catch_panic(|| Ok(self.rows(out))).unwrap_or_else(|error| Err(failed(error)));
+    pub fn write_to(&self, out: &mut impl Write) -> Result<CopyCounts, SnapshotError> {
+        let copied = catch_panic(|| Ok(self.write_rows(out)))
+            .unwrap_or_else(|error| Err(engine_error(error)));
         if !self.closings.are_unchanged() {
             return Err(SnapshotError::Reopened);
         }
@@ -95,27 +96,27 @@ impl Snapshot {
         Ok(copied)
     }
 
-    fn rows(&self, out: &mut impl Write) -> Result<Copied, SnapshotError> {
-        let mut copied = Copied::default();
+    fn write_rows(&self, out: &mut impl Write) -> Result<CopyCounts, SnapshotError> {
+        let mut copied = CopyCounts::default();
         for row in self
             .transaction
             .open_table(FOLDER)
-            .map_err(read)?
+            .map_err(read_error)?
             .iter()
-            .map_err(read)?
+            .map_err(read_error)?
         {
-            let (key, number) = row.map_err(read)?;
+            let (key, number) = row.map_err(read_error)?;
             let number = number.value().to_le_bytes();
             write_row(out, RowTable::Folder, key.value().as_bytes(), &number)?;
         }
         for row in self
             .transaction
             .open_table(MESSAGES)
-            .map_err(read)?
+            .map_err(read_error)?
             .iter()
-            .map_err(read)?
+            .map_err(read_error)?
         {
-            let (sequence, record) = row.map_err(read)?;
+            let (sequence, record) = row.map_err(read_error)?;
             let sequence = sequence.value().to_le_bytes();
             write_row(out, RowTable::Messages, &sequence, record.value())?;
             copied.messages += 1;
@@ -123,19 +124,22 @@ impl Snapshot {
         for row in self
             .transaction
             .open_table(OBJECTS)
-            .map_err(read)?
+            .map_err(read_error)?
             .iter()
-            .map_err(read)?
+            .map_err(read_error)?
         {
-            let (key, facts) = row.map_err(read)?;
+            let (key, facts) = row.map_err(read_error)?;
             let (version, modified_ms, bytes) = facts.value();
             let facts = [version, modified_ms, bytes].map(u64::to_le_bytes).concat();
             write_row(out, RowTable::Objects, key.value().as_bytes(), &facts)?;
             copied.objects += 1;
         }
-        let contents = self.transaction.open_table(OBJECT_BYTES).map_err(read)?;
-        for row in contents.iter().map_err(read)? {
-            let (key, bytes) = row.map_err(read)?;
+        let contents = self
+            .transaction
+            .open_table(OBJECT_BYTES)
+            .map_err(read_error)?;
+        for row in contents.iter().map_err(read_error)? {
+            let (key, bytes) = row.map_err(read_error)?;
             write_row(
                 out,
                 RowTable::ObjectBytes,
@@ -143,9 +147,12 @@ impl Snapshot {
                 bytes.value(),
             )?;
         }
-        let digests = self.transaction.open_table(OBJECT_DIGESTS).map_err(read)?;
-        for row in digests.iter().map_err(read)? {
-            let (key, digest) = row.map_err(read)?;
+        let digests = self
+            .transaction
+            .open_table(OBJECT_DIGESTS)
+            .map_err(read_error)?;
+        for row in digests.iter().map_err(read_error)? {
+            let (key, digest) = row.map_err(read_error)?;
             let (version, crc) = digest.value();
             let digest = [&version.to_le_bytes()[..], &crc.to_le_bytes()].concat();
             write_row(
@@ -165,10 +172,10 @@ impl fmt::Debug for Snapshot {
     }
 }
 
-fn failed(error: EngineError) -> SnapshotError {
+fn engine_error(error: EngineError) -> SnapshotError {
     SnapshotError::Read(Box::new(error))
 }
 
-fn read(error: impl Into<redb::Error>) -> SnapshotError {
-    failed(EngineError::from(error))
+fn read_error(error: impl Into<redb::Error>) -> SnapshotError {
+    engine_error(EngineError::from(error))
 }

@@ -15,9 +15,9 @@ use posthaste_ports::{
 use redb::ReadTransaction;
 
 use super::failure::EngineError;
-use super::inbox::{Done, Failed, Work};
+use super::inbox::{CommitWork, CompletedJob, JobFailure};
 use super::record;
-use super::shared::Handle;
+use super::shared::StoreHandle;
 use super::tables::{OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
 
 /// Largest state object. State objects are small; parked ones are gathered to 4 MiB.
@@ -26,13 +26,13 @@ const OBJECT_BYTES_MAX: usize = 256 << 20;
 /// The state objects of one data folder; clones share it.
 #[derive(Debug, Clone)]
 pub struct StateStore {
-    pub(super) handle: Arc<Handle>,
+    pub(super) handle: Arc<StoreHandle>,
 }
 
 impl StateStore {
     /// Reads an object, unless it has the known version. A damaged object that may start empty is
     /// deleted.
-    async fn object(
+    async fn read_object(
         &self,
         doing: &'static str,
         key: &str,
@@ -40,7 +40,9 @@ impl StateStore {
     ) -> Result<RevalidatedObject, PortError> {
         let asked = key.to_owned();
         match self
-            .read(doing, move |transaction| object(transaction, &asked, known))
+            .read_blocking(doing, move |transaction| {
+                look_up_object(transaction, &asked, known)
+            })
             .await
         {
             Err(error) if error.kind == ErrorKind::Damaged && layout::begins_anew(key) => {
@@ -56,22 +58,22 @@ impl StateStore {
         }
     }
 
-    async fn write(
+    async fn commit_work(
         &self,
         doing: &'static str,
-        work: Work,
+        work: CommitWork,
         bytes: usize,
-    ) -> Result<Done, PortError> {
+    ) -> Result<CompletedJob, PortError> {
         let shared = &self.handle.shared;
         let _counted = match &work {
             // A payload is published like the messages that refer to it.
-            Work::Put { key, .. } if layout::is_payload(key) => shared
+            CommitWork::Put { key, .. } if layout::is_payload(key) => shared
                 .counters
-                .publish(std::iter::once(bytes), (shared.now)().monotonic),
-            _ => shared.counters.write(),
+                .count_publish(std::iter::once(bytes), (shared.now)().monotonic),
+            _ => shared.counters.count_write(),
         };
-        let room = shared.inbox.room(bytes).await;
-        answer(doing, shared.inbox.push(work, room).await)
+        let room = shared.inbox.reserve_room(bytes).await;
+        commit_result(doing, shared.inbox.push(work, room).await)
     }
 
     /// An object, whose version is known from then on.
@@ -82,8 +84,8 @@ impl StateStore {
         known: Option<u64>,
     ) -> Result<RevalidatedObject, PortError> {
         let versions = &self.handle.shared.versions;
-        let changes = versions.changes();
-        let found = self.object(doing, key, known).await?;
+        let changes = versions.change_count();
+        let found = self.read_object(doing, key, known).await?;
         let version = match &found {
             RevalidatedObject::Unchanged => known,
             RevalidatedObject::Changed(object) => version_of(&object.etag),
@@ -96,7 +98,7 @@ impl StateStore {
     }
 
     /// Reads on a blocking thread, because it may read the disk.
-    async fn read<T: Send + 'static>(
+    async fn read_blocking<T: Send + 'static>(
         &self,
         doing: &'static str,
         read: impl FnOnce(&ReadTransaction) -> Result<T, EngineError> + Send + 'static,
@@ -109,10 +111,10 @@ impl StateStore {
 }
 
 /// A commit's answer as the port's.
-pub(super) fn answer(
+pub(super) fn commit_result(
     doing: &'static str,
-    answered: Result<Result<Done, Failed>, tokio::sync::oneshot::error::RecvError>,
-) -> Result<Done, PortError> {
+    answered: Result<Result<CompletedJob, JobFailure>, tokio::sync::oneshot::error::RecvError>,
+) -> Result<CompletedJob, PortError> {
     answered
         .map_err(|error| PortError::with_cause(doing, ErrorKind::Other, error))?
         .map_err(|error| PortError::with_cause(doing, error.kind, error))
@@ -123,7 +125,7 @@ pub(super) fn version_of(etag: &ETag) -> Option<u64> {
     etag.0.parse().ok()
 }
 
-fn etag(version: u64) -> ETag {
+fn etag_of_version(version: u64) -> ETag {
     ETag(version.to_string())
 }
 
@@ -135,7 +137,7 @@ impl ObjectStore for StateStore {
         let found = if key.starts_with(TOPICS) {
             self.object_and_version(DOING, key, None).await?
         } else {
-            self.object(DOING, key, None).await?
+            self.read_object(DOING, key, None).await?
         };
         Ok(match found {
             RevalidatedObject::Changed(object) => Some(object),
@@ -181,22 +183,22 @@ impl ObjectStore for StateStore {
         }
         let size = bytes.len();
         let modified_at = (self.handle.shared.now)().wall;
-        let work = Work::Put {
+        let work = CommitWork::Put {
             key: key.to_owned(),
             bytes,
             condition,
             modified_at,
         };
-        let written = self.write(DOING, work, size).await?;
-        Ok(etag(written.number))
+        let written = self.commit_work(DOING, work, size).await?;
+        Ok(etag_of_version(written.number))
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         const DOING: &str = "delete a state object";
         validate::object_key(key).map_err(|refusal| refusal.into_port_error(DOING))?;
-        self.write(
+        self.commit_work(
             DOING,
-            Work::Delete {
+            CommitWork::Delete {
                 key: key.to_owned(),
             },
             0,
@@ -219,14 +221,14 @@ impl ObjectStore for StateStore {
         validate::page_size(max).map_err(|refusal| refusal.into_port_error(DOING))?;
         let prefix = prefix.to_owned();
         let after = after.map(str::to_owned);
-        self.read(DOING, move |transaction| {
-            page(transaction, &prefix, after.as_deref(), max)
+        self.read_blocking(DOING, move |transaction| {
+            list_page(transaction, &prefix, after.as_deref(), max)
         })
         .await
     }
 }
 
-fn object(
+fn look_up_object(
     transaction: &ReadTransaction,
     key: &str,
     known: Option<u64>,
@@ -251,7 +253,7 @@ fn object(
     }
     Ok(RevalidatedObject::Changed(StoredObject {
         bytes,
-        etag: etag(facts.version),
+        etag: etag_of_version(facts.version),
     }))
 }
 
@@ -270,7 +272,7 @@ pub(super) fn is_as_written(
     Ok(has_digest && facts.bytes == bytes.len() as u64)
 }
 
-fn page(
+fn list_page(
     transaction: &ReadTransaction,
     prefix: &str,
     after: Option<&str>,

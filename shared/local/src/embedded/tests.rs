@@ -20,7 +20,7 @@ use posthaste_ports::{
 };
 
 use super::lock::FolderLock;
-use super::{Local, LocalOptions};
+use super::{EmbeddedStore, LocalOptions};
 use device::Device;
 use posthaste_testkit::{ManualClock, SeededEntropy};
 
@@ -30,9 +30,13 @@ fn clock() -> ManualClock {
     ManualClock::new(START)
 }
 
-fn open_with(device: &Device, options: &LocalOptions, clock: &ManualClock) -> Local<ManualClock> {
+fn open_with(
+    device: &Device,
+    options: &LocalOptions,
+    clock: &ManualClock,
+) -> EmbeddedStore<ManualClock> {
     let disk = Box::new(device.clone());
-    Local::open_disk(
+    EmbeddedStore::open_disk(
         disk,
         FolderLock::none(),
         options,
@@ -42,7 +46,7 @@ fn open_with(device: &Device, options: &LocalOptions, clock: &ManualClock) -> Lo
     .unwrap()
 }
 
-fn open(device: &Device) -> Local<ManualClock> {
+fn open(device: &Device) -> EmbeddedStore<ManualClock> {
     open_with(device, &LocalOptions::default(), &clock())
 }
 
@@ -74,7 +78,7 @@ fn text(message: &ReceivedMessage) -> String {
 }
 
 /// Receives all that is visible; the bodies, sorted.
-async fn drain(local: &Local<ManualClock>, queue: QueueName) -> Vec<String> {
+async fn drain(local: &EmbeddedStore<ManualClock>, queue: QueueName) -> Vec<String> {
     let mut bodies = Vec::new();
     loop {
         let received = local.queue(queue).receive(ask(10)).await.unwrap();

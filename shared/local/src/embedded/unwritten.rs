@@ -15,20 +15,20 @@ const BLOCK_BYTES: usize = 4096;
 
 /// The file, with what was written over it.
 #[derive(Debug)]
-pub(super) struct Unwritten {
+pub(super) struct UnwrittenFile {
     file: File,
-    written: Mutex<Written>,
+    written: Mutex<WrittenBlocks>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct WrittenBlocks {
     len: u64,
     blocks: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
 }
 
-impl Unwritten {
+impl UnwrittenFile {
     pub(super) fn new(file: File) -> io::Result<Self> {
-        let written = Written {
+        let written = WrittenBlocks {
             len: file.metadata()?.len(),
             blocks: BTreeMap::new(),
         };
@@ -39,7 +39,7 @@ impl Unwritten {
     }
 
     /// A block as the file has it, with zeroes after its end.
-    fn block(&self, number: u64) -> io::Result<Box<[u8; BLOCK_BYTES]>> {
+    fn read_block(&self, number: u64) -> io::Result<Box<[u8; BLOCK_BYTES]>> {
         let mut block = Box::new([0; BLOCK_BYTES]);
         let mut filled = 0;
         while filled < BLOCK_BYTES {
@@ -57,7 +57,7 @@ impl Unwritten {
 }
 
 /// The parts of a range, one per block: the number of the block, the offset in it, and the length.
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
+fn block_parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let at = offset + done as u64;
@@ -68,7 +68,7 @@ fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     })
 }
 
-impl StorageBackend for Unwritten {
+impl StorageBackend for UnwrittenFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.written.lock().len)
     }
@@ -78,11 +78,11 @@ impl StorageBackend for Unwritten {
         if offset.saturating_add(out.len() as u64) > written.len {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        for (number, from, len) in parts(offset, out.len()) {
+        for (number, from, len) in block_parts(offset, out.len()) {
             let (part, rest) = out.split_at_mut(len);
             match written.blocks.get(&number) {
                 Some(block) => part.copy_from_slice(&block[from..from + len]),
-                None => part.copy_from_slice(&self.block(number)?[from..from + len]),
+                None => part.copy_from_slice(&self.read_block(number)?[from..from + len]),
             }
             out = rest;
         }
@@ -100,11 +100,11 @@ impl StorageBackend for Unwritten {
 
     fn write(&self, offset: u64, mut data: &[u8]) -> io::Result<()> {
         let mut written = self.written.lock();
-        for (number, from, len) in parts(offset, data.len()) {
+        for (number, from, len) in block_parts(offset, data.len()) {
             let (part, rest) = data.split_at(len);
             let block = match written.blocks.entry(number) {
                 Entry::Occupied(written) => written.into_mut(),
-                Entry::Vacant(vacant) => vacant.insert(self.block(number)?),
+                Entry::Vacant(vacant) => vacant.insert(self.read_block(number)?),
             };
             block[from..from + len].copy_from_slice(part);
             data = rest;
@@ -122,7 +122,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, [7; 10_000]).unwrap();
-        let unwritten = Unwritten::new(File::open(&path).unwrap()).unwrap();
+        let unwritten = UnwrittenFile::new(File::open(&path).unwrap()).unwrap();
         unwritten.write(4000, &[1; 5000]).unwrap();
         unwritten.set_len(20_000).unwrap();
         let mut read = vec![9; 20_000];

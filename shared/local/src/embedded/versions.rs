@@ -11,17 +11,17 @@ const KNOWN_MAX: usize = 10_000;
 /// Known versions. A version is learned by a read and forgotten by the commit thread before the
 /// write that changes it is answered.
 #[derive(Debug, Default)]
-pub(super) struct Versions(Mutex<Known>);
+pub(super) struct KnownVersions(Mutex<VersionMap>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct VersionMap {
     /// Counts forgotten versions: a read that began before the last of them is too old to learn
     /// from.
     changes: u64,
     versions: HashMap<String, u64>,
 }
 
-impl Versions {
+impl KnownVersions {
     /// True if the object certainly still has this version.
     pub(super) fn has(&self, key: &str, version: u64) -> bool {
         self.0.lock().versions.get(key) == Some(&version)
@@ -29,7 +29,7 @@ impl Versions {
 
     /// The number to read before a read of an object, and to give to [`learn`](Self::learn) after
     /// it.
-    pub(super) fn changes(&self) -> u64 {
+    pub(super) fn change_count(&self) -> u64 {
         self.0.lock().changes
     }
 
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn what_was_read_is_known_until_it_is_written() {
-        let versions = Versions::default();
-        versions.learn("a", 1, versions.changes());
+        let versions = KnownVersions::default();
+        versions.learn("a", 1, versions.change_count());
         assert!(versions.has("a", 1) && !versions.has("a", 2) && !versions.has("b", 1));
         versions.forget("a");
         assert!(!versions.has("a", 1));
@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn a_read_that_began_before_a_write_teaches_nothing() {
-        let versions = Versions::default();
-        let before = versions.changes();
+        let versions = KnownVersions::default();
+        let before = versions.change_count();
         versions.forget("a");
         versions.learn("a", 1, before);
         assert!(!versions.has("a", 1));

@@ -9,44 +9,44 @@ use posthaste_core::api::WaitingCount;
 use posthaste_core::model::CarriedEvents;
 use posthaste_core::stored::layout;
 
-use super::index::Ages;
+use super::index::EventAges;
 
 /// The counts, by the folder of a subscription.
 #[derive(Debug, Default)]
-pub(super) struct WaitingObjects(Mutex<BTreeMap<Arc<str>, Folder>>);
+pub(super) struct WaitingObjects(Mutex<BTreeMap<Arc<str>, WaitingFolder>>);
 
 /// The objects of one subscription.
 #[derive(Debug, Default)]
-struct Folder {
-    parked: Place,
-    held: Place,
-    ages: Ages,
+struct WaitingFolder {
+    parked: WaitingTally,
+    held: WaitingTally,
+    ages: EventAges,
     /// The number of parked objects by the minute in which they are due.
     due: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct WaitingTally {
     events: u64,
     /// Objects whose keys do not say what they carry: each has one event or more.
     unknown: u64,
 }
 
 /// An object that waits, as its key tells.
-struct Object<'a> {
+struct WaitingObject<'a> {
     folder: &'a str,
     carried: Option<CarriedEvents>,
     /// The minute in which it is due. `None` of a held one.
     due: Option<u64>,
 }
 
-impl Object<'_> {
+impl WaitingObject<'_> {
     /// `None` if the key is not that of a parked or held object.
-    fn of(key: &str) -> Option<Object<'_>> {
+    fn from_key(key: &str) -> Option<WaitingObject<'_>> {
         let carried = layout::carried_of_key(key);
         if let Some(folder) = layout::held_folder(key) {
             let due = None;
-            return Some(Object {
+            return Some(WaitingObject {
                 folder,
                 carried,
                 due,
@@ -54,7 +54,7 @@ impl Object<'_> {
         }
         let folder = layout::parked_folder(key)?;
         let due = Some(layout::parked_due_minute(key).unwrap_or_default());
-        Some(Object {
+        Some(WaitingObject {
             folder,
             carried,
             due,
@@ -65,14 +65,14 @@ impl Object<'_> {
 impl WaitingObjects {
     /// An object was written where there was none.
     pub(super) fn add(&self, key: &str) {
-        let Some(object) = Object::of(key) else {
+        let Some(object) = WaitingObject::from_key(key) else {
             return;
         };
         let mut folders = self.0.lock();
         if let Some(folder) = folders.get_mut(object.folder) {
             folder.add(&object);
         } else {
-            let mut folder = Folder::default();
+            let mut folder = WaitingFolder::default();
             folder.add(&object);
             folders.insert(object.folder.into(), folder);
         }
@@ -80,7 +80,7 @@ impl WaitingObjects {
 
     /// An object that was there was deleted.
     pub(super) fn remove(&self, key: &str) {
-        let Some(object) = Object::of(key) else {
+        let Some(object) = WaitingObject::from_key(key) else {
             return;
         };
         let mut folders = self.0.lock();
@@ -96,7 +96,9 @@ impl WaitingObjects {
     /// The counts of these folders, or of all.
     pub(super) fn counts(&self, of: Option<&[String]>) -> Vec<(Arc<str>, WaitingCount)> {
         let folders = self.0.lock();
-        let count = |(name, folder): (&Arc<str>, &Folder)| (Arc::clone(name), folder.count());
+        let count = |(name, folder): (&Arc<str>, &WaitingFolder)| {
+            (Arc::clone(name), folder.waiting_count())
+        };
         match of {
             None => folders.iter().map(count).collect(),
             Some(names) => {
@@ -109,16 +111,16 @@ impl WaitingObjects {
     }
 }
 
-impl Folder {
-    fn place(&mut self, object: &Object<'_>) -> &mut Place {
+impl WaitingFolder {
+    fn events_for(&mut self, object: &WaitingObject<'_>) -> &mut WaitingTally {
         match object.due {
             Some(_) => &mut self.parked,
             None => &mut self.held,
         }
     }
 
-    fn add(&mut self, object: &Object<'_>) {
-        let place = self.place(object);
+    fn add(&mut self, object: &WaitingObject<'_>) {
+        let place = self.events_for(object);
         match object.carried {
             Some(carried) => {
                 place.events += u64::from(carried.events);
@@ -131,8 +133,8 @@ impl Folder {
         }
     }
 
-    fn remove(&mut self, object: &Object<'_>) {
-        let place = self.place(object);
+    fn remove(&mut self, object: &WaitingObject<'_>) {
+        let place = self.events_for(object);
         match object.carried {
             Some(carried) => {
                 place.events = place.events.saturating_sub(u64::from(carried.events));
@@ -157,7 +159,7 @@ impl Folder {
         due.is_empty() && [parked, held].iter().all(|it| it.events + it.unknown == 0)
     }
 
-    fn count(&self) -> WaitingCount {
+    fn waiting_count(&self) -> WaitingCount {
         WaitingCount {
             parked: self.parked.events + self.parked.unknown,
             held: self.held.events + self.held.unknown,

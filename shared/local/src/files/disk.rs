@@ -11,7 +11,7 @@ use posthaste_ports::{ErrorKind, PortError};
 use crate::private;
 
 /// A file system's error by what a caller can do about it.
-pub(super) fn error(doing: &'static str, error: io::Error) -> PortError {
+pub(super) fn port_error(doing: &'static str, error: io::Error) -> PortError {
     let kind = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
         io::ErrorKind::NotFound => ErrorKind::NotFound,
@@ -29,7 +29,7 @@ pub(super) fn error(doing: &'static str, error: io::Error) -> PortError {
 }
 
 /// Takes "there is none" for success.
-pub(super) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+pub(super) fn ignore_absent(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if means_absent(&error) => Ok(()),
         other => other,
@@ -37,7 +37,7 @@ pub(super) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 }
 
 /// The whole file; `None` if there is none, or a folder instead.
-pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if means_absent(&error) || error.kind() == io::ErrorKind::IsADirectory => {
@@ -48,7 +48,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// A part of a file.
-pub(super) enum Part {
+pub(super) enum FilePart {
     /// All bytes that were asked for.
     Whole(Vec<u8>),
     /// None: the file ends before.
@@ -59,7 +59,7 @@ pub(super) enum Part {
 }
 
 /// A part of a file, without the rest of it; `None` if there is no file, or a folder instead.
-pub(super) fn read_range(path: &Path, range: &Range<u64>) -> io::Result<Option<Part>> {
+pub(super) fn read_range(path: &Path, range: &Range<u64>) -> io::Result<Option<FilePart>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if means_absent(&error) => return Ok(None),
@@ -70,14 +70,14 @@ pub(super) fn read_range(path: &Path, range: &Range<u64>) -> io::Result<Option<P
         return Ok(None);
     }
     if found.len() < range.end {
-        return Ok(Some(Part::Short {
+        return Ok(Some(FilePart::Short {
             length: found.len(),
         }));
     }
     let length = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
     let mut bytes = vec![0; length];
     file.read_exact_at(&mut bytes, range.start)?;
-    Ok(Some(Part::Whole(bytes)))
+    Ok(Some(FilePart::Whole(bytes)))
 }
 
 /// True if there is a file, or anything else that is no folder.
@@ -103,12 +103,12 @@ pub(super) fn means_absent(error: &io::Error) -> bool {
 }
 
 /// A file that is removed again unless it was moved into place.
-pub(super) struct Temporary {
+pub(super) struct TemporaryFile {
     path: PathBuf,
     is_moved: bool,
 }
 
-impl Temporary {
+impl TemporaryFile {
     /// Writes a new file and makes its content durable.
     pub(super) fn write(path: PathBuf, bytes: &[u8]) -> io::Result<Self> {
         let mut file = private::open(OpenOptions::new().write(true).create_new(true), &path)?;
@@ -129,7 +129,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.is_moved {
             // A file that cannot be removed now is removed at the next start.

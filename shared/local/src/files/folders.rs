@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::disk;
-use crate::identity::{Displaced, FileIdentity};
+use crate::identity::{DisplacedPath, FileIdentity};
 use crate::private;
 
 /// Most folders remembered as durable; past it the memory is cleared, which costs a sync per folder
@@ -18,14 +18,14 @@ const REMEMBERED_MAX: usize = 10_000;
 /// A folder that exists is not always durable: it may have been made just before a crash, and its
 /// parent never synced.
 #[derive(Debug)]
-pub(super) struct Folders {
+pub(super) struct DurableFolders {
     root: PathBuf,
     /// The root, once it was opened or made.
     opened: Option<FileIdentity>,
     durable: HashSet<PathBuf>,
 }
 
-impl Folders {
+impl DurableFolders {
     /// Knows nothing yet of the folders at and below `root`.
     pub(super) fn new(root: PathBuf) -> Self {
         Self {
@@ -37,16 +37,18 @@ impl Folders {
 
     /// Remembers the folder that the path of the root names, and forgets all that is known of
     /// another one. An error if it is not the one that was opened or made before.
-    pub(super) fn look(&mut self) -> Result<(), Displaced> {
-        let found = FileIdentity::at(&self.root)?;
+    pub(super) fn check_root(&mut self) -> Result<(), DisplacedPath> {
+        let found = FileIdentity::at_path(&self.root)?;
         let Some(opened) = self.opened.replace(found) else {
             return Ok(());
         };
-        opened.expect(found).inspect_err(|_| self.durable.clear())
+        opened
+            .expect_same(found)
+            .inspect_err(|_| self.durable.clear())
     }
 
     /// Makes a folder at or below the root, and those above it, durably.
-    pub(super) fn ensure(&mut self, folder: &Path) -> io::Result<()> {
+    pub(super) fn ensure_folder(&mut self, folder: &Path) -> io::Result<()> {
         if !self.durable.contains(&self.root) {
             self.ensure_root()?;
         }
@@ -65,7 +67,7 @@ impl Folders {
     /// them away may move them back, and finds their place free.
     fn ensure_root(&mut self) -> io::Result<()> {
         if self.opened.is_some() && self.root.parent().is_some_and(|above| !above.is_dir()) {
-            return Err(Displaced::Missing.into());
+            return Err(DisplacedPath::Missing.into());
         }
         let missing: Vec<PathBuf> = self
             .root
@@ -87,7 +89,7 @@ impl Folders {
             }
             self.durable.insert(self.root.clone());
         } else if self.opened.is_some() {
-            self.opened = FileIdentity::at(&self.root).ok();
+            self.opened = FileIdentity::at_path(&self.root).ok();
         }
         Ok(())
     }
@@ -108,18 +110,18 @@ impl Folders {
     }
 
     /// Forgets the durable folders: another process removed one.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget_all(&mut self) {
         self.durable.clear();
     }
 
     /// Removes the folder and its parents below the root, up to the first that is not empty. A
     /// folder that stays is harmless, so a failure only ends the climb.
-    pub(super) fn prune(&mut self, folder: &Path) {
+    pub(super) fn prune_empty(&mut self, folder: &Path) {
         for folder in folder
             .ancestors()
             .take_while(|f| *f != self.root && f.starts_with(&self.root))
         {
-            if disk::absent_is_fine(std::fs::remove_dir(folder)).is_err() {
+            if disk::ignore_absent(std::fs::remove_dir(folder)).is_err() {
                 return;
             }
             self.durable.remove(folder);

@@ -18,17 +18,17 @@ const LOOKS_MAX: u32 = 100;
 
 /// The files of a store at one moment, under further names (hard links), until this is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldFiles {
     root: PathBuf,
 }
 
-impl Held {
+impl HeldFiles {
     /// Links the files below `root` into a folder in `temporary`.
-    pub(super) fn of(root: &Path, temporary: &Path) -> io::Result<Self> {
+    pub(super) fn link(root: &Path, temporary: &Path) -> io::Result<Self> {
         let held = Self {
             root: temporary.join(HELD_FOLDER),
         };
-        disk::absent_is_fine(fs::remove_dir_all(&held.root))?;
+        disk::ignore_absent(fs::remove_dir_all(&held.root))?;
         // A list instead of recursion, because folders may be nested to any depth.
         let mut folders = vec![PathBuf::new()];
         while let Some(folder) = folders.pop() {
@@ -46,9 +46,9 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldFiles {
     fn drop(&mut self) {
-        if let Err(error) = disk::absent_is_fine(fs::remove_dir_all(&self.root)) {
+        if let Err(error) = disk::ignore_absent(fs::remove_dir_all(&self.root)) {
             let path = self.root.display();
             tracing::warn!(%path, %error, "further names of files are left; the next start removes them");
         }
@@ -129,7 +129,7 @@ mod tests {
         fs::create_dir_all(root.join("day/hour")).unwrap();
         fs::write(root.join("day/hour/a"), "a").unwrap();
         fs::write(root.join("b"), "b").unwrap();
-        let held = store.hold().unwrap();
+        let held = store.hold_files().unwrap();
         fs::remove_dir_all(root.join("day")).unwrap();
         fs::write(root.join("c"), "c").unwrap();
         assert_eq!(names(held.root()), ["b", "day/hour/a"]);
@@ -147,10 +147,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = FileStore::open(folder.path()).unwrap();
         fs::write(folder.path().join("a"), "a").unwrap();
-        std::mem::forget(store.hold().unwrap());
+        std::mem::forget(store.hold_files().unwrap());
         fs::remove_file(folder.path().join("a")).unwrap();
         fs::write(folder.path().join("b"), "b").unwrap();
-        let again = store.hold().unwrap();
+        let again = store.hold_files().unwrap();
         assert_eq!(names(again.root()), ["b"]);
         std::mem::forget(again);
         FileStore::open(folder.path()).unwrap();

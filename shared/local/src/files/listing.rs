@@ -24,7 +24,7 @@ pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Re
         return Ok(ListPage::default());
     }
     // One more than asked for tells whether there is more.
-    let mut walk = Walk {
+    let mut walk = ListingWalk {
         root,
         prefix,
         wanted: max + 1,
@@ -32,7 +32,7 @@ pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Re
     };
     if max == 1
         && after < prefix
-        && let Some(first) = walk.named()?
+        && let Some(first) = walk.object_at_prefix()?
     {
         // No key that begins with the prefix is before it. Whether there are others only the whole
         // folder could tell.
@@ -41,7 +41,7 @@ pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Re
             objects: vec![first],
         });
     }
-    walk.folder(base, after)?;
+    walk.walk_folder(base, after)?;
     let mut objects = walk.found;
     let has_more = objects.len() > max;
     objects.truncate(max);
@@ -65,7 +65,7 @@ fn is_folder_key(base: &str) -> bool {
             .any(|segment| segment.starts_with(HIDDEN_PREFIX))
 }
 
-struct Walk<'a> {
+struct ListingWalk<'a> {
     root: &'a Path,
     prefix: &'a str,
     wanted: usize,
@@ -74,11 +74,11 @@ struct Walk<'a> {
 
 /// Names of one folder in the order of keys. A folder's name ends in `/`, as it does in the keys
 /// below it: that is what puts `a-b` before `a/b`.
-type Names = BTreeMap<String, FileType>;
+type FolderNames = BTreeMap<String, FileType>;
 
-impl Walk<'_> {
+impl ListingWalk<'_> {
     /// The object whose key is the prefix itself. `None` if the prefix is no key, or names no file.
-    fn named(&self) -> io::Result<Option<ObjectMeta>> {
+    fn object_at_prefix(&self) -> io::Result<Option<ObjectMeta>> {
         let name = self.prefix.rsplit('/').next().unwrap_or_default();
         if validate::object_key(self.prefix).is_err() || name.starts_with(HIDDEN_PREFIX) {
             return Ok(None);
@@ -87,23 +87,23 @@ impl Walk<'_> {
         match std::fs::symlink_metadata(path) {
             Err(error) if disk::means_absent(&error) => Ok(None),
             Ok(found) if !found.is_file() => Ok(None),
-            Ok(_) => self.file(self.prefix),
+            Ok(_) => self.file_meta(self.prefix),
             Err(error) => Err(error),
         }
     }
 
     /// Adds what matches below the folder `base` (empty, or ending in `/`) until enough is found.
-    fn folder(&mut self, base: &str, after: &str) -> io::Result<()> {
+    fn walk_folder(&mut self, base: &str, after: &str) -> io::Result<()> {
         let mut handled = String::new();
         loop {
-            let names = self.names(base, after, &handled)?;
+            let names = self.next_names(base, after, &handled)?;
             let is_last = names.len() < self.wanted;
             for (name, kind) in names {
                 let key = format!("{base}{name}");
                 if kind.is_dir() {
-                    self.folder(&key, after)?;
+                    self.walk_folder(&key, after)?;
                 } else {
-                    self.found.extend(self.file(&key)?);
+                    self.found.extend(self.file_meta(&key)?);
                 }
                 if self.found.len() >= self.wanted {
                     return Ok(());
@@ -117,8 +117,8 @@ impl Walk<'_> {
     }
 
     /// The first `wanted` names of a folder that follow `handled` and may lead to a match.
-    fn names(&self, base: &str, after: &str, handled: &str) -> io::Result<Names> {
-        let mut names = Names::new();
+    fn next_names(&self, base: &str, after: &str, handled: &str) -> io::Result<FolderNames> {
+        let mut names = FolderNames::new();
         for entry in read_folder(&self.root.join(base))?.into_iter().flatten() {
             let entry = entry?;
             // A name that is no UTF-8 is no part of a key, and a link may lead out of the folder.
@@ -156,7 +156,7 @@ impl Walk<'_> {
     }
 
     /// The entry of a file in a listing; `None` if it has gone in the meantime.
-    fn file(&self, key: &str) -> io::Result<Option<ObjectMeta>> {
+    fn file_meta(&self, key: &str) -> io::Result<Option<ObjectMeta>> {
         let found = match std::fs::symlink_metadata(self.root.join(key)) {
             Err(error) if disk::means_absent(&error) => return Ok(None),
             other => other?,

@@ -199,7 +199,11 @@ async fn a_folder_that_a_person_removed_is_made_again() {
 #[tokio::test]
 async fn folder_of_another_is_told_once_and_used_from_then_on() {
     let (folder, store) = store();
-    let look = || store.look().map_err(|displaced| displaced.to_string());
+    let look = || {
+        store
+            .check_path()
+            .map_err(|displaced| displaced.to_string())
+    };
     let root = folder.path().join("dead-letters");
     put(&store, "a/b", "x").await.unwrap();
     assert_eq!(look(), Ok(()));
@@ -259,7 +263,8 @@ async fn a_prefix_cannot_lead_out_of_the_folder() {
 
 #[test]
 fn errors_of_the_disk_are_told_apart_by_meaning() {
-    let check = |code, kind| assert_eq!(disk::error("x", std::io::Error::from(code)).kind, kind);
+    let check =
+        |code, kind| assert_eq!(disk::port_error("x", std::io::Error::from(code)).kind, kind);
     check(std::io::ErrorKind::StorageFull, ErrorKind::Full);
     check(std::io::ErrorKind::QuotaExceeded, ErrorKind::Full);
     check(std::io::ErrorKind::NotFound, ErrorKind::NotFound);

@@ -82,7 +82,7 @@ impl World {
     pub async fn write_state(&self, key: &str, text: String) {
         let put = self
             .local
-            .state()
+            .state_store()
             .put(key, Bytes::from(text), PutCondition::Always)
             .await;
         put.expect("a write");
@@ -90,7 +90,7 @@ impl World {
 
     /// Writes an object that is work for wake, as manage does.
     pub async fn ask_wake(&self, key: &str, text: String) {
-        signal_wake(&self.local.state(), self.clock.now())
+        signal_wake(&self.local.state_store(), self.clock.now())
             .await
             .expect("a signal");
         self.write_state(key, text).await;
@@ -100,7 +100,7 @@ impl World {
     pub async fn late_notes(&self) -> Vec<String> {
         let page = self
             .local
-            .state()
+            .state_store()
             .list(layout::LATE, None, 1000)
             .await
             .expect("a listing");
@@ -111,7 +111,7 @@ impl World {
     pub async fn replay(&self, request: Value) -> String {
         let request = serde_json::from_value(request).expect("a request to replay");
         let now = self.clock.now();
-        let state = self.local.state();
+        let state = self.local.state_store();
         let id = layout::replay_id(now, "0b8b9c5e-6a0c");
         let subscription = (
             subscription_name(),
@@ -135,7 +135,7 @@ impl World {
     pub async fn replayed(&self, id: &str) -> ReplayRecord {
         let object = self
             .local
-            .state()
+            .state_store()
             .get(&layout::replay_record_key(id))
             .await
             .expect("a read");
@@ -146,7 +146,7 @@ impl World {
     pub async fn replaying(&self) -> Vec<String> {
         let page = self
             .local
-            .state()
+            .state_store()
             .list(layout::REPLAYING, None, 1000)
             .await
             .expect("a listing");
@@ -167,7 +167,7 @@ impl World {
     pub async fn keys(&self, prefix: &str) -> Vec<String> {
         let page = self
             .local
-            .state()
+            .state_store()
             .list(prefix, None, 1000)
             .await
             .expect("a listing");

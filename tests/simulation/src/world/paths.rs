@@ -78,7 +78,7 @@ impl World {
                 creations,
                 ..records::topic_record(topic, settings, now)
             };
-            let state = self.local.state();
+            let state = self.local.state_store();
             let put = state.put(&key, record.render(), PutCondition::Always);
             put.await.expect("a write");
         }

@@ -65,7 +65,7 @@ impl World {
         );
         let key = layout::topic_record_key(&ops);
         self.local
-            .state()
+            .state_store()
             .put(&key, record.render(), PutCondition::Always)
             .await
             .expect("a write");
@@ -118,7 +118,7 @@ impl World {
     pub async fn record(&self) -> TopicRecord {
         let object = self
             .local
-            .state()
+            .state_store()
             .get(&layout::topic_record_key(&topic_name()))
             .await
             .expect("a read");
@@ -129,7 +129,7 @@ impl World {
     pub async fn write_record(&self, bytes: Bytes) {
         let key = layout::topic_record_key(&topic_name());
         self.local
-            .state()
+            .state_store()
             .put(&key, bytes, PutCondition::Always)
             .await
             .expect("a write");

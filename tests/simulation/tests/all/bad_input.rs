@@ -274,7 +274,7 @@ async fn put(world: &World, text: &'static str) {
     let bytes = Bytes::from_static(text.as_bytes());
     world
         .local
-        .state()
+        .state_store()
         .put(KEY, bytes, PutCondition::Always)
         .await
         .expect("a write");
@@ -315,7 +315,7 @@ async fn an_event_whose_payload_was_altered_is_kept_and_never_sent() {
         // The object in its place stays there for the operator.
         let object = world
             .local
-            .state()
+            .state_store()
             .get(KEY)
             .await
             .expect("a read")

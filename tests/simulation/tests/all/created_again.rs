@@ -411,7 +411,7 @@ async fn a_force_of_the_old_one_forces_nothing_of_the_next_one() {
         assert_eq!(
             world
                 .local
-                .state()
+                .state_store()
                 .get(&mark)
                 .await
                 .unwrap()

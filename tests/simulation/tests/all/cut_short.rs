@@ -113,7 +113,12 @@ struct Traced {
 
 impl Traced {
     async fn look(world: &World) -> Self {
-        let record = world.local.state().get("topics/orders.json").await.unwrap();
+        let record = world
+            .local
+            .state_store()
+            .get("topics/orders.json")
+            .await
+            .unwrap();
         Self {
             record: record.map(|object| object.bytes),
             entries: world.keys(layout::AUDIT).await.len(),
@@ -142,7 +147,7 @@ impl Traced {
 async fn settle(world: &World) {
     const KEY: &str = "settled";
     write(world, KEY, "").await;
-    world.local.state().delete(KEY).await.unwrap();
+    world.local.state_store().delete(KEY).await.unwrap();
 }
 
 /// What the next process does at its start and half a minute later, when nothing counts as left
@@ -168,7 +173,7 @@ async fn two_minutes(world: &World) {
 
 async fn write(world: &World, key: &str, text: &str) {
     let bytes = text.to_owned().into();
-    let state = world.local.state();
+    let state = world.local.state_store();
     state.put(key, bytes, PutCondition::Always).await.unwrap();
 }
 
@@ -217,7 +222,12 @@ async fn cut_deletion_of_a_topic_ends_and_frees_its_name() {
     let request = Request::new("DELETE", "/topics/orders", Value::Null);
     cut_everywhere(Faults::in_state, &request, hold, async |world, place| {
         let (status, _) = shown(world, "/topics/orders").await;
-        let object = world.local.state().get("topics/orders.json").await.unwrap();
+        let object = world
+            .local
+            .state_store()
+            .get("topics/orders.json")
+            .await
+            .unwrap();
         assert_eq!(object.is_some(), status == 200, "{place}: {status}");
         if status == 404 {
             assert!(!is_held(world, OWN).await, "{place}");
@@ -466,7 +476,7 @@ async fn marker_that_is_too_old_or_empty_begins_nothing() {
         bury(&world, 3).await;
         let id = world.replay(json!({ "includeFormer": true })).await;
         let record = world.replayed(&id).await;
-        let state = world.local.state();
+        let state = world.local.state_store();
         state.delete(&layout::replay_record_key(&id)).await.unwrap();
         let text = String::from_utf8(record.render().to_vec()).unwrap();
         let text = if is_empty { String::new() } else { text };

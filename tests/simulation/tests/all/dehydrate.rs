@@ -56,7 +56,7 @@ impl Host {
             .subscribe(json!({ "retryPolicy": { "schedule": ["PT10S"] } }))
             .await;
         let queue = |name| world.local.queue(name);
-        let state = || world.local.state();
+        let state = || world.local.state_store();
         let clock = world.clock.clone();
         let registry = TopicRegistry::new(state(), clock.clone(), Duration::ZERO);
         let publish = Publish {
@@ -129,7 +129,7 @@ impl Host {
         let page = self
             .world
             .local
-            .state()
+            .state_store()
             .list(PAYLOADS, None, 1000)
             .await
             .unwrap();

@@ -322,7 +322,7 @@ async fn a_stored_payload_is_sent_like_any_other() {
     let text = Bytes::from(event("stored"));
     world
         .local
-        .state()
+        .state_store()
         .put(key, text.clone(), PutCondition::Always)
         .await
         .expect("a write");

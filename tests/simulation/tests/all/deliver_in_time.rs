@@ -51,7 +51,7 @@ async fn store(world: &World, name: &str) {
     let text = Bytes::from(event(name));
     world
         .local
-        .state()
+        .state_store()
         .put(&key, text, PutCondition::Always)
         .await
         .expect("a write");

@@ -61,7 +61,7 @@ async fn missed(world: &World) -> Vec<(String, String)> {
 }
 
 async fn book(world: &World) -> Option<MissedEvents> {
-    let object = world.local.state().get(HEALTH).await.unwrap()?;
+    let object = world.local.state_store().get(HEALTH).await.unwrap()?;
     let book = HealthBook::parse(&object.bytes).unwrap();
     book.missed_by("orders.billing").copied()
 }
@@ -247,7 +247,16 @@ async fn subscription_without_room_for_its_first_event_is_told_of() {
         let data = "x".repeat(usize::try_from(MISSED_BYTES_MAX).unwrap());
         send_event(&world, &Plan::none(), &id, data).await;
         assert_eq!(missed(&world).await, []);
-        tags.push(world.local.state().get(HEALTH).await.unwrap().unwrap().etag);
+        tags.push(
+            world
+                .local
+                .state_store()
+                .get(HEALTH)
+                .await
+                .unwrap()
+                .unwrap()
+                .etag,
+        );
     }
     assert_eq!(tags[0], tags[1]);
     let noted = book(&world).await.unwrap();

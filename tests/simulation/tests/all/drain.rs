@@ -60,7 +60,7 @@ impl Bucket {
 
     fn store(&self) -> Store {
         Faulty::new(
-            Recorded::new(self.world.local.state(), "state", &self.calls),
+            Recorded::new(self.world.local.state_store(), "state", &self.calls),
             "state",
             &self.plan,
         )
@@ -118,7 +118,7 @@ impl Bucket {
         let page = self
             .world
             .local
-            .state()
+            .state_store()
             .list(DRAIN, None, 1000)
             .await
             .unwrap();
@@ -130,7 +130,7 @@ impl Bucket {
         let bytes = Bytes::from_static(text.as_bytes());
         self.world
             .local
-            .state()
+            .state_store()
             .put(&key, bytes, PutCondition::Always)
             .await
             .unwrap();
@@ -401,7 +401,7 @@ async fn a_monitor_that_is_started_anew_for_every_poll_reads_what_one_that_runs_
         bucket
             .world
             .local
-            .state()
+            .state_store()
             .delete(PRESSURE_KEY)
             .await
             .unwrap();

@@ -31,7 +31,7 @@ fn link() -> DeliveryTarget {
 /// The links as a separate worker knows them.
 fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
     LinkHealth::new(
-        world.local.state(),
+        world.local.state_store(),
         world.clock.clone(),
         HealthSettings::default(),
     )

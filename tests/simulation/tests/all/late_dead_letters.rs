@@ -198,7 +198,12 @@ async fn of_one_dead_letter_the_events_that_arrived_late_are_left_out() {
     let [_, note, _] = &*world.late_notes().await else {
         panic!("expected three notes")
     };
-    world.local.state().delete(note).await.expect("a deletion");
+    world
+        .local
+        .state_store()
+        .delete(note)
+        .await
+        .expect("a deletion");
     world.clock.advance(DELAY);
     assert_eq!(world.bury().await.failures, []);
     assert_eq!(

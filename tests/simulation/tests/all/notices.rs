@@ -130,7 +130,7 @@ async fn what_is_dropped_is_told_of_at_once_with_what_is_known_of_it() {
     let text = Bytes::from(event("stored"));
     world
         .local
-        .state()
+        .state_store()
         .put("payloads/x", text, PutCondition::Always)
         .await
         .unwrap();

@@ -31,7 +31,7 @@ pub(super) fn traced_publish(
     plan: &Plan,
     traces: EventTraces,
 ) -> Arc<Publish<Ports>> {
-    let state = || world.local.state();
+    let state = || world.local.state_store();
     let clock = world.clock.clone();
     let queue = |name, label| Faulty::new(world.local.queue(name), label, plan);
     Arc::new(Publish {

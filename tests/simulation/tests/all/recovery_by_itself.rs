@@ -91,7 +91,7 @@ async fn recover(world: &World) {
 /// The mark, unless it only remembers what is on its way as a probe.
 async fn mark(world: &World) -> Option<RecoveryMark> {
     let key = layout::recovery_mark_key(&topic_name("orders"), &subscription_name("billing"));
-    let found = world.local.state().get(&key).await.unwrap();
+    let found = world.local.state_store().get(&key).await.unwrap();
     let mark = found.map(|object| RecoveryMark::parse(&object.bytes).unwrap());
     mark.filter(|mark| !mark.is_empty() || mark.cancelled_at.is_some())
 }
@@ -104,7 +104,11 @@ async fn has_recovered(world: &World) -> bool {
 
 /// The replays that were begun, the oldest first.
 async fn replays(world: &World) -> Vec<ReplayRecord> {
-    let page = world.local.state().list(layout::REPLAYS, None, 100).await;
+    let page = world
+        .local
+        .state_store()
+        .list(layout::REPLAYS, None, 100)
+        .await;
     let mut records = Vec::new();
     for object in page.unwrap().objects {
         let id = layout::replay_of(&object.key).unwrap();

@@ -14,7 +14,7 @@ use posthaste_core::model::AddressPolicy;
 use posthaste_core::pressure::{ByteUsage, PressureLevel, PressureState, RELIEF_EVERY};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
-use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
+use posthaste_local::{EmbeddedStore, LocalOptions, LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
     Clock, EvictedAmount, ObjectStore, PortBundle, ProbeSample, PutCondition, QueueName,
@@ -94,17 +94,17 @@ impl Process {
         let clock = ManualClock::new(start());
         let entropy = SeededEntropy::new(7);
         let calls = Calls::default();
-        let local = Local::open(
+        let local = EmbeddedStore::open(
             folder.path(),
             LocalOptions::default(),
             clock.clone(),
             entropy.clone(),
         )
         .unwrap();
-        let store = Recorded::new(local.state(), "state", &calls);
+        let store = Recorded::new(local.state_store(), "state", &calls);
         let record = record(&subscriber().await);
         local
-            .state()
+            .state_store()
             .put(TOPIC, record.clone(), PutCondition::Always)
             .await
             .unwrap();

@@ -253,7 +253,7 @@ async fn a_named_object_that_is_not_there_is_counted() {
 #[tokio::test]
 async fn under_pressure_a_replay_waits_and_then_goes_on_by_itself() {
     let world = world(&["a"], &Faults::none()).await;
-    let state = world.local.state();
+    let state = world.local.state_store();
     state
         .put(PRESSURE_KEY, medium(&world), PutCondition::Always)
         .await
@@ -285,7 +285,7 @@ async fn a_replay_does_not_wait_for_the_base_of_the_tarpit() {
     state.base_ms = 2000;
     world
         .local
-        .state()
+        .state_store()
         .put(PRESSURE_KEY, state.render().into(), PutCondition::Always)
         .await
         .unwrap();
@@ -344,7 +344,7 @@ async fn a_cancelled_replay_sends_nothing_more() {
     let key = layout::replay_record_key(&id);
     world
         .local
-        .state()
+        .state_store()
         .put(&key, record.render(), PutCondition::Always)
         .await
         .unwrap();

@@ -26,7 +26,7 @@ const DAY: Duration = Duration::from_hours(24);
 /// publish over the world's queue and store, whose effects may fail.
 fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
     let clock = world.clock.clone();
-    let state = || Faulty::new(world.local.state(), "state", plan);
+    let state = || Faulty::new(world.local.state_store(), "state", plan);
     let queue = |name, label| Faulty::new(world.local.queue(name), label, plan);
     Arc::new(Publish {
         deliveries: queue(QueueName::Deliveries, "deliveries"),

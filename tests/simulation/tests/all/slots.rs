@@ -85,7 +85,7 @@ impl Fleet {
 
     /// The slots that are held by the stored state.
     async fn held(&self) -> u64 {
-        let object = self.world.local.state().get(KEY).await.unwrap();
+        let object = self.world.local.state_store().get(KEY).await.unwrap();
         let state: Value = serde_json::from_slice(&object.unwrap().bytes).unwrap();
         let leases = state["leases"].as_array().unwrap().iter();
         leases.map(|lease| lease["slots"].as_u64().unwrap()).sum()
@@ -350,7 +350,14 @@ async fn slots_of_a_newer_program_are_left_to_it() {
     fleet.world.write_state(KEY, r#"{"v":2}"#.to_owned()).await;
     fleet.publish(2).await;
     fleet.go_on(300, 0).await;
-    let object = fleet.world.local.state().get(KEY).await.unwrap().unwrap();
+    let object = fleet
+        .world
+        .local
+        .state_store()
+        .get(KEY)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(object.bytes, r#"{"v":2}"#);
 }
 

@@ -25,7 +25,7 @@ type Watch = Monitor<TestPorts<LocalQueue<ManualClock>, StateStore>, NoMachine, 
 
 fn monitor(world: &World, profile: PressureProfile) -> Watch {
     let queue = |name| world.local.queue(name);
-    let state = world.local.state();
+    let state = world.local.state_store();
     let ports = MonitorPorts {
         deliveries: queue(QueueName::Deliveries),
         slow_lane: None,

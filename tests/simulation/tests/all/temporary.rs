@@ -123,7 +123,7 @@ async fn a_subscription_that_was_created_again_stays_while_events_reach_it() {
     world.deliver_all().await;
     world.endpoint.take();
     // Deliver noted the old one for a quarter of an hour ahead. The note goes with it.
-    let state = world.local.state();
+    let state = world.local.state_store();
     state.delete("activity/orders.billing").await.unwrap();
     let since = world.clock.now().to_string();
     let status = json!({ "state": "Active", "since": since });

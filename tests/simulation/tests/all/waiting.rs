@@ -119,7 +119,7 @@ async fn all(world: &World) -> AllWaiting {
     let events = WaitingEvents {
         deliveries: &world.local.queue(QueueName::Deliveries),
         slow_deliveries: None,
-        state: &world.local.state(),
+        state: &world.local.state_store(),
         clock: &world.clock,
         recorded_until: None,
     };
@@ -217,7 +217,7 @@ async fn compare_numbers(world: &World) -> u64 {
     while records.counts().await.unwrap().visible > 0 {
         assert_eq!(world.record_some(1_000).await.failures, []);
     }
-    let numbers = WaitingNumbers::read_all(&world.local.state(), world.clock.now())
+    let numbers = WaitingNumbers::read_all(&world.local.state_store(), world.clock.now())
         .await
         .unwrap();
     let of_records: BTreeMap<_, _> = numbers.counts_by_key().collect();
@@ -296,7 +296,7 @@ async fn nothing_waits_of_a_subscription_that_was_deleted() {
         record.settings.subscriptions.clear();
         if topic_goes_too {
             let key = layout::topic_record_key(&topic());
-            world.local.state().delete(&key).await.unwrap();
+            world.local.state_store().delete(&key).await.unwrap();
         } else {
             world.write_record(record.render()).await;
         }

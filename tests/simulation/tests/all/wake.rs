@@ -87,7 +87,7 @@ async fn a_lease_from_a_clock_that_was_ahead_keeps_nobody_out() {
     let lease = Bytes::from(format!(r#"{{"lapsesAt":{ahead}}}"#));
     world
         .local
-        .state()
+        .state_store()
         .put(layout::WAKE_LEASE, lease, PutCondition::Always)
         .await
         .expect("a write");
@@ -102,7 +102,7 @@ async fn a_lease_that_is_held_keeps_a_second_run_out_until_it_lapses() {
     let lease = Bytes::from(format!(r#"{{"lapsesAt":{soon}}}"#));
     world
         .local
-        .state()
+        .state_store()
         .put(layout::WAKE_LEASE, lease, PutCondition::Always)
         .await
         .expect("a write");
@@ -139,7 +139,7 @@ async fn a_run_ends_in_time_whatever_is_left_to_delete() {
         None
     });
     let world = World::with(&Faults::in_state(&plan));
-    let state = world.local.state();
+    let state = world.local.state_store();
     for n in 0..200 {
         let key = format!("payloads/20200101/{n:05}");
         state
@@ -164,7 +164,7 @@ async fn a_run_ends_in_time_whatever_is_left_to_delete() {
 #[tokio::test]
 async fn every_old_payload_is_deleted_and_no_young_one() {
     let world = World::new();
-    let state = world.local.state();
+    let state = world.local.state_store();
     let old = (0..1_100).map(|n| format!("payloads/20200101/{n:05}"));
     for key in old.chain([layout::payload_key(world.clock.now(), "young")]) {
         state

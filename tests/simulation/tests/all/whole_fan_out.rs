@@ -36,7 +36,7 @@ async fn world() -> World {
 
 /// publish over the world's store, with a queue that fails by a plan.
 fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
-    let state = || world.local.state();
+    let state = || world.local.state_store();
     let clock = world.clock.clone();
     let queue = world.local.queue(QueueName::Deliveries);
     Arc::new(Publish {

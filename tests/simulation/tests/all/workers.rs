@@ -101,7 +101,7 @@ impl Fleet {
     /// The state of a target in the store.
     async fn condition(&self, target: &DeliveryTarget) -> Option<TargetCondition> {
         let key = layout::link_shard_key(shard_index(target.link()));
-        let object = self.world.local.state().get(&key).await.unwrap()?;
+        let object = self.world.local.state_store().get(&key).await.unwrap()?;
         LinkShard::parse(&object.bytes)
             .unwrap()
             .condition(target)

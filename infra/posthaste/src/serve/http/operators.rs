@@ -59,7 +59,7 @@ mod tests {
     use http_body_util::BodyExt;
     use posthaste_console::{Access, Console};
     use posthaste_core::model::KeyDigest;
-    use posthaste_local::{Local, LocalOptions};
+    use posthaste_local::{EmbeddedStore, LocalOptions};
     use posthaste_system::{SystemClock, SystemEntropy};
     use tower::ServiceExt;
 
@@ -109,7 +109,7 @@ mod tests {
     #[tokio::test]
     async fn a_visitor_who_is_signed_in_is_an_operator() {
         let folder = tempfile::tempdir().unwrap();
-        let local = Local::open(
+        let local = EmbeddedStore::open(
             folder.path(),
             LocalOptions::default(),
             SystemClock,
@@ -117,7 +117,7 @@ mod tests {
         )
         .unwrap();
         let access = Access::new(
-            local.state(),
+            local.state_store(),
             SystemClock,
             SystemEntropy,
             KeyDigest::for_key(KEY),
@@ -158,7 +158,7 @@ mod tests {
         check("/topics/orders/events", &signed_in, false);
 
         let restarted = Arc::new(Access::new(
-            local.state(),
+            local.state_store(),
             SystemClock,
             SystemEntropy,
             KeyDigest::for_key(KEY),

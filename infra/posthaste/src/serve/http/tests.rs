@@ -9,7 +9,7 @@ use ::http::Method;
 use posthaste_core::model::{Secret, Timestamp};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
-use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
+use posthaste_local::{EmbeddedStore, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{ObjectStore, PutCondition, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
@@ -35,7 +35,7 @@ fn everything(listener: TcpListener) -> Vec<Listening> {
 
 struct World {
     clock: ManualClock,
-    local: Local<ManualClock>,
+    local: EmbeddedStore<ManualClock>,
     address: SocketAddr,
     /// Number of sleepers in the store and the server.
     at_rest: usize,
@@ -59,13 +59,13 @@ impl World {
         let clock = ManualClock::new(START);
         let options = LocalOptions::default();
         let entropy = SeededEntropy::new(1);
-        let local = Local::open(folder.path(), options, clock.clone(), entropy).unwrap();
+        let local = EmbeddedStore::open(folder.path(), options, clock.clone(), entropy).unwrap();
         let mut state = PressureState::normal(START);
         state.tarpit_ms = tarpit_ms;
         state.first_step_ms = tarpit_ms;
         let put = async |key, bytes: Vec<u8>| {
             local
-                .state()
+                .state_store()
                 .put(key, bytes.into(), PutCondition::Always)
                 .await
                 .unwrap();
@@ -157,14 +157,14 @@ fn operators() -> Operators {
 
 type ManualPublish = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
 
-fn publish(local: &Local<ManualClock>, clock: &ManualClock) -> ManualPublish {
+fn publish(local: &EmbeddedStore<ManualClock>, clock: &ManualClock) -> ManualPublish {
     Publish {
         deliveries: local.queue(QueueName::Deliveries),
         slow_lane: None,
         records: Some(local.queue(QueueName::Records)),
-        registry: TopicRegistry::new(local.state(), clock.clone(), Duration::ZERO),
-        payloads: local.state(),
-        pressure: PressureReader::new(local.state(), clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(local.state_store(), clock.clone(), Duration::ZERO),
+        payloads: local.state_store(),
+        pressure: PressureReader::new(local.state_store(), clock.clone(), Duration::ZERO),
         clock: clock.clone(),
         entropy: SeededEntropy::new(1),
         activity: ActivityNotes::default(),
@@ -382,8 +382,8 @@ async fn answer_is_refused_once_the_database_left_its_path() {
     let options = LocalOptions::default();
     let entropy = SeededEntropy::new(1);
     let clock = ManualClock::new(START);
-    let local = Local::open(&root.path().join("data"), options, clock, entropy).unwrap();
-    let place = local.place().cloned();
+    let local = EmbeddedStore::open(&root.path().join("data"), options, clock, entropy).unwrap();
+    let place = local.open_files().cloned();
     let data_folder = Arc::new(DataFolder::new(place, Vec::new(), None));
     let seen = Arc::clone(&data_folder);
     let from = root.path().join("data");

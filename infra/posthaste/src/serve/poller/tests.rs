@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
-use posthaste_local::{Local, LocalOptions, LocalQueue};
+use posthaste_local::{EmbeddedStore, LocalOptions, LocalQueue};
 use posthaste_ports::{
     OutgoingMessage, PortError, QueueCounts, QueueSender, ReceiptHandle, Successor,
 };
@@ -83,7 +83,7 @@ async fn queue_of(
     bodies: &[&'static str],
 ) -> LocalQueue<ManualClock> {
     let entropy = SeededEntropy::new(1);
-    let local = Local::open(
+    let local = EmbeddedStore::open(
         folder.path(),
         LocalOptions::default(),
         clock.clone(),

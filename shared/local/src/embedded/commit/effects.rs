@@ -3,14 +3,14 @@
 use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_ports::QueueName;
 
-use super::{Committer, Outcome};
-use crate::embedded::bodies::{Bodies, Content};
-use crate::embedded::inbox::{NewMessage, Work};
-use crate::embedded::index::Arrived;
+use super::{CommitThread, JobResult};
+use crate::embedded::bodies::{BodyCache, MessageContent};
+use crate::embedded::inbox::{CommitWork, NewMessage};
+use crate::embedded::index::ArrivingMessage;
 use crate::embedded::record::{self, QUEUES};
 
 /// A message that one of the queues now holds.
-struct Arrival {
+struct QueueArrival {
     sequence: u64,
     group: String,
     due: Timestamp,
@@ -20,15 +20,15 @@ struct Arrival {
 
 /// The changes of one queue's index, so that its lock is taken once for a whole commit.
 #[derive(Default)]
-struct Changes {
-    arrivals: Vec<Arrival>,
+struct QueueChanges {
+    arrivals: Vec<QueueArrival>,
     replaced: Vec<u64>,
 }
 
-impl Committer {
+impl CommitThread {
     /// Shows finished work: messages become visible, replaced ones are gone.
-    pub(super) fn apply(&self, works: Vec<(Work, Outcome)>) {
-        let mut changes: [Changes; QUEUES.len()] = Default::default();
+    pub(super) fn apply_finished(&self, works: Vec<(CommitWork, JobResult)>) {
+        let mut changes: [QueueChanges; QUEUES.len()] = Default::default();
         let mut bodies = self.shared.bodies.lock();
         for (work, done) in works
             .into_iter()
@@ -36,17 +36,19 @@ impl Committer {
         {
             match work {
                 // Their caller shows them.
-                Work::Messages {
+                CommitWork::Messages {
                     is_withheld: true, ..
                 } => {}
-                Work::Messages {
+                CommitWork::Messages {
                     messages,
                     instead_of,
                     ..
                 } => {
                     for (sequence, message) in (done.number..).zip(messages) {
                         let queue = &mut changes[usize::from(record::number_of(message.to))];
-                        queue.arrivals.push(arrive(sequence, message, &mut bodies));
+                        queue
+                            .arrivals
+                            .push(cache_arrival(sequence, message, &mut bodies));
                     }
                     if let Some((queue, sequence)) = instead_of {
                         changes[usize::from(record::number_of(queue))]
@@ -54,8 +56,8 @@ impl Committer {
                             .push(sequence);
                     }
                 }
-                Work::Redrive { messages, .. } => {
-                    let moved = messages.into_iter().map(|worn_out| Arrival {
+                CommitWork::Redrive { messages, .. } => {
+                    let moved = messages.into_iter().map(|worn_out| QueueArrival {
                         sequence: worn_out.sequence,
                         group: worn_out.group.to_string(),
                         due: Timestamp::EPOCH,
@@ -65,13 +67,13 @@ impl Committer {
                     let redrive = usize::from(record::number_of(QueueName::Redrive));
                     changes[redrive].arrivals.extend(moved);
                 }
-                Work::Put { key, .. } => {
+                CommitWork::Put { key, .. } => {
                     self.shared.versions.forget(&key);
                     if !done.was_there {
                         self.shared.waiting_objects.add(&key);
                     }
                 }
-                Work::Delete { key } => {
+                CommitWork::Delete { key } => {
                     self.shared.versions.forget(&key);
                     if done.was_there {
                         self.shared.waiting_objects.remove(&key);
@@ -81,16 +83,16 @@ impl Committer {
         }
         drop(bodies);
         for (name, changes) in QUEUES.into_iter().zip(changes) {
-            self.show(name, changes);
+            self.update_queue(name, changes);
         }
     }
 
     /// Deletes messages that are withheld for callers who were told that they failed: nobody would
     /// ever show them.
-    pub(super) fn delete_withheld(&self, jobs: &[(Work, Outcome)]) {
+    pub(super) fn delete_withheld(&self, jobs: &[(CommitWork, JobResult)]) {
         for (work, outcome) in jobs {
             if let (
-                Work::Messages {
+                CommitWork::Messages {
                     messages,
                     is_withheld: true,
                     ..
@@ -99,23 +101,23 @@ impl Committer {
             ) = (work, outcome)
             {
                 let behind = done.number + messages.len() as u64;
-                (done.number..behind).for_each(|sequence| self.shared.inbox.delete(sequence));
+                (done.number..behind).for_each(|sequence| self.shared.inbox.queue_delete(sequence));
             }
         }
     }
 
-    fn show(&self, name: QueueName, changes: Changes) {
+    fn update_queue(&self, name: QueueName, changes: QueueChanges) {
         if changes.arrivals.is_empty() && changes.replaced.is_empty() {
             return;
         }
         let now = (self.shared.now)();
-        self.shared.queue(name).update(now, |index| {
+        self.shared.queue(name).update_index(now, |index| {
             changes
                 .replaced
                 .into_iter()
-                .for_each(|sequence| index.forget(sequence));
+                .for_each(|sequence| index.forget_held(sequence));
             for arrival in &changes.arrivals {
-                let arrived = Arrived {
+                let arrived = ArrivingMessage {
                     sequence: arrival.sequence,
                     group: &arrival.group,
                     due: arrival.due,
@@ -128,45 +130,49 @@ impl Committer {
     }
 
     /// Restores the memory of before the call, for work that was not done.
-    pub(super) fn undo(&self, work: Work) {
+    pub(super) fn undo_work(&self, work: CommitWork) {
         let now = (self.shared.now)();
         match work {
-            Work::Messages {
+            CommitWork::Messages {
                 instead_of: Some((queue, sequence)),
                 ..
             } => {
                 self.shared
                     .queue(queue)
-                    .update(now, |index| index.release(sequence));
+                    .update_index(now, |index| index.release_held(sequence));
             }
-            Work::Redrive { from, messages } => self.shared.queue(from).update(now, |index| {
-                for message in &messages {
-                    index.put_back(message);
-                }
-            }),
+            CommitWork::Redrive { from, messages } => {
+                self.shared.queue(from).update_index(now, |index| {
+                    for message in &messages {
+                        index.put_back(message);
+                    }
+                })
+            }
             // Whatever became of the object, it is read again.
-            Work::Put { key, .. } | Work::Delete { key } => self.shared.versions.forget(&key),
-            Work::Messages { .. } => {}
+            CommitWork::Put { key, .. } | CommitWork::Delete { key } => {
+                self.shared.versions.forget(&key)
+            }
+            CommitWork::Messages { .. } => {}
         }
     }
 }
 
 /// A body that is due at once is likely to be asked for soon; one that waits is read when its time
 /// has come.
-fn arrive(sequence: u64, message: NewMessage, bodies: &mut Bodies) -> Arrival {
+fn cache_arrival(sequence: u64, message: NewMessage, bodies: &mut BodyCache) -> QueueArrival {
     let bytes = message.body.len();
-    let carried = record::carried(message.to, &message.body, message.sent_at);
+    let carried = record::carried_events(message.to, &message.body, message.sent_at);
     if message.due <= message.sent_at {
         bodies.insert(
             message.to,
             sequence,
-            Content {
+            MessageContent {
                 sent_at: message.sent_at,
                 body: message.body,
             },
         );
     }
-    Arrival {
+    QueueArrival {
         sequence,
         group: message.group.unwrap_or_default(),
         due: message.due,

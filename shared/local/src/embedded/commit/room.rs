@@ -5,12 +5,12 @@ use std::cell::OnceCell;
 use posthaste_core::stored::layout;
 use posthaste_ports::{ErrorKind, QueueName};
 
-use super::Committer;
-use crate::embedded::inbox::{Batch, Failed, Job, NewMessage, Work};
+use super::CommitThread;
+use crate::embedded::inbox::{CommitBatch, CommitJob, CommitWork, JobFailure, NewMessage};
 
 /// The room that work asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Need {
+enum RoomNeed {
     /// Records of the delivery log, so many bytes.
     Records(u64),
     /// What producers publish, and their payloads.
@@ -19,10 +19,10 @@ enum Need {
     Upkeep,
 }
 
-impl Need {
-    fn of(work: &Work) -> Self {
+impl RoomNeed {
+    fn for_work(work: &CommitWork) -> Self {
         match work {
-            Work::Messages {
+            CommitWork::Messages {
                 messages,
                 instead_of,
                 ..
@@ -32,8 +32,10 @@ impl Need {
                 (0, None) => Self::Send,
                 (records, _) => Self::Records(records),
             },
-            Work::Put { key, .. } if is_published(key) => Self::Send,
-            Work::Put { .. } | Work::Redrive { .. } | Work::Delete { .. } => Self::Upkeep,
+            CommitWork::Put { key, .. } if is_published(key) => Self::Send,
+            CommitWork::Put { .. } | CommitWork::Redrive { .. } | CommitWork::Delete { .. } => {
+                Self::Upkeep
+            }
         }
     }
 }
@@ -51,21 +53,25 @@ fn records_bytes(messages: &[NewMessage]) -> u64 {
     records.map(|message| message.body.len() as u64).sum()
 }
 
-impl Committer {
+impl CommitThread {
     /// Answers with `Full` what there is no room for: sends within the reserve, and records within
     /// a larger one, or beyond their bound. Who replaces a message by records too then does it
     /// without them.
-    pub(super) fn refuse_for_lack_of_room(&self, mut batch: Batch) -> Batch {
-        let needs: Vec<Need> = batch.jobs.iter().map(|job| Need::of(&job.work)).collect();
-        if needs.iter().all(|need| *need == Need::Upkeep) {
+    pub(super) fn refuse_for_lack_of_room(&self, mut batch: CommitBatch) -> CommitBatch {
+        let needs: Vec<RoomNeed> = batch
+            .jobs
+            .iter()
+            .map(|job| RoomNeed::for_work(&job.work))
+            .collect();
+        if needs.iter().all(|need| *need == RoomNeed::Upkeep) {
             return batch;
         }
-        let room = Room::on(self);
+        let room = FreeRoom::measure(self);
         let mut records = self.live.records;
-        let mut has_room = |need: Need| match need {
-            Need::Upkeep => true,
-            Need::Send => room.is_at_least(self.shared.disk_reserve_bytes),
-            Need::Records(bytes) => {
+        let mut has_room = |need: RoomNeed| match need {
+            RoomNeed::Upkeep => true,
+            RoomNeed::Send => room.is_at_least(self.shared.disk_reserve_bytes),
+            RoomNeed::Records(bytes) => {
                 let after = records.saturating_add(bytes);
                 let fits = room.is_at_least(self.shared.records_reserve_bytes)
                     && after <= self.shared.records_bytes_max;
@@ -77,14 +83,14 @@ impl Committer {
         };
         let has_room: Vec<bool> = needs.into_iter().map(&mut has_room).collect();
         let mut has_room = has_room.into_iter();
-        let (kept, refused): (Vec<Job>, Vec<Job>) = batch
+        let (kept, refused): (Vec<CommitJob>, Vec<CommitJob>) = batch
             .jobs
             .into_iter()
             .partition(|_| has_room.next().unwrap_or(true));
         batch.jobs = kept;
-        self.refuse(
+        self.refuse_jobs(
             refused,
-            &Failed {
+            &JobFailure {
                 kind: ErrorKind::Full,
                 cause: None,
             },
@@ -95,8 +101,8 @@ impl Committer {
 
 /// The bytes that can still be stored: on the device, and in the file, which keeps the room of what
 /// was deleted. Where they cannot be told, the device's own refusal will.
-struct Room<'a> {
-    committer: &'a Committer,
+struct FreeRoom<'a> {
+    committer: &'a CommitThread,
     free: u64,
     /// Asked for only where the device alone has too little. Since Linux 6.13 a look at the file
     /// gives its next write a time of its own, and a sync that writes the time as well takes a
@@ -104,8 +110,8 @@ struct Room<'a> {
     in_file: OnceCell<u64>,
 }
 
-impl<'a> Room<'a> {
-    fn on(committer: &'a Committer) -> Self {
+impl<'a> FreeRoom<'a> {
+    fn measure(committer: &'a CommitThread) -> Self {
         let free = committer
             .shared
             .engine

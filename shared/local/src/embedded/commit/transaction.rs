@@ -5,17 +5,17 @@ use std::ops::Bound;
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::{Committer, Outcome};
+use super::{CommitThread, JobResult};
 use crate::embedded::damage::catch_panic;
 use crate::embedded::failure::EngineError;
-use crate::embedded::inbox::{Batch, Done, Failed, NewMessage, Work};
-use crate::embedded::record::{self, Header};
+use crate::embedded::inbox::{CommitBatch, CommitWork, CompletedJob, JobFailure, NewMessage};
+use crate::embedded::record::{self, RecordHeader};
 use crate::embedded::store::version_of;
 use crate::embedded::tables::{
     COMMIT, FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts,
 };
 
-type Messages<'t> = Table<'t, u64, &'static [u8]>;
+type WritableMessages<'t> = Table<'t, u64, &'static [u8]>;
 
 /// The size of the engine's pages.
 const PAGE_BYTES: usize = 4096;
@@ -24,13 +24,13 @@ const PAGE_BYTES: usize = 4096;
 /// looked at.
 const DELETED_TOGETHER_DISTANCE: u64 = 8;
 
-impl Committer {
+impl CommitThread {
     /// Writes a batch durably. The outcomes beside an error are those of the jobs that were looked
     /// at, for the case that the transaction took effect all the same.
-    pub(super) fn write(
+    pub(super) fn write_batch(
         &mut self,
-        batch: &Batch,
-    ) -> Result<Vec<Outcome>, (EngineError, Vec<Outcome>)> {
+        batch: &CommitBatch,
+    ) -> Result<Vec<JobResult>, (EngineError, Vec<JobResult>)> {
         let mut outcomes = Vec::with_capacity(batch.jobs.len());
         match catch_panic(|| self.try_write(batch, &mut outcomes)) {
             Ok(()) => Ok(outcomes),
@@ -38,14 +38,18 @@ impl Committer {
         }
     }
 
-    fn try_write(&mut self, batch: &Batch, outcomes: &mut Vec<Outcome>) -> Result<(), EngineError> {
+    fn try_write(
+        &mut self,
+        batch: &CommitBatch,
+        outcomes: &mut Vec<JobResult>,
+    ) -> Result<(), EngineError> {
         let transaction = self.shared.engine.begin_write()?;
         let mut messages = transaction.open_table(MESSAGES)?;
-        self.delete(&mut messages, &settled(batch))?;
+        self.delete_messages(&mut messages, &settled_sequences(batch))?;
         for job in &batch.jobs {
             outcomes.push(self.write_one(&job.work, &transaction, &mut messages)?);
         }
-        self.store(&mut messages, batch, outcomes)?;
+        self.store_messages(&mut messages, batch, outcomes)?;
         drop(messages);
         if !batch.stores_messages() {
             transaction
@@ -58,22 +62,22 @@ impl Committer {
     /// Does one job. Its messages only get their numbers here; `store` writes them.
     fn write_one(
         &mut self,
-        work: &Work,
+        work: &CommitWork,
         transaction: &WriteTransaction,
-        messages: &mut Messages<'_>,
-    ) -> Result<Outcome, EngineError> {
+        messages: &mut WritableMessages<'_>,
+    ) -> Result<JobResult, EngineError> {
         let number = self.next_sequence;
         let mut was_there = false;
         match work {
-            Work::Messages { messages: new, .. } => self.next_sequence += new.len() as u64,
-            Work::Redrive {
+            CommitWork::Messages { messages: new, .. } => self.next_sequence += new.len() as u64,
+            CommitWork::Redrive {
                 messages: moved, ..
             } => {
                 for worn_out in moved {
-                    self.redrive(messages, worn_out.sequence)?;
+                    self.redrive_message(messages, worn_out.sequence)?;
                 }
             }
-            Work::Put {
+            CommitWork::Put {
                 key,
                 bytes,
                 condition,
@@ -82,15 +86,15 @@ impl Committer {
                 let mut objects = transaction.open_table(OBJECTS)?;
                 let known = objects.get(key.as_str())?;
                 let known: Option<ObjectFacts> = known.map(|facts| facts.value().into());
-                if !holds(condition, known) {
-                    return Ok(Err(Failed {
+                if !condition_holds(condition, known) {
+                    return Ok(Err(JobFailure {
                         kind: ErrorKind::PreconditionFailed,
                         cause: None,
                     }));
                 }
                 was_there = known.is_some();
-                self.live.remove(known.map_or(0, |known| known.bytes));
-                self.live.add(bytes.len() as u64);
+                self.live.remove_bytes(known.map_or(0, |known| known.bytes));
+                self.live.add_bytes(bytes.len() as u64);
                 let facts = (number, modified_at.as_millis(), bytes.len() as u64);
                 objects.insert(key.as_str(), facts)?;
                 let mut contents = transaction.open_table(OBJECT_BYTES)?;
@@ -100,26 +104,26 @@ impl Committer {
                 digests.insert(key.as_str(), digest)?;
                 self.next_sequence += 1;
             }
-            Work::Delete { key } => {
+            CommitWork::Delete { key } => {
                 let mut objects = transaction.open_table(OBJECTS)?;
                 let known = objects.remove(key.as_str())?;
                 was_there = known.is_some();
                 self.live
-                    .remove(known.map_or(0, |facts| ObjectFacts::from(facts.value()).bytes));
+                    .remove_bytes(known.map_or(0, |facts| ObjectFacts::from(facts.value()).bytes));
                 let mut contents = transaction.open_table(OBJECT_BYTES)?;
                 contents.remove(key.as_str())?;
                 let mut digests = transaction.open_table(OBJECT_DIGESTS)?;
                 digests.remove(key.as_str())?;
             }
         }
-        Ok(Ok(Done { number, was_there }))
+        Ok(Ok(CompletedJob { number, was_there }))
     }
 
     /// Deletes messages. Those that lie side by side are deleted in one go, since many share a
     /// page.
-    fn delete(
+    fn delete_messages(
         &mut self,
-        messages: &mut Messages<'_>,
+        messages: &mut WritableMessages<'_>,
         sequences: &[u64],
     ) -> Result<(), EngineError> {
         for run in sequences.chunk_by(|one, next| next - one <= DELETED_TOGETHER_DISTANCE) {
@@ -147,25 +151,27 @@ impl Committer {
     /// appended in one go, and fill their pages. A single message is inserted, because a cursor
     /// writes the page that it appends to again. So is the first after a large message, so that
     /// the large one is not written again.
-    fn store(
+    fn store_messages(
         &mut self,
-        messages: &mut Messages<'_>,
-        batch: &Batch,
-        outcomes: &[Outcome],
+        messages: &mut WritableMessages<'_>,
+        batch: &CommitBatch,
+        outcomes: &[JobResult],
     ) -> Result<(), EngineError> {
         let numbered = batch
             .jobs
             .iter()
             .zip(outcomes)
             .filter_map(|(job, outcome)| match (&job.work, outcome) {
-                (Work::Messages { messages, .. }, Ok(done)) => Some((done.number..).zip(messages)),
+                (CommitWork::Messages { messages, .. }, Ok(done)) => {
+                    Some((done.number..).zip(messages))
+                }
                 _ => None,
             });
         let mut new = numbered.flatten().peekable();
         let mut record = Vec::new();
         while let Some((sequence, message)) = new.next() {
             if new.peek().is_none() || has_large_end(messages)? {
-                let header = header(message);
+                let header = header_for(message);
                 let bytes = header.record_bytes(message.body.len());
                 header.write(
                     &message.body,
@@ -191,15 +197,19 @@ impl Committer {
     /// Changes only the queue of a record and its due time, which is now. A damaged record is not
     /// touched: memory has its message in the redrive queue, and a receive after the next start
     /// puts it there again.
-    fn redrive(&mut self, messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
+    fn redrive_message(
+        &mut self,
+        messages: &mut WritableMessages<'_>,
+        sequence: u64,
+    ) -> Result<(), EngineError> {
         let old = messages
             .get(sequence)?
             .map(|record| record.value().to_vec());
-        let Some((header, body)) = old.as_deref().and_then(Header::read) else {
+        let Some((header, body)) = old.as_deref().and_then(RecordHeader::read) else {
             return Ok(());
         };
         let old_bytes = old.as_ref().map_or(0, Vec::len);
-        let moved = Header {
+        let moved = RecordHeader {
             queue: QueueName::Redrive,
             due: header.sent_at,
             ..header
@@ -214,9 +224,9 @@ impl Committer {
 }
 
 /// The numbers of all messages that end with a batch, in order.
-fn settled(batch: &Batch) -> Vec<u64> {
+fn settled_sequences(batch: &CommitBatch) -> Vec<u64> {
     let replaced = batch.jobs.iter().filter_map(|job| match &job.work {
-        Work::Messages {
+        CommitWork::Messages {
             instead_of: Some((_, sequence)),
             ..
         } => Some(*sequence),
@@ -228,14 +238,14 @@ fn settled(batch: &Batch) -> Vec<u64> {
 }
 
 /// Whether the last message fills pages of its own.
-fn has_large_end(messages: &Messages<'_>) -> Result<bool, EngineError> {
+fn has_large_end(messages: &WritableMessages<'_>) -> Result<bool, EngineError> {
     Ok(messages
         .last()?
         .is_some_and(|(_, record)| record.value().len() > PAGE_BYTES))
 }
 
-fn header(message: &NewMessage) -> Header<'_> {
-    Header {
+fn header_for(message: &NewMessage) -> RecordHeader<'_> {
+    RecordHeader {
         queue: message.to,
         group: message.group.as_deref().unwrap_or_default(),
         sent_at: message.sent_at,
@@ -245,12 +255,12 @@ fn header(message: &NewMessage) -> Header<'_> {
 
 /// Makes `record` the record of a message.
 fn write_record(message: &NewMessage, record: &mut Vec<u8>) {
-    let header = header(message);
+    let header = header_for(message);
     record.resize(header.record_bytes(message.body.len()), 0);
     header.write(&message.body, record);
 }
 
-fn holds(condition: &PutCondition, known: Option<ObjectFacts>) -> bool {
+fn condition_holds(condition: &PutCondition, known: Option<ObjectFacts>) -> bool {
     match condition {
         PutCondition::Always => true,
         PutCondition::IfAbsent => known.is_none(),

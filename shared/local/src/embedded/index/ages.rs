@@ -10,15 +10,15 @@ const IDLE_CAPACITY_MAX: usize = 8;
 /// The number of events by the second of their acceptance, the oldest first. Events come and go at
 /// the ends, so this is quicker than a tree, and it takes eight bytes a second.
 #[derive(Debug, Default)]
-pub(crate) struct Ages(VecDeque<CarriedEvents>);
+pub(crate) struct EventAges(VecDeque<CarriedEvents>);
 
-impl Ages {
+impl EventAges {
     /// Adds the events of a message.
     pub(crate) fn add(&mut self, carried: CarriedEvents) {
         if carried.events == 0 {
             return;
         }
-        match self.find(carried) {
+        match self.position_of(carried) {
             Ok(place) => self.0[place] = self.0[place].plus(carried),
             Err(place) => self.0.insert(place, carried),
         }
@@ -26,7 +26,7 @@ impl Ages {
 
     /// Takes the events of a message away that was added.
     pub(crate) fn remove(&mut self, carried: CarriedEvents) {
-        let Ok(place) = self.find(carried) else {
+        let Ok(place) = self.position_of(carried) else {
             return;
         };
         let events = &mut self.0[place].events;
@@ -47,7 +47,7 @@ impl Ages {
         self.0.shrink_to(IDLE_CAPACITY_MAX);
     }
 
-    fn find(&self, carried: CarriedEvents) -> Result<usize, usize> {
+    fn position_of(&self, carried: CarriedEvents) -> Result<usize, usize> {
         match self.0.back() {
             None => Err(0),
             Some(newest) if newest.accepted_secs < carried.accepted_secs => Err(self.0.len()),
@@ -69,7 +69,7 @@ mod tests {
         fn the_oldest_is_always_known(
             steps in prop::collection::vec((0_u32..9, 0_u32..4, any::<prop::sample::Index>()), 0..99),
         ) {
-            let (mut ages, mut all) = (Ages::default(), Vec::new());
+            let (mut ages, mut all) = (EventAges::default(), Vec::new());
             for (accepted_secs, events, gone) in steps {
                 let carried = CarriedEvents { events, accepted_secs };
                 ages.add(carried);

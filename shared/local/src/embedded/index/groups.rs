@@ -12,7 +12,7 @@ use posthaste_core::model::CarriedEvents;
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::GroupCount;
 
-use super::ages::Ages;
+use super::ages::EventAges;
 
 /// A group's number, given again when the group is forgotten.
 pub(super) type GroupId = u32;
@@ -22,24 +22,24 @@ const IDLE_CAPACITY_MAX: usize = 64;
 
 /// A visible message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ready {
+pub(super) struct VisibleMessage {
     pub(super) sequence: u64,
     pub(super) carried: CarriedEvents,
 }
 
 /// The events of a group's messages, by where the messages are.
 #[derive(Debug, Default)]
-struct Events {
+struct GroupEvents {
     due: u64,
     delayed: u64,
     in_flight: u64,
 }
 
 #[derive(Debug)]
-struct Group {
+struct MessageGroup {
     name: Arc<str>,
     /// Visible messages, oldest first.
-    ready: VecDeque<Ready>,
+    ready: VecDeque<VisibleMessage>,
     /// Entries of `ready` whose messages were settled late, and are skipped.
     settled_late: u32,
     in_flight: u32,
@@ -47,24 +47,24 @@ struct Group {
     /// Bytes of all its messages, about: exact for those that come, the average for those that go.
     /// The size of each message would take memory that a long backlog does not have.
     bytes: u64,
-    events: Events,
+    events: GroupEvents,
     /// When the events of all its messages were accepted.
-    ages: Ages,
+    ages: EventAges,
     /// The turn in which it was served last.
     turn: u64,
 }
 
-impl Group {
-    fn messages(&self) -> u64 {
-        self.due() + u64::from(self.in_flight) + u64::from(self.delayed)
+impl MessageGroup {
+    fn message_count(&self) -> u64 {
+        self.due_count() + u64::from(self.in_flight) + u64::from(self.delayed)
     }
 
-    fn due(&self) -> u64 {
+    fn due_count(&self) -> u64 {
         (self.ready.len() as u64).saturating_sub(u64::from(self.settled_late))
     }
 
-    fn count(&self) -> GroupCount {
-        let Events {
+    fn group_count(&self) -> GroupCount {
+        let GroupEvents {
             due,
             delayed,
             in_flight,
@@ -80,35 +80,35 @@ impl Group {
 }
 
 /// In flight, turn, group: the first is served next.
-type Turn = (u32, u64, GroupId);
+type GroupTurn = (u32, u64, GroupId);
 
 /// The groups.
 #[derive(Debug, Default)]
-pub(super) struct Groups {
+pub(super) struct MessageGroups {
     ids: HashMap<Arc<str>, GroupId>,
-    all: Vec<Group>,
+    all: Vec<MessageGroup>,
     unused: Vec<GroupId>,
     /// Groups that have something visible.
-    turns: BTreeSet<Turn>,
+    turns: BTreeSet<GroupTurn>,
     turns_ever: u64,
 }
 
-impl Groups {
+impl MessageGroups {
     /// The number of a group; a new one if it is not known.
-    pub(super) fn id(&mut self, name: &str) -> GroupId {
+    pub(super) fn id_or_new(&mut self, name: &str) -> GroupId {
         if let Some(id) = self.ids.get(name) {
             return *id;
         }
         let name: Arc<str> = name.into();
-        let mut group = Group {
+        let mut group = MessageGroup {
             name: name.clone(),
             ready: VecDeque::new(),
             settled_late: 0,
             in_flight: 0,
             delayed: 0,
             bytes: 0,
-            events: Events::default(),
-            ages: Ages::default(),
+            events: GroupEvents::default(),
+            ages: EventAges::default(),
             turn: 0,
         };
         let id = if let Some(id) = self.unused.pop() {
@@ -128,45 +128,45 @@ impl Groups {
     }
 
     /// The number of a group that has messages.
-    pub(super) fn find(&self, name: &str) -> Option<GroupId> {
+    pub(super) fn find_id(&self, name: &str) -> Option<GroupId> {
         self.ids.get(name).copied()
     }
 
     /// A message of so many bytes comes into the group.
-    pub(super) fn add(&mut self, id: GroupId, bytes: usize, carried: CarriedEvents) {
+    pub(super) fn add_message(&mut self, id: GroupId, bytes: usize, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.bytes = group.bytes.saturating_add(bytes as u64);
         group.ages.add(carried);
     }
 
     /// One of the group's messages, which is in flight and still counted, leaves the queue for good.
-    pub(super) fn remove(&mut self, id: GroupId, carried: CarriedEvents) {
+    pub(super) fn remove_message(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
-        group.bytes -= group.bytes / group.messages().max(1);
+        group.bytes -= group.bytes / group.message_count().max(1);
         group.ages.remove(carried);
     }
 
     /// The same for a message that is counted no more.
     pub(super) fn remove_after(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
-        group.bytes -= group.bytes / (group.messages() + 1);
+        group.bytes -= group.bytes / (group.message_count() + 1);
         group.ages.remove(carried);
     }
 
     /// An entry among the visible ones is skipped when its turn comes.
     pub(super) fn settle_late(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].settled_late += 1;
-        self.no_longer_due(id, carried);
+        self.remove_due(id, carried);
     }
 
     /// The events of a message are not due any more.
-    pub(super) fn no_longer_due(&mut self, id: GroupId, carried: CarriedEvents) {
+    pub(super) fn remove_due(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].events.due -= u64::from(carried.events);
     }
 
     /// The events of a group, without the time at which the first delayed one is due.
-    pub(super) fn count(&self, id: GroupId) -> GroupCount {
-        self.all[id as usize].count()
+    pub(super) fn group_count(&self, id: GroupId) -> GroupCount {
+        self.all[id as usize].group_count()
     }
 
     /// The events of some groups that have any, from the place `from` on, and the place to go on
@@ -180,31 +180,31 @@ impl Groups {
         let groups = self.all.get(from..end).unwrap_or_default();
         let counts = groups
             .iter()
-            .filter(|group| group.messages() > 0)
-            .map(|group| (Arc::clone(&group.name), group.count()));
+            .filter(|group| group.message_count() > 0)
+            .map(|group| (Arc::clone(&group.name), group.group_count()));
         (counts.collect(), (end < self.all.len()).then_some(end))
     }
 
     /// The number of due messages of a group.
-    pub(super) fn due(&self, id: GroupId) -> u64 {
-        self.all[id as usize].due()
+    pub(super) fn due_count(&self, id: GroupId) -> u64 {
+        self.all[id as usize].due_count()
     }
 
     /// The due messages of some groups, from the place `from` on, and the place to go on from.
     pub(super) fn due_from(&self, from: usize, max: usize) -> (Vec<DueOfGroup>, Option<usize>) {
         let end = from.saturating_add(max).min(self.all.len());
         let groups = self.all.get(from..end).unwrap_or_default();
-        let due = groups.iter().filter(|group| group.due() > 0);
+        let due = groups.iter().filter(|group| group.due_count() > 0);
         let due = due.map(|group| DueOfGroup {
             group: group.name.clone(),
-            due: group.due(),
+            due: group.due_count(),
             bytes: group.bytes,
         });
         (due.collect(), (end < self.all.len()).then_some(end))
     }
 
     /// The number of messages of a group that wait for their time.
-    pub(super) fn delayed(&self, id: GroupId) -> u32 {
+    pub(super) fn delayed_count(&self, id: GroupId) -> u32 {
         self.all[id as usize].delayed
     }
 
@@ -213,21 +213,21 @@ impl Groups {
     }
 
     /// A message of the group waits for its time.
-    pub(super) fn join(&mut self, id: GroupId, carried: CarriedEvents) {
+    pub(super) fn add_delayed(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.delayed += 1;
         group.events.delayed += u64::from(carried.events);
     }
 
     /// A message of the group waits no longer; the caller pushes it next.
-    pub(super) fn leave(&mut self, id: GroupId, carried: CarriedEvents) {
+    pub(super) fn remove_delayed(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.delayed -= 1;
         group.events.delayed -= u64::from(carried.events);
     }
 
     /// Adds a visible message.
-    pub(super) fn push(&mut self, id: GroupId, message: Ready) {
+    pub(super) fn push_visible(&mut self, id: GroupId, message: VisibleMessage) {
         let group = &mut self.all[id as usize];
         group.events.due += u64::from(message.carried.events);
         group.ready.push_back(message);
@@ -247,7 +247,7 @@ impl Groups {
 
     /// Takes the group's oldest visible message; it goes to the end of its equals. Its events count
     /// as due until the caller says otherwise: those of one that was settled late do not.
-    pub(super) fn pop(&mut self, id: GroupId) -> Option<Ready> {
+    pub(super) fn pop_visible(&mut self, id: GroupId) -> Option<VisibleMessage> {
         let group = &mut self.all[id as usize];
         let message = group.ready.pop_front()?;
         self.turns.remove(&(group.in_flight, group.turn, id));
@@ -262,19 +262,19 @@ impl Groups {
     }
 
     /// A message of the group is in flight.
-    pub(super) fn take_off(&mut self, id: GroupId, carried: CarriedEvents) {
+    pub(super) fn begin_flight(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].events.in_flight += u64::from(carried.events);
-        self.fly(id, |in_flight| in_flight + 1);
+        self.change_in_flight(id, |in_flight| in_flight + 1);
     }
 
     /// A message of the group is no longer in flight.
-    pub(super) fn land(&mut self, id: GroupId, carried: CarriedEvents) {
+    pub(super) fn end_flight(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].events.in_flight -= u64::from(carried.events);
-        self.fly(id, |in_flight| in_flight - 1);
+        self.change_in_flight(id, |in_flight| in_flight - 1);
         self.forget_if_empty(id);
     }
 
-    fn fly(&mut self, id: GroupId, change: impl FnOnce(u32) -> u32) {
+    fn change_in_flight(&mut self, id: GroupId, change: impl FnOnce(u32) -> u32) {
         let group = &mut self.all[id as usize];
         let is_listed = self.turns.remove(&(group.in_flight, group.turn, id));
         group.in_flight = change(group.in_flight);
@@ -302,7 +302,7 @@ impl Groups {
 }
 
 #[cfg(test)]
-impl Groups {
+impl MessageGroups {
     /// The number of known groups, and the number of places for groups.
     pub(super) fn known(&self) -> (usize, usize) {
         (self.ids.len(), self.all.len())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
 
-use super::{Now, QueueIndex};
+use super::{QueueIndex, StoreTime};
 
 /// The least by which a clock counts as set back.
 const SET_BACK_MIN: Duration = Duration::from_secs(1);
@@ -14,7 +14,7 @@ impl QueueIndex {
     /// Slow corrections, by which time servers keep a clock right, are below the least that
     /// counts. Answers whether the moment is no older than the last one: an older one, of a
     /// caller that was slow, says nothing about the clock or about what is due.
-    pub(super) fn follow(&mut self, now: Now) -> bool {
+    pub(super) fn follow_clock(&mut self, now: StoreTime) -> bool {
         let last = *self.last.get_or_insert(now);
         let Some(passed) = now.monotonic.checked_sub(last.monotonic) else {
             return false;

@@ -6,16 +6,16 @@ use super::*;
 
 const VISIBILITY: Duration = Duration::from_mins(1);
 
-fn at(ms: u64) -> Now {
-    Now {
+fn at(ms: u64) -> StoreTime {
+    StoreTime {
         wall: Timestamp::from_millis(ms),
         monotonic: Duration::from_millis(ms),
     }
 }
 
 /// A message of a hundred bytes.
-fn arrived(sequence: u64, group: &str, due: Timestamp) -> Arrived<'_> {
-    Arrived {
+fn arrived(sequence: u64, group: &str, due: Timestamp) -> ArrivingMessage<'_> {
+    ArrivingMessage {
         sequence,
         group,
         due,
@@ -32,7 +32,7 @@ fn fill(index: &mut QueueIndex, group: &str, sequences: std::ops::Range<u64>) {
 
 fn take(index: &mut QueueIndex, max: usize) -> Vec<u64> {
     index
-        .take(at(0), max, VISIBILITY)
+        .take_visible(at(0), max, VISIBILITY)
         .given
         .into_iter()
         .map(|received| received.sequence)
@@ -51,7 +51,7 @@ fn groups_take_turns_however_long_their_backlogs() {
 #[test]
 fn a_clock_that_is_set_back_makes_no_delay_longer() {
     let mut index = QueueIndex::new(1000, 50);
-    let moment = |wall: u64, monotonic: u64| Now {
+    let moment = |wall: u64, monotonic: u64| StoreTime {
         wall: Timestamp::from_millis(wall * 1000),
         monotonic: Duration::from_secs(monotonic),
     };
@@ -105,7 +105,7 @@ fn one_free_slot_is_enough_for_a_group_with_nothing_in_flight() {
     fill(&mut index, "a", 0..2);
     assert_eq!(take(&mut index, 2), [0]);
     assert_eq!(take(&mut index, 2), [0; 0]);
-    assert!(index.settle(Received {
+    assert!(index.settle(MessageReceive {
         sequence: 0,
         count: 1
     }));
@@ -119,11 +119,11 @@ fn a_message_settled_late_is_skipped_and_its_neighbours_are_not() {
     take(&mut index, 3);
     let late = at(60_000);
     assert_eq!(index.counts(late).visible, 3);
-    assert!(index.settle(Received {
+    assert!(index.settle(MessageReceive {
         sequence: 1,
         count: 1
     }));
-    assert!(!index.settle(Received {
+    assert!(!index.settle(MessageReceive {
         sequence: 1,
         count: 1
     }));
@@ -135,15 +135,15 @@ fn a_message_settled_late_is_skipped_and_its_neighbours_are_not() {
             in_flight: 0
         }
     );
-    let again = index.take(late, 10, VISIBILITY).given;
+    let again = index.take_visible(late, 10, VISIBILITY).given;
     assert_eq!(
         again,
         [
-            Received {
+            MessageReceive {
                 sequence: 0,
                 count: 2
             },
-            Received {
+            MessageReceive {
                 sequence: 2,
                 count: 2
             }
@@ -157,14 +157,14 @@ fn a_message_held_late_and_released_is_given_once() {
     fill(&mut index, "a", 0..1);
     take(&mut index, 1);
     let late = at(60_000);
-    let received = Received {
+    let received = MessageReceive {
         sequence: 0,
         count: 1,
     };
     assert_eq!(index.counts(late).visible, 1);
     for _ in 0..2 {
-        assert!(index.hold(late, received));
-        assert!(!index.hold(late, received) && !index.settle(received));
+        assert!(index.hold_message(late, received));
+        assert!(!index.hold_message(late, received) && !index.settle(received));
         assert_eq!(
             index.counts(late),
             QueueCounts {
@@ -173,7 +173,7 @@ fn a_message_held_late_and_released_is_given_once() {
                 in_flight: 1
             }
         );
-        index.release(0);
+        index.release_held(0);
         assert_eq!(
             index.counts(late),
             QueueCounts {
@@ -184,8 +184,8 @@ fn a_message_held_late_and_released_is_given_once() {
         );
     }
     assert_eq!(
-        index.take(late, 10, VISIBILITY).given,
-        [Received {
+        index.take_visible(late, 10, VISIBILITY).given,
+        [MessageReceive {
             sequence: 0,
             count: 2
         }]
@@ -212,7 +212,7 @@ fn nothing_is_left_of_groups_that_are_done() {
             );
         }
         for sequence in take(&mut index, 20_000) {
-            assert!(index.settle(Received { sequence, count: 1 }));
+            assert!(index.settle(MessageReceive { sequence, count: 1 }));
         }
         assert_eq!(index.groups.known(), (0, 10_000));
     }
@@ -243,7 +243,7 @@ proptest! {
 }
 
 /// Due messages and bytes of each group, seen two places at a time.
-fn due(index: &mut QueueIndex, now: Now) -> Vec<(String, u64, u64)> {
+fn due(index: &mut QueueIndex, now: StoreTime) -> Vec<(String, u64, u64)> {
     let mut all = Vec::new();
     let mut next = Some(0);
     while let Some(from) = next {
@@ -274,7 +274,7 @@ fn due_messages_and_bytes_are_counted_by_group() {
     index.insert(arrived(301, "d", later), Timestamp::EPOCH);
     let all = [of("a", 100, 10_000), of("b", 2, 300), of("c", 3, 300)];
     assert_eq!(due(&mut index, at(0)), all);
-    let given = index.take(at(0), 6, VISIBILITY).given;
+    let given = index.take_visible(at(0), 6, VISIBILITY).given;
     let taken = [of("a", 98, 10_000), of("c", 1, 300)];
     assert_eq!(due(&mut index, at(0)), taken);
     for received in given {
@@ -290,7 +290,7 @@ fn due_messages_and_bytes_are_counted_by_group() {
     ];
     assert_eq!(due(&mut index, at(5000)), waited);
     assert_eq!(
-        ["a", "d", "e"].map(|group| index.due(at(5000), group)),
+        ["a", "d", "e"].map(|group| index.due_count(at(5000), group)),
         [98, 1, 0]
     );
 }
@@ -299,12 +299,12 @@ fn due_messages_and_bytes_are_counted_by_group() {
 fn message_that_was_settled_late_is_not_due() {
     let mut index = QueueIndex::new(1000, 50);
     fill(&mut index, "a", 0..2);
-    let given = index.take(at(0), 2, VISIBILITY).given;
+    let given = index.take_visible(at(0), 2, VISIBILITY).given;
     let after = 60_000;
     assert_eq!(due(&mut index, at(after)), [of("a", 2, 200)]);
     assert!(index.settle(given[0]));
     assert_eq!(due(&mut index, at(after)), [of("a", 1, 100)]);
-    assert_eq!(index.take(at(after), 10, VISIBILITY).given.len(), 1);
+    assert_eq!(index.take_visible(at(after), 10, VISIBILITY).given.len(), 1);
     assert_eq!(due(&mut index, at(after)), []);
     assert!(!index.settle(given[0]));
 }
@@ -316,7 +316,7 @@ fn groups_with_nothing_due_make_no_entry() {
     for (at, group) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
         fill(&mut index, group, at as u64..at as u64 + 1);
     }
-    for received in index.take(at(0), 5, VISIBILITY).given {
+    for received in index.take_visible(at(0), 5, VISIBILITY).given {
         index.settle(received);
     }
     assert_eq!(due(&mut index, at(0)), []);

@@ -7,19 +7,19 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::GroupCount;
 
 use super::groups::GroupId;
-use super::{Now, QueueIndex};
+use super::{QueueIndex, StoreTime};
 
 impl QueueIndex {
     /// The events of these groups. The times at which they are next due are found by a walk through
     /// what is delayed, of all groups, which ends when each of these is found.
-    pub(crate) fn waiting(&mut self, names: &[String], now: Now) -> Vec<GroupCount> {
-        self.pass(now);
-        let ids: Vec<_> = names.iter().map(|name| self.groups.find(name)).collect();
+    pub(crate) fn waiting_counts(&mut self, names: &[String], now: StoreTime) -> Vec<GroupCount> {
+        self.advance_to(now);
+        let ids: Vec<_> = names.iter().map(|name| self.groups.find_id(name)).collect();
         let next_due = self.next_due(&ids);
         let count = |id: &Option<GroupId>| {
             id.map_or_else(GroupCount::default, |id| GroupCount {
                 next_due: next_due.get(&id).copied(),
-                ..self.groups.count(id)
+                ..self.groups.group_count(id)
             })
         };
         ids.iter().map(count).collect()
@@ -30,16 +30,16 @@ impl QueueIndex {
     /// are left out.
     pub(crate) fn waiting_from(
         &mut self,
-        now: Now,
+        now: StoreTime,
         from: usize,
         max: usize,
     ) -> (Vec<(Arc<str>, GroupCount)>, Option<usize>) {
-        self.pass(now);
+        self.advance_to(now);
         self.groups.counts_from(from, max)
     }
 
     fn next_due(&self, ids: &[Option<GroupId>]) -> BTreeMap<GroupId, Timestamp> {
-        let has_delayed = |id: &&GroupId| self.groups.delayed(**id) > 0;
+        let has_delayed = |id: &&GroupId| self.groups.delayed_count(**id) > 0;
         let mut wanted: Vec<_> = ids.iter().flatten().filter(has_delayed).copied().collect();
         wanted.sort_unstable();
         wanted.dedup();

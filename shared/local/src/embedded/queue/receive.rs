@@ -10,13 +10,13 @@ use posthaste_ports::{
     Clock, ErrorKind, PortError, QueueName, ReceiveRequest, ReceivedMessage, validate,
 };
 
-use super::{LocalQueue, message_id, receipt};
-use crate::embedded::bodies::Content;
+use super::{LocalQueue, format_receipt, message_id};
+use crate::embedded::bodies::MessageContent;
 use crate::embedded::damage;
-use crate::embedded::engine::Found;
-use crate::embedded::inbox::Work;
-use crate::embedded::index::{Now, QueueIndex, Received, Taken};
-use crate::embedded::store::answer;
+use crate::embedded::engine::MessageLookup;
+use crate::embedded::inbox::CommitWork;
+use crate::embedded::index::{MessageReceive, QueueIndex, StoreTime, TakenMessages};
+use crate::embedded::store::commit_result;
 
 const DOING: &str = "receive messages";
 
@@ -33,7 +33,7 @@ impl<C: Clock> LocalQueue<C> {
         validate::receive_request(&ask).map_err(|refusal| refusal.into_port_error(DOING))?;
         let end = self.clock.monotonic().saturating_add(ask.wait);
         loop {
-            let mut changed = pin!(self.queue().changed.notified());
+            let mut changed = pin!(self.queue_state().changed.notified());
             // Registered before looking, so that what changes afterwards wakes this call.
             changed.as_mut().enable();
             let now = self.now();
@@ -43,7 +43,7 @@ impl<C: Clock> LocalQueue<C> {
                 return Ok(received);
             }
             let until_next = self
-                .queue()
+                .queue_state()
                 .index
                 .lock()
                 .until_next(now)
@@ -59,39 +59,46 @@ impl<C: Clock> LocalQueue<C> {
     /// left.
     async fn try_receive(
         &self,
-        now: Now,
+        now: StoreTime,
         ask: ReceiveRequest,
     ) -> Result<Vec<ReceivedMessage>, PortError> {
         loop {
-            let take = |index: &mut QueueIndex| index.take(now, ask.max, ask.visibility);
-            let Taken { given, worn_out } = self.queue().update(now, take);
+            let take = |index: &mut QueueIndex| index.take_visible(now, ask.max, ask.visibility);
+            let TakenMessages { given, worn_out } = self.queue_state().update_index(now, take);
             if worn_out.is_empty() {
-                return self.read(given).await;
+                return self.read_bodies(given).await;
             }
-            let work = Work::Redrive {
+            let work = CommitWork::Redrive {
                 from: self.name,
                 messages: worn_out,
             };
             // The work takes no new room, and must not wait: no other task knows of the messages.
-            let moved = answer(DOING, self.shared().inbox.push(work, None).await);
+            let moved = commit_result(DOING, self.shared().inbox.push(work, None).await);
             if !given.is_empty() {
                 // Messages that could not be moved are back in the queue.
-                return self.read(given).await;
+                return self.read_bodies(given).await;
             }
             moved?;
         }
     }
 
     /// Adds the bodies to the taken messages.
-    async fn read(&self, given: Vec<Received>) -> Result<Vec<ReceivedMessage>, PortError> {
+    async fn read_bodies(
+        &self,
+        given: Vec<MessageReceive>,
+    ) -> Result<Vec<ReceivedMessage>, PortError> {
         if given.is_empty() {
             return Ok(Vec::new());
         }
-        let mut contents: Vec<Option<Found>> = {
+        let mut contents: Vec<Option<MessageLookup>> = {
             let mut bodies = self.shared().bodies.lock();
             given
                 .iter()
-                .map(|received| bodies.take(self.name, received.sequence).map(Found::Whole))
+                .map(|received| {
+                    bodies
+                        .take_body(self.name, received.sequence)
+                        .map(MessageLookup::Whole)
+                })
                 .collect()
         };
         let missing = given
@@ -110,36 +117,40 @@ impl<C: Clock> LocalQueue<C> {
             .into_iter()
             .zip(contents)
             .filter_map(|(received, content)| {
-                self.message(received, content.unwrap_or(Found::Missing))
+                self.message_from_lookup(received, content.unwrap_or(MessageLookup::Missing))
             })
             .collect())
     }
 
     async fn read_engine(
         &self,
-        given: &[Received],
+        given: &[MessageReceive],
         missing: Vec<u64>,
-    ) -> Result<Vec<Found>, PortError> {
+    ) -> Result<Vec<MessageLookup>, PortError> {
         let shared = self.handle.shared.clone();
         // On a blocking thread, because it may read the disk.
-        let read = tokio::task::spawn_blocking(move || shared.engine.contents(&missing)).await;
+        let read = tokio::task::spawn_blocking(move || shared.engine.read_contents(&missing)).await;
         let error = match read {
             Ok(Ok(found)) => return Ok(found),
             Ok(Err(error)) => PortError::with_cause(DOING, ErrorKind::Other, error),
             Err(error) => PortError::with_cause(DOING, ErrorKind::Other, error),
         };
-        self.queue().update(self.now(), |index| {
+        self.queue_state().update_index(self.now(), |index| {
             for received in given {
-                index.undo(*received);
+                index.undo_receive(*received);
             }
         });
         Err(error)
     }
 
-    fn message(&self, received: Received, content: Found) -> Option<ReceivedMessage> {
-        let Content { sent_at, body } = match content {
-            Found::Whole(content) => content,
-            Found::Missing => {
+    fn message_from_lookup(
+        &self,
+        received: MessageReceive,
+        content: MessageLookup,
+    ) -> Option<ReceivedMessage> {
+        let MessageContent { sent_at, body } = match content {
+            MessageLookup::Whole(content) => content,
+            MessageLookup::Missing => {
                 // Impossible, because the index follows the engine. The visibility timeout keeps
                 // the message out of the way.
                 tracing::error!(
@@ -148,28 +159,40 @@ impl<C: Clock> LocalQueue<C> {
                 );
                 return None;
             }
-            Found::Damaged(record) => return self.damaged(received, record.as_deref()),
+            MessageLookup::Damaged(record) => {
+                return self.set_damaged_aside(received, record.as_deref());
+            }
         };
-        Some(self.received(received, sent_at, body))
+        Some(self.received_message(received, sent_at, body))
     }
 
     /// A damaged message moves to the redrive queue, whose messages are kept byte for byte. A
     /// message that cannot even be read stays there, out of the way of others, and is tried
     /// again after each visibility timeout.
-    fn damaged(&self, received: Received, record: Option<&[u8]>) -> Option<ReceivedMessage> {
+    fn set_damaged_aside(
+        &self,
+        received: MessageReceive,
+        record: Option<&[u8]>,
+    ) -> Option<ReceivedMessage> {
         let now = self.now();
         if self.name != QueueName::Redrive {
-            self.queue().settle(received);
+            self.queue_state().settle(received);
             damage::set_aside(&self.shared().queues, received.sequence, now.wall);
             return None;
         }
-        record.map(|record| self.received(received, now.wall, damage::kept(record)))
+        record
+            .map(|record| self.received_message(received, now.wall, damage::body_with_note(record)))
     }
 
-    fn received(&self, received: Received, sent_at: Timestamp, body: Bytes) -> ReceivedMessage {
+    fn received_message(
+        &self,
+        received: MessageReceive,
+        sent_at: Timestamp,
+        body: Bytes,
+    ) -> ReceivedMessage {
         ReceivedMessage {
             id: message_id(self.shared().folder_id, received.sequence),
-            receipt: receipt(self.shared().opening, received),
+            receipt: format_receipt(self.shared().opening, received),
             body,
             receive_count: received.count,
             sent_at,

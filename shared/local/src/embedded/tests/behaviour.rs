@@ -12,15 +12,15 @@ use posthaste_ports::{
 
 use super::device::Device;
 use super::{ask, clock, drain, message, open, open_with, text, to};
-use crate::embedded::Gauges;
+use crate::embedded::WaitingCalls;
 use crate::embedded::lock::LOCK_FILE;
-use crate::{Local, LocalOptions, OpenError};
+use crate::{EmbeddedStore, LocalOptions, OpenError};
 use posthaste_system::{SystemClock, SystemEntropy};
 use posthaste_testkit::{ManualClock, SeededEntropy};
 
 const DELIVERIES: QueueName = QueueName::Deliveries;
 
-async fn send(local: &Local<ManualClock>, message: OutgoingMessage) -> MessageId {
+async fn send(local: &EmbeddedStore<ManualClock>, message: OutgoingMessage) -> MessageId {
     local
         .queue(DELIVERIES)
         .send_batch(vec![message])
@@ -42,7 +42,7 @@ fn counts(visible: u64, delayed: u64, in_flight: u64) -> QueueCounts {
 async fn a_second_opening_of_a_folder_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("data");
-    let open = || Local::open(&dir, LocalOptions::default(), SystemClock, SystemEntropy);
+    let open = || EmbeddedStore::open(&dir, LocalOptions::default(), SystemClock, SystemEntropy);
     let first = open().unwrap();
     let error = open().unwrap_err();
     assert!(
@@ -62,7 +62,7 @@ async fn a_second_opening_of_a_folder_is_refused_by_name() {
 async fn a_folder_whose_lock_file_was_deleted_is_refused_too() {
     let folder = tempfile::tempdir().unwrap();
     let open = || {
-        Local::open(
+        EmbeddedStore::open(
             folder.path(),
             LocalOptions::default(),
             SystemClock,
@@ -76,7 +76,14 @@ async fn a_folder_whose_lock_file_was_deleted_is_refused_too() {
         matches!(&error, OpenError::Locked { pid: None, .. }),
         "{error:?}"
     );
-    assert!(first.state().get("still/there").await.unwrap().is_none());
+    assert!(
+        first
+            .state_store()
+            .get("still/there")
+            .await
+            .unwrap()
+            .is_none()
+    );
     first.close().await;
     open().unwrap().close().await;
 }
@@ -87,7 +94,7 @@ async fn a_folder_that_cannot_be_made_or_a_file_that_is_no_store_is_an_error() {
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
     let open = |dir: &std::path::Path| {
-        Local::open(dir, LocalOptions::default(), SystemClock, SystemEntropy)
+        EmbeddedStore::open(dir, LocalOptions::default(), SystemClock, SystemEntropy)
     };
     assert!(matches!(open(&file).unwrap_err(), OpenError::Folder { .. }));
     std::fs::write(
@@ -200,7 +207,7 @@ async fn acknowledgements_are_written_when_the_store_closes() {
 async fn a_closed_store_answers_with_errors() {
     let local = open(&Device::default());
     let queue = local.queue(DELIVERIES);
-    let state = local.state();
+    let state = local.state_store();
     queue.send_batch(vec![message("x")]).await.unwrap();
     let received = queue.receive(ask(1)).await.unwrap().remove(0);
     local.close().await;
@@ -241,25 +248,25 @@ async fn senders_at_once_share_their_fsyncs() {
     // interrupted.
     let syncs = device.syncs() - before;
     assert!(syncs < 100, "{syncs} syncs");
-    assert_eq!(local.gauges(), Gauges::default());
+    assert_eq!(local.waiting_calls(), WaitingCalls::default());
 }
 
 #[tokio::test]
 async fn records_that_are_sent_count_as_a_call_and_as_nothing_that_is_published() {
     let local = open(&Device::default());
     // Without room every call waits.
-    let _all_room = local.handle.shared.inbox.room(usize::MAX).await;
+    let _all_room = local.handle.shared.inbox.reserve_room(usize::MAX).await;
     let waiting = |queue| {
         let queue = local.queue(queue);
         let mut sending =
             Box::pin(async move { queue.send_batch(vec![message("x")]).await.map(drop) });
         assert!(futures_util::FutureExt::now_or_never(&mut sending).is_none());
-        (local.gauges(), sending)
+        (local.waiting_calls(), sending)
     };
     let (gauges, publish) = waiting(DELIVERIES);
     assert_eq!(
         gauges,
-        Gauges {
+        WaitingCalls {
             version_buckets: 1,
             batch_points: 1,
             calls: 1
@@ -269,7 +276,7 @@ async fn records_that_are_sent_count_as_a_call_and_as_nothing_that_is_published(
     let (gauges, records) = waiting(QueueName::Records);
     assert_eq!(
         gauges,
-        Gauges {
+        WaitingCalls {
             version_buckets: 0,
             batch_points: 0,
             calls: 1
@@ -313,7 +320,7 @@ async fn a_caller_that_gives_up_leaves_whole_work() {
         // it by then.
         let _ = futures_util::FutureExt::now_or_never(replace);
     }
-    assert_eq!(local.gauges(), Gauges::default());
+    assert_eq!(local.waiting_calls(), WaitingCalls::default());
     let waiting = ReceiveRequest {
         wait: Duration::from_secs(20),
         ..ask(10)
@@ -471,7 +478,7 @@ async fn versions_of_objects_never_come_twice() {
     let mut etags: Vec<ETag> = Vec::new();
     for _ in 0..3 {
         let local = open(&device);
-        let state = local.state();
+        let state = local.state_store();
         etags.push(
             state
                 .put("key", Bytes::from("same"), PutCondition::IfAbsent)
@@ -490,7 +497,7 @@ async fn a_new_folder_has_ids_of_its_own() {
         let lock = super::FolderLock::none();
         let disk = Box::new(Device::default());
         let clock = clock();
-        Local::open_disk(
+        EmbeddedStore::open_disk(
             disk,
             lock,
             &LocalOptions::default(),

@@ -12,16 +12,16 @@ use posthaste_ports::{
 use super::device::Device;
 use super::{ask, message, open, to};
 use crate::embedded::disk::ENGINE_FILE;
-use crate::embedded::record::Header;
+use crate::embedded::record::RecordHeader;
 use crate::embedded::tables::{FOLDER, FORMAT, FORMAT_VERSION, MESSAGES};
-use crate::{Local, LocalOptions, OpenError, check};
+use crate::{EmbeddedStore, LocalOptions, OpenError, check_folder};
 use posthaste_system::{SystemClock, SystemEntropy};
 use posthaste_testkit::SeededEntropy;
 
 const PAGE_BYTES: usize = 4096;
 
-fn open_folder(dir: &Path) -> Result<Local<SystemClock>, OpenError> {
-    Local::open(dir, LocalOptions::default(), SystemClock, SystemEntropy)
+fn open_folder(dir: &Path) -> Result<EmbeddedStore<SystemClock>, OpenError> {
+    EmbeddedStore::open(dir, LocalOptions::default(), SystemClock, SystemEntropy)
 }
 
 /// The messages and objects that a store was given.
@@ -60,7 +60,7 @@ async fn fill(dir: &Path) -> Given {
         let bytes = format!("object {n} {}", "y".repeat(n * n));
         let put = Bytes::from(bytes.clone());
         local
-            .state()
+            .state_store()
             .put(&key, put, PutCondition::Always)
             .await
             .unwrap();
@@ -94,7 +94,7 @@ fn damage(bytes: &mut Vec<u8>, seed: u64) {
 
 /// The contents that an opened store shows: bodies and objects that were given, or an error, or
 /// what is kept as damaged.
-async fn is_true(local: &Local<SystemClock>, given: &Given, context: &str) {
+async fn is_true(local: &EmbeddedStore<SystemClock>, given: &Given, context: &str) {
     let mut whole = 0;
     for (name, queue) in QUEUES {
         for body in drain(local, queue).await {
@@ -123,7 +123,7 @@ async fn is_true(local: &Local<SystemClock>, given: &Given, context: &str) {
     );
     for (key, bytes) in &given.objects {
         // An error names the object.
-        if let Ok(found) = local.state().get(key).await {
+        if let Ok(found) = local.state_store().get(key).await {
             let found =
                 found.unwrap_or_else(|| panic!("{context}: {key} looks as if it had never been"));
             assert_eq!(found.bytes, bytes.as_bytes(), "{context}: {key}");
@@ -131,7 +131,7 @@ async fn is_true(local: &Local<SystemClock>, given: &Given, context: &str) {
     }
 }
 
-async fn waiting(local: &Local<SystemClock>) -> usize {
+async fn waiting(local: &EmbeddedStore<SystemClock>) -> usize {
     let mut waiting = 0;
     for (_, queue) in QUEUES {
         waiting += local.queue(queue).counts().await.unwrap().delayed;
@@ -140,7 +140,7 @@ async fn waiting(local: &Local<SystemClock>) -> usize {
 }
 
 /// Receives all that is visible, as text.
-async fn drain(local: &Local<SystemClock>, queue: QueueName) -> Vec<String> {
+async fn drain(local: &EmbeddedStore<SystemClock>, queue: QueueName) -> Vec<String> {
     let mut bodies = Vec::new();
     loop {
         // A receive of damaged messages is empty although more messages follow.
@@ -175,7 +175,7 @@ async fn whatever_is_damaged_ends_in_a_clear_error_or_in_a_store_that_shows_only
         damage(&mut bytes, seed);
         let dir = folder.path().join(seed.to_string());
         write(&dir, &bytes);
-        let report = check(&dir).unwrap();
+        let report = check_folder(&dir).unwrap();
         assert_eq!(
             std::fs::read(dir.join(ENGINE_FILE)).unwrap(),
             bytes,
@@ -238,7 +238,7 @@ async fn an_empty_or_foreign_file_is_refused_and_stays_as_it_is() {
             "{name}: {error}"
         );
         assert!(dir.join(ENGINE_FILE).exists());
-        assert_eq!(check(&dir).unwrap().damages, 1, "{name}");
+        assert_eq!(check_folder(&dir).unwrap().damages, 1, "{name}");
     }
     assert_eq!(
         std::fs::metadata(folder.path().join("empty").join(ENGINE_FILE))
@@ -254,7 +254,7 @@ async fn a_whole_folder_has_no_damage_also_after_an_end_that_was_none() {
     let dir = folder.path().join("whole");
     let copy = folder.path().join("copy");
     fill(&dir).await;
-    let report = check(&dir).unwrap();
+    let report = check_folder(&dir).unwrap();
     assert_eq!(
         (report.messages, report.objects, report.damages),
         (120, 60, 0),
@@ -264,18 +264,21 @@ async fn a_whole_folder_has_no_damage_also_after_an_end_that_was_none() {
     // A reader keeps no other reader out.
     let reader = std::fs::File::open(dir.join(ENGINE_FILE)).unwrap();
     reader.lock_shared().unwrap();
-    assert_eq!(check(&dir).unwrap().objects, 60);
+    assert_eq!(check_folder(&dir).unwrap().objects, 60);
     drop(reader);
     let local = open_folder(&dir).unwrap();
-    assert!(matches!(check(&dir).unwrap_err(), OpenError::Locked { .. }));
+    assert!(matches!(
+        check_folder(&dir).unwrap_err(),
+        OpenError::Locked { .. }
+    ));
     local
-        .state()
+        .state_store()
         .put("a", Bytes::from("b"), PutCondition::Always)
         .await
         .unwrap();
     // The state that `kill -9` leaves.
     write(&copy, &std::fs::read(dir.join(ENGINE_FILE)).unwrap());
-    let report = check(&copy).unwrap();
+    let report = check_folder(&copy).unwrap();
     assert_eq!(
         (report.objects, report.damages),
         (61, 0),
@@ -313,7 +316,7 @@ async fn a_payload_that_was_altered_on_disk_is_never_sent_and_kept_byte_for_byte
             .unwrap();
     }
     local
-        .state()
+        .state_store()
         .put(
             "topics/a.json",
             Bytes::from("secret: old"),
@@ -332,7 +335,7 @@ async fn a_payload_that_was_altered_on_disk_is_never_sent_and_kept_byte_for_byte
         "secret: old",
         "secret: new",
     );
-    assert_eq!(check(folder.path()).unwrap().damages, 3);
+    assert_eq!(check_folder(folder.path()).unwrap().damages, 3);
     let local = open_folder(folder.path()).unwrap();
     assert_eq!(
         drain(&local, QueueName::Deliveries).await,
@@ -342,7 +345,7 @@ async fn a_payload_that_was_altered_on_disk_is_never_sent_and_kept_byte_for_byte
     assert!(
         kept.len() == 1 && kept[0].starts_with("posthaste: ") && kept[0].ends_with("amount: 999")
     );
-    let error = local.state().get("topics/a.json").await.unwrap_err();
+    let error = local.state_store().get("topics/a.json").await.unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(
         cause,
@@ -350,7 +353,7 @@ async fn a_payload_that_was_altered_on_disk_is_never_sent_and_kept_byte_for_byte
     );
     // Written again, it is whole again.
     local
-        .state()
+        .state_store()
         .put(
             "topics/a.json",
             Bytes::from("secret: x"),
@@ -360,7 +363,7 @@ async fn a_payload_that_was_altered_on_disk_is_never_sent_and_kept_byte_for_byte
         .unwrap();
     assert_eq!(
         local
-            .state()
+            .state_store()
             .get("topics/a.json")
             .await
             .unwrap()
@@ -473,7 +476,7 @@ async fn a_folder_of_a_newer_layout_is_refused_with_what_to_do_and_loses_nothing
     }
     for (key, bytes) in &given.objects {
         assert_eq!(
-            local.state().get(key).await.unwrap().unwrap().bytes,
+            local.state_store().get(key).await.unwrap().unwrap().bytes,
             bytes.as_bytes()
         );
     }
@@ -498,7 +501,7 @@ async fn messages_of_the_release_before_have_no_digest_and_stay_readable() {
         let sequence = old.0.value();
         let record = old.1.value().to_vec();
         drop(old);
-        assert_eq!(Header::read(&record).unwrap().1, b"old");
+        assert_eq!(RecordHeader::read(&record).unwrap().1, b"old");
         // The record of version 1: without the digest behind the fixed part.
         let record = [&[1], &record[1..19], &record[23..]].concat();
         messages.insert(sequence, &record[..]).unwrap();
@@ -529,7 +532,7 @@ async fn an_object_that_was_altered_is_an_error_or_begins_anew() {
     for key in keys {
         let bytes = Bytes::from(format!("what was written to {key}"));
         local
-            .state()
+            .state_store()
             .put(key, bytes, PutCondition::Always)
             .await
             .unwrap();
@@ -549,20 +552,23 @@ async fn an_object_that_was_altered_is_an_error_or_begins_anew() {
     let local = open_folder(folder.path()).unwrap();
     for key in &keys[..2] {
         assert_eq!(
-            local.state().get(key).await.unwrap_err().kind,
+            local.state_store().get(key).await.unwrap_err().kind,
             ErrorKind::Damaged,
             "{key}"
         );
     }
     for key in &keys[2..] {
-        assert!(local.state().get(key).await.unwrap().is_none(), "{key}");
+        assert!(
+            local.state_store().get(key).await.unwrap().is_none(),
+            "{key}"
+        );
         local
-            .state()
+            .state_store()
             .put(key, Bytes::from("new"), PutCondition::IfAbsent)
             .await
             .unwrap();
         assert_eq!(
-            local.state().get(key).await.unwrap().unwrap().bytes,
+            local.state_store().get(key).await.unwrap().unwrap().bytes,
             "new",
             "{key}"
         );

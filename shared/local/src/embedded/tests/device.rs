@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use posthaste_ports::Entropy;
 use redb::StorageBackend;
 
-use super::super::disk::Disk;
+use super::super::disk::EngineDisk;
 use posthaste_testkit::SeededEntropy;
 
 /// The unit that a device writes whole or not at all.
@@ -218,7 +218,7 @@ impl StorageBackend for Device {
     }
 }
 
-impl Disk for Device {
+impl EngineDisk for Device {
     fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
         Ok(Box::new(self.clone()))
     }

@@ -12,12 +12,12 @@ use posthaste_ports::{
 
 use super::device::{Device, Fault};
 use super::{ask, clock, drain, message, open, open_with, to};
-use crate::{Local, LocalOptions};
+use crate::{EmbeddedStore, LocalOptions};
 use posthaste_testkit::ManualClock;
 
 const DELIVERIES: QueueName = QueueName::Deliveries;
 
-async fn send(local: &Local<ManualClock>, body: &str) -> Result<(), ErrorKind> {
+async fn send(local: &EmbeddedStore<ManualClock>, body: &str) -> Result<(), ErrorKind> {
     let answers = local
         .queue(DELIVERIES)
         .send_batch(vec![message(body)])
@@ -28,7 +28,7 @@ async fn send(local: &Local<ManualClock>, body: &str) -> Result<(), ErrorKind> {
         .try_for_each(|answer| answer.map(drop).map_err(|error| error.kind))
 }
 
-async fn send_until_it_works(local: &Local<ManualClock>, body: &str) {
+async fn send_until_it_works(local: &EmbeddedStore<ManualClock>, body: &str) {
     for _ in 0..100 {
         if send(local, body).await.is_ok() {
             return;
@@ -155,7 +155,7 @@ async fn an_object_that_took_effect_without_its_sync_has_changed() {
     for times in [1, u32::MAX] {
         let device = Device::default();
         let local = open(&device);
-        let store = local.state();
+        let store = local.state_store();
         let put = |text: &'static str| {
             store.put(
                 KEY,
@@ -238,7 +238,7 @@ async fn the_reserve_is_kept_for_what_empties_the_queues() {
         .await
         .unwrap();
     local
-        .state()
+        .state_store()
         .put("pressure.json", Bytes::from("full"), PutCondition::Always)
         .await
         .unwrap();
@@ -349,7 +349,7 @@ async fn a_panic_of_the_thread_that_writes_is_seen_and_keeps_no_caller_waiting()
         send(&local, "in the commit that panics").await,
         Err(ErrorKind::Other)
     );
-    local.ended().await;
+    local.wait_until_ended().await;
     assert_eq!(send(&local, "after").await, Err(ErrorKind::Other));
     local.close().await;
 }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::device::Device;
 use super::{clock, open_with, text};
-use crate::{Local, LocalOptions};
+use crate::{EmbeddedStore, LocalOptions};
 use posthaste_testkit::ManualClock;
 
 const RECEIVES_MAX: u32 = 3;
@@ -266,7 +266,7 @@ impl Model {
 struct World {
     device: Device,
     clock: ManualClock,
-    local: Local<ManualClock>,
+    local: EmbeddedStore<ManualClock>,
     model: Model,
 }
 

@@ -10,7 +10,7 @@ async fn opening_knows_what_was_due_and_when_it_was_written() {
     let device = Device::default();
     let clock = clock();
     let local = open_with(&device, &LocalOptions::default(), &clock);
-    assert_eq!(local.opening().written_until, None);
+    assert_eq!(local.opening_report().written_until, None);
     let delayed = OutgoingMessage {
         delay: Duration::from_mins(10),
         ..message("delayed")
@@ -24,13 +24,13 @@ async fn opening_knows_what_was_due_and_when_it_was_written() {
     assert_eq!(deliveries.receive(ask(1)).await.unwrap().len(), 1);
     clock.advance(Duration::from_secs(5));
     let put = PutCondition::Always;
-    let state = local.state();
+    let state = local.state_store();
     state.put("a.json", Bytes::from("{}"), put).await.unwrap();
     local.close().await;
 
     clock.advance(Duration::from_secs(5));
     let local = open_with(&device, &LocalOptions::default(), &clock);
-    let opening = local.opening();
+    let opening = local.opening_report();
     let written_until = Some(START + Duration::from_secs(5));
     assert_eq!(opening.written_until, written_until);
     assert_eq!(opening.due_deliveries, 2);
@@ -44,7 +44,7 @@ async fn opening_knows_what_was_due_and_when_it_was_written() {
         ..LocalOptions::default()
     };
     let local = open_with(&device, &few, &clock);
-    assert_eq!(local.opening().due_deliveries, 2);
+    assert_eq!(local.opening_report().due_deliveries, 2);
     assert_eq!(local.sum_over_due(bytes).await.unwrap(), 3);
     local.close().await;
 }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::device::{Device, Fault};
 use super::{FolderLock, ask, clock, drain, message, open, text, to};
-use crate::{Local, LocalOptions};
+use crate::{EmbeddedStore, LocalOptions};
 use posthaste_testkit::{ManualClock, SeededEntropy};
 
 /// Steps that are done at once, so that several share a commit.
@@ -88,7 +88,10 @@ impl Call {
     }
 
     /// Does it, and answers how it ended and what was received.
-    async fn make(&self, local: &Local<ManualClock>) -> (Ended, Vec<(ReceiptHandle, String)>) {
+    async fn make(
+        &self,
+        local: &EmbeddedStore<ManualClock>,
+    ) -> (Ended, Vec<(ReceiptHandle, String)>) {
         let queue = local.queue(QueueName::Deliveries);
         let mut held = Vec::new();
         let is_ok = match self {
@@ -123,7 +126,7 @@ impl Call {
             Self::Put(key, value) => {
                 let value = Bytes::from(value.clone());
                 local
-                    .state()
+                    .state_store()
                     .put(&key.to_string(), value, PutCondition::Always)
                     .await
                     .is_ok()
@@ -145,7 +148,7 @@ impl Call {
     }
 }
 
-async fn work(local: &Local<ManualClock>, rounds: &[Round]) -> Book {
+async fn work(local: &EmbeddedStore<ManualClock>, rounds: &[Round]) -> Book {
     let mut book = Book::default();
     for round in rounds {
         let mut keys = BTreeSet::new();
@@ -166,7 +169,7 @@ async fn work(local: &Local<ManualClock>, rounds: &[Round]) -> Book {
 }
 
 /// Checks what is left against what was promised.
-async fn check(local: &Local<ManualClock>, book: &Book) {
+async fn check(local: &EmbeddedStore<ManualClock>, book: &Book) {
     let mut left: BTreeSet<String> = BTreeSet::new();
     for queue in [QueueName::Deliveries, QueueName::DeadLetters] {
         for body in drain(local, queue).await {
@@ -221,7 +224,7 @@ async fn check(local: &Local<ManualClock>, book: &Book) {
     );
     for (key, puts) in &book.puts {
         let found = local
-            .state()
+            .state_store()
             .get(&key.to_string())
             .await
             .unwrap()
@@ -271,7 +274,7 @@ fn cut_while_opening(device: &Device, after: u32, seed: u64) -> Device {
     device.arm(Some(Fault::PowerCut { after }));
     let disk = Box::new(device.clone());
     let options = LocalOptions::default();
-    let opened = Local::open_disk(
+    let opened = EmbeddedStore::open_disk(
         disk,
         FolderLock::none(),
         &options,

@@ -4,14 +4,18 @@ use posthaste_ports::{ErrorKind, QueueCounts, QueueName, QueueReceiver, QueueSen
 
 use super::device::Device;
 use super::{ask, clock, drain, message, open, open_with, to};
-use crate::{Local, LocalOptions};
+use crate::{EmbeddedStore, LocalOptions};
 use posthaste_testkit::ManualClock;
 
 const DELIVERIES: QueueName = QueueName::Deliveries;
 const RECORDS: QueueName = QueueName::Records;
 const MIB: u64 = 1 << 20;
 
-async fn send(local: &Local<ManualClock>, queue: QueueName, body: &str) -> Result<(), ErrorKind> {
+async fn send(
+    local: &EmbeddedStore<ManualClock>,
+    queue: QueueName,
+    body: &str,
+) -> Result<(), ErrorKind> {
     let sent = local.queue(queue).send_batch(vec![message(body)]).await;
     sent.map_err(|error| error.kind)?
         .remove(0)
@@ -21,7 +25,7 @@ async fn send(local: &Local<ManualClock>, queue: QueueName, body: &str) -> Resul
 
 /// Receives a message of a queue, and replaces it by one of `queue_of_successor` with this body.
 async fn replace(
-    local: &Local<ManualClock>,
+    local: &EmbeddedStore<ManualClock>,
     queue: QueueName,
     queue_of_successor: QueueName,
     body: &str,
@@ -35,7 +39,7 @@ async fn replace(
 }
 
 /// A store in which records of so many bytes may wait.
-fn bounded(device: &Device, records_bytes_max: u64) -> Local<ManualClock> {
+fn bounded(device: &Device, records_bytes_max: u64) -> EmbeddedStore<ManualClock> {
     open_with(
         device,
         &LocalOptions {

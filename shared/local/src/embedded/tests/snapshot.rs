@@ -12,22 +12,26 @@ use super::{ask, drain, message, open};
 use crate::embedded::disk::ENGINE_FILE;
 use crate::embedded::row::write_end;
 use crate::{
-    Copied, Local, LocalOptions, OpenError, RebuildError, Snapshot, SnapshotError, check, rebuild,
+    CopyCounts, EmbeddedStore, LocalOptions, OpenError, RebuildError, Snapshot, SnapshotError,
+    check_folder, rebuild_database,
 };
 
-fn open_folder(dir: &Path) -> Local<SystemClock> {
-    Local::open(dir, LocalOptions::default(), SystemClock, SystemEntropy).unwrap()
+fn open_folder(dir: &Path) -> EmbeddedStore<SystemClock> {
+    EmbeddedStore::open(dir, LocalOptions::default(), SystemClock, SystemEntropy).unwrap()
 }
 
-async fn send(local: &Local<impl posthaste_ports::Clock>, body: &str) {
+async fn send(local: &EmbeddedStore<impl posthaste_ports::Clock>, body: &str) {
     let queue = local.queue(QueueName::Deliveries);
     let sent = queue.send_batch(vec![message(body)]).await.unwrap();
     assert!(sent.iter().all(Result::is_ok));
 }
 
-async fn put(local: &Local<SystemClock>, key: &str, bytes: &'static [u8]) {
+async fn put(local: &EmbeddedStore<SystemClock>, key: &str, bytes: &'static [u8]) {
     let bytes = Bytes::from_static(bytes);
-    let put = local.state().put(key, bytes, PutCondition::Always).await;
+    let put = local
+        .state_store()
+        .put(key, bytes, PutCondition::Always)
+        .await;
     put.unwrap();
 }
 
@@ -38,7 +42,7 @@ fn rows(snapshot: &Snapshot) -> Vec<u8> {
 }
 
 /// The bodies that can be received from the queue of deliveries.
-async fn bodies(local: &Local<SystemClock>) -> Vec<String> {
+async fn bodies(local: &EmbeddedStore<SystemClock>) -> Vec<String> {
     let queue = local.queue(QueueName::Deliveries);
     let mut bodies = Vec::new();
     loop {
@@ -69,18 +73,23 @@ async fn copy_has_all_of_its_moment_and_nothing_of_later() {
     let rows = rows(&snapshot);
     drop(snapshot);
     std::fs::create_dir(&to).unwrap();
-    let copied = rebuild(&to, &mut &rows[..]).unwrap();
-    let expected = Copied {
+    let copied = rebuild_database(&to, &mut &rows[..]).unwrap();
+    let expected = CopyCounts {
         messages: 2,
         objects: 1,
     };
     assert_eq!(copied, expected);
     local.close().await;
 
-    let report = check(&to).unwrap();
+    let report = check_folder(&to).unwrap();
     assert_eq!((report.messages, report.objects, report.damages), (2, 1, 0));
     let copy = open_folder(&to);
-    let object = copy.state().get("topics/a.json").await.unwrap().unwrap();
+    let object = copy
+        .state_store()
+        .get("topics/a.json")
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(object.bytes, b"first"[..]);
     assert_eq!(bodies(&copy).await, ["one", "two"]);
     // Numbers go on where they were: no message gets the number of another.
@@ -101,13 +110,13 @@ async fn stopped_folder_is_copied_and_stays_as_it_is() {
     let before = std::fs::read(from.join(ENGINE_FILE)).unwrap();
     let snapshot = Snapshot::of_stopped(&from).unwrap();
     // No server may begin meanwhile.
-    let begun = Local::open(&from, LocalOptions::default(), SystemClock, SystemEntropy);
+    let begun = EmbeddedStore::open(&from, LocalOptions::default(), SystemClock, SystemEntropy);
     assert!(matches!(begun.unwrap_err(), OpenError::Locked { .. }));
     let rows = rows(&snapshot);
     drop(snapshot);
     assert!(before == std::fs::read(from.join(ENGINE_FILE)).unwrap());
     std::fs::create_dir(&to).unwrap();
-    rebuild(&to, &mut &rows[..]).unwrap();
+    rebuild_database(&to, &mut &rows[..]).unwrap();
     assert_eq!(bodies(&open_folder(&to)).await, ["one"]);
 }
 
@@ -122,18 +131,18 @@ async fn rows_that_were_cut_off_make_no_database() {
     let to = folder.path().join("to");
     std::fs::create_dir(&to).unwrap();
     for end in [0, 1, rows.len() / 2, rows.len() - 1] {
-        let error = rebuild(&to, &mut &rows[..end]).unwrap_err();
+        let error = rebuild_database(&to, &mut &rows[..end]).unwrap_err();
         assert!(matches!(error, RebuildError::Rows(_)), "{end}: {error}");
         assert!(!to.join(ENGINE_FILE).exists());
     }
     // A row that is missing in the middle shows at the end.
     let mut lacking = Vec::new();
-    let whole = Copied {
+    let whole = CopyCounts {
         messages: 1,
         objects: 0,
     };
     write_end(&mut lacking, whole).unwrap();
-    let error = rebuild(&to, &mut &lacking[..]).unwrap_err();
+    let error = rebuild_database(&to, &mut &lacking[..]).unwrap_err();
     assert!(matches!(error, RebuildError::Missing { .. }), "{error}");
     assert!(!to.join(ENGINE_FILE).exists());
 }

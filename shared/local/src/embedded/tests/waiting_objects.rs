@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::device::Device;
 use super::{clock, open_with};
-use crate::{Local, LocalOptions};
+use crate::{EmbeddedStore, LocalOptions};
 use posthaste_testkit::ManualClock;
 
 #[derive(Debug, Clone)]
@@ -59,9 +59,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// What a list of all keys says.
-async fn listed(local: &Local<ManualClock>) -> BTreeMap<String, WaitingCount> {
+async fn listed(local: &EmbeddedStore<ManualClock>) -> BTreeMap<String, WaitingCount> {
     let mut counts = BTreeMap::<String, WaitingCount>::new();
-    let page = local.state().list("", None, 1000).await.unwrap();
+    let page = local.state_store().list("", None, 1000).await.unwrap();
     for object in page.objects {
         let key = &object.key;
         let carried = layout::carried_of_key(&object.key);
@@ -82,16 +82,16 @@ async fn listed(local: &Local<ManualClock>) -> BTreeMap<String, WaitingCount> {
     counts
 }
 
-async fn check(local: &Local<ManualClock>) {
+async fn check(local: &EmbeddedStore<ManualClock>) {
     let listed = listed(local).await;
-    let all = local.state().waiting_objects(None).unwrap();
+    let all = local.state_store().waiting_objects(None).unwrap();
     let all: BTreeMap<_, _> = all
         .into_iter()
         .map(|(of, it)| (of.to_string(), it))
         .collect();
     assert_eq!(all, listed);
     let folders = ["orders.billing", "orders.none"].map(str::to_owned);
-    let some = local.state().waiting_objects(Some(&folders)).unwrap();
+    let some = local.state_store().waiting_objects(Some(&folders)).unwrap();
     let some: Vec<_> = some.into_iter().map(|(_, it)| it).collect();
     let expected: Vec<_> = listed.get("orders.billing").copied().into_iter().collect();
     assert_eq!(some, expected);
@@ -109,9 +109,9 @@ proptest! {
             for step in steps {
                 match step {
                     Step::Put { key, condition } => {
-                        drop(local.state().put(&key, Bytes::from_static(b"{}"), condition).await);
+                        drop(local.state_store().put(&key, Bytes::from_static(b"{}"), condition).await);
                     }
-                    Step::Delete { key } => local.state().delete(&key).await.unwrap(),
+                    Step::Delete { key } => local.state_store().delete(&key).await.unwrap(),
                     Step::Restart => {
                         local.close().await;
                         local = open();

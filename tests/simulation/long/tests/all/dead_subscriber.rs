@@ -160,18 +160,22 @@ fn monitor(world: &World) -> Watch {
         deliveries: world.local.queue(QueueName::Deliveries),
         slow_lane: None,
         dead_letters: world.local.queue(QueueName::DeadLetters),
-        state: world.local.state(),
+        state: world.local.state_store(),
         probe: NoMachine,
         clock: world.clock.clone(),
         drain: world.drain.clone(),
-        registry: TopicRegistry::new(world.local.state(), world.clock.clone(), Duration::ZERO),
+        registry: TopicRegistry::new(
+            world.local.state_store(),
+            world.clock.clone(),
+            Duration::ZERO,
+        ),
         entropy: SeededEntropy::new(5),
     };
     Monitor::new(ports, MonitorSettings::default()).unwrap()
 }
 
 fn publish(world: &World) -> Neighbour {
-    let state = world.local.state();
+    let state = world.local.state_store();
     let clock = world.clock.clone();
     Publish {
         deliveries: world.local.queue(QueueName::Deliveries),

@@ -287,7 +287,7 @@ async fn write_held(world: &World, deliveries: usize) {
         let object = render_parked(&messages);
         world
             .local
-            .state()
+            .state_store()
             .put(&key, object, PutCondition::Always)
             .await
             .expect("a write");
@@ -389,7 +389,7 @@ async fn a_run_in_which_nothing_is_held_costs_two_lists() {
     assert_eq!(
         world
             .local
-            .state()
+            .state_store()
             .list(layout::HELD, None, 1)
             .await
             .expect("a list")

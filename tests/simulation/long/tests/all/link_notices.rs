@@ -44,7 +44,7 @@ fn target(text: &str) -> DeliveryTarget {
 /// The links as another worker knows them, whose store never fails.
 fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
     LinkHealth::new(
-        world.local.state(),
+        world.local.state_store(),
         world.clock.clone(),
         HealthSettings::default(),
     )
@@ -242,7 +242,7 @@ async fn a_topic_that_cannot_be_read_keeps_nobody_from_being_told() {
     let key = layout::topic_record_key(&TopicName::parse("broken").unwrap());
     world
         .local
-        .state()
+        .state_store()
         .put(&key, "{".into(), PutCondition::Always)
         .await
         .unwrap();

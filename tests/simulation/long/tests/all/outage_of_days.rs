@@ -236,7 +236,7 @@ impl Days {
 
     /// The marks of outages that have letters.
     async fn marks(&self) -> usize {
-        let state = self.world.local.state();
+        let state = self.world.local.state_store();
         let page = state.list(layout::RECOVERY, None, 100).await.unwrap();
         let mut marks = 0;
         for object in page.objects {

@@ -59,7 +59,7 @@ impl Watched {
     fn monitor(&self) -> TestMonitor {
         let local = &self.world.local;
         let queue = |name| Faulty::new(local.queue(name), "queue", &self.queues);
-        let state = || Faulty::new(local.state(), "state", &self.state);
+        let state = || Faulty::new(local.state_store(), "state", &self.state);
         let ports = MonitorPorts {
             deliveries: queue(QueueName::Deliveries),
             slow_lane: None,

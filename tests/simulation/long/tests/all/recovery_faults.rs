@@ -76,10 +76,20 @@ pub(crate) async fn step(world: &World, number: usize, left: LeftWork) -> Result
 
 /// The marks of recoveries that have not come to rest.
 pub(crate) async fn working_marks(world: &World) -> Vec<RecoveryMark> {
-    let page = world.local.state().list(layout::RECOVERY, None, 10).await;
+    let page = world
+        .local
+        .state_store()
+        .list(layout::RECOVERY, None, 10)
+        .await;
     let mut working = Vec::new();
     for mark in page.unwrap().objects {
-        let object = world.local.state().get(&mark.key).await.unwrap().unwrap();
+        let object = world
+            .local
+            .state_store()
+            .get(&mark.key)
+            .await
+            .unwrap()
+            .unwrap();
         let mark = RecoveryMark::parse(&object.bytes).unwrap();
         let rests = mark.is_empty() && mark.job.is_none() || mark.ended_at.is_some();
         working.extend((!rests).then_some(mark));

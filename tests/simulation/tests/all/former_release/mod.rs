@@ -20,7 +20,7 @@ use axum::body::Body;
 use posthaste_core::api::{ReplayState, StatusState, StatusView};
 use posthaste_core::model::{CreationId, SubscriptionName, Timestamp};
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_local::{CheckReport, LocalQueue, StateStore, check};
+use posthaste_local::{CheckReport, LocalQueue, StateStore, check_folder};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
@@ -243,7 +243,7 @@ async fn publish_events(world: &World, subscription: &str, events: Vec<Value>) {
 type Publisher = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
 
 fn publisher(world: &World) -> Arc<Publisher> {
-    let state = || world.local.state();
+    let state = || world.local.state_store();
     let clock = world.clock.clone();
     Arc::new(Publish {
         deliveries: world.local.queue(QueueName::Deliveries),
@@ -303,7 +303,7 @@ async fn ends_whole(world: World) {
     let folder = world.end().await;
     let CheckReport {
         messages, damages, ..
-    } = check(folder.path()).expect("a check");
+    } = check_folder(folder.path()).expect("a check");
     assert_eq!((messages, damages), (0, 0));
 }
 

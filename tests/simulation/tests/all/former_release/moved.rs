@@ -38,7 +38,7 @@ impl Left {
         for key in world.all_keys("").await {
             let object = world
                 .local
-                .state()
+                .state_store()
                 .get(&key)
                 .await
                 .expect("a read")

@@ -80,7 +80,7 @@ fn sent(world: &World) -> Vec<String> {
 /// The mark, unless it only remembers what is on its way as a probe.
 async fn mark(world: &World) -> Option<RecoveryMark> {
     let key = layout::recovery_mark_key(&topic_name("orders"), &subscription_name("billing"));
-    let found = world.local.state().get(&key).await.unwrap();
+    let found = world.local.state_store().get(&key).await.unwrap();
     let mark = found.map(|object| RecoveryMark::parse(&object.bytes).unwrap());
     mark.filter(|mark| !mark.is_empty() || mark.cancelled_at.is_some())
 }

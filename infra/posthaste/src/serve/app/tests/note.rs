@@ -8,7 +8,7 @@ use posthaste_ports::{ObjectStore, PutCondition};
 use super::*;
 
 /// The data folder, once no server has it open.
-async fn opened(folder: &tempfile::TempDir) -> Local<SystemClock> {
+async fn opened(folder: &tempfile::TempDir) -> EmbeddedStore<SystemClock> {
     let opened = async {
         loop {
             if let Ok(local) = open(&settings(folder)).await {
@@ -23,8 +23,14 @@ async fn opened(folder: &tempfile::TempDir) -> Local<SystemClock> {
 }
 
 /// The note in a store.
-async fn note(local: &Local<SystemClock>) -> Bytes {
-    local.state().get(SERVE_RUN).await.unwrap().unwrap().bytes
+async fn note(local: &EmbeddedStore<SystemClock>) -> Bytes {
+    local
+        .state_store()
+        .get(SERVE_RUN)
+        .await
+        .unwrap()
+        .unwrap()
+        .bytes
 }
 
 #[tokio::test]
@@ -32,7 +38,7 @@ async fn note_of_a_newer_program_stays() {
     let folder = tempfile::tempdir().unwrap();
     let newer = Bytes::from_static(br#"{"v":2,"what":"it knows"}"#);
     let local = opened(&folder).await;
-    let state = local.state();
+    let state = local.state_store();
     let put = state.put(SERVE_RUN, newer.clone(), PutCondition::Always);
     put.await.unwrap();
     local.close().await;

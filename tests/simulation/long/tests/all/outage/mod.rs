@@ -73,7 +73,7 @@ struct Outage {
 
 /// publish over the world's store.
 fn publish(world: &World) -> Arc<Publish<Ports>> {
-    let state = || world.local.state();
+    let state = || world.local.state_store();
     let clock = world.clock.clone();
     Arc::new(Publish {
         deliveries: world.local.queue(QueueName::Deliveries),

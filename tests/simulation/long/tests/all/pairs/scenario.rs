@@ -165,7 +165,7 @@ impl Scenario for Replay {
     async fn mistakes(world: &World, arrived: &BTreeSet<String>) -> Vec<String> {
         let mut mistakes = missing(arrived, replay_faults::IDS.map(str::to_owned));
         for key in world.keys(layout::REPLAYS).await {
-            let object = world.local.state().get(&key).await.expect("a read");
+            let object = world.local.state_store().get(&key).await.expect("a read");
             let record = ReplayRecord::parse(&object.expect("a replay").bytes).expect("a record");
             if record.state != ReplayState::Done || record.progress.failed > 0 {
                 mistakes.push(format!("the replay: {record:?}"));
