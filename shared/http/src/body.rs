@@ -56,16 +56,16 @@ impl Body for SlicesBody {
 /// The first bytes of a response body, at most [`RESPONSE_BODY_BYTES_MAX`]. They are kept apart
 /// from the task that reads, so that they stay when the deadline ends the reading.
 #[derive(Default)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedBody {
     /// The body so far, if it came in one piece: most are small, and this one is not copied.
     first: Bytes,
     /// All of it once there was a second piece.
     joined: BytesMut,
 }
 
-impl Received {
+impl ReceivedBody {
     /// Reads `body` and answers whether it was read to its end.
-    pub(crate) async fn read(&mut self, body: &mut Incoming) -> bool {
+    pub(crate) async fn read_from(&mut self, body: &mut Incoming) -> bool {
         while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
         {
             let Ok(frame) = frame else { return false };
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn check_received(pieces: &[usize], expected_len: usize, expected_fit: bool) {
-        let mut received = Received::default();
+        let mut received = ReceivedBody::default();
         let mut fits = true;
         let mut byte = 0u8;
         let mut sent = Vec::new();

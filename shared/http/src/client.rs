@@ -15,19 +15,19 @@ use posthaste_ports::{
     WebhookRequest, WebhookResponse,
 };
 
-use crate::body::{Received, SlicesBody};
-use crate::coding::decoded;
-use crate::connection::{Connection, Exchange, HeadError, Moment};
-use crate::dial::{dial, in_turn};
-use crate::failure::{SendFault, failure_of};
+use crate::body::{ReceivedBody, SlicesBody};
+use crate::coding::decode_response;
+use crate::connection::{HeadError, HttpConnection, HttpExchange, IdleOrder};
+use crate::dial::{addresses_in_turn, open_connection};
+use crate::failure::{SendFault, fault_from_error};
 use crate::framing;
 use crate::names::NameLookup;
 use crate::names::cache::NameCache;
 use crate::names::system::SystemNames;
-use crate::pool::Pool;
-use crate::request::render;
+use crate::pool::ConnectionPool;
+use crate::request::render_request;
 use crate::settings::{ANSWER_REST_WAIT, ClientSettings};
-use crate::tls::{Tls, TlsSetupError};
+use crate::tls::{TlsContext, TlsSetupError};
 
 /// Sends webhooks over HTTP/1.1, on hyper and rustls. Clones are cheap and share connections and
 /// names.
@@ -57,14 +57,14 @@ use crate::tls::{Tls, TlsSetupError};
 /// - Neither redirects nor proxies of the environment are followed.
 pub struct HyperWebhookClient<C, N = SystemNames<C>> {
     pub(crate) clock: C,
-    pub(crate) shared: Arc<Shared<N>>,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) shared: Arc<SharedClientState<N>>,
+    pub(crate) pool: Arc<ConnectionPool>,
 }
 
-pub(crate) struct Shared<N> {
+pub(crate) struct SharedClientState<N> {
     pub(crate) policy: AddressPolicy,
     names: NameCache<N>,
-    pub(crate) tls: Tls,
+    pub(crate) tls: TlsContext,
 }
 
 impl<C: Clock> HyperWebhookClient<C> {
@@ -81,9 +81,9 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     pub fn with_names(settings: ClientSettings, clock: C, names: N) -> Result<Self, TlsSetupError> {
         Ok(Self {
             clock,
-            pool: Arc::new(Pool::new(&settings)),
-            shared: Arc::new(Shared {
-                tls: Tls::new(settings.extra_root_file.as_deref())?,
+            pool: Arc::new(ConnectionPool::new(&settings)),
+            shared: Arc::new(SharedClientState {
+                tls: TlsContext::new(settings.extra_root_file.as_deref())?,
                 names: NameCache::new(names, settings.names_kept),
                 policy: settings.addresses,
             }),
@@ -92,55 +92,55 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
 
     /// The number of idle connections.
     pub fn idle_connections(&self) -> usize {
-        self.pool.idle()
+        self.pool.idle_count()
     }
 
-    async fn attempt(
+    async fn attempt_request(
         &self,
         request: &WebhookRequest,
         look: &impl LastLook,
         mut deadline: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<WebhookResponse, Unanswered> {
+    ) -> Result<WebhookResponse, MissingResponse> {
         let link = request.url.link();
         let mut begun = None;
-        let mut patience = pin!(patience(&self.clock));
-        let in_time = InTime {
+        let mut patience = pin!(patience_timer(&self.clock));
+        let in_time = ResponseDeadlines {
             patience: patience.as_mut(),
             deadline: deadline.as_mut(),
         };
         let head = self
-            .head_in_time(&link, request, look, &mut begun, in_time)
+            .head_by_deadline(&link, request, look, &mut begun, in_time)
             .await;
         let Some(head) = head else {
-            return self.out_of_time(&link, begun);
+            return self.response_at_deadline(&link, begun);
         };
         let Some(exchange) = begun else {
             // An answer exists only after the exchange has begun.
             let fault = head.err().unwrap_or(SendFailure::Socket.into());
             return Err(fault.into());
         };
-        let needs = Needs::of(request);
-        let (response, kept) = finish(exchange, head, needs, patience, deadline).await?;
+        let needs = ResponseNeed::for_request(request);
+        let (response, kept) = finish_response(exchange, head, needs, patience, deadline).await?;
         if let Some(connection) = kept {
-            self.pool.put(link, connection, &self.clock);
+            self.pool.put_idle(link, connection, &self.clock);
         }
         Ok(response)
     }
 
     /// The result of a request whose time has run out: what has come of its answer, if that has a
     /// status.
-    fn out_of_time(
+    fn response_at_deadline(
         &self,
         link: &Link,
-        begun: Option<Exchange>,
-    ) -> Result<WebhookResponse, Unanswered> {
+        begun: Option<HttpExchange>,
+    ) -> Result<WebhookResponse, MissingResponse> {
         match begun {
             Some(exchange) if exchange.connection.has_status() => {
-                let read = odd_answer_by_now(exchange);
+                let read = odd_response_by_now(exchange);
                 read.ok_or_else(|| SendFault::from(SendFailure::TimedOut).into())
             }
             begun => {
-                let unanswered = Unanswered::in_time(begun);
+                let unanswered = MissingResponse::timed_out(begun);
                 if let Some(taken) = unanswered.silent_since {
                     self.pool.drop_idle_since_before(link, taken);
                 }
@@ -151,15 +151,15 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
 
     /// The head of the answer; `None` once the deadline is there. A future of its own, so that
     /// what it takes of memory is free again for what follows it.
-    async fn head_in_time(
+    async fn head_by_deadline(
         &self,
         link: &Link,
         request: &WebhookRequest,
         look: &impl LastLook,
-        begun: &mut Option<Exchange>,
-        in_time: InTime<'_, impl Future<Output = ()>, impl Future<Output = ()>>,
+        begun: &mut Option<HttpExchange>,
+        in_time: ResponseDeadlines<'_, impl Future<Output = ()>, impl Future<Output = ()>>,
     ) -> Option<Result<Response<Incoming>, SendFault>> {
-        let head = pin!(self.head(link, request, look, begun, in_time.patience));
+        let head = pin!(self.send_for_head(link, request, look, begun, in_time.patience));
         // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
         match select(head, in_time.deadline).await {
             Either::Left((head, _)) => Some(head),
@@ -169,32 +169,42 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
 
     /// Sends the request and waits for the head of the answer. The exchange under way is in
     /// `begun`, also when this call is dropped.
-    async fn head(
+    async fn send_for_head(
         &self,
         link: &Link,
         request: &WebhookRequest,
         look: &impl LastLook,
-        begun: &mut Option<Exchange>,
+        begun: &mut Option<HttpExchange>,
         mut patience: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Response<Incoming>, SendFault> {
         let addresses = {
-            let mut validated = pin!(self.validated(link));
+            let mut validated = pin!(self.validated_addresses(link));
             if let Some(addresses) = poll_immediate(validated.as_mut()).await {
                 addresses?
             } else {
                 let addresses = validated.await?;
-                begin(look).await?;
+                check_may_begin(look).await?;
                 addresses
             }
         };
         let kept = if request.needs_new_connection {
             None
         } else {
-            self.pool.take(link, &addresses, self.clock.monotonic())
+            self.pool
+                .take_idle(link, &addresses, self.clock.monotonic())
         };
         if let Some(kept) = kept {
-            let exchange = begun.insert(Exchange::begin_on_kept(kept, rendered(request)?));
-            match head(exchange, Needs::of(request), patience.as_mut()).await {
+            let exchange = begun.insert(HttpExchange::begin_on_kept(
+                kept,
+                rendered_request(request)?,
+            ));
+            match wait_for_head(
+                exchange,
+                ResponseNeed::for_request(request),
+                patience.as_mut(),
+            )
+            .await
+            {
                 Ok(response) => return Ok(response),
                 Err(failure) if exchange.connection.was_heard() => return Err(failure),
                 Err(_) => {
@@ -204,18 +214,22 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             *begun = None;
         }
         let start = self.shared.names.next_turn(&link.host);
-        let addresses = in_turn(&addresses, start);
+        let addresses = addresses_in_turn(&addresses, start);
         let tls = &self.shared.tls.connector;
         let pool = &*self.pool;
-        let connection = Box::pin(dial(tls, pool, &self.clock, link, &addresses)).await?;
-        begin(look).await?;
-        let exchange = begun.insert(Exchange::begin(connection, rendered(request)?));
-        head(exchange, Needs::of(request), patience).await
+        let connection =
+            Box::pin(open_connection(tls, pool, &self.clock, link, &addresses)).await?;
+        check_may_begin(look).await?;
+        let exchange = begun.insert(HttpExchange::begin_on_new(
+            connection,
+            rendered_request(request)?,
+        ));
+        wait_for_head(exchange, ResponseNeed::for_request(request), patience).await
     }
 
     /// All addresses of the link's host, every one of them allowed.
-    async fn validated(&self, link: &Link) -> Result<Arc<[IpAddr]>, SendFailure> {
-        let addresses = self.resolved(link).await?;
+    async fn validated_addresses(&self, link: &Link) -> Result<Arc<[IpAddr]>, SendFailure> {
+        let addresses = self.resolved_addresses(link).await?;
         let policy = &self.shared.policy;
         policy
             .check_addresses(link, &addresses)
@@ -227,33 +241,36 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     }
 
     /// All addresses of the link's host, of which none is checked.
-    pub(crate) async fn resolved(&self, link: &Link) -> Result<Arc<[IpAddr]>, SendFailure> {
+    pub(crate) async fn resolved_addresses(
+        &self,
+        link: &Link,
+    ) -> Result<Arc<[IpAddr]>, SendFailure> {
         match self.shared.policy.known_addresses(link) {
             Some(known) => Ok(known.into()),
-            None => Box::pin(self.shared.names.addresses(&link.host, &self.clock)).await,
+            None => Box::pin(self.shared.names.resolve(&link.host, &self.clock)).await,
         }
     }
 }
 
 /// The ends of the time of an answer.
-struct InTime<'a, P, D> {
+struct ResponseDeadlines<'a, P, D> {
     /// That of what is not needed of it.
     patience: Pin<&'a mut P>,
     deadline: Pin<&'a mut D>,
 }
 
 /// Why there is no answer, and the request that is still under way.
-struct Unanswered {
+struct MissingResponse {
     fault: SendFault,
     /// The moment at which the kept connection was taken that said nothing.
-    silent_since: Option<Moment>,
-    begun: Option<Exchange>,
+    silent_since: Option<IdleOrder>,
+    begun: Option<HttpExchange>,
 }
 
-impl Unanswered {
+impl MissingResponse {
     /// The time has run out: a request that was begun goes on, and one without a connection is not
     /// sent any more.
-    fn in_time(begun: Option<Exchange>) -> Self {
+    fn timed_out(begun: Option<HttpExchange>) -> Self {
         let silent_since = begun
             .as_ref()
             .filter(|exchange| !exchange.connection.was_heard())
@@ -271,7 +288,7 @@ impl Unanswered {
     }
 }
 
-impl From<SendFault> for Unanswered {
+impl From<SendFault> for MissingResponse {
     fn from(fault: SendFault) -> Self {
         Self {
             fault,
@@ -282,7 +299,7 @@ impl From<SendFault> for Unanswered {
 }
 
 /// Whether a failure may be that of an address that is no longer the host's.
-fn says_the_host_may_have_moved(failure: SendFailure) -> bool {
+fn may_mean_host_moved(failure: SendFailure) -> bool {
     !matches!(
         failure,
         SendFailure::Resolution { .. } | SendFailure::Exhausted | SendFailure::Withdrawn
@@ -290,7 +307,7 @@ fn says_the_host_may_have_moved(failure: SendFailure) -> bool {
 }
 
 /// Asks whether a request may begin, after something that took time.
-async fn begin(look: &impl LastLook) -> Result<(), SendFailure> {
+async fn check_may_begin(look: &impl LastLook) -> Result<(), SendFailure> {
     if look.may_begin().await {
         Ok(())
     } else {
@@ -298,8 +315,8 @@ async fn begin(look: &impl LastLook) -> Result<(), SendFailure> {
     }
 }
 
-fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendFailure> {
-    render(request).map_err(|error| {
+fn rendered_request(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendFailure> {
+    render_request(request).map_err(|error| {
         // Only a path of more than 64 KiB gets here; no server would take it.
         tracing::warn!(link = %request.url.link(), %error, "failed to render a request");
         SendFailure::Socket
@@ -308,15 +325,15 @@ fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendF
 
 /// The part of an answer that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needs {
+enum ResponseNeed {
     /// Its status. The rest is read as far as it comes soon.
     Status,
     /// Its body, where the status is a success.
     Body,
 }
 
-impl Needs {
-    fn of(request: &WebhookRequest) -> Self {
+impl ResponseNeed {
+    fn for_request(request: &WebhookRequest) -> Self {
         if request.needs_body {
             Self::Body
         } else {
@@ -325,7 +342,7 @@ impl Needs {
     }
 
     /// What is needed of an answer of this status: a failure needs no body.
-    fn after(self, status: StatusCode) -> Self {
+    fn after_status(self, status: StatusCode) -> Self {
         if (200..=204).contains(&status.as_u16()) {
             self
         } else {
@@ -335,32 +352,35 @@ impl Needs {
 }
 
 /// The time that the rest of an answer may take, from the moment at which it is first waited for.
-async fn patience(clock: &impl Clock) {
+async fn patience_timer(clock: &impl Clock) {
     clock.sleep(ANSWER_REST_WAIT).await;
 }
 
-async fn head(
-    exchange: &mut Exchange,
-    needs: Needs,
+async fn wait_for_head(
+    exchange: &mut HttpExchange,
+    needs: ResponseNeed,
     patience: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<Response<Incoming>, SendFault> {
-    let patience = (needs == Needs::Status).then_some(patience);
-    exchange.head(patience).await.map_err(|error| match error {
-        HeadError::Broken(error) => {
-            let cause = &error as &dyn std::error::Error;
-            tracing::debug!(
-                error = cause,
-                "failed to send a request, or to read its answer"
-            );
-            after_sending(&error)
-        }
-        HeadError::Slow => SendFailure::TimedOut.into(),
-    })
+    let patience = (needs == ResponseNeed::Status).then_some(patience);
+    exchange
+        .wait_for_head(patience)
+        .await
+        .map_err(|error| match error {
+            HeadError::Broken(error) => {
+                let cause = &error as &dyn std::error::Error;
+                tracing::debug!(
+                    error = cause,
+                    "failed to send a request, or to read its answer"
+                );
+                fault_after_sending(&error)
+            }
+            HeadError::Slow => SendFailure::TimedOut.into(),
+        })
 }
 
 /// The failure of a request on a connection that was there.
-fn after_sending(error: &hyper::Error) -> SendFault {
-    match failure_of(error) {
+fn fault_after_sending(error: &hyper::Error) -> SendFault {
+    match fault_from_error(error) {
         SendFault {
             failure: SendFailure::Socket,
             text,
@@ -374,54 +394,58 @@ fn after_sending(error: &hyper::Error) -> SendFault {
 
 /// Reads the rest of an answer until it is not worth waiting for any more, at `deadline` at the
 /// latest. Returns the connection too, if another request may use it.
-async fn finish(
-    exchange: Exchange,
+async fn finish_response(
+    exchange: HttpExchange,
     head: Result<Response<Incoming>, SendFault>,
-    needs: Needs,
+    needs: ResponseNeed,
     patience: Pin<&mut impl Future<Output = ()>>,
     deadline: Pin<&mut impl Future<Output = ()>>,
-) -> Result<(WebhookResponse, Option<Box<Connection>>), SendFault> {
+) -> Result<(WebhookResponse, Option<Box<HttpConnection>>), SendFault> {
     match head {
         Ok(response) => {
             let is_plain = framing::is_plain(response.status(), response.headers());
-            let end = end(needs.after(response.status()), patience, deadline);
+            let end = end_of_wait(needs.after_status(response.status()), patience, deadline);
             let mut connection = exchange.connection;
-            let (response, is_whole) = read(&mut connection, response, end).await;
+            let (response, is_whole) = read_response(&mut connection, response, end).await;
             let is_kept = is_whole && is_plain && connection.is_usable();
             Ok((response, is_kept.then_some(connection)))
         }
         // The rest of the head was already waited for.
         Err(fault) if fault.failure == SendFailure::TimedOut => {
-            let read = odd_answer_by_now(exchange);
+            let read = odd_response_by_now(exchange);
             read.ok_or(fault).map(|response| (response, None))
         }
         Err(fault) => {
-            let read = Box::pin(odd_answer(exchange, needs, patience, deadline)).await;
+            let read = Box::pin(read_odd_response(exchange, needs, patience, deadline)).await;
             read.ok_or(fault).map(|response| (response, None))
         }
     }
 }
 
 /// The end of the time that the rest of an answer may take.
-async fn end(needs: Needs, patience: impl Future<Output = ()>, deadline: impl Future<Output = ()>) {
+async fn end_of_wait(
+    needs: ResponseNeed,
+    patience: impl Future<Output = ()>,
+    deadline: impl Future<Output = ()>,
+) {
     match needs {
-        Needs::Body => deadline.await,
-        Needs::Status => {
+        ResponseNeed::Body => deadline.await,
+        ResponseNeed::Status => {
             select(pin!(patience), pin!(deadline)).await;
         }
     }
 }
 
 /// The answer that hyper does not take. `None` if what came has no status.
-async fn odd_answer(
-    exchange: Exchange,
-    needs: Needs,
+async fn read_odd_response(
+    exchange: HttpExchange,
+    needs: ResponseNeed,
     mut patience: Pin<&mut impl Future<Output = ()>>,
     mut deadline: Pin<&mut impl Future<Output = ()>>,
 ) -> Option<WebhookResponse> {
-    let mut answer = exchange.connection.odd_answer()?;
+    let mut answer = exchange.connection.odd_response()?;
     let is_head_whole = {
-        let end = end(needs, patience.as_mut(), deadline.as_mut());
+        let end = end_of_wait(needs, patience.as_mut(), deadline.as_mut());
         match select(pin!(answer.read_head()), pin!(end)).await {
             Either::Left((is_whole, _)) => is_whole,
             Either::Right(_) => false,
@@ -430,29 +454,29 @@ async fn odd_answer(
     if let Some(status) = answer.status()
         && is_head_whole
     {
-        let end = end(needs.after(status), patience, deadline);
+        let end = end_of_wait(needs.after_status(status), patience, deadline);
         select(pin!(answer.read_body()), pin!(end)).await;
     }
     answer.into_response()
 }
 
 /// The same as far as it has come.
-fn odd_answer_by_now(exchange: Exchange) -> Option<WebhookResponse> {
-    let mut answer = exchange.connection.odd_answer()?;
+fn odd_response_by_now(exchange: HttpExchange) -> Option<WebhookResponse> {
+    let mut answer = exchange.connection.odd_response()?;
     answer.read_head().now_or_never();
     answer.into_response()
 }
 
 /// Reads the body of an answer until `end`, and answers whether it came to its own end.
-async fn read(
-    connection: &mut Connection,
+async fn read_response(
+    connection: &mut HttpConnection,
     response: Response<Incoming>,
     end: impl Future<Output = ()>,
 ) -> (WebhookResponse, bool) {
     let (head, mut body) = response.into_parts();
-    let mut received = Received::default();
+    let mut received = ReceivedBody::default();
     let is_whole = {
-        let reading = pin!(connection.drive(received.read(&mut body)));
+        let reading = pin!(connection.drive_until(received.read_from(&mut body)));
         match select(reading, pin!(end)).await {
             Either::Left((is_whole, _)) => is_whole,
             Either::Right(_) => false,
@@ -472,14 +496,14 @@ async fn read(
 }
 
 /// The rest of a request whose time has run out. Its connection is not used again.
-fn late<C: Clock>(mut exchange: Exchange, needs: Needs, clock: C) -> LateAnswer {
+fn late_answer<C: Clock>(mut exchange: HttpExchange, needs: ResponseNeed, clock: C) -> LateAnswer {
     LateAnswer::new(async move {
-        let mut patience = pin!(patience(&clock));
-        let head = head(&mut exchange, needs, patience.as_mut()).await;
+        let mut patience = pin!(patience_timer(&clock));
+        let head = wait_for_head(&mut exchange, needs, patience.as_mut()).await;
         let end = pin!(std::future::pending());
-        let finished = finish(exchange, head, needs, patience, end).await;
+        let finished = finish_response(exchange, head, needs, patience, end).await;
         let (response, _) = finished.map_err(|fault| fault.failure)?;
-        Ok(decoded(response))
+        Ok(decode_response(response))
     })
 }
 
@@ -487,24 +511,30 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
     async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {
         let started = self.clock.monotonic();
         let deadline = pin!(self.clock.sleep(request.timeout));
-        let answered = self.attempt(&request, look, deadline).await;
+        let answered = self.attempt_request(&request, look, deadline).await;
         let took = self.clock.monotonic().saturating_sub(started);
         match answered {
             Ok(response) => WebhookAnswer {
-                result: Ok(decoded(response)),
+                result: Ok(decode_response(response)),
                 failure_text: None,
                 took,
                 late: None,
             },
-            Err(Unanswered { fault, begun, .. }) => {
-                if says_the_host_may_have_moved(fault.failure) {
-                    self.shared.names.doubt(&request.url.link().host);
+            Err(MissingResponse { fault, begun, .. }) => {
+                if may_mean_host_moved(fault.failure) {
+                    self.shared.names.doubt_addresses(&request.url.link().host);
                 }
                 WebhookAnswer {
                     result: Err(fault.failure),
                     failure_text: fault.text,
                     took,
-                    late: begun.map(|begun| late(begun, Needs::of(&request), self.clock.clone())),
+                    late: begun.map(|begun| {
+                        late_answer(
+                            begun,
+                            ResponseNeed::for_request(&request),
+                            self.clock.clone(),
+                        )
+                    }),
                 }
             }
         }
@@ -514,7 +544,7 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
     /// links.
     fn drop_link(&self, link: &Link) {
         self.pool.drop_link(link);
-        self.shared.names.forget(&link.host);
+        self.shared.names.forget_name(&link.host);
     }
 }
 

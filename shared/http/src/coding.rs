@@ -10,16 +10,16 @@ use posthaste_core::model::RESPONSE_BODY_BYTES_MAX;
 use posthaste_ports::WebhookResponse;
 
 /// A body, and whether it is all of it.
-type Decoded = (Vec<u8>, bool);
+type DecodedBody = (Vec<u8>, bool);
 
 /// The response with its body as it was before it was compressed, at most as much as is kept of
 /// any. A body that cannot be decoded stays as it is, with its coding.
-pub(crate) fn decoded(mut response: WebhookResponse) -> WebhookResponse {
+pub(crate) fn decode_response(mut response: WebhookResponse) -> WebhookResponse {
     let mut codings = response.headers.get_all(CONTENT_ENCODING).iter();
     let (Some(coding), None) = (codings.next(), codings.next()) else {
         return response;
     };
-    let Some((body, is_whole)) = decode(coding.as_bytes().trim_ascii(), &response.body) else {
+    let Some((body, is_whole)) = decode_body(coding.as_bytes().trim_ascii(), &response.body) else {
         return response;
     };
     response.body = body.into();
@@ -29,22 +29,23 @@ pub(crate) fn decoded(mut response: WebhookResponse) -> WebhookResponse {
     response
 }
 
-fn decode(coding: &[u8], body: &Bytes) -> Option<Decoded> {
+fn decode_body(coding: &[u8], body: &Bytes) -> Option<DecodedBody> {
     let is = |name: &str| coding.eq_ignore_ascii_case(name.as_bytes());
     if body.is_empty() {
         None
     } else if is("gzip") || is("x-gzip") {
-        read(MultiGzDecoder::new(&**body))
+        read_decoded(MultiGzDecoder::new(&**body))
     } else if is("deflate") {
         // Some servers leave out the frame of zlib (RFC 9110, section 8.4.1.2).
-        read(ZlibDecoder::new(&**body)).or_else(|| read(DeflateDecoder::new(&**body)))
+        read_decoded(ZlibDecoder::new(&**body))
+            .or_else(|| read_decoded(DeflateDecoder::new(&**body)))
     } else {
         None
     }
 }
 
 /// What can be read. `None` if that is nothing.
-fn read(mut decoder: impl Read) -> Option<Decoded> {
+fn read_decoded(mut decoder: impl Read) -> Option<DecodedBody> {
     let mut text = Vec::new();
     let mut piece = [0; 4096];
     loop {
@@ -89,7 +90,7 @@ mod tests {
     }
 
     fn check(coding: &'static str, body: Vec<u8>, expected: &[u8], is_whole: bool) {
-        let decoded = decoded(response(coding, body));
+        let decoded = decode_response(response(coding, body));
         assert_eq!(
             (&*decoded.body, decoded.body_is_whole),
             (expected, is_whole)
@@ -121,7 +122,7 @@ mod tests {
         let text: Vec<u8> = (0..20_000u32).flat_map(u32::to_le_bytes).collect();
         let mut body = gzip(&text);
         body.truncate(body.len() / 2);
-        let decoded = decoded(response("gzip", body));
+        let decoded = decode_response(response("gzip", body));
         assert!(!decoded.body.is_empty() && text.starts_with(&decoded.body));
         assert!(!decoded.body_is_whole);
     }
@@ -136,7 +137,7 @@ mod tests {
             ("gzip, gzip", &b"ok"[..]),
             ("gzip", &b""[..]),
         ] {
-            let decoded = decoded(response(coding, body.to_vec()));
+            let decoded = decode_response(response(coding, body.to_vec()));
             assert_eq!(
                 (&*decoded.body, decoded.body_is_whole),
                 (body, true),

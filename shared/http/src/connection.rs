@@ -18,28 +18,28 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use crate::body::SlicesBody;
-use crate::odd::OddAnswer;
+use crate::odd::OddResponse;
 use crate::settings::RESPONSE_HEAD_BYTES_MAX;
-use crate::wire::{Listening, Meter, Wire};
+use crate::wire::{ListeningWire, WireMeter, WireStream};
 
 /// An open connection. Dropping it closes it.
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     sender: http1::SendRequest<SlicesBody>,
-    driver: http1::Connection<TokioIo<Listening>, SlicesBody>,
+    driver: http1::Connection<TokioIo<ListeningWire>, SlicesBody>,
     is_over: bool,
-    meter: Arc<Meter>,
+    meter: Arc<WireMeter>,
     pub(crate) address: IpAddr,
 }
 
-impl Connection {
+impl HttpConnection {
     /// Begins HTTP on a connected stream, whose bytes are counted by `meter`.
     /// Boxed, because it has a kilobyte and moves in and out of the pool.
     pub(crate) async fn open(
-        wire: Wire,
-        meter: Arc<Meter>,
+        wire: WireStream,
+        meter: Arc<WireMeter>,
         address: IpAddr,
     ) -> hyper::Result<Box<Self>> {
-        let io = TokioIo::new(Listening::new(wire, Arc::clone(&meter)));
+        let io = TokioIo::new(ListeningWire::new(wire, Arc::clone(&meter)));
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(RESPONSE_HEAD_BYTES_MAX)
             .handshake(io)
@@ -64,9 +64,9 @@ impl Connection {
     }
 
     /// The answer as it can be read without hyper, if the endpoint has kept within its bounds.
-    pub(crate) fn odd_answer(self) -> Option<OddAnswer> {
+    pub(crate) fn odd_response(self) -> Option<OddResponse> {
         let is_within = !self.meter.is_beyond_bounds();
-        is_within.then(|| OddAnswer::on(self.driver.into_parts().io.into_inner()))
+        is_within.then(|| OddResponse::from_wire(self.driver.into_parts().io.into_inner()))
     }
 
     /// True if the connection can take a request now: the peer has neither closed it nor sent
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     /// Drives the connection until `work`, which waits for something on it, is done.
-    pub(crate) async fn drive<F: Future>(&mut self, work: F) -> F::Output {
+    pub(crate) async fn drive_until<F: Future>(&mut self, work: F) -> F::Output {
         let mut work = pin!(work);
         poll_fn(|cx| {
             // The connection first: what it reads makes the work ready in the same turn.
@@ -97,7 +97,7 @@ impl Connection {
 
 /// A moment in the order in which a pool's connections became idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(pub(crate) u64);
+pub(crate) struct IdleOrder(pub(crate) u64);
 
 /// Why the head of an answer was not understood.
 #[derive(Debug)]
@@ -110,16 +110,19 @@ pub(crate) enum HeadError {
 
 /// A request on its connection, apart from the waiting for its answer: so it can go on when that
 /// ends.
-pub(crate) struct Exchange {
-    pub(crate) connection: Box<Connection>,
+pub(crate) struct HttpExchange {
+    pub(crate) connection: Box<HttpConnection>,
     /// The moment at which the connection was taken out of the pool, if it was.
-    pub(crate) taken: Option<Moment>,
+    pub(crate) taken: Option<IdleOrder>,
     answer: Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>,
 }
 
-impl Exchange {
+impl HttpExchange {
     /// Begins to send a request on a new connection.
-    pub(crate) fn begin(mut connection: Box<Connection>, request: Request<SlicesBody>) -> Self {
+    pub(crate) fn begin_on_new(
+        mut connection: Box<HttpConnection>,
+        request: Request<SlicesBody>,
+    ) -> Self {
         connection.meter.begin_request();
         let answer = Box::pin(connection.sender.send_request(request));
         Self {
@@ -131,18 +134,18 @@ impl Exchange {
 
     /// Begins to send a request on a connection that was taken out of the pool.
     pub(crate) fn begin_on_kept(
-        (connection, taken): (Box<Connection>, Moment),
+        (connection, taken): (Box<HttpConnection>, IdleOrder),
         request: Request<SlicesBody>,
     ) -> Self {
         Self {
             taken: Some(taken),
-            ..Self::begin(connection, request)
+            ..Self::begin_on_new(connection, request)
         }
     }
 
     /// Sends the request and waits for the head of its answer, once. Once the status is there, the
     /// rest of the head may take as long as `patience`, if that is given.
-    pub(crate) async fn head<P: Future<Output = ()>>(
+    pub(crate) async fn wait_for_head<P: Future<Output = ()>>(
         &mut self,
         mut patience: Option<Pin<&mut P>>,
     ) -> Result<Response<Incoming>, HeadError> {

@@ -20,11 +20,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::connection::Connection;
-use crate::failure::{SendFault, failure_of, is_exhausted};
-use crate::places::Place;
-use crate::pool::Pool;
-use crate::wire::{Meter, Metered, Wire};
+use crate::connection::HttpConnection;
+use crate::failure::{SendFault, fault_from_error, is_exhausted};
+use crate::places::SocketPlace;
+use crate::pool::ConnectionPool;
+use crate::wire::{MeteredSocket, WireMeter, WireStream};
 
 /// Time that a connect may go unanswered before the next address is tried beside it (RFC 8305's
 /// default).
@@ -38,7 +38,7 @@ const ADDRESSES_TRIED_MAX: usize = 16;
 /// their number, comes first; the others of its family follow in turn, and the other family's lie
 /// between them (RFC 8305, section 4): a family that is silent delays a connection once, not once
 /// for each of its addresses.
-pub(crate) fn in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
+pub(crate) fn addresses_in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
     let Some(first) = start.checked_rem(addresses.len()) else {
         return Vec::new();
     };
@@ -57,27 +57,27 @@ pub(crate) fn in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
 ///
 /// After an address that refuses or fails the handshake, the next is tried at once; after one that
 /// is silent, the next is tried shortly later. Only the caller's deadline bounds a handshake.
-pub(crate) async fn dial<C: Clock>(
+pub(crate) async fn open_connection<C: Clock>(
     tls: &TlsConnector,
-    pool: &Pool,
+    pool: &ConnectionPool,
     clock: &C,
     link: &Link,
     addresses: &[IpAddr],
-) -> Result<Box<Connection>, SendFault> {
-    let open = |address, stream| open(tls, link, stream, address);
-    dial_and(pool, clock, (link, addresses), open).await
+) -> Result<Box<HttpConnection>, SendFault> {
+    let open = |address, stream| open_http(tls, link, stream, address);
+    connect_and(pool, clock, (link, addresses), open).await
 }
 
 /// Connects as [`dial`] does, and does `open` with the connected socket. Where that fails, the next
 /// address is tried.
-pub(crate) async fn dial_and<C: Clock, T, F: Future<Output = Result<T, SendFault>>>(
-    pool: &Pool,
+pub(crate) async fn connect_and<C: Clock, T, F: Future<Output = Result<T, SendFault>>>(
+    pool: &ConnectionPool,
     clock: &C,
     (link, addresses): (&Link, &[IpAddr]),
-    open: impl Fn(IpAddr, (TcpStream, Place)) -> F,
+    open: impl Fn(IpAddr, (TcpStream, SocketPlace)) -> F,
 ) -> Result<T, SendFault> {
-    let mut race = Race::new(clock, addresses, |address| {
-        connect(pool, address, link.port)
+    let mut race = ConnectRace::new(clock, addresses, |address| {
+        connect_socket(pool, address, link.port)
     });
     let mut fault = SendFault::from(SendFailure::Socket);
     while let Some((address, stream)) = race.next_connected().await {
@@ -97,30 +97,36 @@ pub(crate) async fn dial_and<C: Clock, T, F: Future<Output = Result<T, SendFault
 }
 
 /// A connected socket and its place. Having no place is having no descriptor.
-async fn connect(pool: &Pool, address: IpAddr, port: u16) -> io::Result<(TcpStream, Place)> {
-    let place = pool.place().ok_or_else(|| io::Error::from(Errno::MFILE))?;
+async fn connect_socket(
+    pool: &ConnectionPool,
+    address: IpAddr,
+    port: u16,
+) -> io::Result<(TcpStream, SocketPlace)> {
+    let place = pool
+        .take_place()
+        .ok_or_else(|| io::Error::from(Errno::MFILE))?;
     let stream = TcpStream::connect((address, port)).await?;
     // A request is one write; waiting for more of it would only delay the answer.
     stream.set_nodelay(true)?;
     Ok((stream, place))
 }
 
-async fn open(
+async fn open_http(
     tls: &TlsConnector,
     link: &Link,
-    stream: (TcpStream, Place),
+    stream: (TcpStream, SocketPlace),
     address: IpAddr,
-) -> Result<Box<Connection>, SendFault> {
-    let meter = Meter::new();
-    let stream = Metered::new(stream, Arc::clone(&meter));
+) -> Result<Box<HttpConnection>, SendFault> {
+    let meter = WireMeter::new();
+    let stream = MeteredSocket::new(stream, Arc::clone(&meter));
     let wire = if link.is_tls {
-        Wire::Right(Box::new(shake_hands(tls, link, stream, address).await?))
+        WireStream::Right(Box::new(shake_hands(tls, link, stream, address).await?))
     } else {
-        Wire::Left(stream)
+        WireStream::Left(stream)
     };
-    Connection::open(wire, meter, address)
+    HttpConnection::open(wire, meter, address)
         .await
-        .map_err(|error| failure_of(&error))
+        .map_err(|error| fault_from_error(&error))
 }
 
 /// Begins TLS on a connected stream. The server's certificate is verified.
@@ -134,13 +140,13 @@ pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     tls.connect(name, stream).await.map_err(|error| {
         let cause = &error as &dyn std::error::Error;
         tracing::debug!(%link, %address, error = cause, "failed the TLS handshake");
-        in_handshake(failure_of(&error))
+        handshake_fault(fault_from_error(&error))
     })
 }
 
 /// A connection that ends in the handshake without a word, as it does at a balancer that has no
 /// certificate.
-fn in_handshake(fault: SendFault) -> SendFault {
+fn handshake_fault(fault: SendFault) -> SendFault {
     match fault {
         SendFault {
             failure: SendFailure::Socket,
@@ -154,7 +160,7 @@ fn in_handshake(fault: SendFault) -> SendFault {
 }
 
 /// Connects to addresses in turn, beside one another where one is silent.
-struct Race<'a, C, D, T> {
+struct ConnectRace<'a, C, D, T> {
     clock: &'a C,
     dial: D,
     waiting: std::slice::Iter<'a, IpAddr>,
@@ -163,7 +169,7 @@ struct Race<'a, C, D, T> {
     is_refused: bool,
 }
 
-impl<'a, C, D, F, T> Race<'a, C, D, T>
+impl<'a, C, D, F, T> ConnectRace<'a, C, D, T>
 where
     C: Clock,
     D: Fn(IpAddr) -> F,
@@ -233,7 +239,7 @@ mod tests {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let dialed = Mutex::new(Vec::new());
         let mut connected = Vec::new();
-        let mut race = Race::new(&clock, &ADDRESSES, |address| {
+        let mut race = ConnectRace::new(&clock, &ADDRESSES, |address| {
             dialed.lock().push(address);
             let answer = ADDRESSES
                 .iter()
@@ -267,16 +273,16 @@ mod tests {
     #[test]
     fn addresses_are_tried_in_turn() {
         let check = |start, expected: [u8; 3]| {
-            assert_eq!(in_turn(&ADDRESSES, start), expected.map(address));
+            assert_eq!(addresses_in_turn(&ADDRESSES, start), expected.map(address));
         };
         check(0, [1, 2, 3]);
         check(1, [2, 3, 1]);
         check(2, [3, 1, 2]);
         check(3, [1, 2, 3]);
         check(usize::MAX, [1, 2, 3]);
-        assert!(in_turn(&[], 7).is_empty());
+        assert!(addresses_in_turn(&[], 7).is_empty());
         let many: Vec<_> = (0..100).map(address).collect();
-        let tried = in_turn(&many, 95);
+        let tried = addresses_in_turn(&many, 95);
         assert_eq!(
             (tried.len(), tried[0], tried[5]),
             (ADDRESSES_TRIED_MAX, address(95), address(0))
@@ -302,7 +308,7 @@ mod tests {
     fn the_families_alternate_and_each_address_is_first_in_its_turn() {
         let check = |all: &[u8], start, expected: &[u8]| {
             assert_eq!(
-                in_turn(&of_both(all), start),
+                addresses_in_turn(&of_both(all), start),
                 of_both(expected),
                 "{all:?} {start}"
             );

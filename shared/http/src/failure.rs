@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustls::InvalidMessage;
 
 use crate::tls::certificate_faults;
-use crate::tls::reason::reason;
+use crate::tls::reason::handshake_reason;
 
 /// Most sources of an error that are looked at. Errors nest a few deep.
 const SOURCES_MAX: usize = 16;
@@ -56,9 +56,9 @@ impl From<SendFault> for EndpointFault {
 
 /// The fault of TLS where a certificate or the handshake is at fault, and `Socket` for everything
 /// else that ends a connection: reset, closed, and answers that are not HTTP.
-pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> SendFault {
+pub(crate) fn fault_from_error(error: &(dyn Error + 'static)) -> SendFault {
     let mut causes =
-        std::iter::successors(Some(error), |error| source_of(*error)).take(SOURCES_MAX);
+        std::iter::successors(Some(error), |error| error_source(*error)).take(SOURCES_MAX);
     match causes.find_map(|cause| cause.downcast_ref()) {
         Some(error) => tls_failure(error),
         None => SendFailure::Socket.into(),
@@ -79,7 +79,7 @@ fn tls_failure(error: &rustls::Error) -> SendFault {
         }
         error => SendFault::new(
             SendFailure::Tls,
-            format!("the TLS handshake failed: {}", reason(error)),
+            format!("the TLS handshake failed: {}", handshake_reason(error)),
         ),
     }
 }
@@ -92,7 +92,7 @@ pub(crate) fn is_exhausted(error: &io::Error) -> bool {
 
 /// The error below this one. `io::Error::source` skips the wrapped error and shows the source of
 /// that.
-fn source_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+fn error_source<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error
         .downcast_ref::<io::Error>()
         .and_then(io::Error::get_ref)
@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn a_tls_error_is_found_inside_others() {
-        let check = |error: io::Error, expected| assert_eq!(failure_of(&error).failure, expected);
+        let check =
+            |error: io::Error, expected| assert_eq!(fault_from_error(&error).failure, expected);
         check(io::ErrorKind::ConnectionReset.into(), SendFailure::Socket);
         check(io::Error::other("not HTTP"), SendFailure::Socket);
         check(

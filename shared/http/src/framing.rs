@@ -5,7 +5,7 @@ use http::{HeaderMap, StatusCode};
 
 /// Where a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub(crate) enum BodyFraming {
     /// There is none.
     Empty,
     /// After so many bytes.
@@ -18,10 +18,10 @@ pub(crate) enum Framing {
     Unknown,
 }
 
-impl Framing {
+impl BodyFraming {
     /// Reads the framing as it is written. Leniency does no harm here, as long as the connection is
     /// used for no other request.
-    pub(crate) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(status: StatusCode, headers: &HeaderMap) -> Self {
         if has_no_body(status) {
             return Self::Empty;
         }
@@ -38,8 +38,10 @@ impl Framing {
         let Some(first) = lengths.next() else {
             return Self::ToTheEnd;
         };
-        match length(first) {
-            Some(first) if lengths.all(|other| length(other) == Some(first)) => Self::Length(first),
+        match parse_length(first) {
+            Some(first) if lengths.all(|other| parse_length(other) == Some(first)) => {
+                Self::Length(first)
+            }
             _ => Self::Unknown,
         }
     }
@@ -71,7 +73,7 @@ fn has_no_body(status: StatusCode) -> bool {
     status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-fn length(text: &[u8]) -> Option<u64> {
+fn parse_length(text: &[u8]) -> Option<u64> {
     let digits = text.trim_ascii();
     let is_number = digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| str::from_utf8(digits).ok()?.parse().ok())?
@@ -99,23 +101,27 @@ mod tests {
         let check = |status: u16, lengths: &[&'static str], codings: &[&'static str], expected| {
             let status = StatusCode::from_u16(status).unwrap();
             let headers = headers(lengths, codings);
-            assert_eq!(Framing::of(status, &headers), expected, "{headers:?}");
+            assert_eq!(
+                BodyFraming::from_headers(status, &headers),
+                expected,
+                "{headers:?}"
+            );
         };
-        check(200, &[], &[], Framing::ToTheEnd);
-        check(200, &["5"], &[], Framing::Length(5));
-        check(200, &["5", " 5"], &[], Framing::Length(5));
-        check(200, &["5, 5"], &[], Framing::Length(5));
+        check(200, &[], &[], BodyFraming::ToTheEnd);
+        check(200, &["5"], &[], BodyFraming::Length(5));
+        check(200, &["5", " 5"], &[], BodyFraming::Length(5));
+        check(200, &["5, 5"], &[], BodyFraming::Length(5));
         for odd in ["", "-5", "+5", "5 5", "5,6", "0x5", "99999999999999999999"] {
-            check(200, &[odd], &[], Framing::Unknown);
+            check(200, &[odd], &[], BodyFraming::Unknown);
         }
-        check(200, &["5", "6"], &[], Framing::Unknown);
-        check(200, &["5"], &["Chunked"], Framing::Chunked);
-        check(200, &[], &["gzip, chunked"], Framing::Chunked);
-        check(200, &[], &["gzip", "chunked"], Framing::Chunked);
-        check(200, &["5"], &["identity"], Framing::ToTheEnd);
-        check(200, &[], &["xchunked"], Framing::ToTheEnd);
+        check(200, &["5", "6"], &[], BodyFraming::Unknown);
+        check(200, &["5"], &["Chunked"], BodyFraming::Chunked);
+        check(200, &[], &["gzip, chunked"], BodyFraming::Chunked);
+        check(200, &[], &["gzip", "chunked"], BodyFraming::Chunked);
+        check(200, &["5"], &["identity"], BodyFraming::ToTheEnd);
+        check(200, &[], &["xchunked"], BodyFraming::ToTheEnd);
         for status in [101, 204, 304] {
-            check(status, &["5"], &["chunked"], Framing::Empty);
+            check(status, &["5"], &["chunked"], BodyFraming::Empty);
         }
     }
 

@@ -15,21 +15,21 @@ const STATUS_DIGITS: usize = 3;
 
 /// The heads of the answers to one request, as far as they were read.
 #[derive(Debug, Default)]
-pub(crate) struct Heads {
+pub(crate) struct ResponseHeads {
     /// All bytes since the request began.
     bytes: Vec<u8>,
     /// The beginning of the line that has no end yet.
     line_at: usize,
     /// The beginning of the answer itself.
     answer_at: Option<usize>,
-    place: Place,
+    place: HeadPosition,
     interim_answers: usize,
     is_odd: bool,
 }
 
 /// The place of the next line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum HeadPosition {
     /// It is a status line, or an empty one before that.
     #[default]
     StatusLine,
@@ -41,10 +41,10 @@ enum Place {
     Body,
 }
 
-impl Heads {
+impl ResponseHeads {
     /// Begins with the answers to another request.
-    pub(crate) fn begin(&mut self) {
-        self.forget();
+    pub(crate) fn begin_request(&mut self) {
+        self.forget_read();
         *self = Self {
             bytes: std::mem::take(&mut self.bytes),
             ..Self::default()
@@ -52,7 +52,7 @@ impl Heads {
     }
 
     /// Forgets what was read, once it was understood.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn forget_read(&mut self) {
         if !self.bytes.is_empty() {
             self.bytes.clear();
             self.bytes.shrink_to(KEPT_CAPACITY);
@@ -60,10 +60,10 @@ impl Heads {
     }
 
     /// Takes the next piece. False if the interim answers are beyond their bounds.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> bool {
+    pub(crate) fn add_piece(&mut self, piece: &[u8]) -> bool {
         let mut from = self.bytes.len();
         self.bytes.extend_from_slice(piece);
-        while self.place != Place::Body
+        while self.place != HeadPosition::Body
             && let Some(length) = memchr(b'\n', &self.bytes[from..])
         {
             self.end_line(from + length);
@@ -75,7 +75,7 @@ impl Heads {
 
     /// Whether the status of the answer itself has been read.
     pub(crate) fn has_status(&self) -> bool {
-        self.place == Place::Headers
+        self.place == HeadPosition::Headers
     }
 
     /// Whether there was a line that ends without a carriage return, an empty one before the
@@ -95,24 +95,24 @@ impl Heads {
             Some(line) => (line, true),
             None => (line, false),
         };
-        let is_blank_before_status = self.place == Place::StatusLine && line.is_empty();
+        let is_blank_before_status = self.place == HeadPosition::StatusLine && line.is_empty();
         self.is_odd |= !is_plain || is_blank_before_status;
         self.place = match (self.place, line.is_empty()) {
-            (Place::StatusLine, false) => match status(line) {
+            (HeadPosition::StatusLine, false) => match parse_status(line) {
                 Some(status) if is_interim(status) => {
                     self.interim_answers += 1;
-                    Place::Interim
+                    HeadPosition::Interim
                 }
                 status => {
                     self.answer_at = Some(self.line_at);
-                    status.map_or(Place::Body, |_| Place::Headers)
+                    status.map_or(HeadPosition::Body, |_| HeadPosition::Headers)
                 }
             },
-            (Place::Interim, true) => Place::StatusLine,
-            (Place::Headers, true) => {
+            (HeadPosition::Interim, true) => HeadPosition::StatusLine,
+            (HeadPosition::Headers, true) => {
                 let head_bytes = end - self.answer_at.unwrap_or_default();
                 self.is_odd |= head_bytes > RESPONSE_HEAD_BYTES_MAX;
-                Place::Body
+                HeadPosition::Body
             }
             (place, _) => place,
         };
@@ -122,7 +122,7 @@ impl Heads {
 
 /// The status of a status line, if it is one: `HTTP/`, a version or none, and three digits. That is
 /// what curl takes, and a little more.
-pub(crate) fn status(line: &[u8]) -> Option<StatusCode> {
+pub(crate) fn parse_status(line: &[u8]) -> Option<StatusCode> {
     let line = line.trim_ascii_start();
     let (name, rest) = line.split_at_checked(b"HTTP".len())?;
     if !name.eq_ignore_ascii_case(b"HTTP") {
@@ -163,11 +163,11 @@ mod tests {
     const OK: &str = "HTTP/1.1 200 OK\r\n";
 
     /// The interim answers that are counted in `text` and the place after it, whatever its pieces.
-    fn check(text: &str, interim_answers: usize, place: Place) {
+    fn check(text: &str, interim_answers: usize, place: HeadPosition) {
         for piece in [1, 2, 7, text.len()] {
-            let mut heads = Heads::default();
+            let mut heads = ResponseHeads::default();
             for piece in text.as_bytes().chunks(piece) {
-                assert!(heads.take(piece), "{text}");
+                assert!(heads.add_piece(piece), "{text}");
             }
             assert_eq!(
                 (heads.interim_answers, heads.place, heads.bytes.as_slice()),
@@ -179,41 +179,41 @@ mod tests {
 
     #[test]
     fn interim_answers_are_counted_up_to_the_answer() {
-        check(OK, 0, Place::Headers);
-        check(&format!("{OK}\r\n{HINT}"), 0, Place::Body);
-        check(&format!("{HINT}{OK}"), 1, Place::Headers);
+        check(OK, 0, HeadPosition::Headers);
+        check(&format!("{OK}\r\n{HINT}"), 0, HeadPosition::Body);
+        check(&format!("{HINT}{OK}"), 1, HeadPosition::Headers);
         check(
             &format!("{HINT}\r\nHTTP/1.0 100 \n\n{OK}"),
             2,
-            Place::Headers,
+            HeadPosition::Headers,
         );
-        check("HTTP/1.1 101 Switching\r\n", 0, Place::Headers);
-        check("HTTP/1.1 200 OK", 0, Place::StatusLine);
-        check(HINT, 1, Place::StatusLine);
-        check("no HTTP at all\r\n", 0, Place::Body);
+        check("HTTP/1.1 101 Switching\r\n", 0, HeadPosition::Headers);
+        check("HTTP/1.1 200 OK", 0, HeadPosition::StatusLine);
+        check(HINT, 1, HeadPosition::StatusLine);
+        check("no HTTP at all\r\n", 0, HeadPosition::Body);
     }
 
     #[test]
     fn one_interim_answer_too_many_is_not_within_the_bound() {
-        let mut heads = Heads::default();
-        assert!(heads.take(HINT.repeat(INTERIM_ANSWERS_MAX).as_bytes()));
-        assert!(!heads.take(b"HTTP/1.1 103 Early Hints\r\n"));
-        heads.begin();
-        assert!(heads.take(b"HTTP/1.1 103 Early Hints\r\n"));
+        let mut heads = ResponseHeads::default();
+        assert!(heads.add_piece(HINT.repeat(INTERIM_ANSWERS_MAX).as_bytes()));
+        assert!(!heads.add_piece(b"HTTP/1.1 103 Early Hints\r\n"));
+        heads.begin_request();
+        assert!(heads.add_piece(b"HTTP/1.1 103 Early Hints\r\n"));
     }
 
     #[test]
     fn one_byte_too_many_of_interim_answers_is_not_within_the_bound() {
-        let mut heads = Heads::default();
+        let mut heads = ResponseHeads::default();
         let head = "HTTP/1.1 103 Early Hints\r\nlink: ";
         let long = format!("{head}{}", "x".repeat(INTERIM_BYTES_MAX - head.len()));
-        assert!(heads.take(long.as_bytes()));
-        assert!(!heads.take(b"x"));
+        assert!(heads.add_piece(long.as_bytes()));
+        assert!(!heads.add_piece(b"x"));
         let most = "\r\n".repeat(INTERIM_BYTES_MAX / 2);
         for (before, is_within) in [("", true), ("\n", false)] {
-            heads.begin();
+            heads.begin_request();
             assert_eq!(
-                heads.take(format!("{before}{most}{OK}").as_bytes()),
+                heads.add_piece(format!("{before}{most}{OK}").as_bytes()),
                 is_within
             );
         }
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn lines_that_others_may_divide_otherwise_are_odd() {
         let check = |text: &str, expected: bool| {
-            let mut heads = Heads::default();
-            heads.take(text.as_bytes());
+            let mut heads = ResponseHeads::default();
+            heads.add_piece(text.as_bytes());
             assert_eq!(heads.is_odd(), expected, "{text:?}");
         };
         check("HTTP/1.1 200 OK\r\na: b\r\n\r\nbody\n", false);
@@ -239,16 +239,16 @@ mod tests {
 
     #[test]
     fn long_heads_do_not_keep_their_memory() {
-        let mut heads = Heads::default();
-        heads.take(format!("{OK}x: {}", "y".repeat(10_000)).as_bytes());
-        heads.begin();
+        let mut heads = ResponseHeads::default();
+        heads.add_piece(format!("{OK}x: {}", "y".repeat(10_000)).as_bytes());
+        heads.begin_request();
         assert!(heads.bytes.is_empty() && heads.bytes.capacity() <= KEPT_CAPACITY);
     }
 
     #[test]
     fn a_status_line_has_three_digits_after_its_version() {
         let check = |line: &str, expected: Option<u16>| {
-            let read = status(line.as_bytes()).map(|status| status.as_u16());
+            let read = parse_status(line.as_bytes()).map(|status| status.as_u16());
             assert_eq!(read, expected, "{line:?}");
         };
         check("HTTP/1.1 200 OK", Some(200));

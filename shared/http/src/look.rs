@@ -11,7 +11,7 @@ use posthaste_core::model::Link;
 use posthaste_ports::Clock;
 
 use crate::client::HyperWebhookClient;
-use crate::dial::{dial_and, in_turn, shake_hands};
+use crate::dial::{addresses_in_turn, connect_and, shake_hands};
 use crate::failure::SendFault;
 use crate::names::NameLookup;
 use crate::tls::certificate_times;
@@ -33,17 +33,17 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     ) -> Result<ConnectedEndpoint, EndpointFault> {
         let mut deadline = pin!(self.clock.sleep(timeout));
         // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
-        let addresses = match select(pin!(self.resolved(link)), deadline.as_mut()).await {
+        let addresses = match select(pin!(self.resolved_addresses(link)), deadline.as_mut()).await {
             Either::Left((addresses, _)) => addresses.map_err(SendFault::from)?,
             Either::Right(_) => return Err(SendFault::from(NO_NAME_SERVER).into()),
         };
-        match select(pin!(self.looked_at(link, &addresses)), deadline).await {
+        match select(pin!(self.look_at_addresses(link, &addresses)), deadline).await {
             Either::Left((seen, _)) => seen,
             Either::Right(_) => Err(SendFault::from(SendFailure::ConnectTimedOut).into()),
         }
     }
 
-    async fn looked_at(
+    async fn look_at_addresses(
         &self,
         link: &Link,
         addresses: &[IpAddr],
@@ -52,8 +52,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         policy
             .check_addresses(link, addresses)
             .map_err(EndpointFault::address_refused)?;
-        let in_turn = in_turn(addresses, 0);
-        let (connected, certificate) = self.connected(link, &in_turn).await?;
+        let in_turn = addresses_in_turn(addresses, 0);
+        let (connected, certificate) = self.connect_and_verify(link, &in_turn).await?;
         Ok(ConnectedEndpoint {
             addresses: addresses.to_vec(),
             connected,
@@ -62,7 +62,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     }
 
     /// The address that takes a connection, and the validity of the certificate there.
-    async fn connected(
+    async fn connect_and_verify(
         &self,
         link: &Link,
         addresses: &[IpAddr],
@@ -77,6 +77,6 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             Ok((address, chain.first().and_then(certificate_times)))
         };
-        dial_and(&self.pool, &self.clock, (link, addresses), open).await
+        connect_and(&self.pool, &self.clock, (link, addresses), open).await
     }
 }

@@ -29,5 +29,5 @@ pub trait NameLookup: Send + Sync + 'static {
     fn lookup(&self, host: &str) -> impl Future<Output = Result<Vec<IpAddr>, LookupError>> + Send;
 
     /// Forgets what was read or cached, the configuration included.
-    fn forget(&self);
+    fn forget_all(&self);
 }

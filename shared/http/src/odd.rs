@@ -11,11 +11,11 @@ use memchr::memchr;
 use posthaste_ports::WebhookResponse;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::body::Received;
-use crate::framing::Framing;
-use crate::heads::{is_interim, status};
+use crate::body::ReceivedBody;
+use crate::framing::BodyFraming;
+use crate::heads::{is_interim, parse_status};
 use crate::settings::{INTERIM_ANSWERS_MAX, ODD_HEADERS_MAX, RESPONSE_HEAD_BYTES_MAX};
-use crate::wire::{Listening, Meter};
+use crate::wire::{ListeningWire, WireMeter};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 8 * 1024;
@@ -24,24 +24,24 @@ const READ_BYTES: usize = 8 * 1024;
 const CHUNK_DIGITS_MAX: usize = 15;
 
 /// An answer that is being read. It is what has come so far, whenever the reading is ended.
-pub(crate) struct OddAnswer {
-    source: Source,
+pub(crate) struct OddResponse {
+    source: ByteSource,
     status: Option<StatusCode>,
     header_lines: Vec<BytesMut>,
-    received: Received,
+    received: ReceivedBody,
     is_whole: bool,
 }
 
 /// The bytes of a connection: those that were read before, and then more.
-struct Source {
+struct ByteSource {
     unread: BytesMut,
-    wire: Listening,
+    wire: ListeningWire,
 }
 
-impl OddAnswer {
+impl OddResponse {
     /// The answer on this connection, whose bytes so far are read again.
-    pub(crate) fn on(mut wire: Listening) -> Self {
-        let source = Source {
+    pub(crate) fn from_wire(mut wire: ListeningWire) -> Self {
+        let source = ByteSource {
             unread: BytesMut::from(&*wire.take_heads()),
             wire,
         };
@@ -49,7 +49,7 @@ impl OddAnswer {
             source,
             status: None,
             header_lines: Vec::new(),
-            received: Received::default(),
+            received: ReceivedBody::default(),
             is_whole: false,
         }
     }
@@ -67,7 +67,7 @@ impl OddAnswer {
     /// Reads the head, and answers whether it came to its end.
     pub(crate) async fn read_head(&mut self) -> bool {
         let meter = self.source.wire.meter();
-        in_turns(&meter, async {
+        read_in_turns(&meter, async {
             self.status = self.read_status().await;
             self.status.is_some() && self.read_headers().await.is_some()
         })
@@ -78,7 +78,9 @@ impl OddAnswer {
     pub(crate) async fn read_body(&mut self) {
         let Some(status) = self.status else { return };
         let meter = self.source.wire.meter();
-        self.is_whole = in_turns(&meter, self.read_framed(status)).await.is_some();
+        self.is_whole = read_in_turns(&meter, self.read_framed(status))
+            .await
+            .is_some();
     }
 
     /// The status, if that was read.
@@ -92,15 +94,15 @@ impl OddAnswer {
             return None;
         }
         for _ in 0..=INTERIM_ANSWERS_MAX {
-            let mut line = self.source.line().await?;
+            let mut line = self.source.next_line().await?;
             while line.is_empty() {
-                line = self.source.line().await?;
+                line = self.source.next_line().await?;
             }
-            let status = status(&line)?;
+            let status = parse_status(&line)?;
             if !is_interim(status) {
                 return Some(status);
             }
-            while !self.source.line().await?.is_empty() {}
+            while !self.source.next_line().await?.is_empty() {}
         }
         None
     }
@@ -109,7 +111,7 @@ impl OddAnswer {
     async fn read_headers(&mut self) -> Option<()> {
         let mut bytes_left = RESPONSE_HEAD_BYTES_MAX;
         loop {
-            let line = self.source.line().await?;
+            let line = self.source.next_line().await?;
             if line.is_empty() {
                 return Some(());
             }
@@ -131,7 +133,10 @@ impl OddAnswer {
     }
 
     fn headers(&self) -> HeaderMap {
-        let headers = self.header_lines.iter().filter_map(|line| header(line));
+        let headers = self
+            .header_lines
+            .iter()
+            .filter_map(|line| parse_header(line));
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(name, value);
@@ -141,12 +146,12 @@ impl OddAnswer {
 
     /// Reads the body. `None` if its end did not come, is not known or is beyond what is kept.
     async fn read_framed(&mut self, status: StatusCode) -> Option<()> {
-        match Framing::of(status, &self.headers()) {
-            Framing::Empty => Some(()),
-            Framing::Length(bytes) => self.read_bytes(bytes).await,
-            Framing::Chunked => self.read_chunks().await,
-            Framing::ToTheEnd => self.read_to_the_end().await,
-            Framing::Unknown => {
+        match BodyFraming::from_headers(status, &self.headers()) {
+            BodyFraming::Empty => Some(()),
+            BodyFraming::Length(bytes) => self.read_bytes(bytes).await,
+            BodyFraming::Chunked => self.read_chunks().await,
+            BodyFraming::ToTheEnd => self.read_to_the_end().await,
+            BodyFraming::Unknown => {
                 self.read_to_the_end().await;
                 None
             }
@@ -155,21 +160,21 @@ impl OddAnswer {
 
     async fn read_bytes(&mut self, mut left: u64) -> Option<()> {
         while left > 0 {
-            if self.source.unread.is_empty() && self.source.more().await.ok()? == 0 {
+            if self.source.unread.is_empty() && self.source.read_more().await.ok()? == 0 {
                 return None;
             }
             let piece = usize::try_from(left)
                 .unwrap_or(usize::MAX)
                 .min(self.source.unread.len());
             left -= piece as u64;
-            self.keep(piece)?;
+            self.keep_body_bytes(piece)?;
         }
         Some(())
     }
 
     async fn read_chunks(&mut self) -> Option<()> {
         loop {
-            let line = self.source.line().await?;
+            let line = self.source.next_line().await?;
             let digits = line
                 .iter()
                 .take_while(|byte| byte.is_ascii_hexdigit())
@@ -183,36 +188,36 @@ impl OddAnswer {
                 break;
             }
             self.read_bytes(size).await?;
-            if !self.source.line().await?.is_empty() {
+            if !self.source.next_line().await?.is_empty() {
                 return None;
             }
         }
         // Trailers have no use here.
-        while !self.source.line().await?.is_empty() {}
+        while !self.source.next_line().await?.is_empty() {}
         Some(())
     }
 
     async fn read_to_the_end(&mut self) -> Option<()> {
         loop {
             let piece = self.source.unread.len();
-            self.keep(piece)?;
-            if self.source.more().await.ok()? == 0 {
+            self.keep_body_bytes(piece)?;
+            if self.source.read_more().await.ok()? == 0 {
                 return Some(());
             }
         }
     }
 
     /// Keeps so many bytes of the body. `None` if there is no room for them.
-    fn keep(&mut self, bytes: usize) -> Option<()> {
+    fn keep_body_bytes(&mut self, bytes: usize) -> Option<()> {
         let piece = self.source.unread.split_to(bytes).freeze();
         self.received.push(piece).then_some(())
     }
 }
 
-impl Source {
+impl ByteSource {
     /// The next line without its end, if that comes: one that is cut may say something else. Of a
     /// line longer than a head may be, that many bytes.
-    async fn line(&mut self) -> Option<BytesMut> {
+    async fn next_line(&mut self) -> Option<BytesMut> {
         let mut searched = 0;
         loop {
             if let Some(length) = memchr(b'\n', &self.unread[searched..]) {
@@ -225,14 +230,14 @@ impl Source {
             }
             self.unread.truncate(RESPONSE_HEAD_BYTES_MAX);
             searched = self.unread.len();
-            if self.more().await.ok()? == 0 {
+            if self.read_more().await.ok()? == 0 {
                 return None;
             }
         }
     }
 
     /// Reads more, and answers how much that was.
-    async fn more(&mut self) -> std::io::Result<usize> {
+    async fn read_more(&mut self) -> std::io::Result<usize> {
         let before = self.unread.len();
         self.unread.resize(before + READ_BYTES, 0);
         let read = {
@@ -248,7 +253,7 @@ impl Source {
 }
 
 /// Does what reads from a connection, which has some reads in each turn of its task.
-async fn in_turns<F: Future>(meter: &Meter, reading: F) -> F::Output {
+async fn read_in_turns<F: Future>(meter: &WireMeter, reading: F) -> F::Output {
     let mut reading = pin!(reading);
     poll_fn(|cx| {
         meter.begin_turn();
@@ -264,7 +269,7 @@ fn may_be_status_line(bytes: &[u8]) -> bool {
 }
 
 /// A header, if this line is one. What may not be in a value is a blank in it.
-fn header(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+fn parse_header(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     let colon = memchr(b':', line)?;
     let name = HeaderName::from_bytes(line[..colon].trim_ascii()).ok()?;
     let printable = |byte: &u8| {

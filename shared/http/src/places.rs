@@ -5,32 +5,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The places of all connections.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct SocketPlaces {
     max: usize,
     taken: Arc<AtomicUsize>,
 }
 
 /// The place of one connection. Dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct SocketPlace(Arc<AtomicUsize>);
 
-impl Places {
+impl SocketPlaces {
     pub(crate) fn new(max: usize) -> Self {
         let taken = Arc::default();
         Self { max, taken }
     }
 
     /// A place, if there is one.
-    pub(crate) fn take(&self) -> Option<Place> {
+    pub(crate) fn take(&self) -> Option<SocketPlace> {
         let one_more = |taken| (taken < self.max).then_some(taken + 1);
         self.taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
             .ok()?;
-        Some(Place(Arc::clone(&self.taken)))
+        Some(SocketPlace(Arc::clone(&self.taken)))
     }
 }
 
-impl Drop for Place {
+impl Drop for SocketPlace {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

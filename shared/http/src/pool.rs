@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use posthaste_core::model::Link;
 use posthaste_ports::Clock;
 
-use crate::connection::{Connection, Moment};
-use crate::places::{Place, Places};
+use crate::connection::{HttpConnection, IdleOrder};
+use crate::places::{SocketPlace, SocketPlaces};
 use crate::settings::ClientSettings;
 
 /// Time between checks of idle connections, so that a connection that its peer has closed does not
@@ -23,44 +23,44 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const CLOSED_PART: usize = 32;
 
 /// Idle connections of all links.
-pub(crate) struct Pool {
+pub(crate) struct ConnectionPool {
     per_link_max: usize,
     total_max: usize,
     kept: Duration,
-    places: Places,
-    state: Mutex<State>,
+    places: SocketPlaces,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     /// The idle connections of each link, the one used last at the end.
-    links: HashMap<Link, Vec<Idle>>,
+    links: HashMap<Link, Vec<IdleConnection>>,
     total: usize,
     kept_ever: u64,
     is_swept: bool,
 }
 
-struct Idle {
-    connection: Box<Connection>,
+struct IdleConnection {
+    connection: Box<HttpConnection>,
     since: Duration,
     /// The place in the order in which all became idle.
-    place: Moment,
+    place: IdleOrder,
 }
 
-impl Pool {
+impl ConnectionPool {
     pub(crate) fn new(settings: &ClientSettings) -> Self {
         Self {
             per_link_max: settings.idle_per_link_max,
             total_max: settings.idle_max,
             kept: settings.idle_kept,
-            places: Places::new(settings.connections_max),
+            places: SocketPlaces::new(settings.connections_max),
             state: Mutex::default(),
         }
     }
 
     /// A place for a new connection. Where there is none, the connections that have been idle for
     /// longest are closed. `None` if all are in use.
-    pub(crate) fn place(&self) -> Option<Place> {
+    pub(crate) fn take_place(&self) -> Option<SocketPlace> {
         loop {
             if let Some(place) = self.places.take() {
                 return Some(place);
@@ -76,12 +76,12 @@ impl Pool {
 
     /// The last used connection that is fit for a request that was validated for `addresses`, and
     /// the moment at which it was taken.
-    pub(crate) fn take(
+    pub(crate) fn take_idle(
         &self,
         link: &Link,
         addresses: &[IpAddr],
         now: Duration,
-    ) -> Option<(Box<Connection>, Moment)> {
+    ) -> Option<(Box<HttpConnection>, IdleOrder)> {
         loop {
             // A connection that is not fit is dropped, and so closed, outside the lock.
             let (mut idle, taken) = self.state.lock().pop(link)?;
@@ -97,10 +97,10 @@ impl Pool {
 
     /// Keeps a usable connection, unless its link has enough. Where there are too many in all, it
     /// closes those that have been idle for longest, as Go's `http.Transport` does.
-    pub(crate) fn put<C: Clock>(
+    pub(crate) fn put_idle<C: Clock>(
         self: &Arc<Self>,
         link: Link,
-        connection: Box<Connection>,
+        connection: Box<HttpConnection>,
         clock: &C,
     ) {
         let closed = {
@@ -118,7 +118,7 @@ impl Pool {
             state.push(link, connection, clock.monotonic());
             if !state.is_swept {
                 state.is_swept = true;
-                tokio::spawn(sweep(Sweeper(Arc::downgrade(self)), clock.clone()));
+                tokio::spawn(sweep_pool(PoolSweeper(Arc::downgrade(self)), clock.clone()));
             }
             closed
         };
@@ -127,10 +127,10 @@ impl Pool {
 
     /// Closes the connections of a link that were idle at `taken` already: another of them was
     /// silent since.
-    pub(crate) fn drop_idle_since_before(&self, link: &Link, taken: Moment) {
+    pub(crate) fn drop_idle_since_before(&self, link: &Link, taken: IdleOrder) {
         let closed = {
             let mut state = self.state.lock();
-            let State { links, total, .. } = &mut *state;
+            let PoolState { links, total, .. } = &mut *state;
             let Some(idle) = links.get_mut(link) else {
                 return;
             };
@@ -167,13 +167,13 @@ impl Pool {
     }
 
     /// The number of idle connections.
-    pub(crate) fn idle(&self) -> usize {
+    pub(crate) fn idle_count(&self) -> usize {
         self.state.lock().total
     }
 
     /// Closes what is too old, or was closed by the peer, and answers whether anything is left to
     /// sweep.
-    fn sweep(&self, now: Duration) -> bool {
+    fn sweep_idle(&self, now: Duration) -> bool {
         let mut state = self.state.lock();
         for idle in state.links.values_mut() {
             idle.retain_mut(|idle| {
@@ -188,16 +188,16 @@ impl Pool {
     }
 }
 
-impl State {
-    fn pop(&mut self, link: &Link) -> Option<(Idle, Moment)> {
+impl PoolState {
+    fn pop(&mut self, link: &Link) -> Option<(IdleConnection, IdleOrder)> {
         let idle = self.links.get_mut(link)?.pop()?;
         self.total -= 1;
-        Some((idle, Moment(self.kept_ever)))
+        Some((idle, IdleOrder(self.kept_ever)))
     }
 
-    fn push(&mut self, link: Link, connection: Box<Connection>, since: Duration) {
-        let place = Moment(self.kept_ever);
-        self.links.entry(link).or_default().push(Idle {
+    fn push(&mut self, link: Link, connection: Box<HttpConnection>, since: Duration) {
+        let place = IdleOrder(self.kept_ever);
+        self.links.entry(link).or_default().push(IdleConnection {
             connection,
             since,
             place,
@@ -208,7 +208,7 @@ impl State {
 
     /// Takes out the `count` connections that have been idle for longest, or all. There must be
     /// one.
-    fn pop_oldest(&mut self, count: usize) -> Vec<Idle> {
+    fn pop_oldest(&mut self, count: usize) -> Vec<IdleConnection> {
         let mut places: Vec<_> = self
             .links
             .values()
@@ -217,7 +217,7 @@ impl State {
             .collect();
         let index = count.min(places.len()) - 1;
         let last = *places.select_nth_unstable(index).1;
-        let is_old = |idle: &Idle| idle.place <= last;
+        let is_old = |idle: &IdleConnection| idle.place <= last;
         let mut oldest = Vec::with_capacity(count);
         for idle in self.links.values_mut() {
             oldest.extend(idle.drain(..idle.partition_point(is_old)));
@@ -230,9 +230,9 @@ impl State {
 
 /// The task that sweeps a pool. When the end of its runtime cuts it short, the next connection
 /// starts another.
-struct Sweeper(Weak<Pool>);
+struct PoolSweeper(Weak<ConnectionPool>);
 
-impl Drop for Sweeper {
+impl Drop for PoolSweeper {
     fn drop(&mut self) {
         if let Some(pool) = self.0.upgrade() {
             pool.state.lock().is_swept = false;
@@ -240,13 +240,13 @@ impl Drop for Sweeper {
     }
 }
 
-async fn sweep<C: Clock>(mut sweeper: Sweeper, clock: C) {
+async fn sweep_pool<C: Clock>(mut sweeper: PoolSweeper, clock: C) {
     loop {
         clock.sleep(SWEEP_EVERY).await;
         let Some(pool) = sweeper.0.upgrade() else {
             return;
         };
-        if !pool.sweep(clock.monotonic()) {
+        if !pool.sweep_idle(clock.monotonic()) {
             sweeper.0 = Weak::new();
             return;
         }

@@ -14,16 +14,16 @@ use crate::body::SlicesBody;
 ///
 /// # Errors
 /// The path and query are longer than 64 KiB, or hold what a request line must not.
-pub(crate) fn render(request: &WebhookRequest) -> Result<Request<SlicesBody>, http::Error> {
+pub(crate) fn render_request(request: &WebhookRequest) -> Result<Request<SlicesBody>, http::Error> {
     let body = SlicesBody::new(request.body.clone());
     let mut rendered = Request::new(body);
-    *rendered.uri_mut() = target(&request.url)?;
-    *rendered.headers_mut() = headers(request, rendered.body().len())?;
+    *rendered.uri_mut() = request_target(&request.url)?;
+    *rendered.headers_mut() = request_headers(request, rendered.body().len())?;
     rendered.method_mut().clone_from(&request.method);
     Ok(rendered)
 }
 
-fn target(url: &EndpointUrl) -> Result<Uri, http::Error> {
+fn request_target(url: &EndpointUrl) -> Result<Uri, http::Error> {
     let path_and_query = Bytes::copy_from_slice(url.path_and_query().as_bytes());
     let mut parts = uri::Parts::default();
     parts.path_and_query = Some(uri::PathAndQuery::from_maybe_shared(path_and_query)?);
@@ -32,12 +32,12 @@ fn target(url: &EndpointUrl) -> Result<Uri, http::Error> {
 
 /// `host` first, as RFC 9110 asks for, then the caller's, then the coding that an answer may have and
 /// the length.
-fn headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMap, http::Error> {
+fn request_headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMap, http::Error> {
     let mut headers = HeaderMap::with_capacity(request.headers.len() + 3);
     let host = &request.url.url()[Position::BeforeHost..Position::AfterPort];
     headers.insert(header::HOST, HeaderValue::from_str(host)?);
     for (name, value) in &request.headers {
-        if !is_of_the_connection(name) {
+        if !is_connection_header(name) {
             headers.append(name, value.clone());
         }
     }
@@ -56,7 +56,7 @@ fn headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMap, http:
 /// Headers that belong to the connection. A subscription's own headers must not reach them: a
 /// second framing of the body, or an upgrade, would let a request carry another inside (request
 /// smuggling), and `expect` would wait.
-fn is_of_the_connection(name: &HeaderName) -> bool {
+fn is_connection_header(name: &HeaderName) -> bool {
     matches!(
         *name,
         header::HOST
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn check(request: &WebhookRequest, expected: &str) {
-        let rendered = render(request).unwrap();
+        let rendered = render_request(request).unwrap();
         let headers: Vec<_> = rendered
             .headers()
             .iter()
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_target_too_long_for_a_request_line_is_refused() {
         let url = format!("https://a.example/{}", "x".repeat(70_000));
-        assert!(render(&request(Method::POST, &url, &[], &[])).is_err());
+        assert!(render_request(&request(Method::POST, &url, &[], &[])).is_err());
     }
 
     proptest! {
@@ -174,7 +174,7 @@ mod tests {
         fn every_endpoint_has_a_request_target(path in "\\PC{0,40}", query in "\\PC{0,40}") {
             let url = format!("https://a.example/{}?{}", path.replace('#', ""), query.replace('#', ""));
             if let Ok(url) = EndpointUrl::parse(&url) {
-                prop_assert_eq!(target(&url).unwrap().to_string(), url.path_and_query());
+                prop_assert_eq!(request_target(&url).unwrap().to_string(), url.path_and_query());
             }
         }
     }

@@ -23,9 +23,9 @@ use tokio_rustls::TlsConnector;
 
 pub(crate) use self::faults::certificate_faults;
 pub use self::roots::{RootFileError, RootFileFault, read_root_file};
-use self::sessions::{SESSION_HOSTS_MAX, Sessions};
+use self::sessions::{SESSION_HOSTS_MAX, TlsSessions};
 pub use self::times::certificate_times;
-use self::verifier::Verifier;
+use self::verifier::CertificateVerifier;
 
 /// The only protocol offered.
 const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
@@ -45,12 +45,12 @@ pub enum TlsSetupError {
 }
 
 /// TLS for all links.
-pub(crate) struct Tls {
+pub(crate) struct TlsContext {
     pub(crate) connector: TlsConnector,
-    sessions: Arc<Sessions>,
+    sessions: Arc<TlsSessions>,
 }
 
-impl Tls {
+impl TlsContext {
     pub(crate) fn new(extra_root_file: Option<&Path>) -> Result<Self, TlsSetupError> {
         let roots = Arc::new(all_roots(extra_root_file)?);
         let provider = Arc::new(ring::default_provider());
@@ -65,10 +65,12 @@ impl Tls {
                     .build()?;
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Verifier::new(verifier, roots)))
+                .with_custom_certificate_verifier(Arc::new(CertificateVerifier::new(
+                    verifier, roots,
+                )))
                 .with_no_client_auth()
         };
-        let sessions = Sessions::new(SESSION_HOSTS_MAX);
+        let sessions = TlsSessions::new(SESSION_HOSTS_MAX);
         config.alpn_protocols = vec![ALPN_HTTP_1_1.to_vec()];
         config.resumption = Resumption::store(sessions.clone());
         Ok(Self {
@@ -86,7 +88,7 @@ impl Tls {
 
     /// Forgets all sessions, and answers of how many hosts there were some.
     pub(crate) fn forget_sessions(&self) -> usize {
-        self.sessions.forget()
+        self.sessions.forget_all()
     }
 }
 
@@ -129,7 +131,7 @@ mod tests {
     fn a_bad_file_of_roots_is_named() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let check = |file: &str, expected: &str| {
-            let Err(error) = Tls::new(Some(&here.join(file))) else {
+            let Err(error) = TlsContext::new(Some(&here.join(file))) else {
                 panic!("{file} was accepted")
             };
             let said = error.to_string().replace(here.to_str().unwrap(), "");

@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-use crate::heads::Heads;
-use crate::places::Place;
+use crate::heads::ResponseHeads;
+use crate::places::SocketPlace;
 use crate::settings::ANSWER_WIRE_BYTES_MAX;
 
 /// Reads of a socket in one turn of its task. A task has 128 of all its sockets (tokio's budget);
@@ -22,7 +22,7 @@ const READS_AT_ONCE_MAX: u64 = 16;
 
 /// What has been read of a connection, shared with the one who drives it.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct WireMeter {
     reads_left: AtomicU64,
     bytes_left: AtomicU64,
     was_heard: AtomicBool,
@@ -34,7 +34,7 @@ pub(crate) struct Meter {
     is_beyond_bounds: AtomicBool,
 }
 
-impl Meter {
+impl WireMeter {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             reads_left: AtomicU64::new(READS_AT_ONCE_MAX),
@@ -99,11 +99,11 @@ impl Meter {
         self.is_unsendable.load(Ordering::Relaxed)
     }
 
-    fn spoil(&self) {
+    fn mark_spoiled(&self) {
         self.is_spoiled.store(true, Ordering::Relaxed);
     }
 
-    fn too_much(&self, text: &'static str) -> Error {
+    fn bound_error(&self, text: &'static str) -> Error {
         self.is_beyond_bounds.store(true, Ordering::Relaxed);
         Error::new(ErrorKind::InvalidData, text)
     }
@@ -121,11 +121,11 @@ impl Meter {
         Poll::Ready(())
     }
 
-    fn count(&self, bytes: usize) -> Result<()> {
+    fn count_bytes(&self, bytes: usize) -> Result<()> {
         let left = self.bytes_left.load(Ordering::Relaxed);
         let left = left
             .checked_sub(bytes as u64)
-            .ok_or_else(|| self.too_much("an answer has too many bytes"))?;
+            .ok_or_else(|| self.bound_error("an answer has too many bytes"))?;
         self.bytes_left.store(left, Ordering::Relaxed);
         Ok(())
     }
@@ -136,15 +136,15 @@ impl Meter {
 ///
 /// It takes what can no longer be sent without a word. An endpoint may answer before it has read a
 /// request, and close: the answer is still there to be read, and where there is none, reading ends.
-pub(crate) struct Metered {
+pub(crate) struct MeteredSocket {
     // Closed before its place is given back.
     stream: TcpStream,
-    meter: Arc<Meter>,
-    _place: Place,
+    meter: Arc<WireMeter>,
+    _place: SocketPlace,
 }
 
-impl Metered {
-    pub(crate) fn new((stream, place): (TcpStream, Place), meter: Arc<Meter>) -> Self {
+impl MeteredSocket {
+    pub(crate) fn new((stream, place): (TcpStream, SocketPlace), meter: Arc<WireMeter>) -> Self {
         Self {
             stream,
             meter,
@@ -153,16 +153,16 @@ impl Metered {
     }
 
     /// The bytes to call written: all of them, once one could not be.
-    fn sent(&self, written: Option<usize>, all: usize) -> usize {
+    fn bytes_written(&self, written: Option<usize>, all: usize) -> usize {
         written.unwrap_or_else(|| {
-            self.meter.spoil();
+            self.meter.mark_spoiled();
             self.meter.is_unsendable.store(true, Ordering::Relaxed);
             all
         })
     }
 }
 
-impl AsyncRead for Metered {
+impl AsyncRead for MeteredSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -171,46 +171,46 @@ impl AsyncRead for Metered {
         ready!(self.meter.poll_turn(cx));
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        Poll::Ready(self.meter.count(buffer.filled().len() - before))
+        Poll::Ready(self.meter.count_bytes(buffer.filled().len() - before))
     }
 }
 
 /// The bytes below HTTP: plain, or in TLS. A TLS session is boxed, because it has a few kilobytes
 /// and connections move in and out of the pool.
-pub(crate) type Wire = Either<Metered, Box<TlsStream<Metered>>>;
+pub(crate) type WireStream = Either<MeteredSocket, Box<TlsStream<MeteredSocket>>>;
 
 /// A wire that notes what came of an answer, keeps its head until that was understood, and ends
 /// when there are too many interim ones.
 ///
 /// Nothing is read before the first request is sent: hyper takes an answer that comes before it,
 /// such as the `503` of a balancer that is full, for a fault of the connection.
-pub(crate) struct Listening {
-    wire: Wire,
-    meter: Arc<Meter>,
-    heads: Heads,
-    writing: Writing,
+pub(crate) struct ListeningWire {
+    wire: WireStream,
+    meter: Arc<WireMeter>,
+    heads: ResponseHeads,
+    writing: WriteState,
 }
 
 /// What has been written to a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Writing {
+enum WriteState {
     NotBegun { is_read_awaited: bool },
     Begun,
 }
 
-impl Listening {
-    pub(crate) fn new(wire: Wire, meter: Arc<Meter>) -> Self {
+impl ListeningWire {
+    pub(crate) fn new(wire: WireStream, meter: Arc<WireMeter>) -> Self {
         Self {
             wire,
             meter,
-            heads: Heads::default(),
-            writing: Writing::NotBegun {
+            heads: ResponseHeads::default(),
+            writing: WriteState::NotBegun {
                 is_read_awaited: false,
             },
         }
     }
 
-    pub(crate) fn meter(&self) -> Arc<Meter> {
+    pub(crate) fn meter(&self) -> Arc<WireMeter> {
         Arc::clone(&self.meter)
     }
 
@@ -221,30 +221,30 @@ impl Listening {
     }
 
     /// Notes a piece of an answer.
-    fn note(&mut self, piece: &[u8]) -> Result<()> {
+    fn note_piece(&mut self, piece: &[u8]) -> Result<()> {
         self.meter.was_heard.store(true, Ordering::Relaxed);
         if self.meter.is_new_request.swap(false, Ordering::Relaxed) {
-            self.heads.begin();
+            self.heads.begin_request();
         }
         if !self.meter.is_head_awaited() {
             return Ok(());
         }
-        if !self.heads.take(piece) {
-            return Err(self.meter.too_much("there are too many interim answers"));
+        if !self.heads.add_piece(piece) {
+            return Err(self.meter.bound_error("there are too many interim answers"));
         }
         if self.heads.has_status() {
             self.meter.has_status.store(true, Ordering::Relaxed);
         }
         if self.heads.is_odd() {
-            self.meter.spoil();
+            self.meter.mark_spoiled();
         }
         Ok(())
     }
 
     /// Lets the reading begin with the first write.
     fn begin_writing(&mut self, cx: &Context<'_>) {
-        let before = std::mem::replace(&mut self.writing, Writing::Begun);
-        let is_read_awaited = Writing::NotBegun {
+        let before = std::mem::replace(&mut self.writing, WriteState::Begun);
+        let is_read_awaited = WriteState::NotBegun {
             is_read_awaited: true,
         };
         if before == is_read_awaited {
@@ -253,18 +253,18 @@ impl Listening {
     }
 }
 
-impl AsyncRead for Listening {
+impl AsyncRead for ListeningWire {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
-        if let Writing::NotBegun { is_read_awaited } = &mut self.writing {
+        if let WriteState::NotBegun { is_read_awaited } = &mut self.writing {
             *is_read_awaited = true;
             return Poll::Pending;
         }
         if !self.meter.is_head_awaited() {
-            self.heads.forget();
+            self.heads.forget_read();
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.wire).poll_read(cx, buffer))?;
@@ -273,12 +273,12 @@ impl AsyncRead for Listening {
         if piece.is_empty() {
             Poll::Ready(Ok(()))
         } else {
-            Poll::Ready(self.note(piece))
+            Poll::Ready(self.note_piece(piece))
         }
     }
 }
 
-impl AsyncWrite for Metered {
+impl AsyncWrite for MeteredSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -289,7 +289,7 @@ impl AsyncWrite for Metered {
         } else {
             ready!(Pin::new(&mut self.stream).poll_write(cx, bytes)).ok()
         };
-        Poll::Ready(Ok(self.sent(written, bytes.len())))
+        Poll::Ready(Ok(self.bytes_written(written, bytes.len())))
     }
 
     fn poll_write_vectored(
@@ -303,7 +303,7 @@ impl AsyncWrite for Metered {
             ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices)).ok()
         };
         let all = slices.iter().map(|slice| slice.len()).sum();
-        Poll::Ready(Ok(self.sent(written, all)))
+        Poll::Ready(Ok(self.bytes_written(written, all)))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -319,7 +319,7 @@ impl AsyncWrite for Metered {
     }
 }
 
-impl AsyncWrite for Listening {
+impl AsyncWrite for ListeningWire {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     /// A metered socket whose other end has sent more than a turn reads.
-    async fn flooded() -> (Metered, TcpStream) {
+    async fn flooded() -> (MeteredSocket, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap())
             .await
@@ -369,12 +369,12 @@ mod tests {
         let (mut peer, _) = listener.accept().await.unwrap();
         peer.write_all(&[0; 100]).await.unwrap();
         stream.readable().await.unwrap();
-        let place = crate::places::Places::new(1).take().unwrap();
-        (Metered::new((stream, place), Meter::new()), peer)
+        let place = crate::places::SocketPlaces::new(1).take().unwrap();
+        (MeteredSocket::new((stream, place), WireMeter::new()), peer)
     }
 
     /// The number of bytes that are read one by one, and how the reading ended.
-    fn read_all(metered: &mut Metered) -> (usize, Poll<String>) {
+    fn read_all(metered: &mut MeteredSocket) -> (usize, Poll<String>) {
         let mut cx = Context::from_waker(Waker::noop());
         for count in 0.. {
             let mut byte = [0];

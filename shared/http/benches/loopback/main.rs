@@ -67,8 +67,8 @@ async fn bench() {
     for is_tls in [false, true] {
         let sink = Sink::start(is_tls);
         let client = client(&sink);
-        let mut bare_best = Cost::MAX;
-        let mut ours_best = Cost::MAX;
+        let mut bare_best = RequestCost::MAX;
+        let mut ours_best = RequestCost::MAX;
         for _ in 0..ROUNDS {
             bare_best = bare_best.best(measure(join_all(bare::workers(&sink).await)).await);
             ours_best = ours_best.best(measure(join_all(our_workers(&client, &sink))).await);
@@ -144,12 +144,12 @@ async fn in_task(work: impl Future<Output = ()> + Send + 'static) {
 
 /// The cost of a request.
 #[derive(Clone, Copy)]
-struct Cost {
+struct RequestCost {
     cpu_us: f64,
     wall_us: f64,
 }
 
-impl Cost {
+impl RequestCost {
     const MAX: Self = Self {
         cpu_us: f64::MAX,
         wall_us: f64::MAX,
@@ -171,14 +171,14 @@ impl Cost {
     }
 }
 
-async fn measure<T>(round: impl Future<Output = T>) -> Cost {
+async fn measure<T>(round: impl Future<Output = T>) -> RequestCost {
     let cpu = process_cpu();
     let wall = SystemClock.monotonic();
     round.await;
     let per_request = |from: Duration, to: Duration| {
         (to.as_secs_f64() - from.as_secs_f64()) * 1e6 / f64::from(REQUESTS_PER_ROUND)
     };
-    Cost {
+    RequestCost {
         cpu_us: per_request(cpu, process_cpu()),
         wall_us: per_request(wall, SystemClock.monotonic()),
     }

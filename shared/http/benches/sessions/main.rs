@@ -40,7 +40,7 @@ impl NameLookup for Loopback {
         Ok(vec![Ipv4Addr::LOCALHOST.into()])
     }
 
-    fn forget(&self) {}
+    fn forget_all(&self) {}
 }
 
 fn main() {
@@ -79,7 +79,7 @@ async fn bench(hosts: usize) {
         }
     }
     for resumes in [false, true] {
-        let raw = raw::Raw::new(&server, resumes.then_some(hosts));
+        let raw = raw::RawConnections::new(&server, resumes.then_some(hosts));
         let before = resident_kib();
         let name = if resumes {
             "raw, sessions kept"

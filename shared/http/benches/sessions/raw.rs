@@ -15,12 +15,12 @@ use crate::server::{self, Server};
 /// Tickets a host in rustls' own store, by which it divides its size.
 const TICKETS: usize = 8;
 
-pub(crate) struct Raw<'a> {
+pub(crate) struct RawConnections<'a> {
     server: &'a Server,
     connector: TlsConnector,
 }
 
-impl<'a> Raw<'a> {
+impl<'a> RawConnections<'a> {
     /// Connections that keep the sessions of so many hosts, or none.
     pub(crate) fn new(server: &'a Server, hosts: Option<usize>) -> Self {
         let mut roots = rustls::RootCertStore::empty();

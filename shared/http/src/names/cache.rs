@@ -22,26 +22,26 @@ const FAILURES_KEPT: Duration = Duration::from_secs(1);
 /// fail, its name is not asked for more often.
 const DOUBTED_AFTER: Duration = Duration::from_secs(5);
 
-type Answer = Result<Arc<[IpAddr]>, SendFailure>;
+type CachedAddresses = Result<Arc<[IpAddr]>, SendFailure>;
 
 /// Names and when they were asked for.
 pub(crate) struct NameCache<N> {
     names: N,
     kept: Duration,
-    entries: Mutex<HashMap<String, Entry>>,
+    entries: Mutex<HashMap<String, NameEntry>>,
 }
 
 #[derive(Default)]
-struct Entry {
-    answer: Option<KeptAnswer>,
+struct NameEntry {
+    answer: Option<KeptAddresses>,
     /// The turn of the next connection that is opened to one of the addresses.
     turn: usize,
     /// Held by the task that looks the name up.
     asking: Arc<tokio::sync::Mutex<()>>,
 }
 
-struct KeptAnswer {
-    answer: Answer,
+struct KeptAddresses {
+    answer: CachedAddresses,
     asked_at: Duration,
     until: Duration,
 }
@@ -56,14 +56,14 @@ impl<N: NameLookup> NameCache<N> {
     }
 
     /// All addresses of `host`, as of at most the kept time ago.
-    pub(crate) async fn addresses(&self, host: &str, clock: &impl Clock) -> Answer {
-        if let Some(answer) = self.fresh(host, clock.monotonic()) {
+    pub(crate) async fn resolve(&self, host: &str, clock: &impl Clock) -> CachedAddresses {
+        if let Some(answer) = self.fresh_addresses(host, clock.monotonic()) {
             return answer;
         }
-        let asking = self.asking(host, clock.monotonic());
+        let asking = self.lookup_lock(host, clock.monotonic());
         // If the task that asks is dropped, the guard goes to the next, which asks again.
         let _asking = asking.lock().await;
-        if let Some(answer) = self.fresh(host, clock.monotonic()) {
+        if let Some(answer) = self.fresh_addresses(host, clock.monotonic()) {
             return answer;
         }
         let answer = match self.names.lookup(host).await {
@@ -71,9 +71,9 @@ impl<N: NameLookup> NameCache<N> {
                 does_not_exist: false,
             }),
             Ok(addresses) => Ok(Arc::from(addresses)),
-            Err(error) => Err(failure(host, &error)),
+            Err(error) => Err(lookup_failure(host, &error)),
         };
-        self.remember(host, answer.clone(), clock.monotonic());
+        self.remember_addresses(host, answer.clone(), clock.monotonic());
         answer
     }
 
@@ -91,7 +91,7 @@ impl<N: NameLookup> NameCache<N> {
 
     /// Doubts the addresses of a host after a connection to it was refused or failed: it may have
     /// moved. They are used no longer than [`DOUBTED_AFTER`] they were asked for.
-    pub(crate) fn doubt(&self, host: &str) {
+    pub(crate) fn doubt_addresses(&self, host: &str) {
         if let Some(entry) = self.entries.lock().get_mut(host)
             && let Some(kept) = &mut entry.answer
         {
@@ -100,7 +100,7 @@ impl<N: NameLookup> NameCache<N> {
     }
 
     /// Forgets one name. If it is being looked up, that answer is fresh and stays.
-    pub(crate) fn forget(&self, host: &str) {
+    pub(crate) fn forget_name(&self, host: &str) {
         if let Some(entry) = self.entries.lock().get_mut(host) {
             entry.answer = None;
         }
@@ -109,7 +109,7 @@ impl<N: NameLookup> NameCache<N> {
     /// Forgets every name, and answers how many were known.
     pub(crate) fn flush(&self) -> usize {
         let forgotten = std::mem::take(&mut *self.entries.lock());
-        self.names.forget();
+        self.names.forget_all();
         forgotten
             .values()
             .filter(|entry| entry.answer.is_some())
@@ -120,25 +120,26 @@ impl<N: NameLookup> NameCache<N> {
     /// a time.
     pub(crate) fn trim(&self, now: Duration) -> EvictedAmount {
         let mut entries = self.entries.lock();
-        let is_over = |entry: &Entry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1;
+        let is_over =
+            |entry: &NameEntry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1;
         let freed = entries.extract_if(|_, entry| is_over(entry));
         let freed = freed
             .map(|(name, entry)| EvictedAmount {
                 entries: 1,
-                bytes: name.len() + entry.bytes(),
+                bytes: name.len() + entry.address_bytes(),
             })
             .sum();
         entries.shrink_to_fit();
         freed
     }
 
-    fn fresh(&self, host: &str, now: Duration) -> Option<Answer> {
+    fn fresh_addresses(&self, host: &str, now: Duration) -> Option<CachedAddresses> {
         let entries = self.entries.lock();
         let kept = entries.get(host)?.answer.as_ref()?;
         (now < kept.until).then(|| kept.answer.clone())
     }
 
-    fn asking(&self, host: &str, now: Duration) -> Arc<tokio::sync::Mutex<()>> {
+    fn lookup_lock(&self, host: &str, now: Duration) -> Arc<tokio::sync::Mutex<()>> {
         let mut entries = self.entries.lock();
         if entries.len() >= NAMES_MAX && !entries.contains_key(host) {
             entries.retain(|_, entry| entry.is_fresh(now));
@@ -149,7 +150,7 @@ impl<N: NameLookup> NameCache<N> {
         entries.entry(host.to_owned()).or_default().asking.clone()
     }
 
-    fn remember(&self, host: &str, answer: Answer, now: Duration) {
+    fn remember_addresses(&self, host: &str, answer: CachedAddresses, now: Duration) {
         let kept = if answer.is_ok() {
             self.kept
         } else {
@@ -157,7 +158,7 @@ impl<N: NameLookup> NameCache<N> {
         };
         // Nothing is remembered for a name that was flushed while it was looked up.
         if let Some(entry) = self.entries.lock().get_mut(host) {
-            entry.answer = Some(KeptAnswer {
+            entry.answer = Some(KeptAddresses {
                 answer,
                 asked_at: now,
                 until: now + kept,
@@ -166,9 +167,9 @@ impl<N: NameLookup> NameCache<N> {
     }
 }
 
-impl Entry {
+impl NameEntry {
     /// Memory of the addresses.
-    fn bytes(&self) -> usize {
+    fn address_bytes(&self) -> usize {
         let addresses = self
             .answer
             .as_ref()
@@ -181,7 +182,7 @@ impl Entry {
     }
 }
 
-fn failure(host: &str, error: &LookupError) -> SendFailure {
+fn lookup_failure(host: &str, error: &LookupError) -> SendFailure {
     tracing::debug!(
         host,
         error = error as &dyn std::error::Error,
@@ -217,7 +218,7 @@ mod tests {
                 .ok_or(LookupError::DoesNotExist)
         }
 
-        fn forget(&self) {}
+        fn forget_all(&self) {}
     }
 
     fn cache(answers: &[Option<&'static str>]) -> (NameCache<Script>, ManualClock) {
@@ -232,68 +233,44 @@ mod tests {
         Arc::from([address.parse().unwrap()])
     }
 
-    const NO_SUCH_NAME: Answer = Err(SendFailure::Resolution {
+    const NO_SUCH_NAME: CachedAddresses = Err(SendFailure::Resolution {
         does_not_exist: true,
     });
 
     #[tokio::test]
     async fn a_name_is_asked_for_again_when_its_time_is_over() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2"), Some("192.0.2.3")]);
-        assert_eq!(
-            cache.addresses("a", &clock).await,
-            Ok(addresses("192.0.2.1"))
-        );
+        assert_eq!(cache.resolve("a", &clock).await, Ok(addresses("192.0.2.1")));
         clock.advance(Duration::from_millis(29_999));
-        assert_eq!(
-            cache.addresses("a", &clock).await,
-            Ok(addresses("192.0.2.1"))
-        );
+        assert_eq!(cache.resolve("a", &clock).await, Ok(addresses("192.0.2.1")));
         clock.advance(Duration::from_millis(1));
-        assert_eq!(
-            cache.addresses("a", &clock).await,
-            Ok(addresses("192.0.2.2"))
-        );
+        assert_eq!(cache.resolve("a", &clock).await, Ok(addresses("192.0.2.2")));
         cache.flush();
-        assert_eq!(
-            cache.addresses("a", &clock).await,
-            Ok(addresses("192.0.2.3"))
-        );
+        assert_eq!(cache.resolve("a", &clock).await, Ok(addresses("192.0.2.3")));
     }
 
     #[tokio::test]
     async fn one_name_can_be_forgotten_and_the_others_stay() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2"), Some("192.0.2.3")]);
-        assert_eq!(
-            cache.addresses("a", &clock).await,
-            Ok(addresses("192.0.2.1"))
-        );
-        assert_eq!(
-            cache.addresses("b", &clock).await,
-            Ok(addresses("192.0.2.2"))
-        );
-        cache.forget("a");
-        cache.forget("unknown");
-        assert_eq!(
-            cache.addresses("b", &clock).await,
-            Ok(addresses("192.0.2.2"))
-        );
-        assert_eq!(
-            cache.addresses("a", &clock).await,
-            Ok(addresses("192.0.2.3"))
-        );
+        assert_eq!(cache.resolve("a", &clock).await, Ok(addresses("192.0.2.1")));
+        assert_eq!(cache.resolve("b", &clock).await, Ok(addresses("192.0.2.2")));
+        cache.forget_name("a");
+        cache.forget_name("unknown");
+        assert_eq!(cache.resolve("b", &clock).await, Ok(addresses("192.0.2.2")));
+        assert_eq!(cache.resolve("a", &clock).await, Ok(addresses("192.0.2.3")));
     }
 
     #[tokio::test]
     async fn doubted_name_is_asked_for_again_and_not_more_often() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2"), Some("192.0.2.3")]);
         let check = async |expected: &str| {
-            cache.doubt("unknown");
-            assert_eq!(cache.addresses("a", &clock).await, Ok(addresses(expected)));
+            cache.doubt_addresses("unknown");
+            assert_eq!(cache.resolve("a", &clock).await, Ok(addresses(expected)));
         };
         check("192.0.2.1").await;
         clock.advance(DOUBTED_AFTER.saturating_sub(Duration::from_millis(1)));
         for _ in 0..100 {
-            cache.doubt("a");
+            cache.doubt_addresses("a");
             check("192.0.2.1").await;
         }
         // The doubt stays.
@@ -301,7 +278,7 @@ mod tests {
         check("192.0.2.2").await;
         clock.advance(Duration::from_secs(20));
         check("192.0.2.2").await;
-        cache.doubt("a");
+        cache.doubt_addresses("a");
         check("192.0.2.3").await;
         clock.advance(Duration::from_millis(29_999));
         check("192.0.2.3").await;
@@ -310,11 +287,11 @@ mod tests {
     #[tokio::test]
     async fn connections_to_a_name_take_turns_also_after_it_was_asked_for_again() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.1"), Some("192.0.2.2")]);
-        cache.addresses("a", &clock).await.unwrap();
+        cache.resolve("a", &clock).await.unwrap();
         assert_eq!([cache.next_turn("a"), cache.next_turn("a")], [0, 1]);
         clock.advance(Duration::from_secs(30));
-        cache.addresses("a", &clock).await.unwrap();
-        cache.addresses("b", &clock).await.unwrap();
+        cache.resolve("a", &clock).await.unwrap();
+        cache.resolve("b", &clock).await.unwrap();
         assert_eq!(
             [
                 cache.next_turn("a"),
@@ -328,36 +305,30 @@ mod tests {
     #[tokio::test]
     async fn requests_that_wait_for_one_name_share_its_answer() {
         let (cache, clock) = cache(&[Some("192.0.2.1")]);
-        let answers = join_all((0..10).map(|_| cache.addresses("a", &clock))).await;
+        let answers = join_all((0..10).map(|_| cache.resolve("a", &clock))).await;
         assert_eq!(answers, vec![Ok(addresses("192.0.2.1")); 10]);
     }
 
     #[tokio::test]
     async fn a_failure_is_shared_too_but_soon_forgotten() {
         let (cache, clock) = cache(&[None, Some("192.0.2.1")]);
-        let answers = join_all((0..10).map(|_| cache.addresses("a", &clock))).await;
+        let answers = join_all((0..10).map(|_| cache.resolve("a", &clock))).await;
         assert_eq!(answers, vec![NO_SUCH_NAME; 10]);
         clock.advance(FAILURES_KEPT);
-        assert_eq!(
-            cache.addresses("a", &clock).await,
-            Ok(addresses("192.0.2.1"))
-        );
+        assert_eq!(cache.resolve("a", &clock).await, Ok(addresses("192.0.2.1")));
     }
 
     #[tokio::test]
     async fn trimming_keeps_what_is_fresh_and_what_is_being_asked_for() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2")]);
         assert_eq!(
-            cache.addresses("old", &clock).await,
+            cache.resolve("old", &clock).await,
             Ok(addresses("192.0.2.1"))
         );
         clock.advance(Duration::from_secs(20));
-        assert_eq!(
-            cache.addresses("b", &clock).await,
-            Ok(addresses("192.0.2.2"))
-        );
+        assert_eq!(cache.resolve("b", &clock).await, Ok(addresses("192.0.2.2")));
         clock.advance(Duration::from_secs(10));
-        let _asking = cache.asking("c", clock.monotonic());
+        let _asking = cache.lookup_lock("c", clock.monotonic());
         let bytes = "old".len() + size_of::<IpAddr>();
         assert_eq!(
             cache.trim(clock.monotonic()),

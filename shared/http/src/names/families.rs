@@ -19,36 +19,37 @@ const RESOLUTION_DELAY: Duration = Duration::from_millis(250);
 /// little of an attempt's timeout where a server is silent about IPv4.
 const IPV4_DELAY: Duration = Duration::from_secs(2);
 
-type Answer = Result<Vec<IpAddr>, LookupError>;
+type FamilyAnswer = Result<Vec<IpAddr>, LookupError>;
 
 /// The addresses of both families, IPv4 first. Once the answer about IPv4 is there and of use, the
 /// one about IPv6 has [`RESOLUTION_DELAY`] more. Once there are IPv6 addresses, the answer about
 /// IPv4 has [`IPV4_DELAY`] more; without them it is waited for to its own end, since most hosts
 /// have IPv4 addresses, and some no others.
 pub(super) async fn both_families(
-    v4: impl Future<Output = Answer>,
-    v6: impl Future<Output = Answer>,
+    v4: impl Future<Output = FamilyAnswer>,
+    v6: impl Future<Output = FamilyAnswer>,
     clock: &impl Clock,
-) -> Answer {
+) -> FamilyAnswer {
     match select(pin!(v4), pin!(v6)).await {
         Either::Left((v4, v6)) if is_usable(&v4) => {
-            joined(v4, in_time(v6, RESOLUTION_DELAY, clock).await)
+            join_families(v4, answer_within(v6, RESOLUTION_DELAY, clock).await)
         }
-        Either::Left((v4, v6)) => joined(v4, Some(v6.await)),
-        Either::Right((v6, v4)) if has_addresses(&v6) => match in_time(v4, IPV4_DELAY, clock).await
-        {
-            Some(v4) => joined(v4, Some(v6)),
-            None => v6,
-        },
-        Either::Right((v6, v4)) => joined(v4.await, Some(v6)),
+        Either::Left((v4, v6)) => join_families(v4, Some(v6.await)),
+        Either::Right((v6, v4)) if has_addresses(&v6) => {
+            match answer_within(v4, IPV4_DELAY, clock).await {
+                Some(v4) => join_families(v4, Some(v6)),
+                None => v6,
+            }
+        }
+        Either::Right((v6, v4)) => join_families(v4.await, Some(v6)),
     }
 }
 
-fn has_addresses(answer: &Answer) -> bool {
+fn has_addresses(answer: &FamilyAnswer) -> bool {
     answer.as_ref().is_ok_and(|addresses| !addresses.is_empty())
 }
 
-fn is_usable(answer: &Answer) -> bool {
+fn is_usable(answer: &FamilyAnswer) -> bool {
     match answer {
         Ok(addresses) => !addresses.is_empty(),
         Err(error) => matches!(error, LookupError::DoesNotExist),
@@ -56,11 +57,11 @@ fn is_usable(answer: &Answer) -> bool {
 }
 
 /// The answer, if it comes before that much time has passed.
-async fn in_time(
-    answer: impl Future<Output = Answer> + Unpin,
+async fn answer_within(
+    answer: impl Future<Output = FamilyAnswer> + Unpin,
     length: Duration,
     clock: &impl Clock,
-) -> Option<Answer> {
+) -> Option<FamilyAnswer> {
     match select(answer, pin!(clock.sleep(length))).await {
         Either::Left((answer, _)) => Some(answer),
         Either::Right(_) => None,
@@ -69,7 +70,7 @@ async fn in_time(
 
 /// Addresses of either family count. Only IPv4's answer decides that a name does not exist: some
 /// name servers say so of every name when they are asked for IPv6 (RFC 4074, section 4.2).
-fn joined(v4: Answer, v6: Option<Answer>) -> Answer {
+fn join_families(v4: FamilyAnswer, v6: Option<FamilyAnswer>) -> FamilyAnswer {
     match (v4, v6) {
         (Ok(mut addresses), Some(Ok(more))) => {
             addresses.extend(more);
@@ -93,7 +94,7 @@ mod tests {
     type Script = Option<Result<&'static [&'static str], bool>>;
 
     /// A family whose look-up comes to this after so long.
-    async fn family(clock: &ManualClock, after_ms: u64, script: Script) -> Answer {
+    async fn family(clock: &ManualClock, after_ms: u64, script: Script) -> FamilyAnswer {
         clock.sleep(Duration::from_millis(after_ms)).await;
         match script {
             Some(Ok(addresses)) => Ok(parsed(addresses)),
@@ -111,7 +112,7 @@ mod tests {
     }
 
     /// Looks both up, each family with its delay in milliseconds, and answers how long it took.
-    async fn looked_up(v4: (u64, Script), v6: (u64, Script)) -> (Answer, u64) {
+    async fn looked_up(v4: (u64, Script), v6: (u64, Script)) -> (FamilyAnswer, u64) {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let both = both_families(
             family(&clock, v4.0, v4.1),

@@ -42,7 +42,7 @@ const FILES_LOOKED_AT_EVERY: Duration = Duration::from_secs(20);
 pub struct SystemNames<C> {
     clock: C,
     source: NameSource,
-    configured: Mutex<Option<Configured>>,
+    configured: Mutex<Option<ConfiguredNames>>,
 }
 
 /// The place that says which servers are asked.
@@ -52,8 +52,8 @@ enum NameSource {
 }
 
 /// What was read, and when it was last compared with the files.
-struct Configured {
-    names: Arc<Names>,
+struct ConfiguredNames {
+    names: Arc<NameResolvers>,
     looked_at: Duration,
     resolv_conf: SystemFile,
     hosts: SystemFile,
@@ -61,7 +61,7 @@ struct Configured {
 
 /// Resolvers and hosts file. There is a resolver for each address family: hickory's own look-up of
 /// both waits for the slower one.
-struct Names {
+struct NameResolvers {
     v4: TokioResolver,
     v6: TokioResolver,
     servers: ServerSettings,
@@ -93,30 +93,30 @@ impl<C> SystemNames<C> {
 }
 
 impl<C: Clock> SystemNames<C> {
-    fn names(&self) -> Result<Arc<Names>, NetError> {
+    fn current_resolvers(&self) -> Result<Arc<NameResolvers>, NetError> {
         let now = self.clock.monotonic();
         let mut configured = self.configured.lock();
         let former = configured.take();
         let current = match (&self.source, former) {
-            (NameSource::Server(server), None) => Configured {
-                names: Arc::new(Names::new(
-                    ServerSettings::one(*server),
+            (NameSource::Server(server), None) => ConfiguredNames {
+                names: Arc::new(NameResolvers::new(
+                    ServerSettings::single_server(*server),
                     HostsFile::default(),
                 )?),
                 looked_at: now,
                 resolv_conf: SystemFile::default(),
                 hosts: SystemFile::default(),
             },
-            (NameSource::Files(files), None) => Configured::read(files, None, now)?,
+            (NameSource::Files(files), None) => ConfiguredNames::read_files(files, None, now)?,
             (NameSource::Files(files), Some(former)) if former.is_due(now) => {
                 if former.is_current(files) {
-                    Configured {
+                    ConfiguredNames {
                         looked_at: now,
                         ..former
                     }
                 } else {
                     tracing::info!("the name servers or the hosts file of the system changed");
-                    Configured::read(files, Some(&former.names), now)?
+                    ConfiguredNames::read_files(files, Some(&former.names), now)?
                 }
             }
             (_, Some(former)) => former,
@@ -125,9 +125,13 @@ impl<C: Clock> SystemNames<C> {
     }
 }
 
-impl Configured {
+impl ConfiguredNames {
     /// Reads the files. Where the servers are not to be had, the former ones are asked.
-    fn read(files: &SystemFiles, former: Option<&Names>, now: Duration) -> Result<Self, NetError> {
+    fn read_files(
+        files: &SystemFiles,
+        former: Option<&NameResolvers>,
+        now: Duration,
+    ) -> Result<Self, NetError> {
         let resolv_conf = SystemFile::read(&files.resolv_conf);
         let hosts = SystemFile::read(&files.hosts);
         let servers = resolv_conf
@@ -151,12 +155,12 @@ impl Configured {
                     error,
                     "no resolver configuration: only the hosts file is used"
                 );
-                ServerSettings::none()
+                ServerSettings::without_servers()
             }
         };
         let known = HostsFile::parse(hosts.text.as_deref().unwrap_or_default());
         Ok(Self {
-            names: Arc::new(Names::new(servers, known)?),
+            names: Arc::new(NameResolvers::new(servers, known)?),
             looked_at: now,
             resolv_conf,
             hosts,
@@ -173,20 +177,20 @@ impl Configured {
 }
 
 impl ServerSettings {
-    fn none() -> Self {
-        Self::asking(Vec::new())
+    fn without_servers() -> Self {
+        Self::for_servers(Vec::new())
     }
 
     /// Over UDP, and over TCP where an answer does not fit.
-    fn one(address: SocketAddr) -> Self {
+    fn single_server(address: SocketAddr) -> Self {
         let mut server = NameServerConfig::udp_and_tcp(address.ip());
         for connection in &mut server.connections {
             connection.port = address.port();
         }
-        Self::asking(vec![server])
+        Self::for_servers(vec![server])
     }
 
-    fn asking(servers: Vec<NameServerConfig>) -> Self {
+    fn for_servers(servers: Vec<NameServerConfig>) -> Self {
         Self {
             config: ResolverConfig::from_parts(None, Vec::new(), servers),
             options: ResolverOpts::default(),
@@ -194,7 +198,7 @@ impl ServerSettings {
     }
 }
 
-impl Names {
+impl NameResolvers {
     fn new(servers: ServerSettings, hosts: HostsFile) -> Result<Self, NetError> {
         Ok(Self {
             v4: build(servers.clone(), LookupIpStrategy::Ipv4Only)?,
@@ -207,20 +211,20 @@ impl Names {
 
 impl<C: Clock> NameLookup for SystemNames<C> {
     async fn lookup(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
-        let names = self.names().map_err(meaning)?;
+        let names = self.current_resolvers().map_err(to_lookup_error)?;
         if let Some(addresses) = names.hosts.addresses(host) {
             return Ok(addresses);
         }
-        let name = full_name(host).map_err(|error| meaning(error.into()))?;
+        let name = full_name(host).map_err(|error| to_lookup_error(error.into()))?;
         both_families(
-            addresses(&names.v4, &name),
-            addresses(&names.v6, &name),
+            lookup_family(&names.v4, &name),
+            lookup_family(&names.v6, &name),
             &self.clock,
         )
         .await
     }
 
-    fn forget(&self) {
+    fn forget_all(&self) {
         *self.configured.lock() = None;
     }
 }
@@ -235,13 +239,16 @@ fn full_name(host: &str) -> Result<Name, ProtoError> {
     Ok(name)
 }
 
-fn addresses<'a>(
+fn lookup_family<'a>(
     resolver: &'a TokioResolver,
     name: &'a Name,
 ) -> BoxFuture<'a, Result<Vec<IpAddr>, LookupError>> {
     // Boxed: hickory's look-up is several kilobytes large.
     Box::pin(async move {
-        let answer = resolver.lookup_ip(name.clone()).await.map_err(meaning)?;
+        let answer = resolver
+            .lookup_ip(name.clone())
+            .await
+            .map_err(to_lookup_error)?;
         Ok(answer.iter().collect())
     })
 }
@@ -259,7 +266,7 @@ fn build(servers: ServerSettings, family: LookupIpStrategy) -> Result<TokioResol
     builder.build()
 }
 
-fn meaning(error: NetError) -> LookupError {
+fn to_lookup_error(error: NetError) -> LookupError {
     if error.is_nx_domain() {
         LookupError::DoesNotExist
     } else {
@@ -282,7 +289,7 @@ mod tests {
             |code| NetError::Dns(DnsError::NoRecordsFound(NoRecords::new(Query::new(), code)));
         let check = |error, expected| {
             assert_eq!(
-                matches!(meaning(error), LookupError::DoesNotExist),
+                matches!(to_lookup_error(error), LookupError::DoesNotExist),
                 expected
             );
         };
@@ -308,7 +315,7 @@ mod tests {
             names.lookup("posthaste.invalid").await,
             Err(LookupError::DoesNotExist)
         ));
-        names.forget();
+        names.forget_all();
         assert!(matches!(
             names.lookup("posthaste.invalid.").await,
             Err(LookupError::DoesNotExist)
@@ -378,7 +385,7 @@ mod tests {
         }
 
         fn servers(&self) -> Vec<String> {
-            let names = self.names.names().unwrap();
+            let names = self.names.current_resolvers().unwrap();
             let servers = names.servers.config.name_servers();
             servers.iter().map(|server| server.ip.to_string()).collect()
         }
@@ -422,9 +429,12 @@ mod tests {
     #[tokio::test]
     async fn files_that_stay_are_not_read_again() {
         let system = System::new(None, "10.0.0.1 one my_service\n");
-        let before = system.names.names().unwrap();
+        let before = system.names.current_resolvers().unwrap();
         system.clock.advance(FILES_LOOKED_AT_EVERY);
-        assert!(Arc::ptr_eq(&before, &system.names.names().unwrap()));
+        assert!(Arc::ptr_eq(
+            &before,
+            &system.names.current_resolvers().unwrap()
+        ));
         assert_eq!(system.servers(), Vec::<String>::new());
         assert_eq!(system.address("my_service").await.unwrap(), "10.0.0.1");
     }

@@ -42,7 +42,7 @@ impl Default for SystemFile {
 impl SystemFile {
     pub(super) fn read(path: &Path) -> Self {
         // The stamp first: a file that changes in between is read again at the next look.
-        let stamp = FileStamp::of(path);
+        let stamp = FileStamp::from_path(path);
         let mut text = Vec::new();
         let read =
             File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut text));
@@ -54,7 +54,7 @@ impl SystemFile {
 
     /// Whether the file is the one that was read, and unchanged.
     pub(super) fn is_same(&self, path: &Path) -> bool {
-        FileStamp::of(path) == self.stamp
+        FileStamp::from_path(path) == self.stamp
     }
 }
 
@@ -69,7 +69,7 @@ struct FileStamp {
 
 impl FileStamp {
     /// The stamp of the file at a path, behind links; `None` without one.
-    fn of(path: &Path) -> Option<Self> {
+    fn from_path(path: &Path) -> Option<Self> {
         let of = |it: Metadata| Self {
             file: (it.dev(), it.ino()),
             bytes: it.size(),

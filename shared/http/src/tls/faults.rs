@@ -17,7 +17,7 @@ const NAME_CHARS_MAX: usize = 253;
 
 /// A fault of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum CertificateDefect {
     /// An authority's certificate where a server's belongs.
     Authority,
     /// Valid until then.
@@ -50,14 +50,14 @@ pub(crate) enum Fault {
 
 /// All faults of a certificate that were found, at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) struct CertificateFaults(pub(crate) Vec<Fault>);
+pub(crate) struct CertificateFaults(pub(crate) Vec<CertificateDefect>);
 
 impl CertificateFaults {
     /// The fault by which the failure is counted: the first.
     pub(crate) fn first_kind(&self) -> CertificateFault {
         self.0
             .first()
-            .map_or(CertificateFault::Invalid, Fault::kind)
+            .map_or(CertificateFault::Invalid, CertificateDefect::kind)
     }
 }
 
@@ -67,13 +67,13 @@ pub(crate) fn certificate_faults(error: &CertificateError) -> CertificateFaults 
         CertificateError::Other(other) => other.0.downcast_ref::<CertificateFaults>(),
         _ => None,
     };
-    let one = || CertificateFaults(vec![Fault::of(error)]);
+    let one = || CertificateFaults(vec![CertificateDefect::from_error(error)]);
     found.cloned().unwrap_or_else(one)
 }
 
-impl Fault {
+impl CertificateDefect {
     /// The fault that an error names.
-    pub(super) fn of(error: &CertificateError) -> Self {
+    pub(super) fn from_error(error: &CertificateError) -> Self {
         match error {
             CertificateError::ExpiredContext { not_after, .. } => Self::Expired(*not_after),
             CertificateError::NotValidYetContext { not_before, .. } => {
@@ -140,7 +140,7 @@ impl fmt::Display for CertificateFaults {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for CertificateDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Authority => f.write_str(
@@ -217,10 +217,12 @@ pub(super) fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
 pub(super) fn name_fault(
     certificate: &CertificateDer<'_>,
     wanted: &ServerName<'_>,
-) -> Option<Fault> {
+) -> Option<CertificateDefect> {
     let parsed = rustls::server::ParsedCertificate::try_from(certificate).ok()?;
     match rustls::client::verify_server_name(&parsed, wanted) {
-        Err(rustls::Error::InvalidCertificate(error)) => Some(Fault::of(&error)),
+        Err(rustls::Error::InvalidCertificate(error)) => {
+            Some(CertificateDefect::from_error(&error))
+        }
         Err(_) | Ok(()) => None,
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn shown_algorithms(identifier: &[u8]) -> String {
             break;
         };
         if *tag == OBJECT_ID_TAG {
-            let id = dotted(value);
+            let id = dotted_numbers(value);
             let name = NAMES.iter().find(|(known, _)| *known == id);
             shown.push(name.map_or(id.clone(), |(_, name)| (*name).to_owned()));
         }
@@ -44,7 +44,7 @@ pub(super) fn shown_algorithms(identifier: &[u8]) -> String {
 }
 
 /// The numbers of an object identifier (X.690, section 8.19).
-fn dotted(value: &[u8]) -> String {
+fn dotted_numbers(value: &[u8]) -> String {
     let mut numbers: Vec<u64> = Vec::new();
     let mut number = 0_u64;
     for octet in value {

@@ -12,14 +12,14 @@ const CLIENT_CERTIFICATE: &str =
     "the endpoint asks for a client certificate, and posthaste has none";
 
 /// The reason why a handshake failed, or a connection after it; certificates have their own.
-pub(crate) fn reason(error: &Error) -> Cow<'static, str> {
+pub(crate) fn handshake_reason(error: &Error) -> Cow<'static, str> {
     match error {
         Error::AlertReceived(alert) => alert_reason(*alert).into(),
-        Error::PeerIncompatible(fault) => incompatible(fault),
-        Error::PeerMisbehaved(fault) => misbehaved(fault),
+        Error::PeerIncompatible(fault) => incompatible_reason(fault),
+        Error::PeerMisbehaved(fault) => misbehaved_reason(fault),
         Error::NoApplicationProtocol => NO_HTTP_1_1.into(),
         Error::NoCertificatesPresented => "the endpoint shows no certificate".into(),
-        Error::InvalidMessage(fault) => unreadable(*fault),
+        Error::InvalidMessage(fault) => unreadable_reason(*fault),
         Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
             "the endpoint sent a TLS message out of turn".into()
         }
@@ -87,7 +87,7 @@ fn alert_name(alert: AlertDescription) -> &'static str {
     }
 }
 
-fn incompatible(fault: &PeerIncompatible) -> Cow<'static, str> {
+fn incompatible_reason(fault: &PeerIncompatible) -> Cow<'static, str> {
     match fault {
         PeerIncompatible::ServerDoesNotSupportTls12Or13
         | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
@@ -107,7 +107,7 @@ fn incompatible(fault: &PeerIncompatible) -> Cow<'static, str> {
     }
 }
 
-fn misbehaved(fault: &PeerMisbehaved) -> Cow<'static, str> {
+fn misbehaved_reason(fault: &PeerMisbehaved) -> Cow<'static, str> {
     match fault {
         PeerMisbehaved::SelectedUnofferedCipherSuite
         | PeerMisbehaved::SelectedUnofferedKxGroup
@@ -119,7 +119,7 @@ fn misbehaved(fault: &PeerMisbehaved) -> Cow<'static, str> {
     }
 }
 
-fn unreadable(fault: InvalidMessage) -> Cow<'static, str> {
+fn unreadable_reason(fault: InvalidMessage) -> Cow<'static, str> {
     match fault {
         InvalidMessage::UnknownProtocolVersion => NO_VERSION.into(),
         InvalidMessage::UnsupportedCurveType
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn alert_is_said_by_its_name_and_meaning() {
         let check = |alert, expected: &str| {
-            assert_eq!(reason(&Error::AlertReceived(alert)), expected);
+            assert_eq!(handshake_reason(&Error::AlertReceived(alert)), expected);
         };
         check(
             AlertDescription::ProtocolVersion,
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_is_not_common_to_both_is_said() {
-        let check = |error: Error, expected: &str| assert_eq!(reason(&error), expected);
+        let check = |error: Error, expected: &str| assert_eq!(handshake_reason(&error), expected);
         check(
             PeerIncompatible::ServerDoesNotSupportTls12Or13.into(),
             "no TLS version in common: posthaste has TLS 1.2 and TLS 1.3",

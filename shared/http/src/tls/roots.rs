@@ -113,13 +113,13 @@ fn read_file(
             path: path.to_owned(),
             source,
         })?;
-    add(roots, &bytes).map_err(|fault| RootFileError::Fault {
+    add_certificates(roots, &bytes).map_err(|fault| RootFileError::Fault {
         path: path.to_owned(),
         fault,
     })
 }
 
-fn add(
+fn add_certificates(
     roots: &mut RootCertStore,
     bytes: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, RootFileFault> {
@@ -127,12 +127,12 @@ fn add(
         return Err(RootFileFault::TooLarge);
     }
     let blocks = if bytes.first() == Some(&DER_SEQUENCE) && std::str::from_utf8(bytes).is_err() {
-        vec![Block {
+        vec![CertificateBlock {
             line: 1,
             der: CertificateDer::from(bytes.to_vec()),
         }]
     } else {
-        blocks(bytes)?
+        parse_blocks(bytes)?
     };
     for (at, block) in blocks.iter().enumerate() {
         let refused = |error: rustls::Error| RootFileFault::Certificate {
@@ -150,27 +150,27 @@ fn add(
 }
 
 /// A certificate, and the line on which it begins.
-struct Block {
+struct CertificateBlock {
     line: usize,
     der: CertificateDer<'static>,
 }
 
 /// The certificates of a text in PEM (RFC 7468). Between them may be remarks, as bundles have them.
-fn blocks(bytes: &[u8]) -> Result<Vec<Block>, RootFileFault> {
+fn parse_blocks(bytes: &[u8]) -> Result<Vec<CertificateBlock>, RootFileFault> {
     if matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
         return Err(RootFileFault::Utf16);
     }
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<CertificateBlock> = Vec::new();
     let mut open: Option<(usize, String)> = None;
-    for (at, line) in lines(bytes).enumerate() {
+    for (at, line) in split_lines(bytes).enumerate() {
         let number = at + 1;
         let line = std::str::from_utf8(line).ok();
         let is_text = |line: &&str| !line.chars().any(|it| it.is_control() && it != '\t');
         let line = line.filter(is_text).ok_or(RootFileFault::Binary(number))?;
         let line = line.trim_start_matches(BYTE_ORDER_MARK).trim();
-        match (&mut open, Boundary::of(line, number)?) {
-            (None, Some(Boundary::Begin)) => open = Some((number, format!("{line}\n"))),
-            (Some((begin, text)), Some(Boundary::End)) => {
+        match (&mut open, BlockBoundary::parse_line(line, number)?) {
+            (None, Some(BlockBoundary::Begin)) => open = Some((number, format!("{line}\n"))),
+            (Some((begin, text)), Some(BlockBoundary::End)) => {
                 text.push_str(line);
                 let begin = *begin;
                 let read = CertificateDer::from_pem_slice(text.as_bytes());
@@ -179,13 +179,13 @@ fn blocks(bytes: &[u8]) -> Result<Vec<Block>, RootFileFault> {
                     number: blocks.len() + 1,
                     reason: error.to_string(),
                 })?;
-                blocks.push(Block { line: begin, der });
+                blocks.push(CertificateBlock { line: begin, der });
                 open = None;
             }
-            (Some((begin, _)), Some(Boundary::Begin)) => {
+            (Some((begin, _)), Some(BlockBoundary::Begin)) => {
                 return Err(RootFileFault::Unfinished(*begin));
             }
-            (None, Some(Boundary::End)) => return Err(RootFileFault::Outside(number)),
+            (None, Some(BlockBoundary::End)) => return Err(RootFileFault::Outside(number)),
             (Some((_, text)), None) => {
                 text.push_str(line);
                 text.push('\n');
@@ -201,7 +201,7 @@ fn blocks(bytes: &[u8]) -> Result<Vec<Block>, RootFileFault> {
 }
 
 /// Lines that end with a line feed, a carriage return or both.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn split_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
     std::iter::from_fn(move || {
         let bytes = rest?;
@@ -220,13 +220,13 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The first or the last line of a certificate.
-enum Boundary {
+enum BlockBoundary {
     Begin,
     End,
 }
 
-impl Boundary {
-    fn of(line: &str, number: usize) -> Result<Option<Self>, RootFileFault> {
+impl BlockBoundary {
+    fn parse_line(line: &str, number: usize) -> Result<Option<Self>, RootFileFault> {
         let inner = line
             .strip_prefix(DASHES)
             .and_then(|rest| rest.strip_suffix(DASHES));
@@ -278,7 +278,7 @@ mod tests {
 
     fn added(bytes: &[u8]) -> Result<usize, String> {
         let mut roots = RootCertStore::empty();
-        let added = add(&mut roots, bytes).map(|certificates| certificates.len());
+        let added = add_certificates(&mut roots, bytes).map(|certificates| certificates.len());
         if let Ok(count) = added {
             assert_eq!(roots.len(), count);
         }

@@ -22,20 +22,20 @@ pub(super) const TICKETS_PER_HOST_MAX: usize = 2;
 
 /// Sessions by host. Where there are too many hosts, one by chance makes room. The oldest is the
 /// next one that is needed where hosts come in turn.
-pub(super) struct Sessions {
+pub(super) struct TlsSessions {
     hosts_max: usize,
-    state: Mutex<State>,
+    state: Mutex<SessionsState>,
 }
 
 #[derive(Default)]
-struct State {
-    hosts: HashMap<ServerName<'static>, Kept>,
+struct SessionsState {
+    hosts: HashMap<ServerName<'static>, HostSessions>,
     /// The names of all hosts, in no order.
     names: Vec<ServerName<'static>>,
     chance: u64,
 }
 
-struct Kept {
+struct HostSessions {
     /// Its place in `names`.
     place: usize,
     group: Option<NamedGroup>,
@@ -44,7 +44,7 @@ struct Kept {
     tls13: VecDeque<Tls13ClientSessionValue>,
 }
 
-impl Sessions {
+impl TlsSessions {
     pub(super) fn new(hosts_max: usize) -> Arc<Self> {
         Arc::new(Self {
             hosts_max,
@@ -53,27 +53,27 @@ impl Sessions {
     }
 
     /// Forgets all sessions, and answers of how many hosts there were some.
-    pub(super) fn forget(&self) -> usize {
-        let State { hosts, names, .. } = std::mem::take(&mut *self.state.lock());
+    pub(super) fn forget_all(&self) -> usize {
+        let SessionsState { hosts, names, .. } = std::mem::take(&mut *self.state.lock());
         drop(names);
         hosts.len()
     }
 
     /// Changes what is kept of a host, which becomes known by it.
-    fn change(&self, name: ServerName<'static>, change: impl FnOnce(&mut Kept)) {
-        let forgotten = self.state.lock().change(name, self.hosts_max, change);
+    fn change_host(&self, name: ServerName<'static>, change: impl FnOnce(&mut HostSessions)) {
+        let forgotten = self.state.lock().change_host(name, self.hosts_max, change);
         // Sessions are large, and wiped when they are dropped.
         drop(forgotten);
     }
 }
 
-impl State {
-    fn change(
+impl SessionsState {
+    fn change_host(
         &mut self,
         name: ServerName<'static>,
         hosts_max: usize,
-        change: impl FnOnce(&mut Kept),
-    ) -> Option<Kept> {
+        change: impl FnOnce(&mut HostSessions),
+    ) -> Option<HostSessions> {
         if let Some(kept) = self.hosts.get_mut(&name) {
             change(kept);
             return None;
@@ -83,7 +83,7 @@ impl State {
         } else {
             None
         };
-        let mut kept = Kept {
+        let mut kept = HostSessions {
             place: self.names.len(),
             group: None,
             tls12: None,
@@ -96,7 +96,7 @@ impl State {
     }
 
     /// Forgets a host by chance.
-    fn forget_one(&mut self) -> Option<Kept> {
+    fn forget_one(&mut self) -> Option<HostSessions> {
         // Splitmix (Steele, Lea and Flood, 2014). Nobody gains by guessing it.
         self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.chance ^ (self.chance >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -113,9 +113,9 @@ impl State {
     }
 }
 
-impl ClientSessionStore for Sessions {
+impl ClientSessionStore for TlsSessions {
     fn set_kx_hint(&self, name: ServerName<'static>, group: NamedGroup) {
-        self.change(name, |kept| kept.group = Some(group));
+        self.change_host(name, |kept| kept.group = Some(group));
     }
 
     fn kx_hint(&self, name: &ServerName<'_>) -> Option<NamedGroup> {
@@ -123,7 +123,7 @@ impl ClientSessionStore for Sessions {
     }
 
     fn set_tls12_session(&self, name: ServerName<'static>, session: Tls12ClientSessionValue) {
-        self.change(name, |kept| kept.tls12 = Some(session));
+        self.change_host(name, |kept| kept.tls12 = Some(session));
     }
 
     fn tls12_session(&self, name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
@@ -137,7 +137,7 @@ impl ClientSessionStore for Sessions {
     }
 
     fn insert_tls13_ticket(&self, name: ServerName<'static>, ticket: Tls13ClientSessionValue) {
-        self.change(name, |kept| {
+        self.change_host(name, |kept| {
             if kept.tls13.len() >= TICKETS_PER_HOST_MAX {
                 kept.tls13.pop_front();
             }
@@ -150,7 +150,7 @@ impl ClientSessionStore for Sessions {
     }
 }
 
-impl fmt::Debug for Sessions {
+impl fmt::Debug for TlsSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hosts = self.state.lock().hosts.len();
         f.debug_struct("Sessions")
@@ -169,7 +169,7 @@ mod tests {
 
     /// The number of hosts that were still known when their turn came, for each round.
     fn known_in_rounds<const ROUNDS: usize>(hosts: usize, hosts_max: usize) -> [usize; ROUNDS] {
-        let sessions = Sessions::new(hosts_max);
+        let sessions = TlsSessions::new(hosts_max);
         std::array::from_fn(|_| {
             let mut known = 0;
             for number in 0..hosts {
@@ -199,11 +199,11 @@ mod tests {
 
     #[test]
     fn forgotten_sessions_make_room() {
-        let sessions = Sessions::new(2);
+        let sessions = TlsSessions::new(2);
         for number in [1, 2, 3, 4] {
             sessions.set_kx_hint(name(number), NamedGroup::X25519);
         }
-        assert_eq!((sessions.forget(), sessions.forget()), (2, 0));
+        assert_eq!((sessions.forget_all(), sessions.forget_all()), (2, 0));
         sessions.set_kx_hint(name(1), NamedGroup::X25519);
         assert!(sessions.kx_hint(&name(1)).is_some());
     }

@@ -24,18 +24,18 @@ pub fn certificate_times(certificate: &CertificateDer<'_>) -> Option<Certificate
             .err()
     };
     let from = match checked_at(0) {
-        Some(Error::CertNotValidYet { not_before, .. }) => timestamp(not_before),
+        Some(Error::CertNotValidYet { not_before, .. }) => to_timestamp(not_before),
         _ => Timestamp::EPOCH,
     };
     match checked_at(u64::MAX) {
         Some(Error::CertExpired { not_after, .. }) => Some(CertificateTimes {
             from,
-            until: timestamp(not_after),
+            until: to_timestamp(not_after),
         }),
         _ => None,
     }
 }
 
-fn timestamp(time: UnixTime) -> Timestamp {
+fn to_timestamp(time: UnixTime) -> Timestamp {
     Timestamp::from_millis(time.as_secs().min(LAST_SECOND) * 1000)
 }

@@ -10,7 +10,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
 };
 
-use super::faults::{CertificateFaults, Fault, is_self_signed, name_fault};
+use super::faults::{CertificateDefect, CertificateFaults, is_self_signed, name_fault};
 
 /// Most times that a certificate is verified to find its faults: as it is, at the ends of its
 /// validity, and once more.
@@ -24,34 +24,34 @@ const RSA_KEY: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
 
 /// Verifies as rustls does.
 #[derive(Debug)]
-pub(super) struct Verifier {
+pub(super) struct CertificateVerifier {
     inner: Arc<WebPkiServerVerifier>,
     roots: Arc<RootCertStore>,
 }
 
-impl Verifier {
+impl CertificateVerifier {
     pub(super) fn new(inner: Arc<WebPkiServerVerifier>, roots: Arc<RootCertStore>) -> Self {
         Self { inner, roots }
     }
 
     /// All faults of a certificate that was refused for one.
-    fn faults(
+    fn find_faults(
         &self,
         first: &CertificateError,
         certificate: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
-    ) -> Vec<Fault> {
-        let mut faults: Vec<Fault> = Vec::new();
-        let mut next = Some(Fault::of(first));
+    ) -> Vec<CertificateDefect> {
+        let mut faults: Vec<CertificateDefect> = Vec::new();
+        let mut next = Some(CertificateDefect::from_error(first));
         for _ in 0..LOOKS_MAX {
             let Some(fault) = next.take() else {
                 break;
             };
             // The next fault shows when this one is out of the way.
             let at = match &fault {
-                Fault::Expired(until) => Some(*until),
-                Fault::NotYetValid(from) => Some(*from),
+                CertificateDefect::Expired(until) => Some(*until),
+                CertificateDefect::NotYetValid(from) => Some(*from),
                 _ => None,
             };
             if faults.contains(&fault) {
@@ -65,25 +65,28 @@ impl Verifier {
                 .inner
                 .verify_server_cert(certificate, intermediates, name, &[], at);
             if let Err(Error::InvalidCertificate(error)) = verified {
-                next = Some(Fault::of(&error));
+                next = Some(CertificateDefect::from_error(&error));
             }
         }
         let has_known_issuer = self.has_known_issuer(certificate, intermediates);
         let is_self_signed = is_self_signed(certificate);
         for fault in &mut faults {
             if *fault
-                == (Fault::UnknownIssuer {
+                == (CertificateDefect::UnknownIssuer {
                     is_self_signed: false,
                 })
             {
-                *fault = Fault::UnknownIssuer { is_self_signed };
+                *fault = CertificateDefect::UnknownIssuer { is_self_signed };
             }
         }
-        let is_issuer_said = faults
-            .iter()
-            .any(|fault| matches!(fault, Fault::UnknownIssuer { .. } | Fault::BadSignature));
+        let is_issuer_said = faults.iter().any(|fault| {
+            matches!(
+                fault,
+                CertificateDefect::UnknownIssuer { .. } | CertificateDefect::BadSignature
+            )
+        });
         if !has_known_issuer && !is_issuer_said {
-            faults.push(Fault::UnknownIssuer { is_self_signed });
+            faults.push(CertificateDefect::UnknownIssuer { is_self_signed });
         }
         if let Some(fault) = name_fault(certificate, name)
             && !faults.contains(&fault)
@@ -122,7 +125,7 @@ impl Verifier {
     }
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -140,11 +143,11 @@ impl ServerCertVerifier for Verifier {
         );
         verified.map_err(|error| match error {
             Error::InvalidCertificate(error) => {
-                let faults = self.faults(&error, end_entity, intermediates, server_name);
+                let faults = self.find_faults(&error, end_entity, intermediates, server_name);
                 // One that rustls knows keeps its own alert, which tells the endpoint's people.
                 match &*faults {
-                    [fault] if *fault == Fault::of(&error) => error.into(),
-                    _ => with_faults(faults),
+                    [fault] if *fault == CertificateDefect::from_error(&error) => error.into(),
+                    _ => faults_error(faults),
                 }
             }
             error => error,
@@ -176,7 +179,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-fn with_faults(faults: Vec<Fault>) -> Error {
+fn faults_error(faults: Vec<CertificateDefect>) -> Error {
     CertificateError::Other(OtherError(Arc::new(CertificateFaults(faults)))).into()
 }
 
@@ -185,8 +188,8 @@ fn with_faults(faults: Vec<Fault>) -> Error {
 fn signature_error(error: Error, certificate: &CertificateDer<'_>) -> Error {
     let is_bad = error == Error::InvalidCertificate(CertificateError::BadSignature);
     if is_bad && has_small_rsa_key(certificate) {
-        let small = Fault::Algorithm("an RSA key of fewer than 2048 bits".to_owned());
-        with_faults(vec![small])
+        let small = CertificateDefect::Algorithm("an RSA key of fewer than 2048 bits".to_owned());
+        faults_error(vec![small])
     } else {
         error
     }

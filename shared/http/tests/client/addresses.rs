@@ -10,16 +10,16 @@ use posthaste_testkit::ManualClock;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::endpoint::{Endpoint, OK, exchange};
-use crate::{Brief, Script, answered, client, on_loopback, send, settle};
+use crate::{BriefResponse, ScriptedNames, answered, client, on_loopback, send, settle};
 
-const REFUSED: Brief = Err(SendFailure::AddressRefused);
+const REFUSED: BriefResponse = Err(SendFailure::AddressRefused);
 
 async fn resolved(
     settings: ClientSettings,
     url: &str,
     answer: Result<&[&str], LookupError>,
-) -> Brief {
-    let names = Script::new(vec![answer]);
+) -> BriefResponse {
+    let names = ScriptedNames::new(vec![answer]);
     send(
         &HyperWebhookClient::with_names(settings, SystemClock, names).unwrap(),
         url,
@@ -123,7 +123,7 @@ async fn refused_connection_makes_the_next_attempt_ask_again() {
         None,
         vec![exchange(OK)],
     );
-    let names = Script::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
+    let names = ScriptedNames::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
     let clock = ManualClock::new(Timestamp::EPOCH);
     let client = HyperWebhookClient::with_names(on_loopback(), clock.clone(), names).unwrap();
     let url = format!("http://moved.example:{port}/");

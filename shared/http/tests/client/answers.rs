@@ -7,16 +7,16 @@ use posthaste_http::{INTERIM_ANSWERS_MAX, INTERIM_BYTES_MAX, RESPONSE_HEADERS_MA
 use posthaste_ports::{WebhookClient, WebhookRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
-use crate::{Brief, answered, client, post, send, timeless_client};
+use crate::endpoint::{Endpoint, EndpointStep, NO_CONTENT, OK, exchange, write};
+use crate::{BriefResponse, answered, client, post, send, timeless_client};
 
-const CLOSED: Brief = Err(SendFailure::Closed);
+const CLOSED: BriefResponse = Err(SendFailure::Closed);
 
 /// Sends a request to an endpoint of this script; true if its connection was kept.
-async fn check(mut script: Vec<Step>, expected: Brief, is_kept: bool) {
+async fn check(mut script: Vec<EndpointStep>, expected: BriefResponse, is_kept: bool) {
     if is_kept {
         // The endpoint waits for another request instead of closing.
-        script.push(Step::Read);
+        script.push(EndpointStep::Read);
     }
     let endpoint = Endpoint::start(vec![script.clone()]).await;
     let client = timeless_client();
@@ -107,7 +107,12 @@ async fn interim_answers_count_up_to_their_bound() {
 #[tokio::test]
 async fn endless_interim_answers_are_a_socket_failure() {
     for flood in [HINT, "HTTP/1.1 100\r\n\r\n", "HTTP/1.1 199 \n\n"] {
-        check(vec![Step::Read, Step::Flood(flood)], CLOSED, false).await;
+        check(
+            vec![EndpointStep::Read, EndpointStep::Flood(flood)],
+            CLOSED,
+            false,
+        )
+        .await;
     }
     let wide = "HTTP/1.1 103 Early Hints\r\n".to_owned() + &"link: x\r\n".repeat(90) + "\r\n";
     let many = wide.repeat(INTERIM_BYTES_MAX / wide.len() + 1);
@@ -117,9 +122,9 @@ async fn endless_interim_answers_are_a_socket_failure() {
 #[tokio::test]
 async fn chunk_that_never_begins_ends_the_answer() {
     let zeros = vec![
-        Step::Read,
+        EndpointStep::Read,
         write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n"),
-        Step::Flood("0000000000000000000000000000000000000000000000000000000000000000"),
+        EndpointStep::Flood("0000000000000000000000000000000000000000000000000000000000000000"),
     ];
     check(zeros, answered(200, "ok"), false).await;
 }
@@ -138,7 +143,7 @@ async fn a_redirect_is_an_answer_and_not_followed() {
 #[tokio::test]
 async fn connection_that_ends_before_an_answer_was_closed() {
     check(vec![], CLOSED, false).await;
-    check(vec![Step::Read], CLOSED, false).await;
+    check(vec![EndpointStep::Read], CLOSED, false).await;
     check(exchange("HTTP/1.1 200 OK"), CLOSED, false).await;
 }
 
@@ -151,8 +156,9 @@ async fn answer_that_is_not_http_counts_as_closed() {
 
 #[tokio::test]
 async fn huge_heads_count_by_their_status() {
-    let endless =
-        |begin: &str, more: &'static str| vec![Step::Read, write(begin), Step::Flood(more)];
+    let endless = |begin: &str, more: &'static str| {
+        vec![EndpointStep::Read, write(begin), EndpointStep::Flood(more)]
+    };
     let lines = endless("HTTP/1.1 200 OK\r\n", "x-more: and more\r\n");
     check(lines, answered(200, ""), false).await;
     let line = endless("HTTP/1.1 500 Oops\r\nx: ", "endless");
@@ -181,9 +187,9 @@ async fn huge_heads_count_by_their_status() {
 #[tokio::test]
 async fn an_endless_body_is_read_to_its_limit() {
     let endless = vec![
-        Step::Read,
+        EndpointStep::Read,
         write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"),
-        Step::Flood("5\r\nworld\r\n"),
+        EndpointStep::Flood("5\r\nworld\r\n"),
     ];
     let first = "world".repeat(RESPONSE_BODY_BYTES_MAX)[..RESPONSE_BODY_BYTES_MAX].to_owned();
     check(endless, answered(200, &first), false).await;
@@ -328,9 +334,13 @@ async fn answer_before_the_request_was_read_outlives_the_connection() {
         // Reads nothing; reads the beginning; reads nothing and resets.
         let scripts = [
             vec![write(TOO_LARGE)],
-            vec![Step::ReadSome, write(TOO_LARGE)],
-            vec![Step::ReadSome, write(TOO_LARGE), Step::Reset],
-            vec![write(TOO_LARGE), Step::Reset],
+            vec![EndpointStep::ReadSome, write(TOO_LARGE)],
+            vec![
+                EndpointStep::ReadSome,
+                write(TOO_LARGE),
+                EndpointStep::Reset,
+            ],
+            vec![write(TOO_LARGE), EndpointStep::Reset],
         ];
         for script in scripts {
             let endpoint = Endpoint::start(vec![script.clone()]).await;
@@ -350,7 +360,7 @@ async fn answer_before_the_request_was_read_outlives_the_connection() {
 #[tokio::test]
 async fn answer_before_the_request_was_sent_counts() {
     let busy = "HTTP/1.1 503 Busy\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-    for script in [vec![write(busy)], vec![write(busy), Step::Reset]] {
+    for script in [vec![write(busy)], vec![write(busy), EndpointStep::Reset]] {
         for _ in 0..20 {
             check(script.clone(), answered(503, ""), false).await;
         }
@@ -360,7 +370,7 @@ async fn answer_before_the_request_was_sent_counts() {
 #[tokio::test]
 async fn an_answer_that_comes_before_the_request_was_read_counts() {
     let too_large = "HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n";
-    let endpoint = Endpoint::start(vec![vec![write(too_large), Step::Hang]]).await;
+    let endpoint = Endpoint::start(vec![vec![write(too_large), EndpointStep::Hang]]).await;
     let client = client();
     let answer = client.send(large(post(&endpoint.url()), 32)).await;
     assert_eq!(crate::brief(answer), answered(413, ""));

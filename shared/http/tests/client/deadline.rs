@@ -10,13 +10,13 @@ use posthaste_ports::{WebhookAnswer, WebhookClient, WebhookRequest};
 use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
 
-use crate::endpoint::{Endpoint, OK, Step, exchange, write};
-use crate::{Brief, TIMEOUT, answered, brief, on_loopback, post, settle};
+use crate::endpoint::{Endpoint, EndpointStep, OK, exchange, write};
+use crate::{BriefResponse, TIMEOUT, answered, brief, on_loopback, post, settle};
 
 /// Sends to `endpoint`, waits for `steps` of its script, then moves the clock to `left` before the
 /// deadline.
 async fn after(
-    script: Vec<Step>,
+    script: Vec<EndpointStep>,
     steps: usize,
     left: Duration,
 ) -> (ManualClock, tokio::task::JoinHandle<WebhookAnswer>) {
@@ -25,7 +25,7 @@ async fn after(
 
 /// The same for a request that is changed so.
 async fn after_request(
-    script: Vec<Step>,
+    script: Vec<EndpointStep>,
     steps: usize,
     left: Duration,
     change: impl FnOnce(WebhookRequest) -> WebhookRequest,
@@ -46,7 +46,12 @@ async fn after_request(
 
 #[tokio::test]
 async fn an_endpoint_that_never_answers_has_timed_out() {
-    let (clock, sending) = after(vec![Step::Read, Step::Hang], 1, Duration::from_millis(1)).await;
+    let (clock, sending) = after(
+        vec![EndpointStep::Read, EndpointStep::Hang],
+        1,
+        Duration::from_millis(1),
+    )
+    .await;
     assert!(!sending.is_finished());
     clock.advance(Duration::from_millis(1));
     let answer = sending.await.unwrap();
@@ -56,14 +61,18 @@ async fn an_endpoint_that_never_answers_has_timed_out() {
 
 #[tokio::test]
 async fn half_a_status_line_is_no_answer() {
-    let half = vec![Step::Read, write("HTTP/1.1 200 O"), Step::Hang];
+    let half = vec![
+        EndpointStep::Read,
+        write("HTTP/1.1 200 O"),
+        EndpointStep::Hang,
+    ];
     let (_, sending) = after(half, 2, Duration::ZERO).await;
     assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::TimedOut));
 }
 
 /// Checks that an answer whose rest stalls counts after this time.
-async fn check_stalled(text: &str, needs_body: bool, wait: Duration, expected: Brief) {
-    let stalling = vec![Step::Read, write(text), Step::Hang];
+async fn check_stalled(text: &str, needs_body: bool, wait: Duration, expected: BriefResponse) {
+    let stalling = vec![EndpointStep::Read, write(text), EndpointStep::Hang];
     let left = TIMEOUT.saturating_sub(wait) + Duration::from_millis(1);
     let (clock, sending) = after_request(stalling, 2, left, |request| WebhookRequest {
         needs_body,
@@ -118,7 +127,7 @@ async fn timeout_that_is_shorter_ends_the_rest_of_an_answer() {
         "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n",
         "HTTP/1.1 200 OK\r\n",
     ] {
-        let script = vec![Step::Read, write(text), Step::Hang];
+        let script = vec![EndpointStep::Read, write(text), EndpointStep::Hang];
         let short = Duration::from_secs(1);
         let (_, sending) = after_request(script, 2, TIMEOUT.saturating_sub(short), |request| {
             WebhookRequest {
@@ -136,11 +145,11 @@ async fn timeout_that_is_shorter_ends_the_rest_of_an_answer() {
 async fn connection_of_a_body_that_came_in_time_is_kept() {
     let goes_on = Arc::new(Notify::new());
     let script = vec![
-        Step::Read,
+        EndpointStep::Read,
         write("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nha"),
-        Step::Until(goes_on.clone()),
+        EndpointStep::Until(goes_on.clone()),
         write("lf"),
-        Step::Read,
+        EndpointStep::Read,
     ];
     let endpoint = Endpoint::start(vec![script]).await;
     let clock = ManualClock::new(Timestamp::EPOCH);
@@ -173,7 +182,7 @@ impl NameLookup for Silent {
         std::future::pending().await
     }
 
-    fn forget(&self) {}
+    fn forget_all(&self) {}
 }
 
 #[tokio::test]
@@ -198,7 +207,11 @@ async fn a_name_that_is_never_resolved_has_no_connection_in_time() {
 #[tokio::test]
 async fn a_request_that_timed_out_goes_on_for_whoever_waits() {
     let answers = Arc::new(Notify::new());
-    let slow = vec![Step::Read, Step::Until(answers.clone()), write(OK)];
+    let slow = vec![
+        EndpointStep::Read,
+        EndpointStep::Until(answers.clone()),
+        write(OK),
+    ];
     let (_, sending) = after(slow, 1, Duration::ZERO).await;
     let answer = sending.await.unwrap();
     let late = answer.late.unwrap();
@@ -216,10 +229,10 @@ async fn a_request_that_timed_out_goes_on_for_whoever_waits() {
 async fn late_answer(text: &str, needs_body: bool) -> Option<(u16, String)> {
     let answers = Arc::new(Notify::new());
     let script = vec![
-        Step::Read,
-        Step::Until(answers.clone()),
+        EndpointStep::Read,
+        EndpointStep::Until(answers.clone()),
         write(text),
-        Step::Hang,
+        EndpointStep::Hang,
     ];
     let (clock, sending) = after_request(script, 1, Duration::ZERO, |request| WebhookRequest {
         needs_body,
@@ -255,10 +268,10 @@ async fn status_decides_where_the_rest_of_a_late_answer_stalls() {
 async fn late_flood(begin: &str, flood: &'static str) -> Result<String, SendFailure> {
     let floods = Arc::new(Notify::new());
     let script = vec![
-        Step::Read,
-        Step::Until(floods.clone()),
+        EndpointStep::Read,
+        EndpointStep::Until(floods.clone()),
         write(begin),
-        Step::Flood(flood),
+        EndpointStep::Flood(flood),
     ];
     let (_, sending) = after(script, 1, Duration::ZERO).await;
     let late = sending.await.unwrap().late.unwrap();

@@ -17,7 +17,7 @@ pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// A step of the endpoint on a connection. After the last step it closes.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
+pub(crate) enum EndpointStep {
     /// Reads a whole request.
     Read,
     /// Reads the beginning of a request.
@@ -34,23 +34,23 @@ pub(crate) enum Step {
     Hang,
 }
 
-pub(crate) fn write(text: &str) -> Step {
-    Step::Write(text.to_owned())
+pub(crate) fn write(text: &str) -> EndpointStep {
+    EndpointStep::Write(text.to_owned())
 }
 
 /// Answers one request.
-pub(crate) fn exchange(answer: &str) -> Vec<Step> {
-    vec![Step::Read, write(answer)]
+pub(crate) fn exchange(answer: &str) -> Vec<EndpointStep> {
+    vec![EndpointStep::Read, write(answer)]
 }
 
 /// A running endpoint.
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
-    log: Arc<Log>,
+    log: Arc<EndpointLog>,
 }
 
 #[derive(Default)]
-struct Log {
+struct EndpointLog {
     connections: Mutex<Vec<Option<HandshakeKind>>>,
     requests: Mutex<Vec<String>>,
     step_done: Notify,
@@ -59,7 +59,7 @@ struct Log {
 impl Endpoint {
     /// Serves the n-th connection by the n-th script; more connections than scripts are closed at
     /// once.
-    pub(crate) async fn start(scripts: Vec<Vec<Step>>) -> Self {
+    pub(crate) async fn start(scripts: Vec<Vec<EndpointStep>>) -> Self {
         Self::on(
             TcpListener::bind("127.0.0.1:0").await.unwrap(),
             None,
@@ -67,7 +67,7 @@ impl Endpoint {
         )
     }
 
-    pub(crate) async fn start_tls(acceptor: TlsAcceptor, scripts: Vec<Vec<Step>>) -> Self {
+    pub(crate) async fn start_tls(acceptor: TlsAcceptor, scripts: Vec<Vec<EndpointStep>>) -> Self {
         Self::on(
             TcpListener::bind("127.0.0.1:0").await.unwrap(),
             Some(acceptor),
@@ -92,10 +92,10 @@ impl Endpoint {
     pub(crate) fn on(
         listener: TcpListener,
         acceptor: Option<TlsAcceptor>,
-        scripts: Vec<Vec<Step>>,
+        scripts: Vec<Vec<EndpointStep>>,
     ) -> Self {
         let address = listener.local_addr().unwrap();
-        let log = Arc::new(Log::default());
+        let log = Arc::new(EndpointLog::default());
         tokio::spawn(accept(listener, acceptor, scripts, log.clone()));
         Self { address, log }
     }
@@ -146,8 +146,8 @@ async fn pass_on(client: TcpStream, server: TcpStream, slow: usize) {
 async fn accept(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
-    scripts: Vec<Vec<Step>>,
-    log: Arc<Log>,
+    scripts: Vec<Vec<EndpointStep>>,
+    log: Arc<EndpointLog>,
 ) {
     let mut scripts = scripts.into_iter();
     while let Ok((stream, _)) = listener.accept().await {
@@ -156,7 +156,12 @@ async fn accept(
     }
 }
 
-async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, script: Vec<Step>, log: Arc<Log>) {
+async fn serve(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    script: Vec<EndpointStep>,
+    log: Arc<EndpointLog>,
+) {
     let at = {
         let mut connections = log.connections.lock().unwrap();
         connections.push(None);
@@ -189,27 +194,27 @@ impl Stream for TlsStream<TcpStream> {
     }
 }
 
-async fn follow(mut stream: impl Stream, script: Vec<Step>, log: &Log) {
+async fn follow(mut stream: impl Stream, script: Vec<EndpointStep>, log: &EndpointLog) {
     for step in script {
         match step {
-            Step::Read => match read_request(&mut stream).await {
+            EndpointStep::Read => match read_request(&mut stream).await {
                 Some(request) => log.requests.lock().unwrap().push(request),
                 None => return,
             },
-            Step::ReadSome => {
+            EndpointStep::ReadSome => {
                 if stream.read(&mut [0; 100]).await.is_err() {
                     return;
                 }
             }
-            Step::Reset => return stream.reset(),
-            Step::Write(text) => {
+            EndpointStep::Reset => return stream.reset(),
+            EndpointStep::Write(text) => {
                 if stream.write_all(text.as_bytes()).await.is_err() {
                     return;
                 }
             }
-            Step::Flood(text) => while stream.write_all(text.as_bytes()).await.is_ok() {},
-            Step::Until(told) => told.notified().await,
-            Step::Hang => std::future::pending().await,
+            EndpointStep::Flood(text) => while stream.write_all(text.as_bytes()).await.is_ok() {},
+            EndpointStep::Until(told) => told.notified().await,
+            EndpointStep::Hang => std::future::pending().await,
         }
         log.step_done.notify_one();
     }

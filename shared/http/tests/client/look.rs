@@ -11,9 +11,9 @@ use posthaste_testkit::ManualClock;
 use rustls::HandshakeKind;
 
 use crate::deadline::Silent;
-use crate::endpoint::{Endpoint, OK, Step, exchange, write};
+use crate::endpoint::{Endpoint, EndpointStep, OK, exchange, write};
 use crate::tls::{Authority, certificate_for, https};
-use crate::{Script, TIMEOUT, answered, client, on_loopback, send, settle};
+use crate::{ScriptedNames, TIMEOUT, answered, client, on_loopback, send, settle};
 
 fn link(url: &str) -> Link {
     EndpointUrl::parse(url).unwrap().link()
@@ -25,7 +25,7 @@ fn failure(look: Result<ConnectedEndpoint, EndpointFault>) -> SendFailure {
 
 #[tokio::test]
 async fn look_connects_and_sends_no_request() {
-    let endpoint = Endpoint::start(vec![vec![Step::Hang]]).await;
+    let endpoint = Endpoint::start(vec![vec![EndpointStep::Hang]]).await;
     let seen = client().look_at(&link(&endpoint.url()), TIMEOUT).await;
     let here = [endpoint.address.ip()];
     let expected = ConnectedEndpoint {
@@ -43,7 +43,8 @@ async fn look_tells_the_validity_of_a_certificate() {
     let mut params = certificate_for("127.0.0.1");
     params.not_before = rcgen::date_time_ymd(2026, 1, 2);
     params.not_after = rcgen::date_time_ymd(2096, 3, 4);
-    let endpoint = Endpoint::start_tls(authority.acceptor(&params), vec![vec![Step::Hang]]).await;
+    let endpoint =
+        Endpoint::start_tls(authority.acceptor(&params), vec![vec![EndpointStep::Hang]]).await;
     let client = HyperWebhookClient::new(authority.trusted("validity"), SystemClock).unwrap();
     let seen = client.look_at(&link(&https(&endpoint)), TIMEOUT).await;
     let time = |text: &str| Timestamp::parse(text).unwrap();
@@ -60,7 +61,7 @@ async fn look_makes_a_whole_handshake_after_a_request() {
     let authority = Authority::new();
     let acceptor = authority.acceptor(&certificate_for("localhost"));
     let close = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
-    let looked_at = vec![write(""), Step::Hang];
+    let looked_at = vec![write(""), EndpointStep::Hang];
     let endpoint = Endpoint::start_tls(acceptor, vec![exchange(close), looked_at]).await;
     let client = HyperWebhookClient::new(authority.trusted("whole"), SystemClock).unwrap();
     let url = format!("https://localhost:{}/", endpoint.address.port());
@@ -115,7 +116,7 @@ async fn refused_address_is_not_connected_to_and_named() {
 #[tokio::test]
 async fn host_with_one_refused_address_is_not_connected_to() {
     let endpoint = Endpoint::start(vec![exchange(OK)]).await;
-    let script = Script::new(vec![Ok(&["127.0.0.1", "192.168.0.1"])]);
+    let script = ScriptedNames::new(vec![Ok(&["127.0.0.1", "192.168.0.1"])]);
     let client = HyperWebhookClient::with_names(on_loopback(), SystemClock, script).unwrap();
     let url = format!("http://a.example:{}/", endpoint.address.port());
     let look = client.look_at(&link(&url), TIMEOUT).await;
@@ -125,7 +126,7 @@ async fn host_with_one_refused_address_is_not_connected_to() {
 
 #[tokio::test]
 async fn unknown_name_is_a_fault_of_resolution() {
-    let script = Script::new(vec![Err(LookupError::DoesNotExist)]);
+    let script = ScriptedNames::new(vec![Err(LookupError::DoesNotExist)]);
     let client = HyperWebhookClient::with_names(on_loopback(), SystemClock, script).unwrap();
     let look = client.look_at(&link("https://no.example/"), TIMEOUT).await;
     let expected = SendFailure::Resolution {
@@ -150,7 +151,7 @@ async fn name_servers_that_are_silent_are_a_fault_of_resolution() {
 
 #[tokio::test]
 async fn endpoint_that_stalls_in_the_handshake_ends_with_the_time() {
-    let endpoint = Endpoint::start(vec![vec![write(""), Step::Hang]]).await;
+    let endpoint = Endpoint::start(vec![vec![write(""), EndpointStep::Hang]]).await;
     let clock = ManualClock::new(Timestamp::EPOCH);
     let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
     let link = link(&https(&endpoint));

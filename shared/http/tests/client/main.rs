@@ -74,9 +74,9 @@ fn post(url: &str) -> WebhookRequest {
 }
 
 /// Status and body, or the failure.
-type Brief = Result<(u16, String), SendFailure>;
+type BriefResponse = Result<(u16, String), SendFailure>;
 
-fn brief(answer: WebhookAnswer) -> Brief {
+fn brief(answer: WebhookAnswer) -> BriefResponse {
     answer.result.map(|response| {
         (
             response.status.as_u16(),
@@ -89,11 +89,14 @@ fn brief(answer: WebhookAnswer) -> Brief {
     clippy::unnecessary_wraps,
     reason = "it stands beside answers that are failures"
 )]
-fn answered(status: u16, body: &str) -> Brief {
+fn answered(status: u16, body: &str) -> BriefResponse {
     Ok((status, body.to_owned()))
 }
 
-async fn send<C: Clock, N: NameLookup>(client: &HyperWebhookClient<C, N>, url: &str) -> Brief {
+async fn send<C: Clock, N: NameLookup>(
+    client: &HyperWebhookClient<C, N>,
+    url: &str,
+) -> BriefResponse {
     brief(client.send(post(url)).await)
 }
 
@@ -105,9 +108,9 @@ async fn settle() {
 }
 
 /// Answers look-ups in turn.
-struct Script(Mutex<VecDeque<Result<Vec<IpAddr>, LookupError>>>);
+struct ScriptedNames(Mutex<VecDeque<Result<Vec<IpAddr>, LookupError>>>);
 
-impl Script {
+impl ScriptedNames {
     fn new(answers: Vec<Result<&[&str], LookupError>>) -> Self {
         let parse = |all: &[&str]| all.iter().map(|address| address.parse().unwrap()).collect();
         Self(Mutex::new(
@@ -119,7 +122,7 @@ impl Script {
     }
 }
 
-impl NameLookup for Script {
+impl NameLookup for ScriptedNames {
     async fn lookup(&self, _host: &str) -> Result<Vec<IpAddr>, LookupError> {
         self.0
             .lock()
@@ -128,5 +131,5 @@ impl NameLookup for Script {
             .expect("no more look-ups were expected")
     }
 
-    fn forget(&self) {}
+    fn forget_all(&self) {}
 }

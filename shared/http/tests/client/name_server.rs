@@ -11,7 +11,7 @@ use posthaste_tests::name_server::{NameAnswer, NameServer};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::endpoint::{Endpoint, NO_CONTENT, OK, exchange};
-use crate::{Brief, answered, brief, post, send};
+use crate::{BriefResponse, answered, brief, post, send};
 
 /// A client that may go to loopback and asks this server.
 fn asking(server: &NameServer) -> HyperWebhookClient<SystemClock> {
@@ -33,7 +33,7 @@ fn settings(server: &NameServer) -> ClientSettings {
     }
 }
 
-async fn sent(server: &NameServer, host: &str) -> Brief {
+async fn sent(server: &NameServer, host: &str) -> BriefResponse {
     send(&asking(server), &format!("https://{host}/")).await
 }
 

@@ -21,7 +21,7 @@ const CASES_AT_ONCE: usize = 16;
 
 /// What an endpoint does after its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum AfterResponse {
     Close,
     Reset,
     /// It waits for another request.
@@ -29,10 +29,10 @@ enum End {
 }
 
 /// An answer, and what becomes of it.
-struct Case {
+struct CurlCase {
     name: &'static str,
     answer: Vec<u8>,
-    end: End,
+    end: AfterResponse,
     /// The status that curl 7.88.1 ends with, if it takes the answer.
     curl: Option<u16>,
     /// The status that counts, if any does.
@@ -41,13 +41,13 @@ struct Case {
     is_kept: bool,
 }
 
-impl Case {
+impl CurlCase {
     /// An answer that curl and posthaste take alike, on a connection that is then closed.
     fn taken(name: &'static str, status: u16, answer: impl Into<Vec<u8>>) -> Self {
         Self {
             name,
             answer: answer.into(),
-            end: End::Close,
+            end: AfterResponse::Close,
             curl: Some(status),
             ours: Some(status),
             is_kept: false,
@@ -77,7 +77,7 @@ impl Case {
     }
 
     fn reset(mut self) -> Self {
-        self.end = End::Reset;
+        self.end = AfterResponse::Reset;
         self
     }
 }
@@ -102,171 +102,171 @@ fn lines(count: usize, bytes: usize) -> String {
 }
 
 /// Heads: header lines, their number and their size.
-fn heads() -> Vec<Case> {
+fn heads() -> Vec<CurlCase> {
     vec![
-        Case::taken("plain", 200, with("")).kept(),
-        Case::taken("100 header lines", 200, with(&lines(99, 1))).kept(),
-        Case::taken("101 header lines", 200, with(&lines(100, 1))),
-        Case::taken("1000 header lines", 200, with(&lines(1000, 1))),
-        Case::taken("head of 65 KiB", 200, with(&lines(65, 1024))),
-        Case::taken("head of 250 KiB", 200, with(&lines(250, 1024))),
-        Case::lenient("head of 1 MiB", 200, with(&lines(1024, 1024))),
-        Case::taken("header line of 70 KiB", 200, with(&lines(1, 70 * 1024))),
-        Case::lenient("header line of 200 KiB", 200, with(&lines(1, 200 * 1024))),
-        Case::taken(
+        CurlCase::taken("plain", 200, with("")).kept(),
+        CurlCase::taken("100 header lines", 200, with(&lines(99, 1))).kept(),
+        CurlCase::taken("101 header lines", 200, with(&lines(100, 1))),
+        CurlCase::taken("1000 header lines", 200, with(&lines(1000, 1))),
+        CurlCase::taken("head of 65 KiB", 200, with(&lines(65, 1024))),
+        CurlCase::taken("head of 250 KiB", 200, with(&lines(250, 1024))),
+        CurlCase::lenient("head of 1 MiB", 200, with(&lines(1024, 1024))),
+        CurlCase::taken("header line of 70 KiB", 200, with(&lines(1, 70 * 1024))),
+        CurlCase::lenient("header line of 200 KiB", 200, with(&lines(1, 200 * 1024))),
+        CurlCase::taken(
             "folded header",
             200,
             with("x-one: 1\r\n two\r\n\tthree\r\n"),
         ),
-        Case::taken("folded header of blanks", 200, with("x-one: 1\r\n  \r\n")),
-        Case::lenient("folded first header", 200, with(" x-one: 1\r\n")),
-        Case::taken("space before the colon", 200, with("x-one : 1\r\n")),
-        Case::taken(
+        CurlCase::taken("folded header of blanks", 200, with("x-one: 1\r\n  \r\n")),
+        CurlCase::lenient("folded first header", 200, with(" x-one: 1\r\n")),
+        CurlCase::taken("space before the colon", 200, with("x-one : 1\r\n")),
+        CurlCase::taken(
             "space before the colon of the length",
             200,
             "HTTP/1.1 200 OK\r\ncontent-length : 2\r\n\r\nok",
         ),
-        Case::taken("space in a name", 200, with("x one: 1\r\n")),
-        Case::lenient("line without a colon", 200, with("no colon\r\n")),
-        Case::lenient(
+        CurlCase::taken("space in a name", 200, with("x one: 1\r\n")),
+        CurlCase::lenient("line without a colon", 200, with("no colon\r\n")),
+        CurlCase::lenient(
             "first line without a colon",
             200,
             "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
         ),
-        Case::taken("empty name", 200, with(": 1\r\n")),
-        Case::taken("empty value", 200, with("x-one:\r\n")).kept(),
-        Case::taken("tab in a value", 200, with("x-one: 1\t2\r\n")).kept(),
-        Case::lenient("NUL in a value", 200, with("x-one: 1\0 2\r\n")),
-        Case::lenient("NUL in a name", 200, with("x-\0one: 1\r\n")),
-        Case::taken(
+        CurlCase::taken("empty name", 200, with(": 1\r\n")),
+        CurlCase::taken("empty value", 200, with("x-one:\r\n")).kept(),
+        CurlCase::taken("tab in a value", 200, with("x-one: 1\t2\r\n")).kept(),
+        CurlCase::lenient("NUL in a value", 200, with("x-one: 1\0 2\r\n")),
+        CurlCase::lenient("NUL in a name", 200, with("x-\0one: 1\r\n")),
+        CurlCase::taken(
             "control character in a value",
             200,
             with("x-one: \x01\x1b[31m\r\n"),
         ),
-        Case::taken("delete in a value", 200, with("x-one: \x7f\r\n")),
-        Case::taken("UTF-8 in a value", 200, with("x-one: ü\r\n")).kept(),
-        Case::taken("Latin-1 in a value", 200, {
+        CurlCase::taken("delete in a value", 200, with("x-one: \x7f\r\n")),
+        CurlCase::taken("UTF-8 in a value", 200, with("x-one: ü\r\n")).kept(),
+        CurlCase::taken("Latin-1 in a value", 200, {
             let mut answer = with("x-one: ?\r\n").into_bytes();
             let at = answer.iter().position(|byte| *byte == b'?').unwrap();
             answer[at] = 0xfc;
             answer
         })
         .kept(),
-        Case::taken("UTF-8 in a name", 200, with("x-ü: 1\r\n")),
-        Case::taken("parenthesis in a name", 200, with("x(1): 1\r\n")),
-        Case::taken(
+        CurlCase::taken("UTF-8 in a name", 200, with("x-ü: 1\r\n")),
+        CurlCase::taken("parenthesis in a name", 200, with("x(1): 1\r\n")),
+        CurlCase::taken(
             "lines that end with LF",
             200,
             "HTTP/1.1 200 OK\ncontent-length: 2\n\nok",
         ),
-        Case::taken("one line that ends with LF", 200, with("x-one: 1\n")),
-        Case::taken("CR in a value", 200, with("x-one: 1\r2\r\n")),
-        Case::taken("two CR before LF", 200, with("x-one: 1\r\r\n")),
-        Case::lenient("blank line first", 200, format!("\r\n{}", with(""))),
-        Case::lenient("blank LF line first", 200, format!("\n{}", with(""))),
+        CurlCase::taken("one line that ends with LF", 200, with("x-one: 1\n")),
+        CurlCase::taken("CR in a value", 200, with("x-one: 1\r2\r\n")),
+        CurlCase::taken("two CR before LF", 200, with("x-one: 1\r\r\n")),
+        CurlCase::lenient("blank line first", 200, format!("\r\n{}", with(""))),
+        CurlCase::lenient("blank LF line first", 200, format!("\n{}", with(""))),
     ]
 }
 
 /// Status lines.
-fn status_lines() -> Vec<Case> {
+fn status_lines() -> Vec<CurlCase> {
     vec![
-        Case::taken("no reason", 200, line("HTTP/1.1 200 ")).kept(),
-        Case::taken("no blank after the status", 200, line("HTTP/1.1 200")).kept(),
-        Case::taken(
+        CurlCase::taken("no reason", 200, line("HTTP/1.1 200 ")).kept(),
+        CurlCase::taken("no blank after the status", 200, line("HTTP/1.1 200")).kept(),
+        CurlCase::taken(
             "UTF-8 in the reason",
             200,
             line("HTTP/1.1 200 Gerne, für Äpfel"),
         )
         .kept(),
-        Case::taken(
+        CurlCase::taken(
             "control character in the reason",
             200,
             line("HTTP/1.1 200 O\x01K"),
         ),
-        Case::lenient("NUL in the reason", 200, line("HTTP/1.1 200 O\0K")),
-        Case::taken("HTTP/1.0", 200, line("HTTP/1.0 200 OK")),
-        Case::lenient("HTTP/1.2", 200, line("HTTP/1.2 200 OK")),
-        Case::lenient("HTTP/1.9", 200, line("HTTP/1.9 200 OK")),
-        Case::lenient("HTTP/0.9", 200, line("HTTP/0.9 200 OK")),
-        Case::taken("HTTP/2", 200, line("HTTP/2 200")),
-        Case::taken("HTTP/2.0", 200, line("HTTP/2.0 200 OK")),
-        Case::lenient("HTTP/3", 200, line("HTTP/3 200")),
-        Case::lenient("no version", 200, line("HTTP 200 OK")),
-        Case::lenient("HTTP/1", 200, line("HTTP/1 200 OK")),
-        Case::taken("lower case", 200, line("http/1.1 200 OK")),
-        Case::taken(
+        CurlCase::lenient("NUL in the reason", 200, line("HTTP/1.1 200 O\0K")),
+        CurlCase::taken("HTTP/1.0", 200, line("HTTP/1.0 200 OK")),
+        CurlCase::lenient("HTTP/1.2", 200, line("HTTP/1.2 200 OK")),
+        CurlCase::lenient("HTTP/1.9", 200, line("HTTP/1.9 200 OK")),
+        CurlCase::lenient("HTTP/0.9", 200, line("HTTP/0.9 200 OK")),
+        CurlCase::taken("HTTP/2", 200, line("HTTP/2 200")),
+        CurlCase::taken("HTTP/2.0", 200, line("HTTP/2.0 200 OK")),
+        CurlCase::lenient("HTTP/3", 200, line("HTTP/3 200")),
+        CurlCase::lenient("no version", 200, line("HTTP 200 OK")),
+        CurlCase::lenient("HTTP/1", 200, line("HTTP/1 200 OK")),
+        CurlCase::taken("lower case", 200, line("http/1.1 200 OK")),
+        CurlCase::taken(
             "two blanks before the status",
             200,
             line("HTTP/1.1  200 OK"),
         ),
-        Case::lenient("tab before the status", 200, line("HTTP/1.1\t200 OK")),
-        Case::lenient(
+        CurlCase::lenient("tab before the status", 200, line("HTTP/1.1\t200 OK")),
+        CurlCase::lenient(
             "blank before the status line",
             200,
             line(" HTTP/1.1 200 OK"),
         ),
-        Case::taken("no blank before the reason", 200, line("HTTP/1.1 200OK")),
-        Case::taken("999", 999, line("HTTP/1.1 999 What")).kept(),
-        Case::taken("600", 600, line("HTTP/1.1 600 What")).kept(),
-        Case::refused("099", line("HTTP/1.1 099 What")),
-        Case::refused("two digits", line("HTTP/1.1 20 OK")),
-        Case::refused("four digits", line("HTTP/1.1 2000 OK")),
-        Case::refused("negative status", line("HTTP/1.1 -20 OK")),
-        Case::refused("letters for digits", line("HTTP/1.1 2OO OK")),
-        Case::refused("ICY", line("ICY 200 OK")),
-        Case::refused("SSH", "SSH-2.0-OpenSSH_9.9\r\n"),
-        Case::refused("a page without a head", "<html>hello</html>\r\n\r\n"),
-        Case::refused("frames of HTTP/2", "\0\0\x12\x04\0\0\0\0\0\0"),
-        Case::refused("nothing", ""),
+        CurlCase::taken("no blank before the reason", 200, line("HTTP/1.1 200OK")),
+        CurlCase::taken("999", 999, line("HTTP/1.1 999 What")).kept(),
+        CurlCase::taken("600", 600, line("HTTP/1.1 600 What")).kept(),
+        CurlCase::refused("099", line("HTTP/1.1 099 What")),
+        CurlCase::refused("two digits", line("HTTP/1.1 20 OK")),
+        CurlCase::refused("four digits", line("HTTP/1.1 2000 OK")),
+        CurlCase::refused("negative status", line("HTTP/1.1 -20 OK")),
+        CurlCase::refused("letters for digits", line("HTTP/1.1 2OO OK")),
+        CurlCase::refused("ICY", line("ICY 200 OK")),
+        CurlCase::refused("SSH", "SSH-2.0-OpenSSH_9.9\r\n"),
+        CurlCase::refused("a page without a head", "<html>hello</html>\r\n\r\n"),
+        CurlCase::refused("frames of HTTP/2", "\0\0\x12\x04\0\0\0\0\0\0"),
+        CurlCase::refused("nothing", ""),
     ]
 }
 
 /// Framing by lengths.
-fn lengths() -> Vec<Case> {
+fn lengths() -> Vec<CurlCase> {
     vec![
-        Case::taken("no length", 200, framed("x: y", "ok")),
-        Case::taken("length twice", 200, with("content-length: 2\r\n")),
-        Case::taken("two lengths", 200, with("content-length: 3\r\n")),
-        Case::taken(
+        CurlCase::taken("no length", 200, framed("x: y", "ok")),
+        CurlCase::taken("length twice", 200, with("content-length: 2\r\n")),
+        CurlCase::taken("two lengths", 200, with("content-length: 3\r\n")),
+        CurlCase::taken(
             "list of equal lengths",
             200,
             framed("content-length: 2, 2", "ok"),
         ),
-        Case::taken("list of lengths", 200, framed("content-length: 2, 3", "ok")),
-        Case::taken(
+        CurlCase::taken("list of lengths", 200, framed("content-length: 2, 3", "ok")),
+        CurlCase::taken(
             "length with a sign",
             200,
             framed("content-length: +2", "ok"),
         ),
-        Case::lenient("negative length", 200, framed("content-length: -2", "ok")),
-        Case::taken(
+        CurlCase::lenient("negative length", 200, framed("content-length: -2", "ok")),
+        CurlCase::taken(
             "length beyond 64 bits",
             200,
             framed("content-length: 99999999999999999999999", "ok"),
         ),
-        Case::lenient(
+        CurlCase::lenient(
             "length of 2^63",
             200,
             framed("content-length: 9223372036854775807", "ok"),
         ),
-        Case::lenient(
+        CurlCase::lenient(
             "length in letters",
             200,
             framed("content-length: two", "ok"),
         ),
-        Case::lenient("empty length", 200, framed("content-length:", "ok")),
-        Case::taken("length in hex", 200, framed("content-length: 0x2", "ok")),
-        Case::lenient(
+        CurlCase::lenient("empty length", 200, framed("content-length:", "ok")),
+        CurlCase::taken("length in hex", 200, framed("content-length: 0x2", "ok")),
+        CurlCase::lenient(
             "shorter than its length",
             200,
             framed("content-length: 100", "ok"),
         ),
-        Case::taken(
+        CurlCase::taken(
             "longer than its length",
             200,
             framed("content-length: 2", "okok"),
         ),
-        Case::taken(
+        CurlCase::taken(
             "another answer after it",
             200,
             with("") + &line("HTTP/1.1 500 Oops"),
@@ -275,17 +275,17 @@ fn lengths() -> Vec<Case> {
 }
 
 /// Framing by codings and chunks.
-fn codings() -> Vec<Case> {
+fn codings() -> Vec<CurlCase> {
     let chunked = |body: &str| framed("transfer-encoding: chunked", body);
     vec![
-        Case::taken("identity", 200, framed("transfer-encoding: identity", "ok")),
-        Case::lenient(
+        CurlCase::taken("identity", 200, framed("transfer-encoding: identity", "ok")),
+        CurlCase::lenient(
             "gzip, chunked",
             200,
             framed("transfer-encoding: gzip, chunked", "2\r\nok\r\n0\r\n\r\n"),
         ),
-        Case::lenient("xchunked", 200, framed("transfer-encoding: xchunked", "ok")),
-        Case::taken(
+        CurlCase::lenient("xchunked", 200, framed("transfer-encoding: xchunked", "ok")),
+        CurlCase::taken(
             "chunked and a length",
             200,
             framed(
@@ -293,7 +293,7 @@ fn codings() -> Vec<Case> {
                 "2\r\nok\r\n0\r\n\r\n",
             ),
         ),
-        Case::taken(
+        CurlCase::taken(
             "chunked twice",
             200,
             framed(
@@ -301,49 +301,49 @@ fn codings() -> Vec<Case> {
                 "2\r\nok\r\n0\r\n\r\n",
             ),
         ),
-        Case::taken(
+        CurlCase::taken(
             "chunked in HTTP/1.0",
             200,
             "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         ),
-        Case::taken("chunks", 200, chunked("2\r\nok\r\n0\r\n\r\n")).kept(),
-        Case::taken(
+        CurlCase::taken("chunks", 200, chunked("2\r\nok\r\n0\r\n\r\n")).kept(),
+        CurlCase::taken(
             "chunk extension",
             200,
             chunked("2;a=b\r\nok\r\n0;c\r\n\r\n"),
         )
         .kept(),
-        Case::taken("trailers", 200, chunked("2\r\nok\r\n0\r\nx-one: 1\r\n\r\n")).kept(),
-        Case::taken("chunks that end with LF", 200, chunked("2\nok\n0\n\n")),
-        Case::lenient(
+        CurlCase::taken("trailers", 200, chunked("2\r\nok\r\n0\r\nx-one: 1\r\n\r\n")).kept(),
+        CurlCase::taken("chunks that end with LF", 200, chunked("2\nok\n0\n\n")),
+        CurlCase::lenient(
             "chunk size in letters",
             200,
             chunked("zz\r\nok\r\n0\r\n\r\n"),
         ),
-        Case::lenient(
+        CurlCase::lenient(
             "chunk size beyond 64 bits",
             200,
             chunked("fffffffffffffffff\r\nok\r\n0\r\n\r\n"),
         ),
-        Case::lenient(
+        CurlCase::lenient(
             "chunk longer than its size",
             200,
             chunked("2\r\nokok\r\n0\r\n\r\n"),
         ),
-        Case::lenient("no last chunk", 200, chunked("2\r\nok\r\n")),
-        Case::lenient("no chunk at all", 200, chunked("")),
-        Case::taken(
+        CurlCase::lenient("no last chunk", 200, chunked("2\r\nok\r\n")),
+        CurlCase::lenient("no chunk at all", 200, chunked("")),
+        CurlCase::taken(
             "bytes after the last chunk",
             200,
             chunked("2\r\nok\r\n0\r\n\r\nok"),
         ),
-        Case::lenient(
+        CurlCase::lenient(
             "content coding that is none",
             200,
             with("content-encoding: gzip\r\n"),
         )
         .kept(),
-        Case::lenient(
+        CurlCase::lenient(
             "unknown content coding",
             200,
             with("content-encoding: x-unknown\r\n"),
@@ -353,75 +353,75 @@ fn codings() -> Vec<Case> {
 }
 
 /// Statuses that have no body, several answers, and ends.
-fn ends() -> Vec<Case> {
+fn ends() -> Vec<CurlCase> {
     let ok = with("");
     vec![
-        Case::taken("204", 204, "HTTP/1.1 204 No Content\r\n\r\n").kept(),
-        Case::taken("204 with a body", 204, line("HTTP/1.1 204 No Content")),
-        Case::taken(
+        CurlCase::taken("204", 204, "HTTP/1.1 204 No Content\r\n\r\n").kept(),
+        CurlCase::taken("204 with a body", 204, line("HTTP/1.1 204 No Content")),
+        CurlCase::taken(
             "204 with a length of 0",
             204,
             "HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
         )
         .kept(),
-        Case::taken(
+        CurlCase::taken(
             "204 with a length and no body",
             204,
             "HTTP/1.1 204 No Content\r\ncontent-length: 2\r\n\r\n",
         ),
-        Case::taken("304", 304, "HTTP/1.1 304 Not Modified\r\n\r\n").kept(),
-        Case::taken(
+        CurlCase::taken("304", 304, "HTTP/1.1 304 Not Modified\r\n\r\n").kept(),
+        CurlCase::taken(
             "304 with a length",
             304,
             "HTTP/1.1 304 Not Modified\r\ncontent-length: 2\r\n\r\n",
         )
         .kept(),
-        Case::taken("302", 302, line("HTTP/1.1 302 Found\r\nlocation: /else")).kept(),
-        Case::taken(
+        CurlCase::taken("302", 302, line("HTTP/1.1 302 Found\r\nlocation: /else")).kept(),
+        CurlCase::taken(
             "100, then 200",
             200,
             format!("HTTP/1.1 100 Continue\r\n\r\n{ok}"),
         )
         .kept(),
-        Case::taken(
+        CurlCase::taken(
             "103, then 200",
             200,
             format!("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n{ok}"),
         )
         .kept(),
-        Case::taken(
+        CurlCase::taken(
             "103 with a folded header, then 200",
             200,
             format!("HTTP/1.1 103 Early Hints\r\nlink: x\r\n y\r\n\r\n{ok}"),
         ),
-        Case::lenient(
+        CurlCase::lenient(
             "HTTP/1.2 100, then 200",
             200,
             format!("HTTP/1.2 100 Continue\r\n\r\n{ok}"),
         ),
-        Case::taken(
+        CurlCase::taken(
             "101",
             101,
             "HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\n\0\0",
         ),
-        Case::refused("100 alone", "HTTP/1.1 100 Continue\r\n\r\n"),
-        Case::taken("status line alone", 200, "HTTP/1.1 200 OK\r\n"),
-        Case::refused("status line without its end", "HTTP/1.1 200 OK"),
-        Case::taken("closed in a header", 200, "HTTP/1.1 200 OK\r\ncontent-"),
-        Case::taken(
+        CurlCase::refused("100 alone", "HTTP/1.1 100 Continue\r\n\r\n"),
+        CurlCase::taken("status line alone", 200, "HTTP/1.1 200 OK\r\n"),
+        CurlCase::refused("status line without its end", "HTTP/1.1 200 OK"),
+        CurlCase::taken("closed in a header", 200, "HTTP/1.1 200 OK\r\ncontent-"),
+        CurlCase::taken(
             "closed before the end of the head",
             200,
             "HTTP/1.1 200 OK\r\nx-one: 1\r\n",
         ),
-        Case::refused("closed in the status", "HTTP/1.1 20"),
-        Case::taken("reset after the answer", 200, ok.clone()).reset(),
-        Case::lenient("reset in the body", 200, framed("content-length: 3", "ok")).reset(),
-        Case::lenient("reset in place of an end", 200, framed("x: y", "ok")).reset(),
-        Case::lenient("reset after the status line", 200, "HTTP/1.1 200 OK\r\n").reset(),
+        CurlCase::refused("closed in the status", "HTTP/1.1 20"),
+        CurlCase::taken("reset after the answer", 200, ok.clone()).reset(),
+        CurlCase::lenient("reset in the body", 200, framed("content-length: 3", "ok")).reset(),
+        CurlCase::lenient("reset in place of an end", 200, framed("x: y", "ok")).reset(),
+        CurlCase::lenient("reset after the status line", 200, "HTTP/1.1 200 OK\r\n").reset(),
     ]
 }
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<CurlCase> {
     [heads(), status_lines(), lengths(), codings(), ends()]
         .into_iter()
         .flatten()
@@ -429,7 +429,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Answers every request so, on whatever connection it comes.
-async fn serve(answer: Vec<u8>, end: End) -> SocketAddr {
+async fn serve(answer: Vec<u8>, end: AfterResponse) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -440,7 +440,7 @@ async fn serve(answer: Vec<u8>, end: End) -> SocketAddr {
     address
 }
 
-async fn follow(mut stream: TcpStream, answer: Vec<u8>, end: End) {
+async fn follow(mut stream: TcpStream, answer: Vec<u8>, end: AfterResponse) {
     let mut request = Vec::new();
     while !(request.ends_with(b"{}") || request.ends_with(b"[{\"id\":1}]")) {
         if stream.read_buf(&mut request).await.unwrap_or_default() == 0 {
@@ -450,12 +450,12 @@ async fn follow(mut stream: TcpStream, answer: Vec<u8>, end: End) {
     // The client may close before it has read all of a long head.
     let _ = stream.write_all(&answer).await;
     match end {
-        End::Close => {
+        AfterResponse::Close => {
             let _ = stream.shutdown().await;
             let _ = stream.read_to_end(&mut request).await;
         }
-        End::Reset => stream.set_zero_linger().unwrap(),
-        End::Wait => {
+        AfterResponse::Reset => stream.set_zero_linger().unwrap(),
+        AfterResponse::Wait => {
             let _ = stream.read_to_end(&mut request).await;
         }
     }
@@ -501,7 +501,7 @@ async fn our_verdict(address: SocketAddr) -> Option<u16> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_curl_takes_is_taken() {
     let is_recorded = curl(&["--version"]).starts_with(CURL);
-    let check = async |case: Case| {
+    let check = async |case: CurlCase| {
         let address = serve(case.answer, case.end).await;
         let ours = our_verdict(address).await;
         let curl = tokio::task::spawn_blocking(move || curl_verdict(address));
@@ -522,8 +522,14 @@ async fn what_curl_takes_is_taken() {
 async fn connection_of_an_odd_answer_is_not_kept() {
     let clock = ManualClock::new(Timestamp::EPOCH);
     let mut sent = Vec::new();
-    for case in cases().into_iter().filter(|case| case.end == End::Close) {
-        let url = format!("http://{}/hook", serve(case.answer, End::Wait).await);
+    for case in cases()
+        .into_iter()
+        .filter(|case| case.end == AfterResponse::Close)
+    {
+        let url = format!(
+            "http://{}/hook",
+            serve(case.answer, AfterResponse::Wait).await
+        );
         let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
         let sender = client.clone();
         let sending = tokio::spawn(async move { sender.send(post(&url)).await });

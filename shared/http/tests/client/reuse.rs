@@ -12,8 +12,10 @@ use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
 
-use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
-use crate::{Brief, Script, TIMEOUT, answered, brief, client, on_loopback, post, send, settle};
+use crate::endpoint::{Endpoint, EndpointStep, NO_CONTENT, OK, exchange, write};
+use crate::{
+    BriefResponse, ScriptedNames, TIMEOUT, answered, brief, client, on_loopback, post, send, settle,
+};
 
 #[tokio::test]
 async fn one_connection_serves_many_requests() {
@@ -43,7 +45,7 @@ async fn a_connection_that_the_peer_closed_while_idle_is_replaced() {
 
 #[tokio::test]
 async fn a_request_that_meets_a_closing_connection_is_sent_once_more() {
-    let closing = [exchange(OK), vec![Step::Read]].concat();
+    let closing = [exchange(OK), vec![EndpointStep::Read]].concat();
     let endpoint = Endpoint::start(vec![closing, exchange(OK)]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
@@ -54,9 +56,9 @@ async fn a_request_that_meets_a_closing_connection_is_sent_once_more() {
 }
 
 /// A look that says this, and counts how often it was asked.
-struct Look(bool, AtomicUsize);
+struct CountedLook(bool, AtomicUsize);
 
-impl LastLook for Look {
+impl LastLook for CountedLook {
     async fn may_begin(&self) -> bool {
         self.1.fetch_add(1, Ordering::Relaxed);
         self.0
@@ -68,8 +70,8 @@ async fn asked(
     client: &HyperWebhookClient<SystemClock>,
     endpoint: &Endpoint,
     may_begin: bool,
-) -> (Brief, usize) {
-    let look = Look(may_begin, AtomicUsize::new(0));
+) -> (BriefResponse, usize) {
+    let look = CountedLook(may_begin, AtomicUsize::new(0));
     let answer = client.send_if(post(&endpoint.url()), &look).await;
     (brief(answer), look.1.into_inner())
 }
@@ -100,7 +102,7 @@ async fn request_on_a_kept_connection_is_not_asked_about() {
 
 #[tokio::test]
 async fn request_that_may_not_begin_is_not_sent_once_more() {
-    let closing = [exchange(OK), vec![Step::Read]].concat();
+    let closing = [exchange(OK), vec![EndpointStep::Read]].concat();
     let endpoint = Endpoint::start(vec![closing, exchange(OK)]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
@@ -111,8 +113,8 @@ async fn request_that_may_not_begin_is_not_sent_once_more() {
 
 #[tokio::test]
 async fn it_is_sent_once_more_and_no_more() {
-    let closing = [exchange(OK), vec![Step::Read]].concat();
-    let endpoint = Endpoint::start(vec![closing, vec![Step::Read], exchange(OK)]).await;
+    let closing = [exchange(OK), vec![EndpointStep::Read]].concat();
+    let endpoint = Endpoint::start(vec![closing, vec![EndpointStep::Read], exchange(OK)]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     assert_eq!(
@@ -139,8 +141,17 @@ async fn a_request_that_was_partly_answered_is_not_sent_again() {
 async fn an_answer_nobody_asked_for_is_never_taken_for_the_next_one() {
     let forged = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged";
     for script in [
-        vec![Step::Read, write(&format!("{OK}{forged}")), Step::Hang],
-        vec![Step::Read, write(OK), write(forged), Step::Hang],
+        vec![
+            EndpointStep::Read,
+            write(&format!("{OK}{forged}")),
+            EndpointStep::Hang,
+        ],
+        vec![
+            EndpointStep::Read,
+            write(OK),
+            write(forged),
+            EndpointStep::Hang,
+        ],
     ] {
         let endpoint = Endpoint::start(vec![script, exchange(NO_CONTENT)]).await;
         let client = client();
@@ -153,7 +164,12 @@ async fn an_answer_nobody_asked_for_is_never_taken_for_the_next_one() {
 
 #[tokio::test]
 async fn an_idle_connection_goes_only_where_the_name_still_points() {
-    let first = Endpoint::start(vec![vec![Step::Read, write(OK), Step::Hang]]).await;
+    let first = Endpoint::start(vec![vec![
+        EndpointStep::Read,
+        write(OK),
+        EndpointStep::Hang,
+    ]])
+    .await;
     let moved = std::net::SocketAddr::from(([127, 0, 0, 2], first.address.port()));
     let second = Endpoint::on(
         tokio::net::TcpListener::bind(moved).await.unwrap(),
@@ -161,7 +177,7 @@ async fn an_idle_connection_goes_only_where_the_name_still_points() {
         vec![exchange(NO_CONTENT)],
     );
     let clock = ManualClock::new(Timestamp::EPOCH);
-    let names = Script::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
+    let names = ScriptedNames::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
     let client = HyperWebhookClient::with_names(on_loopback(), clock.clone(), names).unwrap();
     let url = format!("http://hooks.example:{}/", first.address.port());
     assert_eq!(send(&client, &url).await, answered(200, "ok"));
@@ -189,9 +205,9 @@ async fn idle_connections_end_with_their_time() {
 /// A client with this many idle connections to an endpoint that says nothing more on them.
 async fn with_silent_connections(
     count: usize,
-    others: Vec<Vec<Step>>,
+    others: Vec<Vec<EndpointStep>>,
 ) -> (Endpoint, HyperWebhookClient<ManualClock>, ManualClock) {
-    let silent = [exchange(OK), vec![Step::Read, Step::Hang]].concat();
+    let silent = [exchange(OK), vec![EndpointStep::Read, EndpointStep::Hang]].concat();
     let scripts = vec![silent; count].into_iter().chain(others).collect();
     let endpoint = Endpoint::start(scripts).await;
     let clock = ManualClock::new(Timestamp::EPOCH);
@@ -207,7 +223,7 @@ async fn with_silent_connections(
 async fn begin_request(
     endpoint: &Endpoint,
     client: &HyperWebhookClient<ManualClock>,
-) -> tokio::task::JoinHandle<Brief> {
+) -> tokio::task::JoinHandle<BriefResponse> {
     let read = endpoint.requests().len();
     let url = endpoint.url();
     let client = client.clone();
@@ -246,7 +262,7 @@ async fn connection_that_was_heard_since_outlives_a_silent_one() {
 async fn connection_that_began_to_answer_is_not_silent() {
     let halting = [
         exchange(OK),
-        vec![Step::Read, write("HTTP/1.1 2"), Step::Hang],
+        vec![EndpointStep::Read, write("HTTP/1.1 2"), EndpointStep::Hang],
     ]
     .concat();
     let endpoint = Endpoint::start(vec![halting]).await;
@@ -263,7 +279,7 @@ async fn connection_that_began_to_answer_is_not_silent() {
 #[tokio::test]
 async fn request_that_needs_a_new_connection_takes_no_kept_one() {
     let endpoint = Endpoint::start(vec![
-        [exchange(OK), vec![Step::Read]].concat(),
+        [exchange(OK), vec![EndpointStep::Read]].concat(),
         exchange(NO_CONTENT),
     ])
     .await;
@@ -281,9 +297,9 @@ async fn request_that_needs_a_new_connection_takes_no_kept_one() {
 async fn what_a_peer_closed_is_swept_without_a_request() {
     let close = Arc::new(Notify::new());
     let endpoint = Endpoint::start(vec![vec![
-        Step::Read,
+        EndpointStep::Read,
         write(OK),
-        Step::Until(close.clone()),
+        EndpointStep::Until(close.clone()),
     ]])
     .await;
     let clock = ManualClock::new(Timestamp::EPOCH);
@@ -300,7 +316,7 @@ async fn what_a_peer_closed_is_swept_without_a_request() {
 
 #[tokio::test]
 async fn trimming_closes_idle_connections() {
-    let held = vec![Step::Read, write(OK), Step::Read];
+    let held = vec![EndpointStep::Read, write(OK), EndpointStep::Read];
     let endpoint = Endpoint::start(vec![held, exchange(OK)]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
@@ -321,13 +337,13 @@ async fn trimming_closes_idle_connections() {
 
 #[tokio::test]
 async fn what_is_known_of_a_link_that_is_down_is_dropped_and_the_others_stay() {
-    let held = || vec![Step::Read, write(OK), Step::Read];
+    let held = || vec![EndpointStep::Read, write(OK), EndpointStep::Read];
     let first = Endpoint::start(vec![held()]).await;
     let moved = std::net::SocketAddr::from(([127, 0, 0, 2], first.address.port()));
     let listener = tokio::net::TcpListener::bind(moved).await.unwrap();
     let second = Endpoint::on(listener, None, vec![exchange(NO_CONTENT)]);
     let other = Endpoint::start(vec![[exchange(OK), exchange(OK)].concat()]).await;
-    let names = Script::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
+    let names = ScriptedNames::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
     let client = HyperWebhookClient::with_names(on_loopback(), SystemClock, names).unwrap();
     let url = format!("http://hooks.example:{}/", first.address.port());
     for url in [&url, &other.url()] {
@@ -353,8 +369,16 @@ async fn what_is_known_of_a_link_that_is_down_is_dropped_and_the_others_stay() {
 async fn no_more_connections_are_kept_than_set() {
     let check = async |settings: ClientSettings, expected| {
         let endpoints = [
-            Endpoint::start(vec![vec![Step::Read, write(OK), Step::Hang]; 3]).await,
-            Endpoint::start(vec![vec![Step::Read, write(OK), Step::Hang]; 3]).await,
+            Endpoint::start(vec![
+                vec![EndpointStep::Read, write(OK), EndpointStep::Hang];
+                3
+            ])
+            .await,
+            Endpoint::start(vec![
+                vec![EndpointStep::Read, write(OK), EndpointStep::Hang];
+                3
+            ])
+            .await,
         ];
         let client = HyperWebhookClient::new(settings, SystemClock).unwrap();
         let urls = endpoints.each_ref().map(Endpoint::url);
@@ -392,7 +416,7 @@ async fn no_more_connections_are_kept_than_set() {
 
 #[tokio::test]
 async fn the_connection_that_was_idle_for_longest_makes_room_for_another() {
-    let held = || [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
+    let held = || [exchange(OK), exchange(OK), vec![EndpointStep::Hang]].concat();
     let start = async || Endpoint::start(vec![held(), held()]).await;
     let [first, second, third] = [start().await, start().await, start().await];
     let client = HyperWebhookClient::new(
@@ -415,7 +439,7 @@ async fn the_connection_that_was_idle_for_longest_makes_room_for_another() {
 
 #[tokio::test]
 async fn idle_connections_give_their_places_to_new_ones() {
-    let held = || [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
+    let held = || [exchange(OK), exchange(OK), vec![EndpointStep::Hang]].concat();
     let start = async || Endpoint::start(vec![held(), held()]).await;
     let [first, second, third] = [start().await, start().await, start().await];
     let settings = ClientSettings {
@@ -435,7 +459,7 @@ async fn idle_connections_give_their_places_to_new_ones() {
 
 #[tokio::test]
 async fn request_without_a_place_is_not_its_endpoint_s_fault() {
-    let busy = Endpoint::start(vec![vec![Step::Read, Step::Hang]]).await;
+    let busy = Endpoint::start(vec![vec![EndpointStep::Read, EndpointStep::Hang]]).await;
     let other = Endpoint::start(vec![exchange(OK)]).await;
     let settings = ClientSettings {
         connections_max: 1,
@@ -458,7 +482,7 @@ async fn request_without_a_place_is_not_its_endpoint_s_fault() {
 
 #[tokio::test]
 async fn a_full_pool_closes_several_that_were_idle_for_longest() {
-    let held = [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
+    let held = [exchange(OK), exchange(OK), vec![EndpointStep::Hang]].concat();
     let old = Endpoint::start(vec![held.clone(); 42]).await;
     let young = Endpoint::start(vec![held; 25]).await;
     let client = HyperWebhookClient::new(

@@ -18,7 +18,7 @@ use rustls::HandshakeKind;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio_rustls::TlsAcceptor;
 
-use crate::endpoint::{Endpoint, OK, Step, exchange, write};
+use crate::endpoint::{Endpoint, EndpointStep, OK, exchange, write};
 use crate::{TIMEOUT, answered, brief, on_loopback, post, send, settle};
 
 /// An authority of our own.
@@ -106,7 +106,7 @@ impl NameLookup for Loopback {
         Ok(vec![Ipv4Addr::LOCALHOST.into()])
     }
 
-    fn forget(&self) {}
+    fn forget_all(&self) {}
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn a_certificate_that_does_not_hold_is_refused_by_its_fault() {
 async fn an_endpoint_that_does_not_speak_tls_is_told_from_a_bad_one() {
     let endpoint = Endpoint::start(vec![vec![
         write("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n"),
-        Step::Hang,
+        EndpointStep::Hang,
     ]])
     .await;
     let client = HyperWebhookClient::new(on_loopback(), SystemClock).unwrap();
@@ -211,7 +211,7 @@ async fn a_connection_closed_in_the_handshake_is_a_socket_failure() {
 
 #[tokio::test]
 async fn a_handshake_that_stalls_has_no_connection_in_time() {
-    let endpoint = Endpoint::start(vec![vec![write(""), Step::Hang]]).await;
+    let endpoint = Endpoint::start(vec![vec![write(""), EndpointStep::Hang]]).await;
     let clock = ManualClock::new(Timestamp::EPOCH);
     let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
     let request = post(&https(&endpoint));

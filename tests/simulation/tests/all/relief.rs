@@ -66,7 +66,7 @@ impl NameLookup for Loopback {
         Ok(vec![IpAddr::from([127, 0, 0, 1])])
     }
 
-    fn forget(&self) {}
+    fn forget_all(&self) {}
 }
 
 type Client = HyperWebhookClient<ManualClock, Loopback>;
