@@ -113,7 +113,7 @@ impl InstallationExaminer for Account {
                 name: "queue",
                 of: name_of(&made.url).to_owned(),
                 look: Box::pin(async move {
-                    let found = queues.attributes(&made.url).await;
+                    let found = queues.read_attributes(&made.url).await;
                     queue_check(&made, found)
                 }),
             }
@@ -218,7 +218,7 @@ impl RedrivePolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_aws::{AwsSettings, Clients};
+    use posthaste_aws::{AwsClients, AwsSettings};
     use posthaste_http::ClientSettings;
     use posthaste_ports::ErrorKind;
 
@@ -231,7 +231,7 @@ mod tests {
             }
             _ => None,
         };
-        let clients = Clients::new(&AwsSettings::from_env(variable).unwrap());
+        let clients = AwsClients::new(&AwsSettings::from_env(variable).unwrap());
         let webhooks = LazyWebhooks::new(ClientSettings::default(), SystemClock);
         Account::new(clients.queue_setup(), (deliveries, slow), webhooks)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{
-    CustomResource, ResourceAttributes, Scheduled, StackChange, StackResources,
+    CustomResource, ResourceAttributes, ScheduledFunction, StackChange, StackResources,
 };
 use posthaste_aws::queue::QueueSetup;
 use posthaste_ports::{Clock, ObjectStore};
@@ -30,9 +30,9 @@ impl<R, S, Q, C> Answering<R, S, Q, C> {
     }
 }
 
-impl<R, S, Q, C> Scheduled for Answering<R, S, Q, C>
+impl<R, S, Q, C> ScheduledFunction for Answering<R, S, Q, C>
 where
-    R: Scheduled,
+    R: ScheduledFunction,
     S: ObjectStore + 'static,
     Q: QueueSetup,
     C: Clock,
@@ -44,12 +44,12 @@ where
 
 impl<R, S, Q, C> StackResources for Answering<R, S, Q, C>
 where
-    R: Scheduled,
+    R: ScheduledFunction,
     S: ObjectStore + 'static,
     Q: QueueSetup,
     C: Clock,
 {
-    fn id(&self, resource: &CustomResource) -> String {
+    fn physical_id(&self, resource: &CustomResource) -> String {
         if resource.kind == QUEUE {
             MadeQueues::<Q, C>::id(&resource.properties)
         } else {
@@ -58,7 +58,7 @@ where
     }
 
     /// A queue outlives its stack: what waits in it was acknowledged.
-    async fn change(
+    async fn apply_change(
         &self,
         resource: &CustomResource,
         change: StackChange,
@@ -95,7 +95,7 @@ mod tests {
 
     struct Idle;
 
-    impl Scheduled for Idle {
+    impl ScheduledFunction for Idle {
         async fn run(&self, _: Duration) -> Result<(), Error> {
             Ok(())
         }
@@ -109,11 +109,11 @@ mod tests {
             Ok(None)
         }
 
-        async fn create(&self, name: &str) -> Result<String, PortError> {
+        async fn create_queue(&self, name: &str) -> Result<String, PortError> {
             Ok(name.to_owned())
         }
 
-        async fn set(&self, _: &str, _: QueueAttributes) -> Result<(), PortError> {
+        async fn set_attributes(&self, _: &str, _: QueueAttributes) -> Result<(), PortError> {
             Ok(())
         }
     }
@@ -144,13 +144,13 @@ mod tests {
         let store = MemoryStore::default();
         let answering = answering(&store);
         let queue = queue();
-        assert_eq!(answering.id(&queue), "slow");
+        assert_eq!(answering.physical_id(&queue), "slow");
         let made = answering
-            .change(&queue, StackChange::Create, "stack", LATER)
+            .apply_change(&queue, StackChange::Create, "stack", LATER)
             .await;
         assert_eq!(made.unwrap()["DeliverConcurrency"], 7);
         let left = answering
-            .change(&queue, deleted("slow"), "stack", LATER)
+            .apply_change(&queue, deleted("slow"), "stack", LATER)
             .await;
         assert_eq!(left.unwrap(), ResourceAttributes::new());
         assert!(store.get(OWNER).await.unwrap().is_none());
@@ -162,15 +162,15 @@ mod tests {
         let store = MemoryStore::default();
         let answering = answering(&store);
         let claim = CustomResource::default();
-        assert_eq!(answering.id(&claim), "claim:state");
+        assert_eq!(answering.physical_id(&claim), "claim:state");
         let made = answering
-            .change(&claim, StackChange::Create, "stack", LATER)
+            .apply_change(&claim, StackChange::Create, "stack", LATER)
             .await;
         assert_eq!(made.unwrap(), ResourceAttributes::new());
         let owner = async || StateOwner::parse(&store.get(OWNER).await.unwrap().unwrap().bytes);
         assert_ne!(owner().await.unwrap(), StateOwner::released_by("stack"));
         answering
-            .change(&claim, deleted("claim:state"), "stack", LATER)
+            .apply_change(&claim, deleted("claim:state"), "stack", LATER)
             .await
             .unwrap();
         assert_eq!(owner().await.unwrap(), StateOwner::released_by("stack"));

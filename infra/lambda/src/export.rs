@@ -1,7 +1,7 @@
 //! Traces and metrics for a collector, at the end of each invocation: between invocations an
 //! instance is frozen, and it may never run again.
 
-use posthaste_aws::Clients;
+use posthaste_aws::AwsClients;
 use posthaste_core::trace::collector::ExportSettings;
 use posthaste_services::EventTraces;
 
@@ -10,7 +10,7 @@ mod otlp;
 
 /// Begins to export, where a collector is given. A program without the feature says that it does
 /// not.
-pub(crate) fn start(settings: Option<&ExportSettings>, clients: &Clients) {
+pub(crate) fn start(settings: Option<&ExportSettings>, clients: &AwsClients) {
     let Some(settings) = settings else {
         return;
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{
-    BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule, run_http,
+    BatchHandler, ScheduledFunction, SqsBatch, run_batches, run_batches_and_schedule, run_http,
     run_scheduled, run_scheduled_and_stack_changes,
 };
 use posthaste_core::lane::DeliveryLane;
@@ -146,7 +146,7 @@ impl BatchHandler for Deliveries {
 /// wake's work of one minute.
 struct Minute(AwsWake);
 
-impl Scheduled for Minute {
+impl ScheduledFunction for Minute {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         Box::pin(self.0.run_until(deadline)).await?;
         Ok(())

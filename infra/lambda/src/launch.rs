@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use lambda_runtime::Error;
 use posthaste_aws::telemetry::{self, TelemetrySettings};
-use posthaste_aws::{AwsSettings, Clients, S3Store};
+use posthaste_aws::{AwsClients, AwsSettings, S3Store};
 use tracing::Level;
 
 use crate::environment::Environment;
@@ -64,7 +64,7 @@ pub fn refuse_handler(name: &str, functions: &[&str]) -> ExitCode {
 ///
 /// The function gets its environment, the clients of this process, and the state bucket.
 pub(crate) async fn launch<E: Environment>(
-    run: impl AsyncFnOnce(E, Clients, S3Store) -> Result<(), Error>,
+    run: impl AsyncFnOnce(E, AwsClients, S3Store) -> Result<(), Error>,
 ) -> ExitCode {
     let ended = match start() {
         Ok((environment, clients, state)) => run(environment, clients, state).await,
@@ -92,7 +92,7 @@ fn report(error: &Error) {
     }
 }
 
-fn start<E: Environment>() -> Result<(E, Clients, S3Store), Error> {
+fn start<E: Environment>() -> Result<(E, AwsClients, S3Store), Error> {
     let environment = E::from_env();
     // The default is for the log line about an environment that cannot be used.
     let telemetry = environment
@@ -102,7 +102,7 @@ fn start<E: Environment>() -> Result<(E, Clients, S3Store), Error> {
     telemetry::start(&telemetry);
     let aws = AwsSettings::from_env(|name| env::var(name).ok());
     let (common, environment) = environment?;
-    let clients = Clients::new(&aws?).with_message_groups(common.sends_message_groups);
+    let clients = AwsClients::new(&aws?).with_message_groups(common.sends_message_groups);
     export::start(common.export.as_ref(), &clients);
     let state = clients.store(&common.state_bucket);
     Ok((environment, clients, state))

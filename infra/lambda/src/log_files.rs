@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lambda_runtime::Error;
-use posthaste_aws::lambda::{BatchHandler, Scheduled, SqsBatch};
+use posthaste_aws::lambda::{BatchHandler, ScheduledFunction, SqsBatch};
 use posthaste_ports::{BatchResponse, Ports};
 use posthaste_record::Record;
 
@@ -22,7 +22,7 @@ impl<P: Ports> BatchHandler for WriteFiles<P> {
     }
 }
 
-impl<P: Ports> Scheduled for MergeFiles<P> {
+impl<P: Ports> ScheduledFunction for MergeFiles<P> {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         Box::pin(self.0.merge_until(deadline)).await?;
         Ok(())

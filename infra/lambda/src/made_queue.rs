@@ -129,11 +129,13 @@ impl<Q: QueueSetup, C: Clock> MadeQueues<Q, C> {
             let attributes = [(REDRIVE_ALLOW_POLICY.to_owned(), policy)];
             let attributes = attributes.into_iter().collect();
             self.queues
-                .set(&wanted.redrive_queue_url, attributes)
+                .set_attributes(&wanted.redrive_queue_url, attributes)
                 .await?;
         }
-        let url = self.queues.create(&wanted.queue_name).await?;
-        self.queues.set(&url, wanted.attributes.clone()).await?;
+        let url = self.queues.create_queue(&wanted.queue_name).await?;
+        self.queues
+            .set_attributes(&url, wanted.attributes.clone())
+            .await?;
         Ok(())
     }
 }
@@ -223,12 +225,16 @@ mod tests {
             Ok(state.queues[url].get(REDRIVE_ALLOW_POLICY).cloned())
         }
 
-        async fn create(&self, name: &str) -> Result<String, PortError> {
+        async fn create_queue(&self, name: &str) -> Result<String, PortError> {
             self.0.lock().queues.entry(name.to_owned()).or_default();
             Ok(name.to_owned())
         }
 
-        async fn set(&self, url: &str, attributes: QueueAttributes) -> Result<(), PortError> {
+        async fn set_attributes(
+            &self,
+            url: &str,
+            attributes: QueueAttributes,
+        ) -> Result<(), PortError> {
             let mut state = self.0.lock();
             let redrives = attributes.contains_key("RedrivePolicy");
             let allowed = state.queues["redrive"].get(REDRIVE_ALLOW_POLICY);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lambda_runtime::Error;
 use parking_lot::Mutex;
-use posthaste_aws::lambda::{Scheduled, StackChange};
+use posthaste_aws::lambda::{ScheduledFunction, StackChange};
 use posthaste_core::model::{OwnershipClaim, STATE_OWNER_RENEWED, Timestamp};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError};
 use posthaste_services::{ClaimError, StackOwnership, UpdateError, timeout_at};
@@ -100,7 +100,9 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
     }
 }
 
-impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> Scheduled for Owned<R, S, C> {
+impl<R: ScheduledFunction, S: ObjectStore + 'static, C: Clock> ScheduledFunction
+    for Owned<R, S, C>
+{
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         if let Some(stack) = &self.stack {
             match self.renew(stack).await {
@@ -118,7 +120,7 @@ impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> Scheduled for Owned<R, S,
     }
 }
 
-impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> Owned<R, S, C> {
+impl<R: ScheduledFunction, S: ObjectStore + 'static, C: Clock> Owned<R, S, C> {
     /// The physical id of the claim. The claim is one to the bucket: an update that names another
     /// bucket claims that one, and the former claim ends by itself.
     pub(crate) fn id(&self) -> String {
@@ -172,7 +174,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Runs(Arc<AtomicUsize>);
 
-    impl Scheduled for Runs {
+    impl ScheduledFunction for Runs {
         async fn run(&self, _: Duration) -> Result<(), Error> {
             self.0.fetch_add(1, Ordering::Relaxed);
             Ok(())

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use lambda_runtime::Error;
-use posthaste_aws::lambda::Scheduled;
+use posthaste_aws::lambda::ScheduledFunction;
 use posthaste_core::pressure::PressureState;
 use posthaste_monitor::{Monitor, MonitorError};
 use posthaste_ports::{Clock, DrainSource, Ports, ResourceProbe};
@@ -52,7 +52,7 @@ impl<M: Sampler, C: Clock> Sampling<M, C> {
     }
 }
 
-impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
+impl<M: Sampler, C: Clock> ScheduledFunction for Sampling<M, C> {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         let mut sampler = self.sampler.lock().await;
         let mut next = self.clock.monotonic();

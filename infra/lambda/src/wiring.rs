@@ -9,7 +9,7 @@ use axum::body::Body;
 use http::Response;
 use posthaste_aws::lambda::BatchHandler;
 use posthaste_aws::queue::SqsSetup;
-use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_aws::{AwsClients, QueueUrls, S3Store, SqsQueue};
 use posthaste_console::{Access, Console};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::circuit::HealthSettings;
@@ -96,7 +96,7 @@ pub type AwsMonitor = Monitor<Aws, NoMachine, DrainReports<S3Store, SystemClock>
 pub type AwsSampling = Answering<Sampling<AwsMonitor, SystemClock>, S3Store, SqsSetup, SystemClock>;
 
 /// publish, as the routes of its Function URL.
-pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Store) -> Router {
+pub fn publish(environment: &PublishEnvironment, clients: &AwsClients, state: S3Store) -> Router {
     let urls = QueueUrls::from([(
         QueueName::Deliveries,
         environment.deliveries_queue_url.clone(),
@@ -135,7 +135,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
 }
 
 /// manage, as the routes of its Function URL.
-pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store) -> Router {
+pub fn manage(environment: &ManageEnvironment, clients: &AwsClients, state: S3Store) -> Router {
     let urls = QueueUrls::from([(
         QueueName::Deliveries,
         environment.deliveries_queue_url.clone(),
@@ -195,7 +195,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
 /// its drain rate.
 pub fn deliver<H: BatchHandler>(
     environment: &DeliverEnvironment,
-    clients: &Clients,
+    clients: &AwsClients,
     state: S3Store,
     handler: impl FnOnce(AwsDeliver, AwsDrainPost) -> H,
 ) -> AwsBackoff<H> {
@@ -250,7 +250,7 @@ pub fn deliver<H: BatchHandler>(
 /// end in the redrive queue under a wrong reason.
 pub fn dead_letters(
     environment: &DeadLetterEnvironment,
-    clients: &Clients,
+    clients: &AwsClients,
     state: &S3Store,
 ) -> AwsBackoff<BothQueues<AwsDeadLetters>> {
     let urls = QueueUrls::from([
@@ -265,7 +265,7 @@ pub fn dead_letters(
         (QueueName::Redrive, environment.redrive_queue_url.clone()),
         (QueueName::Records, environment.records_queue_url.clone()),
     ]);
-    let clients = clients.untraced();
+    let clients = clients.without_tracing();
     let registry = TopicRegistry::new(state.clone(), SystemClock, environment.registry_max_age);
     let [deliveries, dead_letters, redrive, records] = [
         QueueName::Deliveries,
@@ -312,7 +312,7 @@ pub fn dead_letters(
 }
 
 /// wake, without the right to delete old payloads: the state bucket's lifecycle does that.
-pub fn wake(environment: &WakeEnvironment, clients: &Clients, state: S3Store) -> AwsWake {
+pub fn wake(environment: &WakeEnvironment, clients: &AwsClients, state: S3Store) -> AwsWake {
     let urls = QueueUrls::from([(
         QueueName::Deliveries,
         environment.deliveries_queue_url.clone(),
@@ -342,7 +342,7 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients, state: S3Store) ->
 /// monitor, sampling for the length of an invocation.
 pub fn monitor(
     environment: &MonitorEnvironment,
-    clients: &Clients,
+    clients: &AwsClients,
     state: S3Store,
 ) -> Result<AwsSampling, SettingsError> {
     let urls = QueueUrls::from([
@@ -392,11 +392,11 @@ pub fn monitor(
 /// the queue until the newer version runs, and Lambda would take that for a loop.
 pub fn record(
     environment: &RecordEnvironment,
-    clients: &Clients,
+    clients: &AwsClients,
     state: S3Store,
 ) -> (AwsBackoff<WriteFiles<Aws>>, MergeFiles<Aws>) {
     let urls = QueueUrls::from([(QueueName::Records, environment.records_queue_url.clone())]);
-    let clients = clients.untraced();
+    let clients = clients.without_tracing();
     let records = clients.queue(QueueName::Records, urls, SystemClock);
     let log = clients
         .store(&environment.log_bucket)
@@ -442,13 +442,13 @@ pub fn record(
 }
 
 /// The delivery queue of the slow lane, where it is named.
-fn slow_queue(url: Option<&String>, clients: &Clients) -> Option<Queue> {
+fn slow_queue(url: Option<&String>, clients: &AwsClients) -> Option<Queue> {
     let urls = QueueUrls::from([(QueueName::SlowDeliveries, url?.clone())]);
     Some(clients.queue(QueueName::SlowDeliveries, urls, SystemClock))
 }
 
 /// The slow lane, where its queue is named.
-fn slow_lane(url: Option<&String>, clients: &Clients, state: &S3Store) -> Option<AwsSlowLane> {
+fn slow_lane(url: Option<&String>, clients: &AwsClients, state: &S3Store) -> Option<AwsSlowLane> {
     Some(SlowLane {
         queue: slow_queue(url, clients)?,
         lanes: SlowTargetCache::new(Arc::new(state.clone()), SystemClock),
@@ -488,8 +488,8 @@ mod tests {
         Some(value.to_owned())
     }
 
-    fn clients() -> (Clients, S3Store) {
-        let clients = Clients::new(&AwsSettings::from_env(variable).unwrap());
+    fn clients() -> (AwsClients, S3Store) {
+        let clients = AwsClients::new(&AwsSettings::from_env(variable).unwrap());
         let state = clients.store("state");
         (clients, state)
     }

@@ -37,19 +37,19 @@ pub use limits::{
     ATTEMPT_TIMEOUT, ATTEMPTS_MAX, BACKOFF_FIRST, BACKOFF_MAX, CONNECT_TIMEOUT, OPERATION_TIMEOUT,
     READ_TIMEOUT,
 };
-use limits::{retries, timeouts};
+use limits::{request_timeouts, retry_config};
 pub use settings::{AwsSettings, AwsSettingsError};
 use sleep::PunctualSleep;
-use untraced::Untraced;
+use untraced::TraceHeaderRemover;
 
 /// Makes the adapters of one process. Clones share connections.
 #[derive(Debug, Clone)]
-pub struct Clients {
-    shared: Arc<Shared>,
+pub struct AwsClients {
+    shared: Arc<SharedClients>,
 }
 
 #[derive(Debug, Clone)]
-struct Shared {
+struct SharedClients {
     settings: AwsSettings,
     /// The part of the configuration that both services have.
     config: SdkConfig,
@@ -60,14 +60,14 @@ struct Shared {
     s3: OnceLock<aws_sdk_s3::Client>,
 }
 
-impl Clients {
+impl AwsClients {
     /// Prepares the clients. Each is made when it is first asked for, and connects at its first
     /// request.
     pub fn new(settings: &AwsSettings) -> Self {
         let sleep = SharedAsyncSleep::new(PunctualSleep::default());
-        let shared = Shared {
+        let shared = SharedClients {
             settings: settings.clone(),
-            config: config(settings, &sleep),
+            config: sdk_config(settings, &sleep),
             sleep,
             is_traced: true,
             sends_groups: false,
@@ -83,11 +83,11 @@ impl Clients {
     /// counts each function's turns in a chain and stops the function after about 16 of them,
     /// unless its `RecursiveLoop` is `Allow`. Use them in a function that sends to its own
     /// queue on purpose and sets the pace of that itself. <https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html>
-    pub fn untraced(&self) -> Self {
-        let shared = Shared {
+    pub fn without_tracing(&self) -> Self {
+        let shared = SharedClients {
             is_traced: false,
             sqs: OnceLock::new(),
-            ..Shared::clone(&self.shared)
+            ..SharedClients::clone(&self.shared)
         };
         Self {
             shared: Arc::new(shared),
@@ -98,9 +98,9 @@ impl Clients {
     /// serves groups fairly, and bills each request as one to a fair queue.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
     pub fn with_message_groups(&self, sends_groups: bool) -> Self {
-        let shared = Shared {
+        let shared = SharedClients {
             sends_groups,
-            ..Shared::clone(&self.shared)
+            ..SharedClients::clone(&self.shared)
         };
         Self {
             shared: Arc::new(shared),
@@ -142,7 +142,7 @@ impl Clients {
     }
 }
 
-fn config(settings: &AwsSettings, sleep: &SharedAsyncSleep) -> SdkConfig {
+fn sdk_config(settings: &AwsSettings, sleep: &SharedAsyncSleep) -> SdkConfig {
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(settings.region.clone()))
@@ -152,19 +152,19 @@ fn config(settings: &AwsSettings, sleep: &SharedAsyncSleep) -> SdkConfig {
         .http_client(LazyClient::new(sleep.clone()))
         .sleep_impl(sleep.clone())
         .time_source(SystemTimeSource::new())
-        .timeout_config(timeouts(Duration::ZERO))
-        .retry_config(retries())
+        .timeout_config(request_timeouts(Duration::ZERO))
+        .retry_config(retry_config())
         // The timeouts bound every attempt, and the reading of a body has its own.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .build()
 }
 
-impl Shared {
+impl SharedClients {
     fn sqs_client(&self) -> aws_sdk_sqs::Client {
         let mut config = aws_sdk_sqs::config::Builder::from(&self.config);
         config.set_endpoint_url(self.settings.sqs_endpoint.clone());
         if !self.is_traced {
-            config.push_interceptor(SharedInterceptor::permanent(Untraced));
+            config.push_interceptor(SharedInterceptor::permanent(TraceHeaderRemover));
         }
         aws_sdk_sqs::Client::from_conf(config.build())
     }

@@ -15,7 +15,7 @@ pub use batch::{BatchHandler, run_batches};
 pub use deadline::{ANSWER_MARGIN, LATE_MAX};
 pub use http::run_http;
 pub use queue_and_schedule::run_batches_and_schedule;
-pub use scheduled::{Scheduled, run_scheduled};
+pub use scheduled::{ScheduledFunction, run_scheduled};
 pub use sqs_event::SqsBatch;
 pub use stack_changes::{
     CustomResource, ResourceAttributes, StackChange, StackResources,

@@ -6,6 +6,6 @@ pub mod queue;
 pub mod store;
 pub mod telemetry;
 
-pub use clients::{AwsSettings, AwsSettingsError, Clients, CollectorClient};
+pub use clients::{AwsClients, AwsSettings, AwsSettingsError, CollectorClient};
 pub use queue::{QueueUrls, SqsQueue};
 pub use store::S3Store;

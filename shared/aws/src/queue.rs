@@ -18,12 +18,12 @@ use posthaste_ports::{
     QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor, validate,
 };
 
-use crate::clients::failure::failure;
+use crate::clients::failure::to_port_error;
 pub use calls::QueueUrls;
 pub(crate) use calls::SqsCalls;
 use calls::{BatchCalls, SENDING};
 use receive::whole_secs;
-use replace::Replacer;
+use replace::MessageReplacer;
 pub use setup::{QueueAttributes, QueueSetup, SqsSetup};
 
 const REPLACING: &str = "replace a message";
@@ -37,13 +37,13 @@ const COUNTING: &str = "count a queue";
 #[derive(Debug, Clone)]
 pub struct SqsQueue<C> {
     calls: SqsCalls,
-    replacer: Arc<Replacer<SqsCalls, C>>,
+    replacer: Arc<MessageReplacer<SqsCalls, C>>,
 }
 
 impl<C: Clock> SqsQueue<C> {
     pub(crate) fn new(calls: SqsCalls, clock: C) -> Self {
         Self {
-            replacer: Arc::new(Replacer::new(calls.clone(), clock)),
+            replacer: Arc::new(MessageReplacer::new(calls.clone(), clock)),
             calls,
         }
     }
@@ -53,7 +53,7 @@ impl<C: Clock> SqsQueue<C> {
         for successor in successors {
             validate::message(&successor.message)
                 .map_err(|refusal| refusal.into_port_error(REPLACING))?;
-            self.calls.url(REPLACING, successor.to)?;
+            self.calls.queue_url(REPLACING, successor.to)?;
         }
         Ok(())
     }
@@ -77,12 +77,12 @@ impl<C: Clock> QueueSender for SqsQueue<C> {
         } else {
             self.calls.send(self.calls.name, good).await?
         };
-        Ok(in_place(checks, sent))
+        Ok(merge_results(checks, sent))
     }
 }
 
 /// Puts the results of the entries that were sent between those that were refused here.
-fn in_place(
+fn merge_results(
     checks: Vec<Result<(), validate::LimitRefusal>>,
     sent: Vec<Result<MessageId, PortError>>,
 ) -> Vec<Result<MessageId, PortError>> {
@@ -97,7 +97,7 @@ fn in_place(
 
 impl<C: Clock> QueueReceiver for SqsQueue<C> {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
-        receive::receive(&self.calls, request).await
+        receive::receive_messages(&self.calls, request).await
     }
 
     /// Sends no request: the event source mapping deletes the messages that an invocation does not
@@ -131,7 +131,10 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
             .queue_url(self.calls.own_url(CHANGING)?)
             .receipt_handle(&*receipt.0)
             .visibility_timeout(whole_secs(visibility));
-        request.send().await.map_err(|e| failure(CHANGING, e))?;
+        request
+            .send()
+            .await
+            .map_err(|e| to_port_error(CHANGING, e))?;
         Ok(())
     }
 
@@ -145,7 +148,10 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
             .attribute_names(QueueAttributeName::ApproximateNumberOfMessages)
             .attribute_names(QueueAttributeName::ApproximateNumberOfMessagesDelayed)
             .attribute_names(QueueAttributeName::ApproximateNumberOfMessagesNotVisible);
-        let answer = request.send().await.map_err(|e| failure(COUNTING, e))?;
+        let answer = request
+            .send()
+            .await
+            .map_err(|e| to_port_error(COUNTING, e))?;
         let attributes = answer.attributes.unwrap_or_default();
         // A missing count is not zero: pressure would read it as an empty queue.
         let count = |name| {

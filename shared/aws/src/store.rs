@@ -21,21 +21,21 @@ use posthaste_ports::{
     StoredObject, validate,
 };
 
-use crate::clients::failure::failure;
+use crate::clients::failure::to_port_error;
 pub use body::{BODY_TIMEOUT, OBJECT_BYTES_MAX};
-use bucket::Bucket;
-use put::{PUTTING, Put};
+use bucket::S3Bucket;
+use put::{ConditionalPut, PUTTING};
 
 const GETTING: &str = "get an object";
 const DELETING: &str = "delete an object";
 
 /// One bucket. Clones share connections.
 #[derive(Debug, Clone)]
-pub struct S3Store(Bucket);
+pub struct S3Store(S3Bucket);
 
 impl S3Store {
     pub(crate) fn new(client: Client, bucket: &str, sleep: SharedAsyncSleep) -> Self {
-        Self(Bucket {
+        Self(S3Bucket {
             client,
             name: bucket.to_owned(),
             sleep,
@@ -52,7 +52,7 @@ impl S3Store {
     #[must_use]
     pub fn with_objects_up_to(self, bytes: u64) -> Self {
         let object_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Self(Bucket {
+        Self(S3Bucket {
             object_bytes_max,
             ..self.0
         })
@@ -62,7 +62,7 @@ impl S3Store {
 impl ObjectStore for S3Store {
     async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
         validate::object_key(key).map_err(|refusal| refusal.into_port_error(GETTING))?;
-        match self.0.read(GETTING, key, None).await? {
+        match self.0.read_object(GETTING, key, None).await? {
             RevalidatedObject::Changed(object) => Ok(Some(object)),
             RevalidatedObject::Missing => Ok(None),
             // There was no condition.
@@ -80,11 +80,11 @@ impl ObjectStore for S3Store {
         known: &ETag,
     ) -> Result<RevalidatedObject, PortError> {
         validate::object_key(key).map_err(|refusal| refusal.into_port_error(GETTING))?;
-        self.0.read(GETTING, key, Some(known)).await
+        self.0.read_object(GETTING, key, Some(known)).await
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
-        range::read(&self.0, key, &range).await
+        range::read_exactly(&self.0, key, &range).await
     }
 
     async fn put(
@@ -102,7 +102,7 @@ impl ObjectStore for S3Store {
             );
             return Err(PortError::with_cause(PUTTING, ErrorKind::Invalid, cause));
         }
-        Put {
+        ConditionalPut {
             bucket: &self.0,
             key,
             bytes,
@@ -115,7 +115,10 @@ impl ObjectStore for S3Store {
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         validate::object_key(key).map_err(|refusal| refusal.into_port_error(DELETING))?;
         let request = self.0.client.delete_object().bucket(&self.0.name).key(key);
-        request.send().await.map_err(|e| failure(DELETING, e))?;
+        request
+            .send()
+            .await
+            .map_err(|e| to_port_error(DELETING, e))?;
         Ok(())
     }
 
@@ -125,6 +128,6 @@ impl ObjectStore for S3Store {
         after: Option<&str>,
         max: usize,
     ) -> Result<ListPage, PortError> {
-        list::page(&self.0, prefix, after, max).await
+        list::next_page(&self.0, prefix, after, max).await
     }
 }

@@ -14,8 +14,8 @@ mod log;
 mod metrics_by;
 mod pace;
 
-pub use copies::{Copied, CopiedValue};
-use emf::Emf;
+pub use copies::{CopiedSeries, CopiedValue};
+use emf::EmfRecorder;
 pub use metrics_by::MetricsBy;
 
 /// Settings of the log and the metrics.
@@ -40,10 +40,10 @@ impl Default for TelemetrySettings {
 }
 
 /// Sends what was measured somewhere else, too, at the end of each invocation.
-type Export = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+type ExportFn = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The process's only export, if there is one.
-static EXPORT: OnceLock<Export> = OnceLock::new();
+static EXPORT: OnceLock<ExportFn> = OnceLock::new();
 
 /// Has this done at the end of each invocation, which lasts as much longer. From now on what is
 /// written as metrics is kept for [`take_copies`]. To be called once, after [`start`].
@@ -56,41 +56,44 @@ pub fn export_with(export: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + '
 }
 
 /// What was written as metrics since this was asked last.
-pub fn take_copies() -> Vec<Copied> {
-    RECORDER.get().map(Emf::take_copies).unwrap_or_default()
+pub fn take_copies() -> Vec<CopiedSeries> {
+    RECORDER
+        .get()
+        .map(EmfRecorder::take_copies)
+        .unwrap_or_default()
 }
 
 /// Exports, where that is asked for.
-pub(crate) async fn export() {
+pub(crate) async fn run_export() {
     if let Some(export) = EXPORT.get() {
         export().await;
     }
 }
 
 /// The process's only recorder.
-static RECORDER: OnceLock<Emf> = OnceLock::new();
+static RECORDER: OnceLock<EmfRecorder> = OnceLock::new();
 
 /// Starts the log and the metrics of this process. A second start, in tests, changes nothing.
 pub fn start(settings: &TelemetrySettings) {
     log::start(settings.log_level);
     let recorder =
-        RECORDER.get_or_init(|| Emf::new(&settings.metrics_namespace, settings.metrics_by));
+        RECORDER.get_or_init(|| EmfRecorder::new(&settings.metrics_namespace, settings.metrics_by));
     // An error means that there is a recorder already: this one, or a test's own.
     let _ = metrics::set_global_recorder(recorder);
 }
 
 /// Writes what an earlier invocation left, before one begins.
-pub(crate) fn begin(now: Timestamp) {
-    write(|recorder| recorder.begin(now));
+pub(crate) fn begin_invocation(now: Timestamp) {
+    write_documents(|recorder| recorder.begin_invocation(now));
 }
 
 /// Writes metrics at the end of an invocation: all of them, or those that must not wait.
-pub(crate) fn end(now: Timestamp) {
-    write(|recorder| recorder.end(now));
+pub(crate) fn end_invocation(now: Timestamp) {
+    write_documents(|recorder| recorder.end_invocation(now));
 }
 
 #[expect(clippy::disallowed_methods, reason = "Lambda reads metrics there")]
-fn write(lines: impl FnOnce(&Emf) -> Vec<u8>) {
+fn write_documents(lines: impl FnOnce(&EmfRecorder) -> Vec<u8>) {
     let documents = RECORDER.get().map(lines).unwrap_or_default();
     if documents.is_empty() {
         return;

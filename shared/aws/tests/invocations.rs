@@ -8,8 +8,8 @@ use axum::Router;
 use axum::routing::{get, post};
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{
-    ANSWER_MARGIN, BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule,
-    run_http, run_scheduled,
+    ANSWER_MARGIN, BatchHandler, ScheduledFunction, SqsBatch, run_batches,
+    run_batches_and_schedule, run_http, run_scheduled,
 };
 use posthaste_aws::telemetry::{self, MetricsBy, TelemetrySettings};
 use posthaste_ports::Clock;
@@ -227,7 +227,7 @@ fn an_event_is_not_logged_whatever_the_level() {
 /// Runs well, badly, and not at all, in turn.
 struct InTurn(std::sync::atomic::AtomicUsize);
 
-impl Scheduled for InTurn {
+impl ScheduledFunction for InTurn {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         assert!(deadline > SystemClock.monotonic());
         // A gauge is written with its invocation, whatever the answer is; a counter may wait for a

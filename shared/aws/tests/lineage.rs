@@ -12,7 +12,7 @@ use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::post;
 use bytes::Bytes;
-use posthaste_aws::{AwsSettings, Clients, QueueUrls};
+use posthaste_aws::{AwsClients, AwsSettings, QueueUrls};
 use posthaste_ports::{OutgoingMessage, QueueName, QueueSender};
 use posthaste_system::SystemClock;
 use tokio::net::TcpListener;
@@ -44,7 +44,7 @@ fn start(test: &str, endpoint: &str) -> bool {
 }
 
 /// Sends a message as the function.
-async fn send(clients: &Clients, endpoint: &str) {
+async fn send(clients: &AwsClients, endpoint: &str) {
     let url = format!("{endpoint}/000000000000/deadletters");
     let urls = QueueUrls::from([(QueueName::DeadLetters, url)]);
     let queue = clients.queue(QueueName::DeadLetters, urls, SystemClock);
@@ -65,9 +65,9 @@ async fn send(clients: &Clients, endpoint: &str) {
 async fn untraced_clients_alone_say_nothing_of_the_chain() {
     if env::var_os(TRACE_VARIABLE).is_some() {
         let endpoint = env::var(ENDPOINT).unwrap();
-        let clients = Clients::new(&AwsSettings::from_env(|name| env::var(name).ok()).unwrap());
+        let clients = AwsClients::new(&AwsSettings::from_env(|name| env::var(name).ok()).unwrap());
         send(&clients, &endpoint).await;
-        send(&clients.untraced(), &endpoint).await;
+        send(&clients.without_tracing(), &endpoint).await;
         return send(&clients, &endpoint).await;
     }
     let (heard, requests) = mpsc::channel();

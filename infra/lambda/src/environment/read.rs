@@ -36,7 +36,7 @@ impl CommonEnvironment {
             .unwrap_or(LevelFilter::INFO);
         let metrics_by = variables
             .get(&table::METRICS_BY)
-            .and_then(|by| MetricsBy::named(&by));
+            .and_then(|by| MetricsBy::from_setting(&by));
         let metrics_by = metrics_by.unwrap_or_default();
         let batch_size = variables.get(&table::DELIVER_BATCH_SIZE);
         Self {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use parking_lot::Mutex;
-use posthaste_aws::telemetry::{self, Copied, CopiedValue};
-use posthaste_aws::{Clients, CollectorClient};
+use posthaste_aws::telemetry::{self, CopiedSeries, CopiedValue};
+use posthaste_aws::{AwsClients, CollectorClient};
 use posthaste_core::model::Timestamp;
 use posthaste_core::model::metric::{DURATION_BOUNDS_MS, METRICS, metric_index};
 use posthaste_core::trace::collector::ExportSettings;
@@ -59,7 +59,7 @@ impl Collector for Client {
     }
 }
 
-pub(super) fn start(settings: &ExportSettings, clients: &Clients) {
+pub(super) fn start(settings: &ExportSettings, clients: &AwsClients) {
     let spans = Arc::<Spans>::default();
     let client = Client(clients.collector());
     let traces = EventTraces::with_sink(spans.clone(), settings.ratio);
@@ -156,7 +156,7 @@ fn sum(first: &PointValue, second: PointValue) -> PointValue {
 }
 
 /// The point of a series under the name that `serve` shows; `None` for one that it does not show.
-fn point(copied: Copied) -> Option<Point> {
+fn point(copied: CopiedSeries) -> Option<Point> {
     let metric = &METRICS[metric_index(&copied.name)?];
     let per_base_unit = metric.unit.per_base_unit();
     let value = match copied.value {
@@ -197,8 +197,8 @@ fn distribution(values: &[(f64, u64, f64)], per_base_unit: f64) -> Distribution 
 mod tests {
     use super::*;
 
-    fn copied(name: &str, value: CopiedValue) -> Copied {
-        Copied {
+    fn copied(name: &str, value: CopiedValue) -> CopiedSeries {
+        CopiedSeries {
             name: name.to_owned(),
             labels: vec![("topic".to_owned(), "orders".to_owned())],
             value,

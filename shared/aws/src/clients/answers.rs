@@ -8,7 +8,7 @@ use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 use posthaste_ports::{ErrorKind, PortError};
 
-use super::connector::ByScheme;
+use super::connector::SchemeConnectors;
 use super::limits::{CONNECT_TIMEOUT, READ_TIMEOUT};
 
 const ANSWERING: &str = "answer CloudFormation";
@@ -16,7 +16,7 @@ const ANSWERING: &str = "answer CloudFormation";
 /// Sends answers. A client connects at its first.
 #[derive(Debug)]
 pub struct StackAnswers {
-    connector: ByScheme,
+    connector: SchemeConnectors,
 }
 
 impl StackAnswers {
@@ -26,12 +26,12 @@ impl StackAnswers {
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT);
         Self {
-            connector: ByScheme::new(timeouts.build(), sleep),
+            connector: SchemeConnectors::new(timeouts.build(), sleep),
         }
     }
 
     /// Puts an answer to `url`, once.
-    pub async fn put(&self, url: &str, answer: Bytes) -> Result<(), PortError> {
+    pub async fn put_response(&self, url: &str, answer: Bytes) -> Result<(), PortError> {
         let mut request = HttpRequest::new(SdkBody::from(answer));
         let invalid = |error| PortError::with_cause(ANSWERING, ErrorKind::Invalid, error);
         request.set_method("PUT").map_err(invalid)?;

@@ -12,7 +12,7 @@ use aws_smithy_types::byte_stream::ByteStream;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::connector::ByScheme;
+use super::connector::SchemeConnectors;
 
 /// Longest wait for a connection and for an answer, each: a collector beside the function answers in
 /// milliseconds.
@@ -21,7 +21,7 @@ const COLLECTOR_TIMEOUT: Duration = Duration::from_millis(500);
 /// Sends to a collector. A client connects at its first request.
 #[derive(Debug)]
 pub struct CollectorClient {
-    connector: ByScheme,
+    connector: SchemeConnectors,
 }
 
 impl CollectorClient {
@@ -30,7 +30,7 @@ impl CollectorClient {
             .connect_timeout(COLLECTOR_TIMEOUT)
             .read_timeout(COLLECTOR_TIMEOUT);
         Self {
-            connector: ByScheme::new(timeouts.build(), sleep),
+            connector: SchemeConnectors::new(timeouts.build(), sleep),
         }
     }
 

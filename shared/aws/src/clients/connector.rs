@@ -26,13 +26,13 @@ use parking_lot::Mutex;
 const IDLE_KEPT: Duration = Duration::from_secs(20);
 
 /// Connect timeout and read timeout: a connector has its own, and its own pool of connections.
-type Timeouts = (Option<Duration>, Option<Duration>);
+type ConnectorTimeouts = (Option<Duration>, Option<Duration>);
 
 /// Makes a connector for each pair of timeouts, once.
 #[derive(Debug)]
 pub(super) struct LazyClient {
     sleep: SharedAsyncSleep,
-    connectors: Mutex<HashMap<Timeouts, SharedHttpConnector>>,
+    connectors: Mutex<HashMap<ConnectorTimeouts, SharedHttpConnector>>,
 }
 
 impl LazyClient {
@@ -52,34 +52,36 @@ impl HttpClient for LazyClient {
     ) -> SharedHttpConnector {
         let timeouts = (settings.connect_timeout(), settings.read_timeout());
         let mut connectors = self.connectors.lock();
-        let make = || SharedHttpConnector::new(ByScheme::new(settings.clone(), self.sleep.clone()));
+        let make = || {
+            SharedHttpConnector::new(SchemeConnectors::new(settings.clone(), self.sleep.clone()))
+        };
         connectors.entry(timeouts).or_insert_with(make).clone()
     }
 }
 
 /// Two connectors, of which a process usually needs one.
 #[derive(Debug)]
-pub(super) struct ByScheme {
+pub(super) struct SchemeConnectors {
     settings: HttpConnectorSettings,
     sleep: SharedAsyncSleep,
-    plain: Arc<Renewed>,
-    tls: Arc<Renewed>,
+    plain: Arc<RenewableConnector>,
+    tls: Arc<RenewableConnector>,
 }
 
 /// A connector with its idle connections. It is made anew after a timeout: a connection that is
 /// silent may have been forgotten by a NAT, and the other idle ones with it. Without that, each
 /// attempt of a call may meet another such connection.
 #[derive(Debug, Default)]
-struct Renewed(Mutex<Current>);
+struct RenewableConnector(Mutex<CurrentConnector>);
 
 #[derive(Debug, Default)]
-struct Current {
+struct CurrentConnector {
     connector: Option<Arc<Connector>>,
     /// The number of connectors before this one.
     generation: u64,
 }
 
-impl Renewed {
+impl RenewableConnector {
     fn get(&self, make: impl FnOnce() -> Connector) -> (Arc<Connector>, u64) {
         let mut current = self.0.lock();
         let connector = current.connector.get_or_insert_with(|| Arc::new(make()));
@@ -87,7 +89,7 @@ impl Renewed {
     }
 
     /// Forgets the connector of this generation, if it is still there. Calls under way go on.
-    fn forget(&self, generation: u64) {
+    fn forget_generation(&self, generation: u64) {
         let mut current = self.0.lock();
         if current.generation == generation {
             current.generation += 1;
@@ -96,7 +98,7 @@ impl Renewed {
     }
 }
 
-impl ByScheme {
+impl SchemeConnectors {
     pub(super) fn new(settings: HttpConnectorSettings, sleep: SharedAsyncSleep) -> Self {
         Self {
             settings,
@@ -120,7 +122,7 @@ impl ByScheme {
     }
 }
 
-impl HttpConnector for ByScheme {
+impl HttpConnector for SchemeConnectors {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let (renewed, (connector, generation)) = if request.uri().starts_with("http:") {
             (&self.plain, self.plain.get(|| self.builder().build_http()))
@@ -131,7 +133,7 @@ impl HttpConnector for ByScheme {
         HttpConnectorFuture::new(async move {
             let answered = connector.call(request).await;
             if answered.as_ref().is_err_and(ConnectorError::is_timeout) {
-                renewed.forget(generation);
+                renewed.forget_generation(generation);
             }
             answered
         })
@@ -149,17 +151,17 @@ mod tests {
 
     use super::*;
 
-    fn by_scheme() -> ByScheme {
+    fn by_scheme() -> SchemeConnectors {
         let timeout = Duration::from_secs(5);
         let settings = HttpConnectorSettings::builder()
             .connect_timeout(timeout)
             .read_timeout(timeout)
             .build();
-        ByScheme::new(settings, SharedAsyncSleep::new(TokioSleep::new()))
+        SchemeConnectors::new(settings, SharedAsyncSleep::new(TokioSleep::new()))
     }
 
     /// Sends a request to a port of this machine without a listener.
-    async fn fails(connector: &ByScheme, scheme: &str) {
+    async fn fails(connector: &SchemeConnectors, scheme: &str) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
@@ -228,7 +230,7 @@ mod tests {
         let settings = HttpConnectorSettings::builder()
             .read_timeout(Duration::from_secs(5))
             .build();
-        let connector = ByScheme::new(settings, SharedAsyncSleep::new(time.clone()));
+        let connector = SchemeConnectors::new(settings, SharedAsyncSleep::new(time.clone()));
         // Three calls at once, so that three connections are idle afterwards.
         let accept = async {
             let mut kept = Vec::new();

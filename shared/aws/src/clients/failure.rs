@@ -9,14 +9,14 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use posthaste_ports::{ErrorKind, PortError};
 
 /// Turns the SDK's error into a port's error.
-pub(crate) fn failure<E>(doing: &'static str, error: SdkError<E, HttpResponse>) -> PortError
+pub(crate) fn to_port_error<E>(doing: &'static str, error: SdkError<E, HttpResponse>) -> PortError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
-    PortError::with_cause(doing, kind(&error), error)
+    PortError::with_cause(doing, error_kind(&error), error)
 }
 
-pub(crate) fn kind<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
+pub(crate) fn error_kind<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
     match error {
         SdkError::TimeoutError(_) => ErrorKind::TimedOut,
         SdkError::DispatchFailure(failure) if failure.is_timeout() => ErrorKind::TimedOut,
@@ -24,8 +24,8 @@ pub(crate) fn kind<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -
             let by_code = answer
                 .err()
                 .code()
-                .and_then(|code| of_code(code, answer.err().message()));
-            let kind = by_code.unwrap_or_else(|| of_status(answer.raw().status().as_u16()));
+                .and_then(|code| kind_of_code(code, answer.err().message()));
+            let kind = by_code.unwrap_or_else(|| kind_of_status(answer.raw().status().as_u16()));
             with_wait(kind, answer.raw())
         }
         // The request could not be built, the connection failed, or the answer is unreadable: a
@@ -38,12 +38,12 @@ pub(crate) fn kind<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -
 /// table because no code means two things.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html>
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>
-pub(crate) fn of_code(code: &str, message: Option<&str>) -> Option<ErrorKind> {
+pub(crate) fn kind_of_code(code: &str, message: Option<&str>) -> Option<ErrorKind> {
     if let Some(kms) = code
         .strip_prefix("KMS.")
         .or_else(|| code.strip_prefix("Kms"))
     {
-        return Some(of_key_trouble(kms));
+        return Some(kind_of_key_trouble(kms));
     }
     // The query protocol's codes carry a namespace in front, the JSON protocol's an "Exception" at
     // the end.
@@ -98,7 +98,7 @@ pub(crate) fn of_code(code: &str, message: Option<&str>) -> Option<ErrorKind> {
 
 /// Trouble with the key that encrypts a queue or bucket: throttled, disabled, deleted or not ours.
 /// SQS answers 400, but the message is in order.
-fn of_key_trouble(code: &str) -> ErrorKind {
+fn kind_of_key_trouble(code: &str) -> ErrorKind {
     if code.starts_with("Throttl") {
         ErrorKind::Throttled { retry_after: None }
     } else {
@@ -106,7 +106,7 @@ fn of_key_trouble(code: &str) -> ErrorKind {
     }
 }
 
-fn of_status(status: u16) -> ErrorKind {
+fn kind_of_status(status: u16) -> ErrorKind {
     match status {
         400 | 405 | 411 | 413 | 414 | 416 => ErrorKind::Invalid,
         401 | 403 => ErrorKind::Denied,
@@ -157,7 +157,7 @@ mod tests {
     fn an_answer_has_the_kind_of_its_code_and_else_of_its_status() {
         let check = |status, code: &str, expected| {
             assert_eq!(
-                kind(&answered(status, code, "")),
+                error_kind(&answered(status, code, "")),
                 expected,
                 "{status} {code}"
             );
@@ -230,7 +230,7 @@ mod tests {
     fn a_deleted_message_is_told_apart_from_a_refused_parameter() {
         let check = |message, expected| {
             assert_eq!(
-                kind(&answered(400, "InvalidParameterValue", message)),
+                error_kind(&answered(400, "InvalidParameterValue", message)),
                 expected,
                 "{message}"
             );
@@ -254,7 +254,7 @@ mod tests {
         let error: Failure =
             SdkError::service_error(SendMessageBatchError::generic(metadata), answer);
         assert_eq!(
-            kind(&error),
+            error_kind(&error),
             ErrorKind::Throttled {
                 retry_after: Some(Duration::from_secs(7))
             }
@@ -263,26 +263,29 @@ mod tests {
 
     #[test]
     fn without_an_answer_only_a_timeout_has_a_kind_of_its_own() {
-        assert_eq!(kind(&Failure::timeout_error("late")), ErrorKind::TimedOut);
+        assert_eq!(
+            error_kind(&Failure::timeout_error("late")),
+            ErrorKind::TimedOut
+        );
         let check = |error: ConnectorError, expected| {
-            assert_eq!(kind(&Failure::dispatch_failure(error)), expected);
+            assert_eq!(error_kind(&Failure::dispatch_failure(error)), expected);
         };
         check(ConnectorError::timeout("late".into()), ErrorKind::TimedOut);
         check(ConnectorError::io("reset".into()), ErrorKind::Other);
         assert_eq!(
-            kind(&Failure::construction_failure("no credentials")),
+            error_kind(&Failure::construction_failure("no credentials")),
             ErrorKind::Other
         );
         let answer = HttpResponse::new(200.try_into().unwrap(), SdkBody::empty());
         assert_eq!(
-            kind(&Failure::response_error("no JSON", answer)),
+            error_kind(&Failure::response_error("no JSON", answer)),
             ErrorKind::Other
         );
     }
 
     #[test]
     fn the_error_tells_what_the_service_said() {
-        let error = failure("send", answered(400, "AccessDenied", "no sqs:SendMessage"));
+        let error = to_port_error("send", answered(400, "AccessDenied", "no sqs:SendMessage"));
         let chain = std::iter::successors(Some(&error as &dyn Error), |&error| error.source());
         let chain: Vec<_> = chain.map(ToString::to_string).collect();
         assert_eq!(chain[0], "failed to send: Denied");

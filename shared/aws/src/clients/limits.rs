@@ -35,7 +35,7 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 /// Timeouts of a request that the service may answer after `wait`. A receive always has room for
 /// the longest wait, because a connector with another read timeout has its own connections.
-pub(crate) fn timeouts(wait: Duration) -> TimeoutConfig {
+pub(crate) fn request_timeouts(wait: Duration) -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(wait + READ_TIMEOUT)
@@ -44,7 +44,7 @@ pub(crate) fn timeouts(wait: Duration) -> TimeoutConfig {
         .build()
 }
 
-pub(super) fn retries() -> RetryConfig {
+pub(super) fn retry_config() -> RetryConfig {
     RetryConfig::standard()
         .with_max_attempts(ATTEMPTS_MAX)
         .with_initial_backoff(BACKOFF_FIRST)

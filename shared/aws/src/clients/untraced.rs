@@ -15,9 +15,9 @@ const TRACE_ID: &str = "x-amzn-trace-id";
 
 /// Removes the header. Interceptors of a client's settings run after the SDK's own.
 #[derive(Debug)]
-pub(super) struct Untraced;
+pub(super) struct TraceHeaderRemover;
 
-impl Intercept for Untraced {
+impl Intercept for TraceHeaderRemover {
     fn name(&self) -> &'static str {
         "Untraced"
     }

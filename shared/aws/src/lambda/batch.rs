@@ -10,8 +10,8 @@ use posthaste_ports::{BatchResponse, Clock, MessageId};
 use serde::Serialize;
 
 use super::deadline;
-use super::invocations::{Failure, answer_each, contained};
-use super::sqs_event::{Ids, Sorted, SqsBatch, SqsEvent};
+use super::invocations::{InvocationFailure, answer_each, contain_panic};
+use super::sqs_event::{EventMessageIds, SortedRecords, SqsBatch, SqsEvent};
 
 mod returned;
 
@@ -39,25 +39,26 @@ pub async fn run_batches<H: BatchHandler, C: Clock>(
     handler: H,
     clock: C,
 ) -> Result<(), Error> {
-    let work =
-        async |event, context: &Context| answer(function, &handler, &clock, event, context).await;
+    let work = async |event, context: &Context| {
+        answer_invocation(function, &handler, &clock, event, context).await
+    };
     answer_each(clock.clone(), work).await
 }
 
 /// Answers one invocation by the mapping.
-pub(super) async fn answer<H: BatchHandler, C: Clock>(
+pub(super) async fn answer_invocation<H: BatchHandler, C: Clock>(
     function: &'static str,
     handler: &H,
     clock: &C,
     event: SqsEvent,
     context: &Context,
-) -> Result<SqsBatchResponse, Failure> {
-    let deadline = deadline::of(context, clock);
-    let Sorted { batch, ids } = event.sort()?;
+) -> Result<SqsBatchResponse, InvocationFailure> {
+    let deadline = deadline::from_context(context, clock);
+    let SortedRecords { batch, ids } = event.sort_records()?;
     let response = if batch.messages.is_empty() {
         Some(BatchResponse::default())
     } else {
-        handled(handler, clock, batch, deadline).await
+        run_handler(handler, clock, batch, deadline).await
     };
     // A message that the handler replaced before it ended is deleted; reporting it as well does
     // nothing.
@@ -65,21 +66,21 @@ pub(super) async fn answer<H: BatchHandler, C: Clock>(
         failures: ids.all.clone(),
     });
     let response = SqsBatchResponse::new(&ids, &response);
-    returned::report(
+    returned::set_gauge(
         function,
-        returned::age(&event, &response.ids(), clock.now()),
+        returned::oldest_age(&event, &response.reported_ids(), clock.now()),
     );
     Ok(response)
 }
 
 /// The handler's response; `None` if it panics, or is too late.
-async fn handled<H: BatchHandler, C: Clock>(
+async fn run_handler<H: BatchHandler, C: Clock>(
     handler: &H,
     clock: &C,
     batch: SqsBatch,
     deadline: Duration,
 ) -> Option<BatchResponse> {
-    let work = contained(async { handler.handle(batch, deadline).await });
+    let work = contain_panic(async { handler.handle(batch, deadline).await });
     let left = deadline.saturating_sub(clock.monotonic()) + deadline::LATE_MAX;
     tokio::select! {
         biased;
@@ -111,7 +112,7 @@ struct BatchItemFailure {
 impl SqsBatchResponse {
     /// Reports the records that were not understood and those that the handler names, each once, in
     /// the order of the event.
-    fn new(ids: &Ids, response: &BatchResponse) -> Self {
+    fn new(ids: &EventMessageIds, response: &BatchResponse) -> Self {
         let mut failed: HashSet<&MessageId> =
             response.failures.iter().chain(&ids.refused).collect();
         let failures = ids.all.iter().filter(|id| failed.remove(id));
@@ -124,7 +125,7 @@ impl SqsBatchResponse {
     }
 
     /// The ids that are reported.
-    fn ids(&self) -> HashSet<&str> {
+    fn reported_ids(&self) -> HashSet<&str> {
         self.batch_item_failures
             .iter()
             .map(|failure| failure.item_identifier.as_str())
@@ -172,7 +173,7 @@ mod tests {
         };
         let answer = tokio::select! {
             biased;
-            answer = answer("deliver", &handler, &clock, event(), &context) => answer.unwrap(),
+            answer = answer_invocation("deliver", &handler, &clock, event(), &context) => answer.unwrap(),
             () = ticks => panic!("nobody waits for the clock"),
         };
         assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
@@ -212,7 +213,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn handler_that_is_always_ready_is_given_up_in_time() {
         let context = Context::default();
-        let answer = answer("deliver", &Floods, &SystemClock, event(), &context).await;
+        let answer = answer_invocation("deliver", &Floods, &SystemClock, event(), &context).await;
         assert_eq!(
             serde_json::to_string(&answer.unwrap()).unwrap(),
             r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#
@@ -222,7 +223,7 @@ mod tests {
     fn check_answer(event: &[&str], refused: &[&str], failures: &[&str], expected: &str) {
         let ids = |names: &[&str]| names.iter().map(|name| MessageId((*name).into())).collect();
         let answer = SqsBatchResponse::new(
-            &Ids {
+            &EventMessageIds {
                 all: ids(event),
                 refused: ids(refused),
             },

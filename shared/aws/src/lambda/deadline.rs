@@ -22,7 +22,7 @@ const _: () = assert!(LATE_MAX.as_secs() + 3 <= ANSWER_MARGIN.as_secs());
 
 /// The handler's deadline as a time of `clock.monotonic()`. An invocation that has less than the
 /// margin left gets a deadline that is now: it then starts nothing and hands everything back.
-pub(super) fn of<C: Clock>(context: &Context, clock: &C) -> Duration {
+pub(super) fn from_context<C: Clock>(context: &Context, clock: &C) -> Duration {
     let left = Timestamp::from_millis(context.deadline).since(clock.now());
     clock.monotonic() + left.saturating_sub(ANSWER_MARGIN)
 }
@@ -37,7 +37,7 @@ mod tests {
         clock.advance(Duration::from_secs(7));
         let mut context = Context::default();
         context.deadline = clock.now().as_millis().saturating_add_signed(left_ms);
-        assert_eq!(of(&context, &clock), clock.monotonic() + expected);
+        assert_eq!(from_context(&context, &clock), clock.monotonic() + expected);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use lambda_runtime::{Context, Error, Service};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_ports::Clock;
 
-use super::invocations::{answer_each, contained};
+use super::invocations::{answer_each, contain_panic};
 
 mod request;
 mod response;
@@ -28,35 +28,37 @@ use response::UrlResponse;
 /// Answers invocations by a Function URL with `router`, one after the other, until the Runtime API
 /// is gone. The client of a handler that panics gets a 500.
 pub async fn run_http<C: Clock>(router: Router, clock: C) -> Result<(), Error> {
-    let work = async |request: UrlRequest, _: &Context| Ok(answer(router.clone(), request).await);
+    let work = async |request: UrlRequest, _: &Context| Ok(respond(router.clone(), request).await);
     answer_each(clock, work).await
 }
 
-async fn answer(router: Router, request: UrlRequest) -> UrlResponse {
+async fn respond(router: Router, request: UrlRequest) -> UrlResponse {
     let answer = match request.into_request() {
-        Ok(request) => route(router, request).await,
-        Err(error) => problem(ApiProblem::new(ProblemKind::BadRequest).detail(error.to_string())),
+        Ok(request) => call_router(router, request).await,
+        Err(error) => {
+            problem_response(ApiProblem::new(ProblemKind::BadRequest).detail(error.to_string()))
+        }
     };
-    match UrlResponse::read(answer).await {
+    match UrlResponse::read_whole(answer).await {
         Ok(answer) => answer,
         Err(error) => {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "an answer could not be sent"
             );
-            UrlResponse::of(error.problem().into_response())
+            UrlResponse::from_response(error.problem().into_response())
         }
     }
 }
 
-async fn route(mut router: Router, request: Request<Body>) -> Response<Body> {
-    let Ok(answer) = contained(async { router.call(request).await }).await else {
-        return problem(ApiProblem::new(ProblemKind::Internal));
+async fn call_router(mut router: Router, request: Request<Body>) -> Response<Body> {
+    let Ok(answer) = contain_panic(async { router.call(request).await }).await else {
+        return problem_response(ApiProblem::new(ProblemKind::Internal));
     };
     answer.unwrap_or_else(|never| match never {})
 }
 
-fn problem(problem: ApiProblem) -> Response<Body> {
+fn problem_response(problem: ApiProblem) -> Response<Body> {
     problem.into_response().map(Body::from)
 }
 

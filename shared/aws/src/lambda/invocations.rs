@@ -11,34 +11,34 @@ use posthaste_ports::Clock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::sqs_event::EventError;
+use super::sqs_event::SqsEventError;
 use crate::telemetry;
 
 /// Why an invocation failed. Lambda counts it in its own `Errors` metric.
 #[derive(thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum InvocationFailure {
     /// The event of a queue could not be worked on.
     #[error(transparent)]
-    Event(#[from] EventError),
+    Event(#[from] SqsEventError),
     /// The work itself failed.
     #[error("the run failed")]
     Run(#[source] Error),
     /// The work panicked.
     #[error("the run failed")]
-    Panicked(#[source] Panicked),
+    Panicked(#[source] HandlerPanicked),
 }
 
 /// A handler panicked. The panic hook has logged the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the handler panicked")]
-pub(super) struct Panicked;
+pub(super) struct HandlerPanicked;
 
 /// Answers one invocation after the other, until the Runtime API is gone. Metrics are written
 /// before the answer is sent, whatever the answer is: after it, Lambda may freeze the process at
 /// any moment.
 pub(super) async fn answer_each<E, A, C>(
     clock: C,
-    answer: impl AsyncFn(E, &Context) -> Result<A, Failure>,
+    answer: impl AsyncFn(E, &Context) -> Result<A, InvocationFailure>,
 ) -> Result<(), Error>
 where
     E: DeserializeOwned,
@@ -46,26 +46,26 @@ where
     C: Clock,
 {
     lambda_runtime::run(service_fn(async |event: LambdaEvent<E>| {
-        telemetry::begin(clock.now());
+        telemetry::begin_invocation(clock.now());
         let answer = answer(event.payload, &event.context).await;
-        telemetry::end(clock.now());
-        telemetry::export().await;
+        telemetry::end_invocation(clock.now());
+        telemetry::run_export().await;
         answer
     }))
     .await
 }
 
 /// Does the work; a panic ends the work and nothing else.
-pub(super) async fn contained<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
+pub(super) async fn contain_panic<T>(work: impl Future<Output = T>) -> Result<T, HandlerPanicked> {
     // State of the work is dropped with it, or is shared behind locks that ignore poison.
     AssertUnwindSafe(work)
         .catch_unwind()
         .await
-        .map_err(|_| Panicked)
+        .map_err(|_| HandlerPanicked)
 }
 
-impl Failure {
-    const fn kind(&self) -> &'static str {
+impl InvocationFailure {
+    const fn error_type(&self) -> &'static str {
         match self {
             Self::Event(_) => "BadEvent",
             Self::Run(_) => "RunFailed",
@@ -75,16 +75,16 @@ impl Failure {
 }
 
 /// The error with all that caused it, because Lambda's runtime logs errors by their `Debug`.
-impl fmt::Debug for Failure {
+impl fmt::Debug for InvocationFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&with_causes(self))
     }
 }
 
-impl From<Failure> for Diagnostic {
-    fn from(failure: Failure) -> Self {
+impl From<InvocationFailure> for Diagnostic {
+    fn from(failure: InvocationFailure) -> Self {
         Self {
-            error_type: failure.kind().to_owned(),
+            error_type: failure.error_type().to_owned(),
             error_message: format!("{failure:?}"),
         }
     }
@@ -98,9 +98,10 @@ mod tests {
     fn a_failure_says_everything_that_caused_it() {
         #[derive(Debug, thiserror::Error)]
         #[error("failed to sample")]
-        struct Sampling(#[source] Panicked);
+        struct Sampling(#[source] HandlerPanicked);
 
-        let diagnostic = Diagnostic::from(Failure::Run(Box::new(Sampling(Panicked))));
+        let diagnostic =
+            Diagnostic::from(InvocationFailure::Run(Box::new(Sampling(HandlerPanicked))));
         assert_eq!(diagnostic.error_type, "RunFailed");
         assert_eq!(
             diagnostic.error_message,
@@ -116,7 +117,7 @@ mod tests {
             assert!(!yes(), "on purpose");
             1
         };
-        assert_eq!(contained(after_waiting).await, Err(Panicked));
-        assert_eq!(contained(async { 1 }).await, Ok(1));
+        assert_eq!(contain_panic(after_waiting).await, Err(HandlerPanicked));
+        assert_eq!(contain_panic(async { 1 }).await, Ok(1));
     }
 }

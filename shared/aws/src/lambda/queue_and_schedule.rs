@@ -5,14 +5,14 @@ use posthaste_ports::Clock;
 use serde::Serialize;
 
 use super::batch::{self, BatchHandler, SqsBatchResponse};
-use super::invocations::{Failure, answer_each};
-use super::scheduled::{Scheduled, run_once};
+use super::invocations::{InvocationFailure, answer_each};
+use super::scheduled::{ScheduledFunction, run_once};
 use super::sqs_event::QueueOrSchedule;
 
 /// The answer in the form that its invoker expects. A schedule expects none.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Answer {
+enum QueueOrScheduleResponse {
     Batch(SqsBatchResponse),
     Run(()),
 }
@@ -29,15 +29,19 @@ pub async fn run_batches_and_schedule<H, S, C>(
 ) -> Result<(), Error>
 where
     H: BatchHandler,
-    S: Scheduled,
+    S: ScheduledFunction,
     C: Clock,
 {
-    let work = async |event: QueueOrSchedule, context: &Context| -> Result<Answer, Failure> {
-        match event.of_queue() {
-            Some(event) => batch::answer(function, &handler, &clock, event, context)
+    let work = async |event: QueueOrSchedule,
+                      context: &Context|
+           -> Result<QueueOrScheduleResponse, InvocationFailure> {
+        match event.into_queue_event() {
+            Some(event) => batch::answer_invocation(function, &handler, &clock, event, context)
                 .await
-                .map(Answer::Batch),
-            None => run_once(&scheduled, &clock, context).await.map(Answer::Run),
+                .map(QueueOrScheduleResponse::Batch),
+            None => run_once(&scheduled, &clock, context)
+                .await
+                .map(QueueOrScheduleResponse::Run),
         }
     };
     answer_each(clock.clone(), work).await

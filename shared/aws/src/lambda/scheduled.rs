@@ -8,10 +8,10 @@ use posthaste_ports::Clock;
 use serde::de::IgnoredAny;
 
 use super::deadline;
-use super::invocations::{Failure, answer_each, contained};
+use super::invocations::{InvocationFailure, answer_each, contain_panic};
 
 /// A function that a schedule starts.
-pub trait Scheduled: Send + Sync + 'static {
+pub trait ScheduledFunction: Send + Sync + 'static {
     /// Works once, until `deadline`, a time of the clock's `monotonic`. An error fails the
     /// invocation, so that Lambda's own error metric shows it.
     fn run(&self, deadline: Duration) -> impl Future<Output = Result<(), Error>> + Send;
@@ -19,18 +19,22 @@ pub trait Scheduled: Send + Sync + 'static {
 
 /// Answers invocations by a schedule, whatever their payload, one after the other, until the
 /// Runtime API is gone.
-pub async fn run_scheduled<S: Scheduled, C: Clock>(scheduled: S, clock: C) -> Result<(), Error> {
+pub async fn run_scheduled<S: ScheduledFunction, C: Clock>(
+    scheduled: S,
+    clock: C,
+) -> Result<(), Error> {
     let work = async |_: IgnoredAny, context: &Context| run_once(&scheduled, &clock, context).await;
     answer_each(clock.clone(), work).await
 }
 
 /// Answers one invocation by the schedule.
-pub(super) async fn run_once<S: Scheduled, C: Clock>(
+pub(super) async fn run_once<S: ScheduledFunction, C: Clock>(
     scheduled: &S,
     clock: &C,
     context: &Context,
-) -> Result<(), Failure> {
-    let deadline = deadline::of(context, clock);
-    let run = contained(async { scheduled.run(deadline).await }).await;
-    run.map_err(Failure::Panicked)?.map_err(Failure::Run)
+) -> Result<(), InvocationFailure> {
+    let deadline = deadline::from_context(context, clock);
+    let run = contain_panic(async { scheduled.run(deadline).await }).await;
+    run.map_err(InvocationFailure::Panicked)?
+        .map_err(InvocationFailure::Run)
 }

@@ -29,11 +29,11 @@ pub(crate) struct QueueOrSchedule {
 /// would be repeated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record {0} of the event has no messageId")]
-pub(crate) struct EventError(usize);
+pub(crate) struct SqsEventError(usize);
 
 /// Why a record is not a message for the handler. It is reported by its id, and comes again.
 #[derive(Debug, thiserror::Error)]
-enum RecordError {
+enum SqsRecordError {
     #[error("the record is not as SQS sends it")]
     Shape(#[from] serde_json::Error),
     #[error("the attribute {0} is not a number")]
@@ -53,16 +53,16 @@ pub struct SqsBatch {
 
 /// An event, sorted into messages and records that were not understood.
 #[derive(Debug, Default)]
-pub(super) struct Sorted {
+pub(super) struct SortedRecords {
     /// The messages that were understood.
     pub(super) batch: SqsBatch,
     /// The ids that may be answered.
-    pub(super) ids: Ids,
+    pub(super) ids: EventMessageIds,
 }
 
 /// The ids of an event. Its answer may name no others.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
+pub(super) struct EventMessageIds {
     /// Ids of all records, understood or not, in the event's order.
     pub(super) all: Vec<MessageId>,
     /// Ids of the records that were not understood.
@@ -77,17 +77,17 @@ struct RecordId {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Record {
+struct SqsRecord {
     message_id: String,
     receipt_handle: String,
     body: String,
-    attributes: Attributes,
+    attributes: SqsRecordAttributes,
     #[serde(rename = "eventSourceARN")]
     event_source_arn: String,
 }
 
 #[derive(Deserialize)]
-struct Attributes {
+struct SqsRecordAttributes {
     #[serde(rename = "ApproximateReceiveCount")]
     receive_count: String,
     #[serde(rename = "SentTimestamp")]
@@ -113,21 +113,21 @@ struct KnownAttributes {
 
 impl QueueOrSchedule {
     /// The event of the queue; `None` if the schedule sent it.
-    pub(crate) fn of_queue(self) -> Option<SqsEvent> {
+    pub(crate) fn into_queue_event(self) -> Option<SqsEvent> {
         self.records.map(|records| SqsEvent { records })
     }
 }
 
 impl SqsEvent {
     /// Reads each record by itself.
-    pub(super) fn sort(&self) -> Result<Sorted, EventError> {
-        let mut sorted = Sorted::default();
+    pub(super) fn sort_records(&self) -> Result<SortedRecords, SqsEventError> {
+        let mut sorted = SortedRecords::default();
         for (index, record) in self.records.iter().enumerate() {
             let read = serde_json::from_str(record.get())
-                .map_err(RecordError::Shape)
-                .and_then(|record| sorted.take(record));
+                .map_err(SqsRecordError::Shape)
+                .and_then(|record| sorted.take_record(record));
             if let Err(error) = read {
-                let id = id_of(record).ok_or(EventError(index))?;
+                let id = id_of(record).ok_or(SqsEventError(index))?;
                 tracing::error!(
                     message_id = %id.0,
                     error = &error as &dyn std::error::Error,
@@ -139,7 +139,7 @@ impl SqsEvent {
         }
         // An empty id would be read, and answered, as well as any other.
         match sorted.ids.all.iter().position(|id| id.0.is_empty()) {
-            Some(index) => Err(EventError(index)),
+            Some(index) => Err(SqsEventError(index)),
             None => Ok(sorted),
         }
     }
@@ -176,8 +176,8 @@ fn id_of(record: &RawValue) -> Option<MessageId> {
         .map(|RecordId { message_id }| MessageId(message_id.into()))
 }
 
-impl Sorted {
-    fn take(&mut self, record: Record) -> Result<(), RecordError> {
+impl SortedRecords {
+    fn take_record(&mut self, record: SqsRecord) -> Result<(), SqsRecordError> {
         let receive_count = record.attributes.receive_count.parse();
         let sent_at = record.attributes.sent_at.parse();
         let message = ReceivedMessage {
@@ -185,9 +185,9 @@ impl Sorted {
             receipt: ReceiptHandle(record.receipt_handle.into()),
             body: Bytes::from(record.body),
             receive_count: receive_count
-                .map_err(|_| RecordError::Number("ApproximateReceiveCount"))?,
+                .map_err(|_| SqsRecordError::Number("ApproximateReceiveCount"))?,
             sent_at: Timestamp::from_millis(
-                sent_at.map_err(|_| RecordError::Number("SentTimestamp"))?,
+                sent_at.map_err(|_| SqsRecordError::Number("SentTimestamp"))?,
             ),
         };
         let queue = record
@@ -199,7 +199,7 @@ impl Sorted {
             queue.clone_into(&mut self.batch.queue);
         } else if self.batch.queue != queue {
             // A mapping has one queue; the handler must not take one queue's message for another's.
-            return Err(RecordError::OtherQueue);
+            return Err(SqsRecordError::OtherQueue);
         }
         self.ids.all.push(message.id.clone());
         self.batch.messages.push(message);
@@ -221,9 +221,11 @@ mod tests {
         record
     }
 
-    fn sorted(records: &[Value]) -> Result<Sorted, EventError> {
+    fn sorted(records: &[Value]) -> Result<SortedRecords, SqsEventError> {
         let event = json!({ "Records": records }).to_string();
-        serde_json::from_str::<SqsEvent>(&event).unwrap().sort()
+        serde_json::from_str::<SqsEvent>(&event)
+            .unwrap()
+            .sort_records()
     }
 
     /// Compares the ids that are understood and those that are not.
@@ -252,7 +254,7 @@ mod tests {
     fn the_documented_event_is_read() {
         let event: SqsEvent =
             serde_json::from_str(include_str!("fixtures/sqs-event.json")).unwrap();
-        let batch = event.sort().unwrap().batch;
+        let batch = event.sort_records().unwrap().batch;
         assert_eq!(batch.queue, "posthaste-deliveries");
         let [first, second] = &batch.messages[..] else {
             panic!("{batch:?}")
@@ -316,7 +318,7 @@ mod tests {
             record(""),
         ];
         for odd in nameless {
-            assert_eq!(sorted(&[record("a"), odd]).unwrap_err(), EventError(1));
+            assert_eq!(sorted(&[record("a"), odd]).unwrap_err(), SqsEventError(1));
         }
     }
 
@@ -332,7 +334,7 @@ mod tests {
     fn an_event_with_records_is_the_queue_s_and_any_other_the_schedule_s() {
         let of_queue = |event: &str| {
             let event: QueueOrSchedule = serde_json::from_str(event).unwrap();
-            event.of_queue().map(|event| event.records.len())
+            event.into_queue_event().map(|event| event.records.len())
         };
         assert_eq!(of_queue(include_str!("fixtures/sqs-event.json")), Some(2));
         assert_eq!(of_queue(r#"{"Records":[]}"#), Some(0));
@@ -383,7 +385,7 @@ mod tests {
             let Ok(event) = serde_json::from_str::<SqsEvent>(&text) else {
                 return Ok(());
             };
-            if let Ok(Sorted { batch, ids }) = event.sort() {
+            if let Ok(SortedRecords { batch, ids }) = event.sort_records() {
                 prop_assert_eq!(ids.all.len(), event.records.len());
                 prop_assert_eq!(batch.messages.len() + ids.refused.len(), ids.all.len());
                 let known: HashSet<_> = ids.all.iter().map(|id| &*id.0).collect();

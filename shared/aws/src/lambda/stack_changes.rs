@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::deadline;
-use super::invocations::{Failure, answer_each, contained};
-use super::scheduled::{Scheduled, run_once};
+use super::invocations::{InvocationFailure, answer_each, contain_panic};
+use super::scheduled::{ScheduledFunction, run_once};
 use crate::clients::StackAnswers;
 
 /// Longest reason of a refusal, in bytes. An answer of CloudFormation has 4096 at most, with its
@@ -61,11 +61,11 @@ pub type ResourceAttributes = Map<String, Value>;
 pub trait StackResources: Send + Sync + 'static {
     /// The physical id of a resource. After an update with another one, CloudFormation deletes that
     /// of before.
-    fn id(&self, resource: &CustomResource) -> String;
+    fn physical_id(&self, resource: &CustomResource) -> String;
 
     /// Makes the change for the stack of this id, until `deadline`, a time of the clock's
     /// `monotonic`. An error makes the deployment fail, with the error as its reason.
-    fn change(
+    fn apply_change(
         &self,
         resource: &CustomResource,
         change: StackChange,
@@ -99,7 +99,7 @@ enum StackOrSchedule {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct StackChangeResponse {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -120,24 +120,26 @@ pub async fn run_scheduled_and_stack_changes<S, C>(
     clock: C,
 ) -> Result<(), Error>
 where
-    S: Scheduled + StackResources,
+    S: ScheduledFunction + StackResources,
     C: Clock,
 {
     let work = async |event: StackOrSchedule, context: &Context| match event {
         StackOrSchedule::Schedule(_) => run_once(&scheduled, &clock, context).await,
         StackOrSchedule::Stack(event) => {
-            let (url, answer) = answer(&scheduled, event, deadline::of(context, &clock)).await;
-            let put = || answers.put(&url, answer.clone());
-            sent(&clock, put)
+            let (url, answer) =
+                change_and_respond(&scheduled, event, deadline::from_context(context, &clock))
+                    .await;
+            let put = || answers.put_response(&url, answer.clone());
+            put_with_retries(&clock, put)
                 .await
-                .map_err(|error| Failure::Run(error.into()))
+                .map_err(|error| InvocationFailure::Run(error.into()))
         }
     };
     answer_each(clock.clone(), work).await
 }
 
 /// Puts an answer, again while that may help.
-async fn sent<C: Clock>(
+async fn put_with_retries<C: Clock>(
     clock: &C,
     put: impl AsyncFn() -> Result<(), PortError>,
 ) -> Result<(), PortError> {
@@ -158,13 +160,13 @@ async fn sent<C: Clock>(
 
 /// Makes the change, and renders its answer. A deployment waits for an answer, so that there is one
 /// whatever happens.
-async fn answer(
+async fn change_and_respond(
     resources: &impl StackResources,
     event: StackEvent,
     deadline: Duration,
 ) -> (String, Bytes) {
-    let change = resources.change(&event.resource, event.change, &event.stack_id, deadline);
-    let (data, reason) = match contained(change).await {
+    let change = resources.apply_change(&event.resource, event.change, &event.stack_id, deadline);
+    let (data, reason) = match contain_panic(change).await {
         Ok(Ok(attributes)) => (attributes, None),
         Ok(Err(error)) => (Map::new(), Some(with_causes(&*error))),
         Err(panicked) => (Map::new(), Some(with_causes(&panicked))),
@@ -172,7 +174,7 @@ async fn answer(
     if let Some(reason) = &reason {
         tracing::error!(reason, "change of the stack refused");
     }
-    let answer = Answer {
+    let answer = StackChangeResponse {
         status: if reason.is_none() {
             "SUCCESS"
         } else {
@@ -180,7 +182,7 @@ async fn answer(
         },
         reason: reason
             .map(|reason| reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned()),
-        physical_resource_id: resources.id(&event.resource),
+        physical_resource_id: resources.physical_id(&event.resource),
         stack_id: event.stack_id,
         request_id: event.request_id,
         logical_resource_id: event.logical_resource_id,
@@ -207,12 +209,12 @@ mod tests {
     struct Moody;
 
     impl StackResources for Moody {
-        fn id(&self, resource: &CustomResource) -> String {
+        fn physical_id(&self, resource: &CustomResource) -> String {
             assert_eq!(resource.kind, "Custom::StateClaim");
             "the id".to_owned()
         }
 
-        async fn change(
+        async fn apply_change(
             &self,
             resource: &CustomResource,
             change: StackChange,
@@ -248,7 +250,7 @@ mod tests {
         let StackOrSchedule::Stack(event) = event(kind) else {
             panic!("{kind} is not seen")
         };
-        let (url, answer) = answer(&Moody, event, Duration::ZERO).await;
+        let (url, answer) = change_and_respond(&Moody, event, Duration::ZERO).await;
         assert_eq!(url, "https://answer.example/?a=b");
         serde_json::from_slice(&answer).unwrap()
     }
@@ -297,7 +299,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        let (sent, ()) = tokio::join!(biased; sent(&clock, put), pauses);
+        let (sent, ()) = tokio::join!(biased; put_with_retries(&clock, put), pauses);
         (made.get(), sent.is_ok())
     }
 

@@ -14,7 +14,7 @@ use aws_sdk_sqs::types::{
 };
 use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, ReceiptHandle};
 
-use crate::clients::failure::of_code;
+use crate::clients::failure::kind_of_code;
 
 /// The result of one item.
 pub(super) type ItemResult<T> = Result<T, PortError>;
@@ -75,7 +75,7 @@ pub(super) fn delete_entries(
 }
 
 /// The result of each of `count` messages.
-pub(super) fn sent(
+pub(super) fn send_results(
     doing: &'static str,
     count: usize,
     answer: SendMessageBatchOutput,
@@ -84,22 +84,22 @@ pub(super) fn sent(
         .successful
         .into_iter()
         .map(|entry| (entry.id, MessageId(entry.message_id.into())));
-    items(doing, count, done, answer.failed)
+    results_in_order(doing, count, done, answer.failed)
 }
 
 /// The result of each of `count` deletes.
-pub(super) fn deleted(
+pub(super) fn delete_results(
     doing: &'static str,
     count: usize,
     answer: DeleteMessageBatchOutput,
 ) -> Vec<ItemResult<()>> {
     let done = answer.successful.into_iter().map(|entry| (entry.id, ()));
-    items(doing, count, done, answer.failed)
+    results_in_order(doing, count, done, answer.failed)
 }
 
 /// Results in the order of the request. Foreign ids are ignored. An id in both lists counts as
 /// failed: a repeated message is better than a lost one.
-fn items<T>(
+fn results_in_order<T>(
     doing: &'static str,
     count: usize,
     done: impl Iterator<Item = (String, T)>,
@@ -116,7 +116,7 @@ fn items<T>(
     let done = done.map(|(id, done)| (id, Ok(done)));
     let failed = failed
         .into_iter()
-        .map(|entry| (entry.id.clone(), Err(refused(doing, entry))));
+        .map(|entry| (entry.id.clone(), Err(entry_failure(doing, entry))));
     for (id, result) in done.chain(failed) {
         let place = id.parse::<usize>().ok();
         if let Some(item) = place.and_then(|place| items.get_mut(place)) {
@@ -126,13 +126,13 @@ fn items<T>(
     items
 }
 
-fn refused(doing: &'static str, entry: BatchResultErrorEntry) -> PortError {
+fn entry_failure(doing: &'static str, entry: BatchResultErrorEntry) -> PortError {
     let fallback = if entry.sender_fault {
         ErrorKind::Invalid
     } else {
         ErrorKind::Other
     };
-    let kind = of_code(&entry.code, entry.message.as_deref()).unwrap_or(fallback);
+    let kind = kind_of_code(&entry.code, entry.message.as_deref()).unwrap_or(fallback);
     PortError::with_cause(
         doing,
         kind,
@@ -178,7 +178,7 @@ mod tests {
             .set_failed(Some(failed))
             .build()
             .unwrap();
-        sent("test", 3, answer)
+        send_results("test", 3, answer)
             .into_iter()
             .map(|item| item.map(|id| id.0.to_string()).map_err(|e| e.kind))
             .collect()
@@ -263,7 +263,7 @@ mod tests {
         let answer = DeleteMessageBatchOutput::builder()
             .set_successful(Some(vec![]))
             .failed(failed("0", "Code", true));
-        let error = deleted("delete", 1, answer.build().unwrap())
+        let error = delete_results("delete", 1, answer.build().unwrap())
             .remove(0)
             .unwrap_err();
         assert_eq!(error.source().unwrap().to_string(), "Code: why");

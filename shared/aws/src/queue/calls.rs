@@ -9,7 +9,7 @@ use aws_sdk_sqs::Client;
 use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, ReceiptHandle};
 
 use super::batch::{self, ItemResult};
-use crate::clients::failure::failure;
+use crate::clients::failure::to_port_error;
 
 pub(super) const SENDING: &str = "send a batch of messages";
 pub(super) const DELETING: &str = "delete a batch of messages";
@@ -47,7 +47,11 @@ pub(crate) struct SqsCalls {
 impl SqsCalls {
     /// The URL of a queue. A queue that this function may not reach is refused before anything is
     /// sent.
-    pub(super) fn url(&self, doing: &'static str, queue: QueueName) -> Result<&str, PortError> {
+    pub(super) fn queue_url(
+        &self,
+        doing: &'static str,
+        queue: QueueName,
+    ) -> Result<&str, PortError> {
         let unknown = || {
             let cause = format!("this function was not given the URL of the queue {queue}");
             PortError::with_cause(doing, ErrorKind::Invalid, cause)
@@ -65,7 +69,7 @@ impl SqsCalls {
     }
 
     pub(super) fn own_url(&self, doing: &'static str) -> Result<&str, PortError> {
-        self.url(doing, self.name)
+        self.queue_url(doing, self.name)
     }
 }
 
@@ -77,29 +81,35 @@ impl BatchCalls for SqsCalls {
     ) -> Result<Vec<ItemResult<MessageId>>, PortError> {
         let count = messages.len();
         let entries = batch::send_entries(messages, self.sends_groups_to(to))
-            .map_err(|e| invalid(SENDING, e))?;
+            .map_err(|e| invalid_entry(SENDING, e))?;
         let request = self
             .client
             .send_message_batch()
-            .queue_url(self.url(SENDING, to)?)
+            .queue_url(self.queue_url(SENDING, to)?)
             .set_entries(Some(entries));
-        let answer = request.send().await.map_err(|e| failure(SENDING, e))?;
-        Ok(batch::sent(SENDING, count, answer))
+        let answer = request
+            .send()
+            .await
+            .map_err(|e| to_port_error(SENDING, e))?;
+        Ok(batch::send_results(SENDING, count, answer))
     }
 
     async fn delete(&self, receipts: Vec<ReceiptHandle>) -> Result<Vec<ItemResult<()>>, PortError> {
         let count = receipts.len();
-        let entries = batch::delete_entries(receipts).map_err(|e| invalid(DELETING, e))?;
+        let entries = batch::delete_entries(receipts).map_err(|e| invalid_entry(DELETING, e))?;
         let request = self
             .client
             .delete_message_batch()
             .queue_url(self.own_url(DELETING)?)
             .set_entries(Some(entries));
-        let answer = request.send().await.map_err(|e| failure(DELETING, e))?;
-        Ok(batch::deleted(DELETING, count, answer))
+        let answer = request
+            .send()
+            .await
+            .map_err(|e| to_port_error(DELETING, e))?;
+        Ok(batch::delete_results(DELETING, count, answer))
     }
 }
 
-fn invalid(doing: &'static str, error: batch::EntryError) -> PortError {
+fn invalid_entry(doing: &'static str, error: batch::EntryError) -> PortError {
     PortError::with_cause(doing, ErrorKind::Invalid, error)
 }

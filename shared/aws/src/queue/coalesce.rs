@@ -26,14 +26,14 @@ pub(super) const LINGER: Duration = Duration::from_millis(20);
 pub(super) const REQUESTS_AT_ONCE_MAX: usize = 8;
 
 /// The request of a lane, for items that go together.
-pub(super) trait Request: Send + Sync + 'static {
+pub(super) trait LaneRequest: Send + Sync + 'static {
     type Item: Clone + Send;
 
     /// The name of the operation, as it fits "failed to …".
     const DOING: &'static str;
 
     /// Bytes that an item takes of a request's size.
-    fn bytes(item: &Self::Item) -> usize;
+    fn item_bytes(item: &Self::Item) -> usize;
 
     /// Sends one request for all items. The answer has one result per item, in order.
     fn call(
@@ -44,33 +44,33 @@ pub(super) trait Request: Send + Sync + 'static {
 
 /// Why an item was not done.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum ItemFailure {
     /// The request was answered, and the answer names this error for the item.
     Item(PortError),
     /// The request failed as a whole.
     Request(Arc<PortError>),
 }
 
-impl From<Failed> for PortError {
-    fn from(failed: Failed) -> Self {
+impl From<ItemFailure> for PortError {
+    fn from(failed: ItemFailure) -> Self {
         match failed {
-            Failed::Item(error) => error,
-            Failed::Request(error) => Self::with_cause(error.doing, error.kind, error),
+            ItemFailure::Item(error) => error,
+            ItemFailure::Request(error) => Self::with_cause(error.doing, error.kind, error),
         }
     }
 }
 
 /// Items of one kind and their requests.
 #[derive(Debug)]
-pub(super) struct Lane<R: Request, C> {
+pub(super) struct RequestLane<R: LaneRequest, C> {
     request: R,
     clock: C,
-    gathered: Mutex<Gathered<R::Item>>,
+    gathered: Mutex<GatheredItems<R::Item>>,
 }
 
 #[derive(Debug)]
-struct Gathered<T> {
-    waiting: VecDeque<Waiting<T>>,
+struct GatheredItems<T> {
+    waiting: VecDeque<WaitingItem<T>>,
     /// Size of all that wait.
     bytes: usize,
     /// Tasks that linger or have a request under way.
@@ -80,21 +80,21 @@ struct Gathered<T> {
 }
 
 #[derive(Debug)]
-struct Waiting<T> {
+struct WaitingItem<T> {
     item: T,
     bytes: usize,
-    answer: oneshot::Sender<Result<(), Failed>>,
+    answer: oneshot::Sender<Result<(), ItemFailure>>,
 }
 
 /// The first step of a task.
-enum Begin<T> {
+enum TaskStart<T> {
     Linger,
-    Call(Vec<Waiting<T>>),
+    Call(Vec<WaitingItem<T>>),
 }
 
-impl<R: Request, C: Clock> Lane<R, C> {
+impl<R: LaneRequest, C: Clock> RequestLane<R, C> {
     pub(super) fn new(request: R, clock: C) -> Self {
-        let gathered = Gathered {
+        let gathered = GatheredItems {
             waiting: VecDeque::new(),
             bytes: 0,
             tasks: 0,
@@ -108,17 +108,17 @@ impl<R: Request, C: Clock> Lane<R, C> {
     }
 
     /// Does one item together with others. It is done even if the caller is dropped.
-    pub(super) async fn ask(self: &Arc<Self>, item: R::Item) -> Result<(), Failed> {
+    pub(super) async fn submit(self: &Arc<Self>, item: R::Item) -> Result<(), ItemFailure> {
         let (answer, answered) = oneshot::channel();
-        self.gathered.lock().push(Waiting {
-            bytes: R::bytes(&item),
+        self.gathered.lock().push(WaitingItem {
+            bytes: R::item_bytes(&item),
             item,
             answer,
         });
-        self.dispatch();
+        self.start_tasks();
         answered.await.unwrap_or_else(|_| {
             let cause = "the request that it shared ended without an answer";
-            Err(Failed::Item(PortError::with_cause(
+            Err(ItemFailure::Item(PortError::with_cause(
                 R::DOING,
                 ErrorKind::Other,
                 cause,
@@ -127,31 +127,31 @@ impl<R: Request, C: Clock> Lane<R, C> {
     }
 
     /// Starts the tasks that are needed.
-    fn dispatch(self: &Arc<Self>) {
+    fn start_tasks(self: &Arc<Self>) {
         // Every turn starts a task, and their number is bounded.
         while let Some(begin) = self.gathered.lock().next() {
             tokio::spawn(Arc::clone(self).run(begin));
         }
     }
 
-    async fn run(self: Arc<Self>, begin: Begin<R::Item>) {
+    async fn run(self: Arc<Self>, begin: TaskStart<R::Item>) {
         let together = match begin {
-            Begin::Call(together) => together,
-            Begin::Linger => {
+            TaskStart::Call(together) => together,
+            TaskStart::Linger => {
                 self.clock.sleep(LINGER).await;
                 let together = self.gathered.lock().end_linger();
                 // Items that did not fit need another task.
-                self.dispatch();
+                self.start_tasks();
                 together
             }
         };
         // The panic hook logs a panic; the waiting callers get the error that their answer is lost.
         let _ = AssertUnwindSafe(self.call(together)).catch_unwind().await;
         self.gathered.lock().tasks -= 1;
-        self.dispatch();
+        self.start_tasks();
     }
 
-    async fn call(&self, together: Vec<Waiting<R::Item>>) {
+    async fn call(&self, together: Vec<WaitingItem<R::Item>>) {
         if together.is_empty() {
             return;
         }
@@ -167,18 +167,18 @@ impl<R: Request, C: Clock> Lane<R, C> {
             Err(error) => {
                 let error = Arc::new(error);
                 for one in together {
-                    one.tell(Err(Failed::Request(Arc::clone(&error))));
+                    one.send_result(Err(ItemFailure::Request(Arc::clone(&error))));
                 }
             }
         }
     }
 
     /// Repeats a refused request item by item, so that only the item at fault is refused.
-    async fn call_apart(&self, together: Vec<Waiting<R::Item>>) {
+    async fn call_apart(&self, together: Vec<WaitingItem<R::Item>>) {
         for one in together {
             match self.request.call(vec![one.item.clone()]).await {
                 Ok(results) => answer_each(R::DOING, vec![one], results),
-                Err(error) => one.tell(Err(Failed::Request(Arc::new(error)))),
+                Err(error) => one.send_result(Err(ItemFailure::Request(Arc::new(error)))),
             }
         }
     }
@@ -187,49 +187,54 @@ impl<R: Request, C: Clock> Lane<R, C> {
 /// Sends each caller its result. An item without a result is unknown, which is never a success.
 fn answer_each<T>(
     doing: &'static str,
-    together: Vec<Waiting<T>>,
+    together: Vec<WaitingItem<T>>,
     results: Vec<Result<(), PortError>>,
 ) {
     let mut results = results.into_iter();
     for one in together {
         let unknown = || Err(PortError::new(doing, ErrorKind::Other));
-        one.tell(results.next().unwrap_or_else(unknown).map_err(Failed::Item));
+        one.send_result(
+            results
+                .next()
+                .unwrap_or_else(unknown)
+                .map_err(ItemFailure::Item),
+        );
     }
 }
 
-impl<T> Waiting<T> {
-    fn tell(self, result: Result<(), Failed>) {
+impl<T> WaitingItem<T> {
+    fn send_result(self, result: Result<(), ItemFailure>) {
         // The caller may be gone; its item stays done.
         let _ = self.answer.send(result);
     }
 }
 
-impl<T> Gathered<T> {
-    fn push(&mut self, one: Waiting<T>) {
+impl<T> GatheredItems<T> {
+    fn push(&mut self, one: WaitingItem<T>) {
         self.bytes += one.bytes;
         self.waiting.push_back(one);
     }
 
     /// The first step of the next task, if one is needed and allowed. The task is counted.
-    fn next(&mut self) -> Option<Begin<T>> {
+    fn next(&mut self) -> Option<TaskStart<T>> {
         if self.tasks == REQUESTS_AT_ONCE_MAX || self.waiting.is_empty() {
             return None;
         }
         let begin = if self.is_full() {
-            Begin::Call(self.take())
+            TaskStart::Call(self.take_fitting())
         } else if self.is_lingering {
             return None;
         } else {
             self.is_lingering = true;
-            Begin::Linger
+            TaskStart::Linger
         };
         self.tasks += 1;
         Some(begin)
     }
 
-    fn end_linger(&mut self) -> Vec<Waiting<T>> {
+    fn end_linger(&mut self) -> Vec<WaitingItem<T>> {
         self.is_lingering = false;
-        self.take()
+        self.take_fitting()
     }
 
     fn is_full(&self) -> bool {
@@ -238,7 +243,7 @@ impl<T> Gathered<T> {
 
     /// Takes the oldest items that fit into one request. An item that is too large by itself goes
     /// alone and is refused: if it stayed here, it would be taken again and again.
-    fn take(&mut self) -> Vec<Waiting<T>> {
+    fn take_fitting(&mut self) -> Vec<WaitingItem<T>> {
         let mut together = Vec::new();
         let mut bytes = 0;
         while together.len() < SQS_BATCH_ENTRIES_MAX
@@ -264,11 +269,11 @@ mod tests {
     /// A request of sizes, which refuses what is too large for it.
     struct Sizes;
 
-    impl Request for Sizes {
+    impl LaneRequest for Sizes {
         type Item = usize;
         const DOING: &'static str = "ask for sizes";
 
-        fn bytes(item: &usize) -> usize {
+        fn item_bytes(item: &usize) -> usize {
             *item
         }
 
@@ -283,9 +288,9 @@ mod tests {
     #[tokio::test]
     async fn an_item_that_is_too_large_by_itself_is_refused_and_holds_up_no_other() {
         let clock = ManualClock::new(Timestamp::EPOCH);
-        let lane = Arc::new(Lane::new(Sizes, clock.clone()));
-        let (one, other) = tokio::join!(lane.ask(SQS_MESSAGE_BYTES_MAX + 1), async {
-            let asked = lane.ask(1);
+        let lane = Arc::new(RequestLane::new(Sizes, clock.clone()));
+        let (one, other) = tokio::join!(lane.submit(SQS_MESSAGE_BYTES_MAX + 1), async {
+            let asked = lane.submit(1);
             tokio::pin!(asked);
             loop {
                 tokio::select! {

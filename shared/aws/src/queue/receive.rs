@@ -12,12 +12,12 @@ use posthaste_ports::{
 };
 
 use super::calls::SqsCalls;
-use crate::clients::failure::failure;
-use crate::clients::limits::timeouts;
+use crate::clients::failure::to_port_error;
+use crate::clients::limits::request_timeouts;
 
 const RECEIVING: &str = "receive messages";
 
-pub(super) async fn receive(
+pub(super) async fn receive_messages(
     calls: &SqsCalls,
     request: ReceiveRequest,
 ) -> Result<Vec<ReceivedMessage>, PortError> {
@@ -35,21 +35,21 @@ pub(super) async fn receive(
     let answer = if request.wait.is_zero() {
         call.send().await
     } else {
-        let patient = Config::builder().timeout_config(timeouts(RECEIVE_WAIT_MAX));
+        let patient = Config::builder().timeout_config(request_timeouts(RECEIVE_WAIT_MAX));
         call.customize().config_override(patient).send().await
     };
-    let answer = answer.map_err(|e| failure(RECEIVING, e))?;
+    let answer = answer.map_err(|e| to_port_error(RECEIVING, e))?;
     answer
         .messages
         .unwrap_or_default()
         .into_iter()
-        .map(received)
+        .map(received_message)
         .collect()
 }
 
 /// A message without its id, receipt or attributes makes the whole answer untrustworthy: all its
 /// messages come back after the visibility timeout.
-fn received(message: Message) -> Result<ReceivedMessage, PortError> {
+fn received_message(message: Message) -> Result<ReceivedMessage, PortError> {
     let attributes = message.attributes.unwrap_or_default();
     let number = |name| {
         attributes
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_message_is_read_with_its_attributes() {
-        let read = received(message().build()).unwrap();
+        let read = received_message(message().build()).unwrap();
         assert_eq!(
             (&*read.id.0, &*read.receipt.0, &*read.body),
             ("id", "receipt", &b"body"[..])
@@ -124,7 +124,9 @@ mod tests {
             message().attributes(MessageSystemAttributeName::ApproximateReceiveCount, "many"),
         ] {
             assert_eq!(
-                received(lacking.build()).map_err(|e| e.kind).unwrap_err(),
+                received_message(lacking.build())
+                    .map_err(|e| e.kind)
+                    .unwrap_err(),
                 ErrorKind::Other
             );
         }

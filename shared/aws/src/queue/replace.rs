@@ -14,7 +14,7 @@ use posthaste_ports::{
 };
 
 use super::calls::{BatchCalls, DELETING, SENDING};
-use super::coalesce::{Failed, Lane, Request};
+use super::coalesce::{ItemFailure, LaneRequest, RequestLane};
 
 /// Most sends of one successor whose answers do not confirm it.
 pub(super) const SENDS_MAX: u32 = 3;
@@ -26,13 +26,13 @@ const REPLACING: &str = "replace a message";
 
 /// Replaces messages of one queue. Clones share requests.
 #[derive(Debug)]
-pub(super) struct Replacer<B: BatchCalls, C> {
-    deliveries: Arc<Lane<SendTo<B>, C>>,
-    slow_deliveries: Arc<Lane<SendTo<B>, C>>,
-    dead_letters: Arc<Lane<SendTo<B>, C>>,
-    redrive: Arc<Lane<SendTo<B>, C>>,
-    records: Arc<Lane<SendTo<B>, C>>,
-    deletes: Arc<Lane<Delete<B>, C>>,
+pub(super) struct MessageReplacer<B: BatchCalls, C> {
+    deliveries: Arc<RequestLane<SendTo<B>, C>>,
+    slow_deliveries: Arc<RequestLane<SendTo<B>, C>>,
+    dead_letters: Arc<RequestLane<SendTo<B>, C>>,
+    redrive: Arc<RequestLane<SendTo<B>, C>>,
+    records: Arc<RequestLane<SendTo<B>, C>>,
+    deletes: Arc<RequestLane<DeleteCalls<B>, C>>,
     clock: C,
 }
 
@@ -45,13 +45,13 @@ struct SendTo<B> {
 
 /// The lane of deletes.
 #[derive(Debug)]
-struct Delete<B>(Arc<B>);
+struct DeleteCalls<B>(Arc<B>);
 
-impl<B: BatchCalls> Request for SendTo<B> {
+impl<B: BatchCalls> LaneRequest for SendTo<B> {
     type Item = OutgoingMessage;
     const DOING: &'static str = SENDING;
 
-    fn bytes(message: &OutgoingMessage) -> usize {
+    fn item_bytes(message: &OutgoingMessage) -> usize {
         message.body.len()
     }
 
@@ -64,12 +64,12 @@ impl<B: BatchCalls> Request for SendTo<B> {
     }
 }
 
-impl<B: BatchCalls> Request for Delete<B> {
+impl<B: BatchCalls> LaneRequest for DeleteCalls<B> {
     type Item = ReceiptHandle;
     const DOING: &'static str = DELETING;
 
     /// Only bodies are limited.
-    fn bytes(_receipt: &ReceiptHandle) -> usize {
+    fn item_bytes(_receipt: &ReceiptHandle) -> usize {
         0
     }
 
@@ -81,11 +81,11 @@ impl<B: BatchCalls> Request for Delete<B> {
     }
 }
 
-impl<B: BatchCalls, C: Clock> Replacer<B, C> {
+impl<B: BatchCalls, C: Clock> MessageReplacer<B, C> {
     pub(super) fn new(calls: B, clock: C) -> Self {
         let calls = Arc::new(calls);
         let sends = |to| {
-            Arc::new(Lane::new(
+            Arc::new(RequestLane::new(
                 SendTo {
                     calls: Arc::clone(&calls),
                     to,
@@ -99,7 +99,10 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
             dead_letters: sends(QueueName::DeadLetters),
             redrive: sends(QueueName::Redrive),
             records: sends(QueueName::Records),
-            deletes: Arc::new(Lane::new(Delete(Arc::clone(&calls)), clock.clone())),
+            deletes: Arc::new(RequestLane::new(
+                DeleteCalls(Arc::clone(&calls)),
+                clock.clone(),
+            )),
             clock,
         }
     }
@@ -122,10 +125,12 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
         receipt: ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
-        let sends = successors.into_iter().map(|successor| self.send(successor));
+        let sends = successors
+            .into_iter()
+            .map(|successor| self.send_successor(successor));
         let sent: Result<(), _> = join_all(sends).await.into_iter().collect();
-        sent.map_err(not_sent)?;
-        match self.deletes.ask(receipt).await.map_err(PortError::from) {
+        sent.map_err(unsent_error)?;
+        match self.deletes.submit(receipt).await.map_err(PortError::from) {
             Ok(()) => Ok(()),
             Err(error) if error.kind == ErrorKind::NotFound => Err(error),
             Err(error) => {
@@ -139,11 +144,11 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
     }
 
     /// Sends one successor, again if the answer does not say whether it was sent.
-    async fn send(&self, successor: Successor) -> Result<(), PortError> {
-        let lane = self.lane(successor.to);
+    async fn send_successor(&self, successor: Successor) -> Result<(), PortError> {
+        let lane = self.lane_to(successor.to);
         for sends in 1..SENDS_MAX {
-            match lane.ask(successor.message.clone()).await {
-                Err(Failed::Item(error)) if is_worth_another(error.kind) => {
+            match lane.submit(successor.message.clone()).await {
+                Err(ItemFailure::Item(error)) if is_worth_another(error.kind) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         "successor sent again"
@@ -153,10 +158,12 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
                 other => return other.map_err(PortError::from),
             }
         }
-        lane.ask(successor.message).await.map_err(PortError::from)
+        lane.submit(successor.message)
+            .await
+            .map_err(PortError::from)
     }
 
-    fn lane(&self, to: QueueName) -> &Arc<Lane<SendTo<B>, C>> {
+    fn lane_to(&self, to: QueueName) -> &Arc<RequestLane<SendTo<B>, C>> {
         match to {
             QueueName::Deliveries => &self.deliveries,
             QueueName::SlowDeliveries => &self.slow_deliveries,
@@ -178,7 +185,7 @@ fn is_worth_another(kind: ErrorKind) -> bool {
 
 /// The error of a successor that was not sent. That its queue is not there does not say that the
 /// message is: [`ErrorKind::NotFound`] is for a receipt that is stale.
-fn not_sent(error: PortError) -> PortError {
+fn unsent_error(error: PortError) -> PortError {
     if error.kind == ErrorKind::NotFound {
         PortError::with_cause("send a successor", ErrorKind::Other, error)
     } else {

@@ -7,7 +7,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName::{self, RedriveAllowPolicy};
 use posthaste_ports::{ErrorKind, PortError};
 
-use crate::clients::failure::failure;
+use crate::clients::failure::to_port_error;
 
 const LOOKING: &str = "look at a queue";
 const READING: &str = "read which queues may redrive";
@@ -26,10 +26,10 @@ pub trait QueueSetup: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<String>, PortError>> + Send;
 
     /// The URL of the queue of this name, which is made where there is none.
-    fn create(&self, name: &str) -> impl Future<Output = Result<String, PortError>> + Send;
+    fn create_queue(&self, name: &str) -> impl Future<Output = Result<String, PortError>> + Send;
 
     /// Sets these attributes of the queue at `url`. All others stay as they are.
-    fn set(
+    fn set_attributes(
         &self,
         url: &str,
         attributes: QueueAttributes,
@@ -48,14 +48,14 @@ impl SqsSetup {
     }
 
     /// How the queue at `url` is made, and how many of its messages are due.
-    pub async fn attributes(&self, url: &str) -> Result<QueueAttributes, PortError> {
+    pub async fn read_attributes(&self, url: &str) -> Result<QueueAttributes, PortError> {
         let request = self.client.get_queue_attributes().queue_url(url);
         let request = request
             .attribute_names(QueueAttributeName::VisibilityTimeout)
             .attribute_names(QueueAttributeName::RedrivePolicy)
             .attribute_names(QueueAttributeName::ApproximateNumberOfMessages);
         let answer = request.send().await;
-        let answer = answer.map_err(|error| failure(LOOKING, error))?;
+        let answer = answer.map_err(|error| to_port_error(LOOKING, error))?;
         let attributes = answer.attributes.unwrap_or_default().into_iter();
         Ok(attributes
             .map(|(name, value)| (name.as_str().to_owned(), value))
@@ -67,21 +67,25 @@ impl QueueSetup for SqsSetup {
     async fn redrive_allow_policy(&self, url: &str) -> Result<Option<String>, PortError> {
         let request = self.client.get_queue_attributes().queue_url(url);
         let answer = request.attribute_names(RedriveAllowPolicy).send().await;
-        let answer = answer.map_err(|error| failure(READING, error))?;
+        let answer = answer.map_err(|error| to_port_error(READING, error))?;
         let mut attributes = answer.attributes.unwrap_or_default();
         Ok(attributes.remove(&RedriveAllowPolicy))
     }
 
     /// Names no attributes: SQS refuses a name that is taken only where the attributes that are
     /// named differ.
-    async fn create(&self, name: &str) -> Result<String, PortError> {
+    async fn create_queue(&self, name: &str) -> Result<String, PortError> {
         let made = self.client.create_queue().queue_name(name).send().await;
-        let made = made.map_err(|error| failure(MAKING, error))?;
+        let made = made.map_err(|error| to_port_error(MAKING, error))?;
         let without_url = || PortError::new(MAKING, ErrorKind::Other);
         made.queue_url.ok_or_else(without_url)
     }
 
-    async fn set(&self, url: &str, attributes: QueueAttributes) -> Result<(), PortError> {
+    async fn set_attributes(
+        &self,
+        url: &str,
+        attributes: QueueAttributes,
+    ) -> Result<(), PortError> {
         let attributes = attributes
             .into_iter()
             .map(|(name, value)| (QueueAttributeName::from(name.as_str()), value));
@@ -90,7 +94,7 @@ impl QueueSetup for SqsSetup {
         request
             .send()
             .await
-            .map_err(|error| failure(CHANGING, error))?;
+            .map_err(|error| to_port_error(CHANGING, error))?;
         Ok(())
     }
 }

@@ -43,7 +43,7 @@ impl BodyError {
         matches!(self, Self::Broken(_))
     }
 
-    pub(super) fn at(self, doing: &'static str) -> PortError {
+    pub(super) fn into_port_error(self, doing: &'static str) -> PortError {
         let kind = match self {
             Self::Broken(_) | Self::NoETag => ErrorKind::Other,
             Self::TimedOut => ErrorKind::TimedOut,
@@ -54,17 +54,20 @@ impl BodyError {
 }
 
 /// Reads a body whole, of at most this number of bytes.
-pub(super) async fn read(
+pub(super) async fn read_whole(
     body: ByteStream,
     most: usize,
     sleep: &SharedAsyncSleep,
 ) -> Result<Bytes, BodyError> {
-    Timeout::new(Box::pin(collect(body, most)), sleep.sleep(BODY_TIMEOUT))
-        .await
-        .unwrap_or(Err(BodyError::TimedOut))
+    Timeout::new(
+        Box::pin(collect_pieces(body, most)),
+        sleep.sleep(BODY_TIMEOUT),
+    )
+    .await
+    .unwrap_or(Err(BodyError::TimedOut))
 }
 
-async fn collect(mut body: ByteStream, most: usize) -> Result<Bytes, BodyError> {
+async fn collect_pieces(mut body: ByteStream, most: usize) -> Result<Bytes, BodyError> {
     let announced = usize::try_from(body.size_hint().0).unwrap_or(usize::MAX);
     if announced > most {
         return Err(BodyError::TooLarge { most });
@@ -115,7 +118,7 @@ mod tests {
 
     /// Reads a body of the usual largest size.
     async fn read(body: ByteStream, sleep: &SharedAsyncSleep) -> Result<Bytes, BodyError> {
-        super::read(body, OBJECT_BYTES_MAX, sleep).await
+        super::read_whole(body, OBJECT_BYTES_MAX, sleep).await
     }
 
     fn time(has_passed: bool) -> SharedAsyncSleep {
@@ -194,6 +197,6 @@ mod tests {
             frames,
         ))));
         let error = read(body, &time(false)).await.unwrap_err();
-        assert!(error.is_passing() && error.at("get").kind == ErrorKind::Other);
+        assert!(error.is_passing() && error.into_port_error("get").kind == ErrorKind::Other);
     }
 }

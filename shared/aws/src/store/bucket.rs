@@ -11,7 +11,7 @@ use bytes::Bytes;
 use posthaste_ports::{ETag, PortError, RevalidatedObject, StoredObject};
 
 use super::body::{self, BodyError};
-use crate::clients::failure::failure;
+use crate::clients::failure::to_port_error;
 
 /// Most reads of one object whose body breaks off. The SDK tries again only until the head has
 /// come.
@@ -19,7 +19,7 @@ const READS_MAX: usize = 3;
 
 /// A bucket and the client that reaches it. Clones share connections.
 #[derive(Debug, Clone)]
-pub(super) struct Bucket {
+pub(super) struct S3Bucket {
     pub(super) client: Client,
     pub(super) name: String,
     pub(super) sleep: SharedAsyncSleep,
@@ -29,7 +29,7 @@ pub(super) struct Bucket {
 
 /// The answer to a read, with its body.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ObjectResponse {
     pub(super) bytes: Bytes,
     pub(super) etag: Option<String>,
     /// The header `Content-Range`.
@@ -45,37 +45,39 @@ pub(super) enum ReadError {
     Body(BodyError),
 }
 
-impl Bucket {
+impl S3Bucket {
     /// Reads an object, again if its body breaks off.
-    pub(super) async fn read(
+    pub(super) async fn read_object(
         &self,
         doing: &'static str,
         key: &str,
         known: Option<&ETag>,
     ) -> Result<RevalidatedObject, PortError> {
         let request = self
-            .request(key)
+            .get_request(key)
             .set_if_none_match(known.map(|etag| etag.0.clone()));
-        match self.answer(request).await {
-            Ok(Answer { bytes, etag, .. }) => {
-                let etag = etag.map(ETag).ok_or_else(|| BodyError::NoETag.at(doing))?;
+        match self.send_get(request).await {
+            Ok(ObjectResponse { bytes, etag, .. }) => {
+                let etag = etag
+                    .map(ETag)
+                    .ok_or_else(|| BodyError::NoETag.into_port_error(doing))?;
                 Ok(RevalidatedObject::Changed(StoredObject { bytes, etag }))
             }
             Err(ReadError::Refused(error)) => without_object(doing, *error),
-            Err(ReadError::Body(error)) => Err(error.at(doing)),
+            Err(ReadError::Body(error)) => Err(error.into_port_error(doing)),
         }
     }
 
     /// The request for an object.
-    pub(super) fn request(&self, key: &str) -> GetObjectFluentBuilder {
+    pub(super) fn get_request(&self, key: &str) -> GetObjectFluentBuilder {
         self.client.get_object().bucket(&self.name).key(key)
     }
 
     /// The answer to a request, which is sent again if the body breaks off.
-    pub(super) async fn answer(
+    pub(super) async fn send_get(
         &self,
         request: GetObjectFluentBuilder,
-    ) -> Result<Answer, ReadError> {
+    ) -> Result<ObjectResponse, ReadError> {
         let mut reads = 1;
         loop {
             let answer = request
@@ -85,9 +87,9 @@ impl Bucket {
                 .map_err(|e| ReadError::Refused(Box::new(e)))?;
             let etag = answer.e_tag;
             let content_range = answer.content_range;
-            match body::read(answer.body, self.object_bytes_max, &self.sleep).await {
+            match body::read_whole(answer.body, self.object_bytes_max, &self.sleep).await {
                 Ok(bytes) => {
-                    return Ok(Answer {
+                    return Ok(ObjectResponse {
                         bytes,
                         etag,
                         content_range,
@@ -113,6 +115,6 @@ fn without_object(
     match (status, code) {
         (Some(304), _) => Ok(RevalidatedObject::Unchanged),
         (Some(404), Some("NoSuchKey")) => Ok(RevalidatedObject::Missing),
-        _ => Err(failure(doing, error)),
+        _ => Err(to_port_error(doing, error)),
     }
 }

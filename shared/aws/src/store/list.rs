@@ -5,8 +5,8 @@ use aws_sdk_s3::types::Object;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, ListPage, ObjectMeta, PortError, validate};
 
-use super::bucket::Bucket;
-use crate::clients::failure::failure;
+use super::bucket::S3Bucket;
+use crate::clients::failure::to_port_error;
 
 /// Most pages in a row without an object that are skipped before the listing counts as broken. S3
 /// may answer such a page where much was deleted.
@@ -15,8 +15,8 @@ const EMPTY_PAGES_MAX: usize = 100;
 const LISTING: &str = "list objects";
 
 /// A page of at most `max` objects, empty only at the end.
-pub(super) async fn page(
-    bucket: &Bucket,
+pub(super) async fn next_page(
+    bucket: &S3Bucket,
     prefix: &str,
     after: Option<&str>,
     max: usize,
@@ -30,9 +30,12 @@ pub(super) async fn page(
             .set_start_after(after.and_then(some_text))
             .set_continuation_token(token)
             .max_keys(i32::try_from(max).unwrap_or(i32::MAX));
-        let mut answer = request.send().await.map_err(|e| failure(LISTING, e))?;
+        let mut answer = request
+            .send()
+            .await
+            .map_err(|e| to_port_error(LISTING, e))?;
         token = answer.next_continuation_token.take();
-        let page = read(answer, max)?;
+        let page = parse_page(answer, max)?;
         // Without a token there is no next page.
         if !page.objects.is_empty() || token.is_none() {
             return Ok(page);
@@ -47,13 +50,13 @@ fn some_text(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn read(answer: ListObjectsV2Output, max: usize) -> Result<ListPage, PortError> {
+fn parse_page(answer: ListObjectsV2Output, max: usize) -> Result<ListPage, PortError> {
     let listed = answer.contents.unwrap_or_default();
     let has_more = answer.is_truncated.unwrap_or_default() || listed.len() > max;
     let objects = listed
         .into_iter()
         .take(max)
-        .map(meta)
+        .map(object_meta)
         .collect::<Option<Vec<_>>>();
     let incomplete = "an object of the listing lacks its key, size or time";
     let objects =
@@ -68,7 +71,7 @@ fn read(answer: ListObjectsV2Output, max: usize) -> Result<ListPage, PortError> 
     })
 }
 
-fn meta(object: Object) -> Option<ObjectMeta> {
+fn object_meta(object: Object) -> Option<ObjectMeta> {
     let modified_ms = u64::try_from(object.last_modified?.to_millis().ok()?).ok()?;
     Some(ObjectMeta {
         key: object.key?,
@@ -95,7 +98,7 @@ mod tests {
         let answer = ListObjectsV2Output::builder()
             .set_contents(Some(keys.iter().map(|key| object(key)).collect()))
             .is_truncated(is_truncated);
-        let page = read(answer.build(), max).unwrap();
+        let page = parse_page(answer.build(), max).unwrap();
         (
             page.objects.into_iter().map(|object| object.key).collect(),
             page.next_after,
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_object_is_read_with_size_and_time() {
-        let read = meta(object("k")).unwrap();
+        let read = object_meta(object("k")).unwrap();
         assert_eq!(
             (read.size, read.modified_at),
             (3, Timestamp::from_millis(1_700_000_000_500))
@@ -136,7 +139,7 @@ mod tests {
             Object::builder().key("k").size(3).build(),
             Object::builder().size(3).build(),
         ] {
-            assert_eq!(meta(lacking), None);
+            assert_eq!(object_meta(lacking), None);
         }
     }
 }

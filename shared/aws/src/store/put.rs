@@ -23,8 +23,8 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
 use posthaste_ports::{ETag, ErrorKind, PortError, PutCondition, RevalidatedObject};
 
-use super::bucket::Bucket;
-use crate::clients::failure::{failure, kind};
+use super::bucket::S3Bucket;
+use crate::clients::failure::{error_kind, to_port_error};
 
 /// The name of this operation in errors.
 pub(super) const PUTTING: &str = "put an object";
@@ -36,7 +36,7 @@ pub(super) const CONFLICTS_MAX: u32 = 6;
 pub(super) const CONFLICT_WAIT: Duration = Duration::from_millis(50);
 
 /// The end of one put.
-enum Ended {
+enum PutOutcome {
     Written(ETag),
     /// 409: a race without a winner; holds the hashed id of the answer.
     Conflict(u64),
@@ -46,34 +46,41 @@ enum Ended {
 }
 
 /// A put that is tried until its fate is known.
-pub(super) struct Put<'a> {
-    pub(super) bucket: &'a Bucket,
+pub(super) struct ConditionalPut<'a> {
+    pub(super) bucket: &'a S3Bucket,
     pub(super) key: &'a str,
     pub(super) bytes: Bytes,
     pub(super) condition: PutCondition,
 }
 
-impl Put<'_> {
+impl ConditionalPut<'_> {
     pub(super) async fn run(self) -> Result<ETag, PortError> {
         let mut may_be_written = false;
         for conflict in 0..CONFLICTS_MAX {
-            let attempts = Attempts::default();
-            let ended = self.once(&attempts).await;
+            let attempts = AttemptCounter::default();
+            let ended = self.put_once(&attempts).await;
             // The last attempt was answered; those before it were not.
             may_be_written |= attempts.0.load(Ordering::Relaxed) > 1;
             match ended {
-                Ended::Written(etag) => return Ok(etag),
-                Ended::Lost(error) if may_be_written => return self.own_or(error).await,
-                Ended::Lost(error) | Ended::Failed(error) => return Err(error),
-                Ended::Conflict(chance) => self.bucket.sleep.sleep(wait(conflict, chance)).await,
+                PutOutcome::Written(etag) => return Ok(etag),
+                PutOutcome::Lost(error) if may_be_written => {
+                    return self.own_version_or(error).await;
+                }
+                PutOutcome::Lost(error) | PutOutcome::Failed(error) => return Err(error),
+                PutOutcome::Conflict(chance) => {
+                    self.bucket
+                        .sleep
+                        .sleep(jittered_wait(conflict, chance))
+                        .await
+                }
             }
         }
         let cause = format!("{CONFLICTS_MAX} races in a row had no winner");
         Err(PortError::with_cause(PUTTING, ErrorKind::Other, cause))
     }
 
-    async fn once(&self, attempts: &Attempts) -> Ended {
-        let Bucket { client, name, .. } = self.bucket;
+    async fn put_once(&self, attempts: &AttemptCounter) -> PutOutcome {
+        let S3Bucket { client, name, .. } = self.bucket;
         let request = client.put_object().bucket(name).key(self.key);
         let request = request
             .content_type(content_type(self.key))
@@ -90,41 +97,41 @@ impl Put<'_> {
             .await
         {
             Ok(answer) => match answer.e_tag {
-                Some(etag) => Ended::Written(ETag(etag)),
+                Some(etag) => PutOutcome::Written(ETag(etag)),
                 // Nothing could be put over it without its version.
-                None => Ended::Failed(PortError::with_cause(
+                None => PutOutcome::Failed(PortError::with_cause(
                     PUTTING,
                     ErrorKind::Other,
                     "the answer has no ETag",
                 )),
             },
-            Err(error) => self.ended(error),
+            Err(error) => self.classify_error(error),
         }
     }
 
-    fn ended(&self, error: SdkError<PutObjectError, HttpResponse>) -> Ended {
+    fn classify_error(&self, error: SdkError<PutObjectError, HttpResponse>) -> PutOutcome {
         let code = error
             .as_service_error()
             .and_then(ProvideErrorMetadata::code);
         let is_conditional = self.condition != PutCondition::Always;
-        match (kind(&error), code) {
-            (ErrorKind::PreconditionFailed, _) => Ended::Lost(failure(PUTTING, error)),
+        match (error_kind(&error), code) {
+            (ErrorKind::PreconditionFailed, _) => PutOutcome::Lost(to_port_error(PUTTING, error)),
             // Under If-Match, an object that is gone is a condition that does not hold.
-            (ErrorKind::NotFound, Some("NoSuchKey")) => Ended::Lost(PortError::with_cause(
+            (ErrorKind::NotFound, Some("NoSuchKey")) => PutOutcome::Lost(PortError::with_cause(
                 PUTTING,
                 ErrorKind::PreconditionFailed,
                 error,
             )),
             (_, Some("ConditionalRequestConflict" | "OperationAborted")) if is_conditional => {
-                Ended::Conflict(chance_in(error.request_id()))
+                PutOutcome::Conflict(chance_in(error.request_id()))
             }
-            _ => Ended::Failed(failure(PUTTING, error)),
+            _ => PutOutcome::Failed(to_port_error(PUTTING, error)),
         }
     }
 
     /// The version of the object if it holds our bytes; else the put is lost.
-    async fn own_or(&self, lost: PortError) -> Result<ETag, PortError> {
-        match self.bucket.read(PUTTING, self.key, None).await? {
+    async fn own_version_or(&self, lost: PortError) -> Result<ETag, PortError> {
+        match self.bucket.read_object(PUTTING, self.key, None).await? {
             RevalidatedObject::Changed(object) if object.bytes == self.bytes => Ok(object.etag),
             _ => Err(lost),
         }
@@ -133,9 +140,9 @@ impl Put<'_> {
 
 /// Counts the attempts that the SDK makes for one operation.
 #[derive(Debug, Clone, Default)]
-struct Attempts(Arc<AtomicUsize>);
+struct AttemptCounter(Arc<AtomicUsize>);
 
-impl Intercept for Attempts {
+impl Intercept for AttemptCounter {
     fn name(&self) -> &'static str {
         "Attempts"
     }
@@ -168,7 +175,7 @@ fn chance_in(request_id: Option<&str>) -> u64 {
 }
 
 /// A wait between half of the doubled one and all of it.
-fn wait(conflict: u32, chance: u64) -> Duration {
+fn jittered_wait(conflict: u32, chance: u64) -> Duration {
     let whole = CONFLICT_WAIT * 2_u32.saturating_pow(conflict);
     let part = u32::try_from(chance % 1024).unwrap_or_default();
     whole / 2 + whole / 2 * part / 1024
@@ -182,7 +189,7 @@ mod tests {
     fn waits_double_and_their_jitter_takes_at_most_half() {
         let check = |conflict, chance, expected_us| {
             assert_eq!(
-                wait(conflict, chance),
+                jittered_wait(conflict, chance),
                 Duration::from_micros(expected_us),
                 "{conflict} {chance}"
             );
@@ -192,13 +199,13 @@ mod tests {
         check(0, 1024, 25_000);
         check(1, 0, 50_000);
         check(5, 512, 1_200_000);
-        assert!(wait(0, 1023) < CONFLICT_WAIT);
+        assert!(jittered_wait(0, 1023) < CONFLICT_WAIT);
     }
 
     #[test]
     fn answers_with_different_ids_lead_to_different_waits() {
         let waits: std::collections::BTreeSet<_> = (0..32)
-            .map(|racer| wait(0, chance_in(Some(&format!("request {racer}")))))
+            .map(|racer| jittered_wait(0, chance_in(Some(&format!("request {racer}")))))
             .collect();
         assert!(waits.len() > 24, "{waits:?}");
     }

@@ -5,33 +5,33 @@ use std::ops::Range;
 use bytes::Bytes;
 use posthaste_ports::{ErrorKind, PortError, ends_early_error, validate};
 
-use super::bucket::{Answer, Bucket, ReadError};
-use crate::clients::failure::failure;
+use super::bucket::{ObjectResponse, ReadError, S3Bucket};
+use crate::clients::failure::to_port_error;
 
 /// The name of this operation in errors.
 const GETTING: &str = "get a range of an object";
 
 /// Reads exactly these bytes of an object, again if the body breaks off.
-pub(super) async fn read(
-    bucket: &Bucket,
+pub(super) async fn read_exactly(
+    bucket: &S3Bucket,
     key: &str,
     range: &Range<u64>,
 ) -> Result<Bytes, PortError> {
     validate::object_key(key).map_err(|refusal| refusal.into_port_error(GETTING))?;
     check_length(range, bucket.object_bytes_max)?;
     let request = bucket
-        .request(key)
+        .get_request(key)
         .range(format!("bytes={}-{}", range.start, range.end - 1));
-    match bucket.answer(request).await {
-        Ok(answer) => exactly(range, answer),
+    match bucket.send_get(request).await {
+        Ok(answer) => exact_bytes(range, answer),
         Err(ReadError::Refused(error)) => {
             Err(match error.raw_response().map(|it| it.status().as_u16()) {
                 // The object ends before the first byte.
                 Some(416) => PortError::with_cause(GETTING, ErrorKind::Damaged, error),
-                _ => failure(GETTING, *error),
+                _ => to_port_error(GETTING, *error),
             })
         }
-        Err(ReadError::Body(error)) => Err(error.at(GETTING)),
+        Err(ReadError::Body(error)) => Err(error.into_port_error(GETTING)),
     }
 }
 
@@ -47,7 +47,7 @@ fn check_length(range: &Range<u64>, most: usize) -> Result<(), PortError> {
 }
 
 /// The bytes of an answer, if they are those that were asked for.
-fn exactly(asked: &Range<u64>, answer: Answer) -> Result<Bytes, PortError> {
+fn exact_bytes(asked: &Range<u64>, answer: ObjectResponse) -> Result<Bytes, PortError> {
     let announced = answer.content_range.as_deref().and_then(parse);
     let begins = announced.is_some_and(|announced| announced.start == asked.start);
     let length = asked.end - asked.start;
@@ -83,12 +83,12 @@ mod tests {
         bytes: &'static str,
     ) -> Result<Bytes, ErrorKind> {
         let content_range = content_range.map(str::to_owned);
-        let answer = Answer {
+        let answer = ObjectResponse {
             bytes: Bytes::from(bytes),
             etag: None,
             content_range,
         };
-        exactly(&asked, answer).map_err(|error| error.kind)
+        exact_bytes(&asked, answer).map_err(|error| error.kind)
     }
 
     #[test]

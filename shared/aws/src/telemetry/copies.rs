@@ -1,13 +1,13 @@
 //! Copies of what was written as metrics, for a collector.
 
-use super::emf::series::Measured;
+use super::emf::series::MeasuredValues;
 
 /// Most copies that wait. An invocation writes some dozens.
 pub(super) const COPIES_MAX: usize = 10_000;
 
 /// The values of one series since it was written last.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Copied {
+pub struct CopiedSeries {
     /// The name under which it is measured.
     pub name: String,
     /// Its labels.
@@ -28,11 +28,11 @@ pub enum CopiedValue {
 }
 
 impl CopiedValue {
-    pub(super) fn of(measured: &Measured) -> Option<Self> {
+    pub(super) fn from_measured(measured: &MeasuredValues) -> Option<Self> {
         Some(match measured {
-            Measured::Count(count) => Self::Count(*count),
-            Measured::Values(values) => Self::Last(*values.last()?),
-            Measured::Buckets(buckets) => {
+            MeasuredValues::Count(count) => Self::Count(*count),
+            MeasuredValues::Values(values) => Self::Last(*values.last()?),
+            MeasuredValues::Buckets(buckets) => {
                 let values = buckets.iter().map(|it| (it.value, it.count, it.sum));
                 Self::Values(values.collect())
             }

@@ -18,39 +18,39 @@ use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
 use posthaste_core::model::metric::STATUS_CLASS;
 
-use super::copies::{COPIES_MAX, Copied, CopiedValue};
+use super::copies::{COPIES_MAX, CopiedSeries, CopiedValue};
 use super::metrics_by::{MetricsBy, is_watched};
-use super::pace::{Pace, Part};
+use super::pace::{DrainPart, WritePace};
 
 mod document;
 pub(super) mod series;
 
-use document::Documents;
-use series::{Buckets, Measured, Samples, Series};
+use document::DocumentWriter;
+use series::{EmfSeries, GaugeSamples, HistogramBuckets, MeasuredValues};
 
 /// A recorder that keeps what is measured until it is drained.
 #[derive(Debug)]
-pub(super) struct Emf {
+pub(super) struct EmfRecorder {
     namespace: String,
     by: MetricsBy,
-    pace: Mutex<Pace>,
-    state: Mutex<State>,
+    pace: Mutex<WritePace>,
+    state: Mutex<EmfState>,
     /// Copies for a collector; `None` without one.
-    copies: Mutex<Option<Vec<Copied>>>,
+    copies: Mutex<Option<Vec<CopiedSeries>>>,
 }
 
 /// The metrics that were measured, by their labels and dimensions.
-type MeasuredMetrics = BTreeMap<(Vec<Label>, MetricsBy), Vec<(KeyName, Measured)>>;
+type MeasuredMetrics = BTreeMap<(Vec<Label>, MetricsBy), Vec<(KeyName, MeasuredValues)>>;
 
 /// Series with values since the last drain, and series whose handle is still held.
 #[derive(Debug, Default)]
-struct State {
+struct EmfState {
     counters: HashMap<Key, Arc<AtomicU64>>,
-    gauges: HashMap<Key, Arc<Samples>>,
-    histograms: HashMap<Key, Arc<Buckets>>,
+    gauges: HashMap<Key, Arc<GaugeSamples>>,
+    histograms: HashMap<Key, Arc<HistogramBuckets>>,
 }
 
-impl Emf {
+impl EmfRecorder {
     /// A recorder for metrics in `namespace`.
     pub(super) fn new(namespace: &str, by: MetricsBy) -> Self {
         Self {
@@ -63,17 +63,17 @@ impl Emf {
     }
 
     /// An invocation begins: the lines that are to be written before it.
-    pub(super) fn begin(&self, now: Timestamp) -> Vec<u8> {
-        let kept_at = self.pace.lock().begin(now);
+    pub(super) fn begin_invocation(&self, now: Timestamp) -> Vec<u8> {
+        let kept_at = self.pace.lock().begin_invocation(now);
         kept_at
-            .map(|at| self.drain(at, Part::All))
+            .map(|at| self.drain_lines(at, DrainPart::All))
             .unwrap_or_default()
     }
 
     /// An invocation ends: the lines that are to be written before its answer.
-    pub(super) fn end(&self, now: Timestamp) -> Vec<u8> {
-        let part = self.pace.lock().end(now);
-        self.drain(now, part)
+    pub(super) fn end_invocation(&self, now: Timestamp) -> Vec<u8> {
+        let part = self.pace.lock().end_invocation(now);
+        self.drain_lines(now, part)
     }
 
     /// Takes the values since the last drain, as lines of JSON. Without values there is no line.
@@ -81,12 +81,12 @@ impl Emf {
     /// There is a document for each set of labels and dimensions. Labels that are no dimensions are
     /// properties: they can be searched in the log, and CloudWatch adds up documents that differ in
     /// nothing else.
-    fn drain(&self, now: Timestamp, part: Part) -> Vec<u8> {
-        let mut documents = Documents::new(&self.namespace, now);
-        for ((labels, by), mut metrics) in self.take(part) {
+    fn drain_lines(&self, now: Timestamp, part: DrainPart) -> Vec<u8> {
+        let mut documents = DocumentWriter::new(&self.namespace, now);
+        for ((labels, by), mut metrics) in self.take_measured(part) {
             metrics.sort_by(|(a, _), (b, _)| a.cmp(b));
-            self.copy(&labels, &metrics);
-            documents.write(by, &labels, &metrics);
+            self.keep_copy(&labels, &metrics);
+            documents.write_metrics(by, &labels, &metrics);
         }
         documents.into_lines()
     }
@@ -97,12 +97,12 @@ impl Emf {
     }
 
     /// Takes the copies since the last time.
-    pub(super) fn take_copies(&self) -> Vec<Copied> {
+    pub(super) fn take_copies(&self) -> Vec<CopiedSeries> {
         let mut copies = self.copies.lock();
         copies.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    fn copy(&self, labels: &[Label], metrics: &[(KeyName, Measured)]) {
+    fn keep_copy(&self, labels: &[Label], metrics: &[(KeyName, MeasuredValues)]) {
         let mut kept = self.copies.lock();
         let Some(kept) = kept.as_mut() else {
             return;
@@ -113,44 +113,44 @@ impl Emf {
             .map(|it| (it.key().to_owned(), it.value().to_owned()))
             .collect();
         let copied = metrics.iter().filter_map(|(name, measured)| {
-            Some(Copied {
+            Some(CopiedSeries {
                 name: name.as_str().to_owned(),
                 labels: labels.clone(),
-                value: CopiedValue::of(measured)?,
+                value: CopiedValue::from_measured(measured)?,
             })
         });
         kept.extend(copied.take(room));
     }
 
-    fn take(&self, part: Part) -> MeasuredMetrics {
+    fn take_measured(&self, part: DrainPart) -> MeasuredMetrics {
         let mut by_labels: BTreeMap<_, Vec<_>> = BTreeMap::new();
         let mut put = |key: Key, measured| {
             let (name, labels) = key.into_parts();
-            let by = self.by.of(name.as_str());
+            let by = self.by.for_metric(name.as_str());
             by_labels
                 .entry((labels, by))
                 .or_default()
                 .push((name, measured));
         };
         let mut state = self.state.lock();
-        let is_all = part == Part::All;
-        take(
+        let is_all = part == DrainPart::All;
+        take_series(
             &mut state.counters,
             |name| is_all || is_watched(name),
             &mut put,
         );
-        take(&mut state.gauges, |_| true, &mut put);
-        take(&mut state.histograms, |_| is_all, &mut put);
+        take_series(&mut state.gauges, |_| true, &mut put);
+        take_series(&mut state.histograms, |_| is_all, &mut put);
         by_labels
     }
 }
 
 /// Takes the values of the series with these names, and forgets those without a handle: names and
 /// labels that do not come back must not keep their memory.
-fn take<S: Series>(
+fn take_series<S: EmfSeries>(
     series: &mut HashMap<Key, Arc<S>>,
     is_wanted: impl Fn(&str) -> bool,
-    put: &mut impl FnMut(Key, Measured),
+    put: &mut impl FnMut(Key, MeasuredValues),
 ) {
     series.retain(|key, one| {
         if !is_wanted(key.name()) {
@@ -158,15 +158,15 @@ fn take<S: Series>(
         }
         // Asked before the values are taken: a holder may add to it until it is dropped.
         let is_held = Arc::strong_count(one) > 1;
-        if let Some(measured) = one.take() {
+        if let Some(measured) = one.take_values() {
             put(key.clone(), measured);
         }
         is_held || one.is_needed()
     });
 }
 
-fn entry<S: Default>(series: &mut HashMap<Key, Arc<S>>, key: &Key) -> Arc<S> {
-    let key = billed(key);
+fn get_or_create<S: Default>(series: &mut HashMap<Key, Arc<S>>, key: &Key) -> Arc<S> {
+    let key = billed_key(key);
     if let Some(one) = series.get(&*key) {
         return Arc::clone(one);
     }
@@ -174,7 +174,7 @@ fn entry<S: Default>(series: &mut HashMap<Key, Arc<S>>, key: &Key) -> Arc<S> {
 }
 
 /// A key without the label that only `serve` shows.
-fn billed(key: &Key) -> Cow<'_, Key> {
+fn billed_key(key: &Key) -> Cow<'_, Key> {
     let is_billed = |label: &&Label| label.key() != STATUS_CLASS;
     if key.labels().all(|label| is_billed(&label)) {
         return Cow::Borrowed(key);
@@ -184,7 +184,7 @@ fn billed(key: &Key) -> Cow<'_, Key> {
 }
 
 /// Units are in the table of metrics, so descriptions are not kept.
-impl Recorder for Emf {
+impl Recorder for EmfRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -192,15 +192,15 @@ impl Recorder for Emf {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(entry(&mut self.state.lock().counters, key))
+        Counter::from_arc(get_or_create(&mut self.state.lock().counters, key))
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(entry(&mut self.state.lock().gauges, key))
+        Gauge::from_arc(get_or_create(&mut self.state.lock().gauges, key))
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::from_arc(entry(&mut self.state.lock().histograms, key))
+        Histogram::from_arc(get_or_create(&mut self.state.lock().histograms, key))
     }
 }
 

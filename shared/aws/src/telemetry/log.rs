@@ -27,12 +27,15 @@ const LIBRARIES: LevelFilter = LevelFilter::INFO;
 )]
 pub(super) fn start(level: LevelFilter) {
     // An error means that there is a log already.
-    if subscriber(level, || Lossy(io::stdout())).try_init().is_ok() {
+    if log_subscriber(level, || Lossy(io::stdout()))
+        .try_init()
+        .is_ok()
+    {
         log_panics(is_caught);
     }
 }
 
-fn subscriber<W>(level: LevelFilter, writer: W) -> impl SubscriberInitExt + tracing::Subscriber
+fn log_subscriber<W>(level: LevelFilter, writer: W) -> impl SubscriberInitExt + tracing::Subscriber
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -79,7 +82,7 @@ mod tests {
     fn logged(level: LevelFilter, work: impl FnOnce()) -> Vec<Value> {
         let lines = Lines::default();
         let writer = lines.clone();
-        tracing::subscriber::with_default(subscriber(level, move || writer.clone()), work);
+        tracing::subscriber::with_default(log_subscriber(level, move || writer.clone()), work);
         let bytes = lines.0.lock();
         bytes
             .split(|byte| *byte == b'\n')

@@ -26,7 +26,7 @@ pub(crate) fn is_watched(metric: &str) -> bool {
 
 impl MetricsBy {
     /// The labels that become dimensions of this metric.
-    pub(crate) fn of(self, metric: &str) -> Self {
+    pub(crate) fn for_metric(self, metric: &str) -> Self {
         if is_watched(metric) {
             Self::Stack
         } else {
@@ -35,7 +35,7 @@ impl MetricsBy {
     }
 
     /// The value that a setting names.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_setting(name: &str) -> Option<Self> {
         match name {
             "stack" => Some(Self::Stack),
             "topic" => Some(Self::Topic),
@@ -46,7 +46,7 @@ impl MetricsBy {
 
     /// True if a label of this name becomes a dimension. Labels other than the two do, such as
     /// `reason`: their values are few.
-    pub(crate) fn keeps(self, label: &str) -> bool {
+    pub(crate) fn is_dimension(self, label: &str) -> bool {
         match label {
             "topic" => self != Self::Stack,
             "subscription" => self == Self::Subscription,
@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn labels_that_cost_a_metric_each_are_dimensions_only_on_demand() {
-        let kept = |by: MetricsBy| ["topic", "subscription", "reason"].map(|label| by.keeps(label));
+        let kept =
+            |by: MetricsBy| ["topic", "subscription", "reason"].map(|label| by.is_dimension(label));
         assert_eq!(kept(MetricsBy::Stack), [false, false, true]);
         assert_eq!(kept(MetricsBy::Topic), [true, false, true]);
         assert_eq!(kept(MetricsBy::Subscription), [true, true, true]);
@@ -70,25 +71,25 @@ mod tests {
     #[test]
     fn a_metric_that_an_alarm_watches_is_of_the_stack() {
         assert_eq!(
-            MetricsBy::Subscription.of("LogRecordsLostCount"),
+            MetricsBy::Subscription.for_metric("LogRecordsLostCount"),
             MetricsBy::Stack
         );
         assert_eq!(
-            MetricsBy::Subscription.of("DeliverySuccessCount"),
+            MetricsBy::Subscription.for_metric("DeliverySuccessCount"),
             MetricsBy::Subscription
         );
     }
 
     #[test]
     fn a_setting_is_one_of_three_words() {
-        assert_eq!(MetricsBy::named("stack"), Some(MetricsBy::Stack));
-        assert_eq!(MetricsBy::named("topic"), Some(MetricsBy::Topic));
+        assert_eq!(MetricsBy::from_setting("stack"), Some(MetricsBy::Stack));
+        assert_eq!(MetricsBy::from_setting("topic"), Some(MetricsBy::Topic));
         assert_eq!(
-            MetricsBy::named("subscription"),
+            MetricsBy::from_setting("subscription"),
             Some(MetricsBy::Subscription)
         );
         for text in ["", "Topic", "all"] {
-            assert_eq!(MetricsBy::named(text), None, "{text}");
+            assert_eq!(MetricsBy::from_setting(text), None, "{text}");
         }
     }
 }

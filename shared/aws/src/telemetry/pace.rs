@@ -16,7 +16,7 @@ const YOUNG_INTERVALS: u32 = 4;
 
 /// The metrics that are written at the end of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum DrainPart {
     /// All of them.
     All,
     /// Those that are never kept: gauges, and what an alarm watches.
@@ -26,7 +26,7 @@ pub(super) enum Part {
 /// The writes of an instance. Time is the wall clock's, which goes on while Lambda freezes the
 /// instance.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct WritePace {
     /// The end of the first invocation.
     born: Option<Timestamp>,
     /// The last time that everything was written.
@@ -35,15 +35,15 @@ pub(super) struct Pace {
     kept: Option<Timestamp>,
 }
 
-impl Pace {
+impl WritePace {
     /// An invocation begins. Answers the time of the values that are to be written before it: those
     /// that were kept an interval ago, which must not count for the time of this invocation.
-    pub(super) fn begin(&mut self, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn begin_invocation(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.kept.take_if(|at| is_over(*at, INTERVAL, now))
     }
 
     /// An invocation ends. Everything is written if the last time is long enough ago.
-    pub(super) fn end(&mut self, now: Timestamp) -> Part {
+    pub(super) fn end_invocation(&mut self, now: Timestamp) -> DrainPart {
         // A clock that was set back makes the instance young again.
         let born = *self.born.insert(self.born.map_or(now, |at| at.min(now)));
         let is_due = self.written.is_none_or(|at| {
@@ -52,11 +52,11 @@ impl Pace {
         });
         if !is_due {
             self.kept = Some(now);
-            return Part::Prompt;
+            return DrainPart::Prompt;
         }
         self.written = Some(now);
         self.kept = None;
-        Part::All
+        DrainPart::All
     }
 }
 
@@ -71,21 +71,26 @@ mod tests {
     use posthaste_ports::Clock;
     use posthaste_testkit::ManualClock;
 
-    fn world() -> (Pace, ManualClock) {
+    fn world() -> (WritePace, ManualClock) {
         (
-            Pace::default(),
+            WritePace::default(),
             ManualClock::new(Timestamp::from_millis(1_764_000_000_000)),
         )
     }
 
     /// Runs invocations of no length, this long after each other, and answers the seconds at whose
     /// end everything was written.
-    fn written(pace: &mut Pace, clock: &ManualClock, gap: Duration, invocations: u32) -> Vec<u64> {
+    fn written(
+        pace: &mut WritePace,
+        clock: &ManualClock,
+        gap: Duration,
+        invocations: u32,
+    ) -> Vec<u64> {
         let began = clock.now();
         let mut seconds = Vec::new();
         for _ in 0..invocations {
-            pace.begin(clock.now());
-            if pace.end(clock.now()) == Part::All {
+            pace.begin_invocation(clock.now());
+            if pace.end_invocation(clock.now()) == DrainPart::All {
                 seconds.push(clock.now().since(began).as_secs());
             }
             clock.advance(gap);
@@ -113,22 +118,22 @@ mod tests {
     fn what_was_kept_before_a_break_is_written_first_with_its_own_time() {
         let (mut pace, clock) = world();
         written(&mut pace, &clock, Duration::from_secs(1), 600);
-        pace.begin(clock.now());
-        assert_eq!(pace.end(clock.now()), Part::Prompt);
+        pace.begin_invocation(clock.now());
+        assert_eq!(pace.end_invocation(clock.now()), DrainPart::Prompt);
         let kept_at = clock.now();
         clock.advance(INTERVAL.checked_sub(Duration::from_millis(1)).unwrap());
-        assert_eq!(pace.begin(clock.now()), None);
+        assert_eq!(pace.begin_invocation(clock.now()), None);
         clock.advance(Duration::from_millis(1));
-        assert_eq!(pace.begin(clock.now()), Some(kept_at));
-        assert_eq!(pace.begin(clock.now()), None, "once");
-        assert_eq!(pace.end(clock.now()), Part::All);
+        assert_eq!(pace.begin_invocation(clock.now()), Some(kept_at));
+        assert_eq!(pace.begin_invocation(clock.now()), None, "once");
+        assert_eq!(pace.end_invocation(clock.now()), DrainPart::All);
     }
 
     #[test]
     fn a_clock_that_is_set_back_does_not_stop_the_writes() {
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         let now = Timestamp::from_millis(1_764_000_000_000);
-        assert_eq!(pace.end(now), Part::All);
+        assert_eq!(pace.end_invocation(now), DrainPart::All);
         let set_back = ManualClock::new(Timestamp::from_millis(1_000));
         let seconds = written(&mut pace, &set_back, Duration::from_secs(1), 600);
         assert_eq!((seconds.len(), seconds[..3].to_vec()), (28, vec![0, 1, 2]));

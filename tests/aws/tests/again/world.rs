@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
-use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_aws::{AwsClients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::delivery::message_group_id;
 use posthaste_core::model::{Delivery, DeliveryLogMode, EventPayload, SubscriptionName, TopicName};
@@ -53,7 +53,7 @@ pub(crate) struct World {
     pub(crate) clock: ManualClock,
     pub(crate) double: Double,
     pub(crate) endpoint: ScriptedEndpoint,
-    clients: Clients,
+    clients: AwsClients,
     urls: QueueUrls,
     mapping: Queue,
 }

@@ -3,12 +3,12 @@
 use aws_credential_types::Credentials;
 use aws_sdk_s3::config::{BehaviorVersion, Region};
 use aws_smithy_types::retry::RetryConfig;
-use posthaste_aws::{AwsSettings, Clients};
+use posthaste_aws::{AwsClients, AwsSettings};
 use posthaste_tests_aws::emulator::{ACCESS_KEY, REGION};
 
 /// The clients that a function would have, if its environment named this endpoint and batches of
 /// one message.
-pub(crate) fn clients(endpoint: &str) -> Clients {
+pub(crate) fn clients(endpoint: &str) -> AwsClients {
     let variable = |name: &str| match name {
         "AWS_REGION" => Some(REGION),
         "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => Some(ACCESS_KEY),
@@ -16,7 +16,7 @@ pub(crate) fn clients(endpoint: &str) -> Clients {
         _ => None,
     };
     let settings = AwsSettings::from_env(|name| variable(name).map(str::to_owned));
-    let clients = Clients::new(&settings.expect("settings that a function would have"));
+    let clients = AwsClients::new(&settings.expect("settings that a function would have"));
     clients.with_message_groups(true)
 }
 

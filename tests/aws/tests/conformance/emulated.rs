@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName::{QueueArn, RedrivePolicy};
-use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_aws::{AwsClients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_system::SystemClock;
@@ -23,7 +23,7 @@ const PASS_MAX: Duration = Duration::from_secs(5);
 struct Emulated {
     _emulator: Emulator,
     tool: Tool,
-    clients: Clients,
+    clients: AwsClients,
     sdk: Sdk,
     made: AtomicU32,
 }

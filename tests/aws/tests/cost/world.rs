@@ -8,7 +8,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::Request;
-use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_aws::{AwsClients, AwsSettings, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::health::ArrivalSettings;
 use posthaste_core::model::{
@@ -125,7 +125,7 @@ pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
 
 /// The adapters that the functions share.
 struct Wiring {
-    clients: Clients,
+    clients: AwsClients,
     urls: QueueUrls,
     clock: ManualClock,
     calls: Calls,
@@ -307,7 +307,7 @@ impl World {
             (QueueName::Redrive, double.queue("redrive", None)),
             (QueueName::Records, double.queue("records", None)),
         ]);
-        let clients = Clients::new(&settings(&double.endpoint()));
+        let clients = AwsClients::new(&settings(&double.endpoint()));
         let endpoint = ScriptedEndpoint::new(clock.clone());
         endpoint.answer([Answer::By(status_of)]);
         let wiring = Wiring {

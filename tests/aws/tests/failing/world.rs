@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_aws::{AwsClients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::delivery::message_group_id;
 use posthaste_core::model::{EventPayload, SubscriptionName, TopicName};
@@ -41,7 +41,7 @@ type Queue = SqsQueue<SystemClock>;
 
 /// An emulator, with a state bucket and queues.
 pub(crate) struct Emulated {
-    clients: Clients,
+    clients: AwsClients,
     bucket: String,
     urls: QueueUrls,
     emulator: Emulator,

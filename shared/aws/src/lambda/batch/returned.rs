@@ -14,7 +14,7 @@ use crate::lambda::sqs_event::SqsEvent;
 
 /// The time since the oldest of the messages that are handed back was first received; zero if none
 /// is.
-pub(super) fn age(event: &SqsEvent, returned: &HashSet<&str>, now: Timestamp) -> Duration {
+pub(super) fn oldest_age(event: &SqsEvent, returned: &HashSet<&str>, now: Timestamp) -> Duration {
     if returned.is_empty() {
         return Duration::ZERO;
     }
@@ -25,7 +25,7 @@ pub(super) fn age(event: &SqsEvent, returned: &HashSet<&str>, now: Timestamp) ->
 
 /// Sets the gauge of this function. A gauge at rest is not written, so that a function which works
 /// well costs no metric.
-pub(super) fn report(function: &'static str, age: Duration) {
+pub(super) fn set_gauge(function: &'static str, age: Duration) {
     metrics::gauge!("OldestReturnedMessageInSeconds", "function" => function)
         .set(age.as_secs_f64());
 }
@@ -52,7 +52,7 @@ mod tests {
             serde_json::from_str(&json!({ "Records": records }).to_string()).unwrap();
         let ids = returned.iter().copied().collect();
         assert_eq!(
-            age(&event, &ids, NOW),
+            oldest_age(&event, &ids, NOW),
             Duration::from_secs(expected_secs),
             "{returned:?}"
         );

@@ -72,14 +72,15 @@ impl UrlRequest {
     /// The request as the client sent it, as far as Lambda passes it on.
     pub(super) fn into_request(self) -> Result<Request<Body>, RequestError> {
         let mut request = Request::new(Body::empty());
-        *request.method_mut() = method(&self.request_context.http.method)?;
+        *request.method_mut() = parse_method(&self.request_context.http.method)?;
         let path = if self.request_context.is_of_http_api() {
-            undecoded(&self.raw_path)
+            reencode_percent(&self.raw_path)
         } else {
             Cow::Borrowed(&*self.raw_path)
         };
-        *request.uri_mut() = target(&path, self.raw_query_string.as_deref().unwrap_or_default())?;
-        *request.headers_mut() = headers(
+        *request.uri_mut() =
+            request_target(&path, self.raw_query_string.as_deref().unwrap_or_default())?;
+        *request.headers_mut() = header_map(
             self.headers.unwrap_or_default(),
             &self.cookies.unwrap_or_default(),
         )?;
@@ -87,25 +88,25 @@ impl UrlRequest {
         if let Some(address) = address.and_then(|address| address.parse().ok()) {
             request.extensions_mut().insert(PeerAddress(address));
         }
-        *request.body_mut() = body(self.body.unwrap_or_default(), self.is_base64_encoded)?;
+        *request.body_mut() = decode_body(self.body.unwrap_or_default(), self.is_base64_encoded)?;
         Ok(request)
     }
 }
 
-fn method(method: &str) -> Result<Method, RequestError> {
+fn parse_method(method: &str) -> Result<Method, RequestError> {
     Method::from_bytes(method.as_bytes()).map_err(|_| RequestError::Method)
 }
 
 /// Path and query unchanged: nothing is decoded and no dots are removed, because the router, its
 /// handlers and their checks of names must see the same text as outside of Lambda.
-fn target(path: &str, query: &str) -> Result<Uri, RequestError> {
+fn request_target(path: &str, query: &str) -> Result<Uri, RequestError> {
     if !path.starts_with('/') {
         return Err(RequestError::Target);
     }
-    let mut target = encoded(path, b"/").into_owned();
+    let mut target = percent_encode(path, b"/").into_owned();
     if !query.is_empty() {
         target.push('?');
-        target.push_str(&encoded(query, b"/?"));
+        target.push_str(&percent_encode(query, b"/?"));
     }
     Uri::try_from(target).map_err(|_| RequestError::Target)
 }
@@ -114,7 +115,7 @@ fn target(path: &str, query: &str) -> Result<Uri, RequestError> {
 /// client escaped. Otherwise it would be decoded again, and the id `a%41` become `aA`. Whether the
 /// escape `%25` itself is decoded is not documented, and was seen either way. So an id that has these
 /// characters goes into the query, as all that are not plain.
-fn undecoded(path: &str) -> Cow<'_, str> {
+fn reencode_percent(path: &str) -> Cow<'_, str> {
     let mut parts = path.split('%');
     let mut undecoded = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -129,7 +130,7 @@ fn undecoded(path: &str) -> Cow<'_, str> {
 
 /// Encodes characters that a path or query may not hold. Lambda decodes some of them: a `+` of a
 /// query arrives as a space, and an HTTP API decodes the path. <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
-fn encoded<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
+fn percent_encode<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
     let stands = |byte: &u8| {
         byte.is_ascii_alphanumeric()
             || b"-._~%!$&'()*+,;=:@".contains(byte)
@@ -150,7 +151,10 @@ fn encoded<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
     Cow::Owned(encoded)
 }
 
-fn headers(sent: BTreeMap<String, String>, cookies: &[String]) -> Result<HeaderMap, RequestError> {
+fn header_map(
+    sent: BTreeMap<String, String>,
+    cookies: &[String],
+) -> Result<HeaderMap, RequestError> {
     let mut headers = HeaderMap::with_capacity(sent.len() + 1);
     for (name, value) in sent {
         let name = HeaderName::try_from(name).map_err(|_| RequestError::Header)?;
@@ -169,7 +173,7 @@ fn headers(sent: BTreeMap<String, String>, cookies: &[String]) -> Result<HeaderM
     Ok(headers)
 }
 
-fn body(body: String, is_base64_encoded: bool) -> Result<Body, RequestError> {
+fn decode_body(body: String, is_base64_encoded: bool) -> Result<Body, RequestError> {
     if !is_base64_encoded {
         return Ok(Body::from(body));
     }
@@ -185,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(path: &str, query: &str, expected: &str) {
-        let target = target(path, query).unwrap();
+        let target = request_target(path, query).unwrap();
         assert_eq!(target.to_string(), expected);
     }
 
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn percent_sign_that_an_http_api_decoded_is_encoded_again() {
-        let check = |path: &str, expected: &str| assert_eq!(undecoded(path), expected);
+        let check = |path: &str, expected: &str| assert_eq!(reencode_percent(path), expected);
         check("/topics/t/events/a", "/topics/t/events/a");
         check("/a%41", "/a%2541");
         check("/50%", "/50%25");
@@ -239,7 +243,7 @@ mod tests {
     fn a_target_without_a_path_is_refused() {
         for path in ["", "topics"] {
             assert_eq!(
-                target(path, "").map(|uri| uri.to_string()),
+                request_target(path, "").map(|uri| uri.to_string()),
                 Err(RequestError::Target),
                 "{path}"
             );
@@ -251,7 +255,7 @@ mod tests {
         for (name, value) in [("a b", "x"), ("", "x"), ("a", "x\ny")] {
             let sent = BTreeMap::from([(name.to_owned(), value.to_owned())]);
             assert_eq!(
-                headers(sent, &[]),
+                header_map(sent, &[]),
                 Err(RequestError::Header),
                 "{name}: {value}"
             );
@@ -263,10 +267,10 @@ mod tests {
         #[test]
         fn any_path_and_query_are_a_target_or_refused(path in "\\PC{0,30}", query in ".{0,30}") {
             let path = format!("/{path}");
-            let path = undecoded(&path);
-            let target = target(&path, &query).unwrap();
-            prop_assert_eq!(target.path(), encoded(&path, b"/"));
-            prop_assert_eq!(target.query().unwrap_or_default(), encoded(&query, b"/?"));
+            let path = reencode_percent(&path);
+            let target = request_target(&path, &query).unwrap();
+            prop_assert_eq!(target.path(), percent_encode(&path, b"/"));
+            prop_assert_eq!(target.query().unwrap_or_default(), percent_encode(&query, b"/?"));
         }
 
         #[test]
@@ -277,10 +281,10 @@ mod tests {
             is_base64_encoded: bool,
         ) {
             let count = sent.len();
-            if let Ok(headers) = headers(sent, &cookies) {
+            if let Ok(headers) = header_map(sent, &cookies) {
                 prop_assert!(headers.len() <= count + 1);
             }
-            let refused = body(text.clone(), is_base64_encoded).is_err();
+            let refused = decode_body(text.clone(), is_base64_encoded).is_err();
             prop_assert_eq!(refused, is_base64_encoded && BASE64_STANDARD.decode(text).is_err());
         }
     }

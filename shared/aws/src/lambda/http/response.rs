@@ -58,14 +58,14 @@ impl ResponseError {
 
 impl UrlResponse {
     /// Reads the whole answer.
-    pub(super) async fn read(response: Response<Body>) -> Result<Self, ResponseError> {
+    pub(super) async fn read_whole(response: Response<Body>) -> Result<Self, ResponseError> {
         let (head, body) = response.into_parts();
         // Every answer is made in memory: reading it takes no more than what is there.
         let body = axum::body::to_bytes(body, usize::MAX)
             .await
             .map_err(ResponseError::Body)?;
         let bytes = body.len();
-        let answer = Self::of(Response::from_parts(head, body));
+        let answer = Self::from_response(Response::from_parts(head, body));
         if json_bytes(&answer.body) > BODY_BYTES_MAX {
             Err(ResponseError::TooLarge(bytes))
         } else {
@@ -74,17 +74,17 @@ impl UrlResponse {
     }
 
     /// The answer, of whatever size.
-    pub(super) fn of(response: Response<Bytes>) -> Self {
+    pub(super) fn from_response(response: Response<Bytes>) -> Self {
         let (head, body) = response.into_parts();
-        let (body, is_base64_encoded) = text(body);
+        let (body, is_base64_encoded) = encode_body(body);
         Self {
             status_code: head.status.as_u16(),
-            headers: joined(&head.headers),
+            headers: join_headers(&head.headers),
             cookies: head
                 .headers
                 .get_all(SET_COOKIE)
                 .iter()
-                .map(|cookie| lossy(cookie.as_bytes()))
+                .map(|cookie| lossy_text(cookie.as_bytes()))
                 .collect(),
             body,
             is_base64_encoded,
@@ -105,7 +105,7 @@ fn json_bytes(text: &str) -> usize {
 /// The body as text if it is UTF-8, whatever its content type says, and in base64 otherwise: no
 /// byte is lost. Text that would not fit because of its escapes goes in base64 too, which never
 /// adds more than a third.
-fn text(body: Bytes) -> (String, bool) {
+fn encode_body(body: Bytes) -> (String, bool) {
     match String::from_utf8(Vec::from(body)) {
         Ok(text) if json_bytes(&text) > BODY_BYTES_MAX => (BASE64_STANDARD.encode(text), true),
         Ok(text) => (text, false),
@@ -118,13 +118,13 @@ fn text(body: Bytes) -> (String, bool) {
 
 /// The headers without cookies, which have their own member, and without the length, which Lambda
 /// sets itself: axum sets one where there must be none, as with 204.
-fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
+fn join_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut joined: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in headers {
         if name == SET_COOKIE || name == CONTENT_LENGTH {
             continue;
         }
-        let value = lossy(value.as_bytes());
+        let value = lossy_text(value.as_bytes());
         joined
             .entry(name.as_str().to_owned())
             .and_modify(|before| {
@@ -137,7 +137,7 @@ fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
 }
 
 /// Ours are ASCII; JSON could not carry others.
-fn lossy(value: &[u8]) -> String {
+fn lossy_text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
@@ -147,7 +147,7 @@ mod tests {
     use posthaste_core::model::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
     async fn check(body: &[u8], is_base64_encoded: bool) {
-        let answer = UrlResponse::read(Response::new(Body::from(body.to_vec())))
+        let answer = UrlResponse::read_whole(Response::new(Body::from(body.to_vec())))
             .await
             .unwrap();
         let json = serde_json::to_value(&answer).unwrap();
@@ -179,7 +179,8 @@ mod tests {
     #[tokio::test]
     async fn an_answer_larger_than_lambda_carries_is_refused_by_its_size_in_json() {
         let room = BODY_BYTES_MAX;
-        let read = async |body: Vec<u8>| UrlResponse::read(Response::new(Body::from(body))).await;
+        let read =
+            async |body: Vec<u8>| UrlResponse::read_whole(Response::new(Body::from(body))).await;
         assert!(read(vec![b'a'; room]).await.is_ok());
         assert!(
             matches!(read(vec![b'a'; room + 1]).await, Err(ResponseError::TooLarge(n)) if n == room + 1)
@@ -214,7 +215,7 @@ mod tests {
         ] {
             response.headers_mut().append(name, value.parse().unwrap());
         }
-        let json = serde_json::to_string(&UrlResponse::of(response)).unwrap();
+        let json = serde_json::to_string(&UrlResponse::from_response(response)).unwrap();
         assert_eq!(
             json,
             concat!(

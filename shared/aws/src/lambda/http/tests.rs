@@ -75,7 +75,7 @@ fn event_for(path: &str) -> Value {
 
 async fn answer_to(event: &Value) -> Value {
     let request: UrlRequest = serde_json::from_str(&event.to_string()).unwrap();
-    serde_json::to_value(answer(router(), request).await).unwrap()
+    serde_json::to_value(respond(router(), request).await).unwrap()
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use posthaste_core::model::metric::{self, METRICS, MetricUnit};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::series::{Bucket, Measured};
+use super::series::{HistogramBucket, MeasuredValues};
 use crate::telemetry::metrics_by::MetricsBy;
 
 /// Most metrics of one document.
@@ -22,13 +22,13 @@ const VALUES_MAX: usize = 100;
 const PARTS: f64 = 1000.0;
 
 /// Writes documents, one a line.
-pub(super) struct Documents<'a> {
+pub(super) struct DocumentWriter<'a> {
     namespace: &'a str,
     now: Timestamp,
     lines: Vec<u8>,
 }
 
-impl<'a> Documents<'a> {
+impl<'a> DocumentWriter<'a> {
     pub(super) fn new(namespace: &'a str, now: Timestamp) -> Self {
         Self {
             namespace,
@@ -39,46 +39,46 @@ impl<'a> Documents<'a> {
 
     /// Writes the metrics of one set of labels and dimensions, in as many documents as the limits
     /// ask for.
-    pub(super) fn write(
+    pub(super) fn write_metrics(
         &mut self,
         by: MetricsBy,
         labels: &[Label],
-        metrics: &[(KeyName, Measured)],
+        metrics: &[(KeyName, MeasuredValues)],
     ) {
         let mut round = 0;
         loop {
-            let parts: Vec<Metric<'_>> = metrics
+            let parts: Vec<DocumentMetric<'_>> = metrics
                 .iter()
-                .filter_map(|metric| part(metric, round))
+                .filter_map(|metric| metric_in_round(metric, round))
                 .collect();
             if parts.is_empty() {
                 return;
             }
             for metrics in parts.chunks(METRICS_MAX) {
-                self.line(by, labels, metrics);
+                self.write_line(by, labels, metrics);
             }
             round += 1;
         }
     }
 
-    fn line(&mut self, by: MetricsBy, labels: &[Label], metrics: &[Metric<'_>]) {
+    fn write_line(&mut self, by: MetricsBy, labels: &[Label], metrics: &[DocumentMetric<'_>]) {
         let kept = labels
             .iter()
             .map(Label::key)
-            .filter(|label| by.keeps(label));
-        let directive = Directive {
+            .filter(|label| by.is_dimension(label));
+        let directive = MetricDirective {
             namespace: self.namespace,
             dimensions: [kept.collect()],
             metrics,
         };
-        let head = Head {
+        let head = EmfHead {
             timestamp: self.now,
             cloud_watch_metrics: [directive],
         };
         // Writing texts and finite numbers into memory cannot fail.
         let _ = serde_json::to_writer(
             &mut self.lines,
-            &Document {
+            &EmfDocument {
                 head,
                 labels,
                 metrics,
@@ -93,17 +93,26 @@ impl<'a> Documents<'a> {
 }
 
 /// The part of a metric for the documents of this round; `None` when all of it is written.
-fn part((name, measured): &(KeyName, Measured), round: usize) -> Option<Metric<'_>> {
+fn metric_in_round(
+    (name, measured): &(KeyName, MeasuredValues),
+    round: usize,
+) -> Option<DocumentMetric<'_>> {
     let value = match measured {
-        Measured::Count(count) => (round == 0).then_some(Value::Count(*count)),
-        Measured::Values(values) => values.chunks(VALUES_MAX).nth(round).map(Value::Values),
-        Measured::Buckets(buckets) => buckets.chunks(VALUES_MAX).nth(round).map(Value::Buckets),
+        MeasuredValues::Count(count) => (round == 0).then_some(EmfValue::Count(*count)),
+        MeasuredValues::Values(values) => {
+            values.chunks(VALUES_MAX).nth(round).map(EmfValue::Values)
+        }
+        MeasuredValues::Buckets(buckets) => {
+            buckets.chunks(VALUES_MAX).nth(round).map(EmfValue::Buckets)
+        }
     };
     let unit = match value? {
-        Value::Count(_) => Some("Count"),
-        Value::Values(_) | Value::Buckets(_) => is_of_milliseconds(name).then_some("Milliseconds"),
+        EmfValue::Count(_) => Some("Count"),
+        EmfValue::Values(_) | EmfValue::Buckets(_) => {
+            is_of_milliseconds(name).then_some("Milliseconds")
+        }
     };
-    value.map(|value| Metric {
+    value.map(|value| DocumentMetric {
         name: name.as_str(),
         unit,
         value,
@@ -115,49 +124,49 @@ fn is_of_milliseconds(name: &KeyName) -> bool {
         .is_some_and(|place| METRICS[place].unit == MetricUnit::Milliseconds)
 }
 
-struct Document<'a> {
-    head: Head<'a>,
+struct EmfDocument<'a> {
+    head: EmfHead<'a>,
     labels: &'a [Label],
-    metrics: &'a [Metric<'a>],
+    metrics: &'a [DocumentMetric<'a>],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Head<'a> {
+struct EmfHead<'a> {
     timestamp: Timestamp,
-    cloud_watch_metrics: [Directive<'a>; 1],
+    cloud_watch_metrics: [MetricDirective<'a>; 1],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Directive<'a> {
+struct MetricDirective<'a> {
     namespace: &'a str,
     dimensions: [Vec<&'a str>; 1],
-    metrics: &'a [Metric<'a>],
+    metrics: &'a [DocumentMetric<'a>],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Metric<'a> {
+struct DocumentMetric<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     #[serde(skip)]
-    value: Value<'a>,
+    value: EmfValue<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Value<'a> {
+enum EmfValue<'a> {
     Count(u64),
     Values(&'a [f64]),
-    Buckets(&'a [Bucket]),
+    Buckets(&'a [HistogramBucket]),
 }
 
 /// Values with the number of their occurrences, as the libraries of AWS write them.
 /// <https://github.com/awslabs/aws-embedded-metrics-java>, `HistogramMetric`
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Distribution {
+struct HistogramDistribution {
     values: Vec<f64>,
     counts: Vec<u64>,
     max: f64,
@@ -166,31 +175,31 @@ struct Distribution {
     sum: f64,
 }
 
-impl Distribution {
-    fn of(buckets: &[Bucket]) -> Self {
+impl HistogramDistribution {
+    fn from_buckets(buckets: &[HistogramBucket]) -> Self {
         Self {
             values: buckets.iter().map(|one| one.value).collect(),
             counts: buckets.iter().map(|one| one.count).collect(),
-            max: rounded(
+            max: round_value(
                 buckets
                     .iter()
                     .map(|one| one.max)
                     .fold(f64::NEG_INFINITY, f64::max),
             ),
-            min: rounded(
+            min: round_value(
                 buckets
                     .iter()
                     .map(|one| one.min)
                     .fold(f64::INFINITY, f64::min),
             ),
             count: buckets.iter().map(|one| one.count).sum(),
-            sum: rounded(buckets.iter().map(|one| one.sum).sum()),
+            sum: round_value(buckets.iter().map(|one| one.sum).sum()),
         }
     }
 }
 
 /// Labels and values are members beside the head, under their names.
-impl Serialize for Document<'_> {
+impl Serialize for EmfDocument<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("_aws", &self.head)?;
@@ -206,19 +215,23 @@ impl Serialize for Document<'_> {
 
 /// A single value is a number, several of a gauge are an array, and several of a histogram a
 /// distribution.
-impl Serialize for Value<'_> {
+impl Serialize for EmfValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Count(count) => serializer.serialize_u64(*count),
-            Self::Values([value]) => serializer.serialize_f64(rounded(*value)),
-            Self::Values(values) => serializer.collect_seq(values.iter().copied().map(rounded)),
-            Self::Buckets([one]) if one.count == 1 => serializer.serialize_f64(rounded(one.sum)),
-            Self::Buckets(buckets) => Distribution::of(buckets).serialize(serializer),
+            Self::Values([value]) => serializer.serialize_f64(round_value(*value)),
+            Self::Values(values) => serializer.collect_seq(values.iter().copied().map(round_value)),
+            Self::Buckets([one]) if one.count == 1 => {
+                serializer.serialize_f64(round_value(one.sum))
+            }
+            Self::Buckets(buckets) => {
+                HistogramDistribution::from_buckets(buckets).serialize(serializer)
+            }
         }
     }
 }
 
-fn rounded(value: f64) -> f64 {
+fn round_value(value: f64) -> f64 {
     let rounded = (value * PARTS).round() / PARTS;
     // The largest numbers overflow on the way; they have no such digits.
     if rounded.is_finite() { rounded } else { value }

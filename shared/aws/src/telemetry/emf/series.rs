@@ -8,19 +8,19 @@ use metrics::{GaugeFn, HistogramFn};
 use parking_lot::Mutex;
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Measured {
+pub(crate) enum MeasuredValues {
     /// Number of occurrences.
     Count(u64),
     /// Each value of a gauge in order; at least one, all finite.
     Values(Vec<f64>),
     /// The values of a histogram, the least first; at least one bucket.
-    Buckets(Vec<Bucket>),
+    Buckets(Vec<HistogramBucket>),
 }
 
 /// A series that can be emptied.
-pub(super) trait Series {
+pub(super) trait EmfSeries {
     /// Takes the values since the last time; `None` if there are none to write.
-    fn take(&self) -> Option<Measured>;
+    fn take_values(&self) -> Option<MeasuredValues>;
 
     /// Whether the next values depend on the last ones, so that the series must not be forgotten.
     fn is_needed(&self) -> bool {
@@ -35,7 +35,7 @@ pub(super) trait Series {
 /// Zero is a gauge's rest, and is written once, after another value: CloudWatch bills each metric
 /// in each hour in which it is written.
 #[derive(Debug, Default)]
-pub(super) struct Samples(Mutex<SamplesState>);
+pub(super) struct GaugeSamples(Mutex<SamplesState>);
 
 #[derive(Debug, Default)]
 struct SamplesState {
@@ -49,11 +49,11 @@ struct SamplesState {
 
 /// The values of a histogram, in buckets.
 #[derive(Debug, Default)]
-pub(super) struct Buckets(Mutex<BTreeMap<u64, Bucket>>);
+pub(super) struct HistogramBuckets(Mutex<BTreeMap<u64, HistogramBucket>>);
 
 /// Values that are the same in two significant digits.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Bucket {
+pub(crate) struct HistogramBucket {
     /// The value in two digits.
     pub(crate) value: f64,
     pub(crate) count: u64,
@@ -66,23 +66,23 @@ pub(crate) struct Bucket {
 /// With two digits, the values from here to Lambda's 900,000 ms have 802 buckets at most.
 const VALUE_MIN: f64 = 0.001;
 
-impl Series for AtomicU64 {
-    fn take(&self) -> Option<Measured> {
+impl EmfSeries for AtomicU64 {
+    fn take_values(&self) -> Option<MeasuredValues> {
         match self.swap(0, Ordering::AcqRel) {
             0 => None,
-            count => Some(Measured::Count(count)),
+            count => Some(MeasuredValues::Count(count)),
         }
     }
 }
 
-impl Series for Samples {
-    fn take(&self) -> Option<Measured> {
+impl EmfSeries for GaugeSamples {
+    fn take_values(&self) -> Option<MeasuredValues> {
         let mut state = self.0.lock();
         let values = mem::take(&mut state.values);
         let is_shown = state.last != 0.0;
         let was_shown = mem::replace(&mut state.is_shown, is_shown);
         let is_at_rest = !was_shown && values.iter().all(|value| *value == 0.0);
-        (!values.is_empty() && !is_at_rest).then_some(Measured::Values(values))
+        (!values.is_empty() && !is_at_rest).then_some(MeasuredValues::Values(values))
     }
 
     fn is_needed(&self) -> bool {
@@ -90,14 +90,14 @@ impl Series for Samples {
     }
 }
 
-impl Series for Buckets {
-    fn take(&self) -> Option<Measured> {
+impl EmfSeries for HistogramBuckets {
+    fn take_values(&self) -> Option<MeasuredValues> {
         let buckets = mem::take(&mut *self.0.lock());
-        (!buckets.is_empty()).then(|| Measured::Buckets(buckets.into_values().collect()))
+        (!buckets.is_empty()).then(|| MeasuredValues::Buckets(buckets.into_values().collect()))
     }
 }
 
-impl Samples {
+impl GaugeSamples {
     fn push(&self, next: impl FnOnce(f64) -> f64) {
         let mut state = self.0.lock();
         let value = next(state.last);
@@ -109,7 +109,7 @@ impl Samples {
     }
 }
 
-impl GaugeFn for Samples {
+impl GaugeFn for GaugeSamples {
     fn increment(&self, value: f64) {
         self.push(|last| last + value);
     }
@@ -123,7 +123,7 @@ impl GaugeFn for Samples {
     }
 }
 
-impl HistogramFn for Buckets {
+impl HistogramFn for HistogramBuckets {
     fn record(&self, value: f64) {
         if !value.is_finite() {
             return;
@@ -131,7 +131,7 @@ impl HistogramFn for Buckets {
         let rounded = two_digits(value);
         let mut buckets = self.0.lock();
         // The bits of numbers that are not negative have the order of the numbers.
-        let bucket = buckets.entry(rounded.to_bits()).or_insert(Bucket {
+        let bucket = buckets.entry(rounded.to_bits()).or_insert(HistogramBucket {
             value: rounded,
             count: 0,
             sum: 0.0,
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_histogram_of_every_duration_has_few_buckets() {
-        let buckets = Buckets::default();
+        let buckets = HistogramBuckets::default();
         for (decade, mantissa) in
             (-6..=2).flat_map(|decade| (0..10_000).map(move |one| (decade, one)))
         {

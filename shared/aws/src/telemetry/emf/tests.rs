@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 const NOW: Timestamp = Timestamp::from_millis(1_764_000_000_123);
 
-fn measured(emf: &Emf, work: impl FnOnce()) -> String {
+fn measured(emf: &EmfRecorder, work: impl FnOnce()) -> String {
     metrics::with_local_recorder(emf, work);
-    String::from_utf8(emf.drain(NOW, Part::All)).unwrap()
+    String::from_utf8(emf.drain_lines(NOW, DrainPart::All)).unwrap()
 }
 
-fn documents(emf: &Emf, work: impl FnOnce()) -> Vec<Value> {
+fn documents(emf: &EmfRecorder, work: impl FnOnce()) -> Vec<Value> {
     measured(emf, work)
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -22,11 +22,15 @@ fn documents(emf: &Emf, work: impl FnOnce()) -> Vec<Value> {
 }
 
 fn check(by: MetricsBy, work: impl FnOnce(), expected: &[&str]) {
-    let emf = Emf::new("posthaste", by);
+    let emf = EmfRecorder::new("posthaste", by);
     let lines = measured(&emf, work);
     assert_eq!(lines.lines().collect::<Vec<_>>(), expected);
     assert!(lines.is_empty() || lines.ends_with('\n'), "{lines}");
-    assert_eq!(emf.drain(NOW, Part::All), b"", "nothing is written twice");
+    assert_eq!(
+        emf.drain_lines(NOW, DrainPart::All),
+        b"",
+        "nothing is written twice"
+    );
 }
 
 fn deliver() {
@@ -61,7 +65,7 @@ fn labels_become_dimensions_as_the_setting_says() {
             json!([["topic", "subscription", "reason"]]),
         ),
     ] {
-        let emf = Emf::new("posthaste", by);
+        let emf = EmfRecorder::new("posthaste", by);
         let labels = [
             ("topic", "orders"),
             ("subscription", "billing"),
@@ -82,7 +86,7 @@ fn labels_become_dimensions_as_the_setting_says() {
 
 #[test]
 fn a_metric_that_an_alarm_watches_has_no_topic_among_its_dimensions() {
-    let emf = Emf::new("posthaste", MetricsBy::Topic);
+    let emf = EmfRecorder::new("posthaste", MetricsBy::Topic);
     let documents = documents(&emf, || {
         counter!("DeliverySuccessCount", "topic" => "orders").increment(1);
         counter!("LogRecordsLostCount", "topic" => "orders").increment(1);
@@ -103,7 +107,7 @@ fn a_metric_that_an_alarm_watches_has_no_topic_among_its_dimensions() {
 /// CloudWatch bills each value of a dimension, and each line of the log.
 #[test]
 fn class_of_a_status_makes_no_document_of_its_own() {
-    let emf = Emf::new("posthaste", MetricsBy::Subscription);
+    let emf = EmfRecorder::new("posthaste", MetricsBy::Subscription);
     let documents = documents(&emf, || {
         for (class, events) in [("4xx", 2), ("5xx", 3), ("none", 4)] {
             let labels = [
@@ -166,7 +170,7 @@ fn every_value_that_a_gauge_was_set_to_is_written_once() {
 
 #[test]
 fn a_gauge_at_rest_is_written_once_after_another_value() {
-    let emf = Emf::new("posthaste", MetricsBy::Stack);
+    let emf = EmfRecorder::new("posthaste", MetricsBy::Stack);
     let written = |value: f64| {
         let documents = documents(&emf, || gauge!("PressureTarpitInMs").set(value));
         documents
@@ -229,7 +233,7 @@ fn values_of_a_histogram_are_counted_in_buckets_of_two_digits() {
 
 #[test]
 fn more_buckets_than_a_document_takes_are_spread_over_several() {
-    let emf = Emf::new("posthaste", MetricsBy::Stack);
+    let emf = EmfRecorder::new("posthaste", MetricsBy::Stack);
     let documents = documents(&emf, || {
         counter!("Count").increment(7);
         (0..10_000).for_each(|value| histogram!("PublishSuccessLatencyInMs").record(value));
@@ -269,7 +273,7 @@ fn more_buckets_than_a_document_takes_are_spread_over_several() {
 
 #[test]
 fn more_metrics_than_a_document_takes_are_spread_over_several() {
-    let emf = Emf::new("posthaste", MetricsBy::Stack);
+    let emf = EmfRecorder::new("posthaste", MetricsBy::Stack);
     let documents = documents(&emf, || {
         (0..101).for_each(|n| counter!(format!("Count{n}")).increment(1));
     });
@@ -292,23 +296,23 @@ fn more_metrics_than_a_document_takes_are_spread_over_several() {
 
 #[test]
 fn labels_are_forgotten_unless_their_handle_is_held() {
-    let emf = Emf::new("posthaste", MetricsBy::Stack);
+    let emf = EmfRecorder::new("posthaste", MetricsBy::Stack);
     let held = metrics::with_local_recorder(&emf, || {
         counter!("Count", "topic" => "gone").increment(1);
         counter!("Count", "topic" => "held")
     });
-    emf.drain(NOW, Part::All);
+    emf.drain_lines(NOW, DrainPart::All);
     assert_eq!(emf.state.lock().counters.len(), 1);
     held.increment(2);
     assert_eq!(documents(&emf, || ())[0]["Count"], 2);
     drop(held);
-    emf.drain(NOW, Part::All);
+    emf.drain_lines(NOW, DrainPart::All);
     assert_eq!(emf.state.lock().counters.len(), 0);
 }
 
 #[test]
 fn a_gauge_and_what_an_alarm_watches_are_never_kept() {
-    let emf = Emf::new("posthaste", MetricsBy::Stack);
+    let emf = EmfRecorder::new("posthaste", MetricsBy::Stack);
     let invocation = |at: Timestamp| -> Vec<Value> {
         metrics::with_local_recorder(&emf, || {
             counter!("DeliverySuccessCount").increment(1);
@@ -316,7 +320,7 @@ fn a_gauge_and_what_an_alarm_watches_are_never_kept() {
             gauge!("PressureLevel").set(2);
             histogram!("PublishSuccessLatencyInMs").record(5.0);
         });
-        let lines = String::from_utf8(emf.end(at)).unwrap();
+        let lines = String::from_utf8(emf.end_invocation(at)).unwrap();
         lines
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -355,16 +359,16 @@ fn a_gauge_and_what_an_alarm_watches_are_never_kept() {
 
 #[test]
 fn what_was_kept_before_a_break_is_written_with_its_own_time() {
-    let emf = Emf::new("posthaste", MetricsBy::Stack);
+    let emf = EmfRecorder::new("posthaste", MetricsBy::Stack);
     let count =
         || metrics::with_local_recorder(&emf, || counter!("DeliverySuccessCount").increment(1));
     let minute = NOW + Duration::from_mins(1);
     for at in [NOW, minute, minute + Duration::from_secs(1)] {
-        assert_eq!(emf.begin(at), b"");
+        assert_eq!(emf.begin_invocation(at), b"");
         count();
-        emf.end(at);
+        emf.end_invocation(at);
     }
-    let late = String::from_utf8(emf.begin(minute + Duration::from_mins(7))).unwrap();
+    let late = String::from_utf8(emf.begin_invocation(minute + Duration::from_mins(7))).unwrap();
     let document: Value = serde_json::from_str(&late).unwrap();
     assert_eq!(
         document["_aws"]["Timestamp"],

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use crate::queue::batch::ItemResult;
 use crate::queue::calls::BatchCalls;
-use crate::queue::replace::Replacer;
+use crate::queue::replace::MessageReplacer;
 
 /// Turns of other tasks before time must pass.
 const TURNS: usize = 20;
@@ -110,7 +110,7 @@ impl BatchCalls for Fake {
 }
 
 pub(super) struct World {
-    replacer: Arc<Replacer<Fake, ManualClock>>,
+    replacer: Arc<MessageReplacer<Fake, ManualClock>>,
     pub(super) clock: ManualClock,
     asked: Arc<Mutex<Vec<Asked>>>,
     pub(super) gate: Arc<Semaphore>,
@@ -128,7 +128,7 @@ impl World {
         };
         let clock = ManualClock::new(Timestamp::EPOCH);
         Self {
-            replacer: Arc::new(Replacer::new(fake, clock.clone())),
+            replacer: Arc::new(MessageReplacer::new(fake, clock.clone())),
             clock,
             asked,
             gate,

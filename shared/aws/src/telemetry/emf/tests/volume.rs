@@ -5,7 +5,7 @@ use super::*;
 /// Ten minutes of invocations of an instance: the bytes of its metrics with a line for each
 /// invocation, and as they are written.
 fn bytes(gap: Duration, invocation: impl Fn(u64)) -> (usize, usize) {
-    let [each, kept] = [(); 2].map(|()| Emf::new("posthaste", MetricsBy::Stack));
+    let [each, kept] = [(); 2].map(|()| EmfRecorder::new("posthaste", MetricsBy::Stack));
     let mut bytes_each = 0;
     let mut bytes_kept = 0;
     let mut now = NOW;
@@ -14,10 +14,10 @@ fn bytes(gap: Duration, invocation: impl Fn(u64)) -> (usize, usize) {
             break;
         }
         metrics::with_local_recorder(&each, || invocation(number));
-        bytes_each += each.drain(now, Part::All).len();
-        bytes_kept += kept.begin(now).len();
+        bytes_each += each.drain_lines(now, DrainPart::All).len();
+        bytes_kept += kept.begin_invocation(now).len();
         metrics::with_local_recorder(&kept, || invocation(number));
-        bytes_kept += kept.end(now).len();
+        bytes_kept += kept.end_invocation(now).len();
         now = now + gap;
     }
     (bytes_each, bytes_kept)
