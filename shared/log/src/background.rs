@@ -9,7 +9,7 @@ use std::time::Duration;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::lossy::{Lossy, count_lost_line};
+use crate::lossy::{LossyWriter, count_lost_line};
 
 /// Most bytes of lines that wait to be written. More are dropped, and counted as lost.
 const WAITING_BYTES_MAX: usize = 4 << 20;
@@ -25,13 +25,13 @@ const LEFT_OUT_MAX: u32 = 1023;
 
 /// A stream that a thread of its own writes; clones share it.
 #[derive(Debug, Clone)]
-pub struct Background(Arc<Queue>);
+pub struct BackgroundLog(Arc<LineQueue>);
 
 #[derive(Debug)]
-struct Queue {
+struct LineQueue {
     /// Longest wait for a line of the level ERROR.
     error_wait: Duration,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingLines>,
     /// A line was added.
     added: Condvar,
     /// A line was written.
@@ -39,7 +39,7 @@ struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingLines {
     lines: VecDeque<Vec<u8>>,
     /// Bytes of the lines that wait or are being written.
     bytes: usize,
@@ -71,7 +71,7 @@ impl ErrorWaits {
     }
 
     /// Notes whether the reader kept up.
-    fn ended(&mut self, was_soon: bool) {
+    fn record_wait(&mut self, was_soon: bool) {
         self.next_left_out = if was_soon {
             0
         } else {
@@ -81,7 +81,7 @@ impl ErrorWaits {
     }
 }
 
-impl Background {
+impl BackgroundLog {
     /// Starts the thread that writes to `stream`.
     pub fn start(stream: impl Write + Send + 'static) -> io::Result<Self> {
         Self::start_waiting(ERROR_WAIT, stream)
@@ -91,27 +91,27 @@ impl Background {
         error_wait: Duration,
         stream: impl Write + Send + 'static,
     ) -> io::Result<Self> {
-        let queue = Arc::new(Queue::new(error_wait));
+        let queue = Arc::new(LineQueue::new(error_wait));
         let written = Arc::clone(&queue);
         std::thread::Builder::new()
             .name("posthaste-log".to_owned())
-            .spawn(move || written.write_all(Lossy(stream)))?;
+            .spawn(move || written.write_all(LossyWriter(stream)))?;
         Ok(Self(queue))
     }
 
     /// Writes a line of its own format, such as the last words of a command.
     pub fn write_line(&self, text: &str) {
-        self.0.add(format!("{text}\n").as_bytes());
+        self.0.add_line(format!("{text}\n").as_bytes());
     }
 
     /// Waits until all lines are written, or for so long. False if not all are.
     pub fn flush(&self, timeout: Duration) -> bool {
-        let last = self.0.waiting().added;
-        self.0.wait(last, timeout)
+        let last = self.0.lock_waiting().added;
+        self.0.wait_until_written(last, timeout)
     }
 }
 
-impl Queue {
+impl LineQueue {
     fn new(error_wait: Duration) -> Self {
         Self {
             error_wait,
@@ -122,12 +122,12 @@ impl Queue {
     }
 
     /// The state is plain data, right even if a holder panicked.
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn lock_waiting(&self) -> MutexGuard<'_, WaitingLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, line: &[u8]) {
-        let mut waiting = self.waiting();
+    fn add_line(&self, line: &[u8]) {
+        let mut waiting = self.lock_waiting();
         if waiting.bytes + line.len() > WAITING_BYTES_MAX {
             waiting.dropped += 1;
             drop(waiting);
@@ -142,37 +142,37 @@ impl Queue {
     }
 
     /// Waits until so many lines are written.
-    fn wait(&self, last: u64, timeout: Duration) -> bool {
-        let is_due = |waiting: &mut Waiting| waiting.written < last;
+    fn wait_until_written(&self, last: u64, timeout: Duration) -> bool {
+        let is_due = |waiting: &mut WaitingLines| waiting.written < last;
         let ended = self
             .written
-            .wait_timeout_while(self.waiting(), timeout, is_due);
+            .wait_timeout_while(self.lock_waiting(), timeout, is_due);
         let ended = ended.unwrap_or_else(PoisonError::into_inner).1;
         !ended.timed_out()
     }
 
     /// Waits for a line that may be the last one, unless the reader is known to be slow.
     fn wait_for_error(&self) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock_waiting();
         if !waiting.error_waits.has_turn() {
             return;
         }
         let last = waiting.added;
         drop(waiting);
-        let was_soon = self.wait(last, SOON.min(self.error_wait));
+        let was_soon = self.wait_until_written(last, SOON.min(self.error_wait));
         if !was_soon {
-            self.wait(last, self.error_wait.saturating_sub(SOON));
+            self.wait_until_written(last, self.error_wait.saturating_sub(SOON));
         }
-        self.waiting().error_waits.ended(was_soon);
+        self.lock_waiting().error_waits.record_wait(was_soon);
     }
 
     /// Writes for as long as the process lives.
     fn write_all(&self, mut stream: impl Write) {
         loop {
-            let line = self.next();
+            let line = self.next_line();
             // A line that cannot be written is counted there.
             let _ = stream.write(&line).and_then(|_| stream.flush());
-            let dropped = self.wrote(line.len());
+            let dropped = self.note_written(line.len());
             if dropped > 0 {
                 tracing::warn!(
                     lines = dropped,
@@ -182,8 +182,8 @@ impl Queue {
         }
     }
 
-    fn next(&self) -> Vec<u8> {
-        let mut waiting = self.waiting();
+    fn next_line(&self) -> Vec<u8> {
+        let mut waiting = self.lock_waiting();
         loop {
             if let Some(line) = waiting.lines.pop_front() {
                 return line;
@@ -194,8 +194,8 @@ impl Queue {
     }
 
     /// Notes that a line was written. Returns how many were dropped, once there is room to say it.
-    fn wrote(&self, bytes: usize) -> u64 {
-        let mut waiting = self.waiting();
+    fn note_written(&self, bytes: usize) -> u64 {
+        let mut waiting = self.lock_waiting();
         waiting.bytes -= bytes;
         waiting.written += 1;
         let has_room = waiting.bytes < WAITING_BYTES_MAX / 2;
@@ -213,11 +213,11 @@ impl Queue {
 /// A writer of one line.
 #[derive(Debug)]
 pub struct LineWriter<'a> {
-    queue: &'a Queue,
+    queue: &'a LineQueue,
     is_error: bool,
 }
 
-impl<'a> MakeWriter<'a> for Background {
+impl<'a> MakeWriter<'a> for BackgroundLog {
     type Writer = LineWriter<'a>;
 
     fn make_writer(&'a self) -> LineWriter<'a> {
@@ -235,7 +235,7 @@ impl<'a> MakeWriter<'a> for Background {
 
 impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.queue.add(line);
+        self.queue.add_line(line);
         if self.is_error {
             self.queue.wait_for_error();
         }
@@ -276,11 +276,11 @@ mod tests {
     }
 
     /// A stream whose reader reads nothing, the way to let it read on, and the lines it has read.
-    fn stuck() -> (Background, Sender<()>, Receiver<Vec<u8>>) {
+    fn stuck() -> (BackgroundLog, Sender<()>, Receiver<Vec<u8>>) {
         let (allow, allowed) = channel();
         let (lines, read) = channel();
         (
-            Background::start_waiting(PATIENCE, Reader { allowed, lines }).unwrap(),
+            BackgroundLog::start_waiting(PATIENCE, Reader { allowed, lines }).unwrap(),
             allow,
             read,
         )
@@ -296,20 +296,20 @@ mod tests {
         for _ in 0..fitting + 7 {
             log.write_line(LINE);
         }
-        assert_eq!(log.0.waiting().dropped, 7);
+        assert_eq!(log.0.lock_waiting().dropped, 7);
         assert!(!log.flush(Duration::ZERO));
         // Known to be stuck: even errors wait no more.
-        log.0.waiting().error_waits.ended(false);
+        log.0.lock_waiting().error_waits.record_wait(false);
         let mut writer = LineWriter {
             queue: &log.0,
             is_error: true,
         };
         writer.write_all(LINE.as_bytes()).unwrap();
-        assert_eq!(log.0.waiting().dropped, 8);
+        assert_eq!(log.0.lock_waiting().dropped, 8);
         drop(allow);
         assert!(log.flush(PATIENCE));
         assert_eq!(read.try_iter().count(), fitting);
-        assert_eq!(log.0.waiting().dropped, 0);
+        assert_eq!(log.0.lock_waiting().dropped, 0);
         log.write_line("again");
         assert!(log.flush(PATIENCE));
         assert_eq!(read.try_iter().collect::<Vec<_>>(), [b"again\n"]);
@@ -319,13 +319,13 @@ mod tests {
     #[test]
     fn slow_reader_holds_up_one_error_and_not_the_next() {
         let (log, allow, read) = stuck();
-        log.0.waiting().error_waits.ended(false);
+        log.0.lock_waiting().error_waits.record_wait(false);
         for _ in 0..3 {
             log.write_line(LINE);
         }
         allow.send(()).unwrap();
         read.recv().unwrap();
-        while log.0.waiting().written == 0 {
+        while log.0.lock_waiting().written == 0 {
             std::thread::yield_now();
         }
         let (written, returned) = channel();
@@ -351,7 +351,7 @@ mod tests {
             let waited = (0..errors).filter(|_| {
                 let has_turn = waits.has_turn();
                 if has_turn {
-                    waits.ended(was_soon);
+                    waits.record_wait(was_soon);
                 }
                 has_turn
             });
@@ -377,11 +377,11 @@ mod tests {
 
     #[test]
     fn dropped_lines_are_told_once_there_is_room() {
-        let queue = Queue::new(ERROR_WAIT);
+        let queue = LineQueue::new(ERROR_WAIT);
         for _ in 0..5 {
-            queue.add(&vec![b'x'; WAITING_BYTES_MAX / 3]);
+            queue.add_line(&vec![b'x'; WAITING_BYTES_MAX / 3]);
         }
-        let told = |_| queue.wrote(queue.next().len());
+        let told = |_| queue.note_written(queue.next_line().len());
         assert_eq!([0; 3].map(told), [0, 2, 0]);
     }
 }

@@ -16,8 +16,8 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-pub use background::{Background, LineWriter};
-pub use lossy::Lossy;
+pub use background::{BackgroundLog, LineWriter};
+pub use lossy::LossyWriter;
 
 /// Names of members that the writer itself gives to a line. The workspace's fields have other
 /// names, which `tests/reserved.rs` checks. A library's field with one of these names gets an
@@ -45,15 +45,15 @@ where
     ) -> fmt::Result {
         let mut time = String::new();
         SystemTime.format_time(&mut Writer::new(&mut time))?;
-        let mut line = Line(Map::new());
-        line.put("timestamp", time);
-        line.put("level", event.metadata().level().as_str());
+        let mut line = LogLine(Map::new());
+        line.put_member("timestamp", time);
+        line.put_member("level", event.metadata().level().as_str());
         event.record(&mut line);
-        line.put("target", event.metadata().target());
+        line.put_member("target", event.metadata().target());
         if let Some(span) = context.lookup_current() {
             let extensions = span.extensions();
             let fields = extensions.get::<FormattedFields<JsonFields>>();
-            line.put(
+            line.put_member(
                 "span",
                 fields.map_or(Value::Null, |fields| span_fields(&fields.fields)),
             );
@@ -69,24 +69,24 @@ fn span_fields(text: &str) -> Value {
 }
 
 /// The members of a line.
-struct Line(Map<String, Value>);
+struct LogLine(Map<String, Value>);
 
-impl Line {
-    fn put(&mut self, name: &str, value: impl Into<Value>) {
+impl LogLine {
+    fn put_member(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
     }
 
     fn put_field(&mut self, field: &Field, value: impl Into<Value>) {
         match field.name() {
             name if name != TEXT && RESERVED.contains(&name) => {
-                self.put(&format!("{name}_"), value);
+                self.put_member(&format!("{name}_"), value);
             }
-            name => self.put(name, value),
+            name => self.put_member(name, value),
         }
     }
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.put_field(field, value);
     }

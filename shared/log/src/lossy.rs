@@ -13,12 +13,12 @@ pub(crate) fn count_lost_line() {
 /// and counted as `LogWriteFailCount`: the program must outlive the reader of its log, and a full
 /// disk.
 #[derive(Debug)]
-pub struct Lossy<W>(
+pub struct LossyWriter<W>(
     /// The stream.
     pub W,
 );
 
-impl<W: Write> Write for Lossy<W> {
+impl<W: Write> Write for LossyWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.0.write_all(line).is_err() {
             count_lost_line();

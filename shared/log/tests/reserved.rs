@@ -17,7 +17,7 @@ const FOLDERS: [&str; 4] = ["shared", "functions", "infra", "tests"];
 
 /// A field of a line, and where it stands.
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct FoundField {
     name: String,
     line: usize,
     /// Whether its value is written by `Debug`.
@@ -25,14 +25,14 @@ struct Found {
 }
 
 /// The fields of all lines that are logged in a source text.
-fn fields_in(source: &str) -> Vec<Found> {
+fn fields_in(source: &str) -> Vec<FoundField> {
     let mut found = Vec::new();
     let tokens = TokenStream::from_str(source).expect("the text is Rust");
     walk(&tokens.into_iter().collect::<Vec<_>>(), &mut found);
     found
 }
 
-fn walk(tokens: &[TokenTree], found: &mut Vec<Found>) {
+fn walk(tokens: &[TokenTree], found: &mut Vec<FoundField>) {
     for (at, token) in tokens.iter().enumerate() {
         let TokenTree::Group(group) = token else {
             continue;
@@ -56,7 +56,7 @@ fn is_punct(token: &TokenTree, character: char) -> bool {
 
 /// The fields among the arguments of one call. They end where the text begins, because its own
 /// arguments follow.
-fn arguments(tokens: &[TokenTree], found: &mut Vec<Found>) {
+fn arguments(tokens: &[TokenTree], found: &mut Vec<FoundField>) {
     for argument in tokens.split(|token| is_punct(token, ',')) {
         match argument {
             [] => {}
@@ -69,13 +69,13 @@ fn arguments(tokens: &[TokenTree], found: &mut Vec<Found>) {
     }
 }
 
-fn braced(fields: &Group, found: &mut Vec<Found>) {
+fn braced(fields: &Group, found: &mut Vec<FoundField>) {
     arguments(&fields.stream().into_iter().collect::<Vec<_>>(), found);
 }
 
 /// The field of an argument: `name`, `%name`, `?name`, `name = value` or `"name" = value`, with
 /// dots or without.
-fn field(argument: &[TokenTree]) -> Option<Found> {
+fn field(argument: &[TokenTree]) -> Option<FoundField> {
     let named = match argument {
         [sigil, rest @ ..] if is_punct(sigil, '%') || is_punct(sigil, '?') => rest,
         _ => argument,
@@ -99,7 +99,7 @@ fn field(argument: &[TokenTree]) -> Option<Found> {
         .collect();
     let value = named.get(name.len() + 1..).unwrap_or_default();
     let is_debug = [argument, value].into_iter().any(begins_debug) || names_debug(value);
-    Some(Found {
+    Some(FoundField {
         name: text,
         line: name[0].span().start().line,
         is_debug,
@@ -121,10 +121,10 @@ fn names_debug(value: &[TokenTree]) -> bool {
 }
 
 /// The text of a line, if it holds a value that is written by `Debug`.
-fn debug_text(text: &Literal) -> Option<Found> {
+fn debug_text(text: &Literal) -> Option<FoundField> {
     let name = text.to_string();
     let is_debug = name.contains(":?}") || name.contains(":#?}");
-    is_debug.then(|| Found {
+    is_debug.then(|| FoundField {
         name,
         line: text.span().start().line,
         is_debug,
@@ -148,7 +148,7 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
 
 /// The fields of all lines of the workspace, each with its file. The writer's own tests are left
 /// out, because they try any name and value.
-fn all_fields() -> Vec<(PathBuf, Found)> {
+fn all_fields() -> Vec<(PathBuf, FoundField)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
     for folder in FOLDERS {
@@ -163,8 +163,8 @@ fn all_fields() -> Vec<(PathBuf, Found)> {
 }
 
 /// The places of the fields that are to be found.
-fn places(is_meant: impl Fn(&Found) -> bool) -> Vec<String> {
-    let place = |(file, found): (PathBuf, Found)| {
+fn places(is_meant: impl Fn(&FoundField) -> bool) -> Vec<String> {
+    let place = |(file, found): (PathBuf, FoundField)| {
         is_meant(&found).then(|| format!("{}:{}: {}", file.display(), found.line, found.name))
     };
     all_fields().into_iter().filter_map(place).collect()

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use posthaste_core::model::visible::visible_line;
-use posthaste_log::{Background, JsonLines, Lossy, log_panics};
+use posthaste_log::{BackgroundLog, JsonLines, LossyWriter, log_panics};
 use posthaste_ports::caught::is_caught;
 use posthaste_settings::LogFormat;
 use tracing::level_filters::LevelFilter;
@@ -25,7 +25,7 @@ use crate::terminal::{Shown, Stream, log_stream};
 const LAST_LINES_WAIT: Duration = Duration::from_secs(1);
 
 /// The log of this process, once it has been started.
-static LOG: OnceLock<Background> = OnceLock::new();
+static LOG: OnceLock<BackgroundLog> = OnceLock::new();
 
 /// Waits for the last lines to be written, for as long as anybody reads them.
 pub fn flush() {
@@ -88,9 +88,9 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
 
 /// The writer of lines. Where there is no thread for it, each line is written by who logs it.
 fn writer() -> BoxMakeWriter {
-    match Background::start(log_stream()) {
+    match BackgroundLog::start(log_stream()) {
         Ok(log) => BoxMakeWriter::new(LOG.get_or_init(|| log).clone()),
-        Err(_) => BoxMakeWriter::new(|| Lossy(log_stream())),
+        Err(_) => BoxMakeWriter::new(|| LossyWriter(log_stream())),
     }
 }
 

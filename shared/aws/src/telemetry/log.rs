@@ -2,7 +2,7 @@
 
 use std::io;
 
-use posthaste_log::{JsonLines, Lossy, log_panics};
+use posthaste_log::{JsonLines, LossyWriter, log_panics};
 use posthaste_ports::caught::is_caught;
 use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
@@ -27,7 +27,7 @@ const LIBRARIES: LevelFilter = LevelFilter::INFO;
 )]
 pub(super) fn start(level: LevelFilter) {
     // An error means that there is a log already.
-    if log_subscriber(level, || Lossy(io::stdout()))
+    if log_subscriber(level, || LossyWriter(io::stdout()))
         .try_init()
         .is_ok()
     {
