@@ -5,20 +5,20 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, Key
 use posthaste_core::trace::SpanValue;
 
 /// A text by its name.
-pub(crate) fn text(name: &str, text: &str) -> KeyValue {
-    attribute(name, Value::StringValue(text.to_owned()))
+pub(crate) fn text_attribute(name: &str, text: &str) -> KeyValue {
+    key_value(name, Value::StringValue(text.to_owned()))
 }
 
 /// A value of a span by its name.
-pub(crate) fn of_span((name, value): (&str, SpanValue)) -> KeyValue {
+pub(crate) fn span_attribute((name, value): (&str, SpanValue)) -> KeyValue {
     let value = match value {
         SpanValue::Text(text) => Value::StringValue(text),
         SpanValue::Number(number) => Value::IntValue(number),
     };
-    attribute(name, value)
+    key_value(name, value)
 }
 
-fn attribute(name: &str, value: Value) -> KeyValue {
+fn key_value(name: &str, value: Value) -> KeyValue {
     KeyValue {
         key: name.to_owned(),
         value: Some(AnyValue { value: Some(value) }),
@@ -27,7 +27,7 @@ fn attribute(name: &str, value: Value) -> KeyValue {
 }
 
 /// The one who measured.
-pub(crate) fn scope() -> InstrumentationScope {
+pub(crate) fn instrumentation_scope() -> InstrumentationScope {
     InstrumentationScope {
         name: "posthaste".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

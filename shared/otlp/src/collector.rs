@@ -19,7 +19,7 @@ pub struct CollectorRequest {
 
 /// A collector's answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct CollectorResponse {
     /// The status.
     pub status: u16,
     /// The body.
@@ -27,7 +27,7 @@ pub struct Answer {
 }
 
 /// Why there was no answer.
-pub type Unreachable = Box<dyn Error + Send + Sync>;
+pub type UnreachableError = Box<dyn Error + Send + Sync>;
 
 /// Sends requests to a collector, each bounded in time.
 pub trait Collector: Send + Sync {
@@ -35,5 +35,5 @@ pub trait Collector: Send + Sync {
     fn post(
         &self,
         request: CollectorRequest,
-    ) -> impl Future<Output = Result<Answer, Unreachable>> + Send;
+    ) -> impl Future<Output = Result<CollectorResponse, UnreachableError>> + Send;
 }

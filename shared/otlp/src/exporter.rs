@@ -13,22 +13,22 @@ use posthaste_core::trace::collector::CollectorSettings;
 use prost::Message;
 use url::Url;
 
-use crate::attributes::text;
-use crate::collector::{Answer, Collector, CollectorRequest, Unreachable};
-use crate::metric::{self, Point, Temporality};
+use crate::attributes::text_attribute;
+use crate::collector::{Collector, CollectorRequest, CollectorResponse, UnreachableError};
+use crate::metric::{self, MetricPoint, Temporality};
 use crate::span;
-use crate::waiting::{SPANS_PER_REQUEST_MAX, Spans};
+use crate::waiting::{SPANS_PER_REQUEST_MAX, SpanQueue};
 
 /// Most points of one request. With their labels they take some hundred bytes each.
 const POINTS_PER_REQUEST_MAX: usize = 5_000;
 
 /// Sends spans and metrics to a collector.
 #[derive(Debug)]
-pub struct Exporter<C> {
+pub struct OtlpExporter<C> {
     collector: C,
     settings: CollectorSettings,
     resource: Resource,
-    spans: Arc<Spans>,
+    spans: Arc<SpanQueue>,
     /// Whether the last request of each signal failed, which the log has said.
     is_failing: [AtomicBool; 2],
     /// Whether the last request of spans was taken without some of them, which the log has said.
@@ -37,12 +37,12 @@ pub struct Exporter<C> {
 
 /// What is sent.
 #[derive(Debug, Clone, Copy)]
-enum Signal {
+enum OtlpSignal {
     Spans,
     Metrics,
 }
 
-impl Signal {
+impl OtlpSignal {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Spans => "spans",
@@ -61,7 +61,7 @@ impl Signal {
 
 /// What became of a request.
 #[derive(Debug)]
-enum Sent {
+enum SendOutcome {
     /// It was taken.
     Taken(Bytes),
     /// It may be taken later.
@@ -70,13 +70,13 @@ enum Sent {
     Refused(String),
 }
 
-impl<C: Collector> Exporter<C> {
+impl<C: Collector> OtlpExporter<C> {
     /// An exporter of the spans that wait here, for a process of this name.
     pub fn new(
         collector: C,
         settings: CollectorSettings,
         service: &str,
-        spans: Arc<Spans>,
+        spans: Arc<SpanQueue>,
     ) -> Self {
         let named = |name: &str| settings.resource.iter().any(|(known, _)| known == name);
         let version = env!("CARGO_PKG_VERSION");
@@ -86,7 +86,9 @@ impl<C: Collector> Exporter<C> {
             .resource
             .iter()
             .map(|(name, value)| (&**name, &**value));
-        let attributes = own.chain(given).map(|(name, value)| text(name, value));
+        let attributes = own
+            .chain(given)
+            .map(|(name, value)| text_attribute(name, value));
         Self {
             resource: Resource {
                 attributes: attributes.collect(),
@@ -106,24 +108,24 @@ impl<C: Collector> Exporter<C> {
     pub async fn send_spans(&self, requests_max: usize) -> bool {
         let mut are_taken = true;
         for _ in 0..requests_max {
-            let spans = self.spans.first(SPANS_PER_REQUEST_MAX);
+            let spans = self.spans.take_first(SPANS_PER_REQUEST_MAX);
             if spans.spans().is_empty() {
                 break;
             }
-            let request = span::request(&self.resource, spans.spans());
-            match self.post(Signal::Spans, &request).await {
-                Sent::Taken(answer) => {
-                    spans.keep();
+            let request = span::export_request(&self.resource, spans.spans());
+            match self.post_message(OtlpSignal::Spans, &request).await {
+                SendOutcome::Taken(answer) => {
+                    spans.keep_taken();
                     self.note_rejected(&answer);
                 }
-                Sent::Later(reason) => {
-                    self.note_failure(Signal::Spans, &reason);
+                SendOutcome::Later(reason) => {
+                    self.note_failure(OtlpSignal::Spans, &reason);
                     are_taken = false;
                     break;
                 }
-                Sent::Refused(reason) => {
-                    self.spans.count_lost(spans.keep());
-                    self.note_failure(Signal::Spans, &reason);
+                SendOutcome::Refused(reason) => {
+                    self.spans.count_lost(spans.keep_taken());
+                    self.note_failure(OtlpSignal::Spans, &reason);
                     are_taken = false;
                 }
             }
@@ -140,9 +142,9 @@ impl<C: Collector> Exporter<C> {
     /// time.
     pub async fn send_full_requests(&self) {
         loop {
-            let is_failing = self.is_failing[Signal::Spans as usize].load(Ordering::Relaxed);
+            let is_failing = self.is_failing[OtlpSignal::Spans as usize].load(Ordering::Relaxed);
             if is_failing || !self.spans.is_filled() {
-                self.spans.filled().await;
+                self.spans.wait_until_filled().await;
             } else {
                 self.send_spans(1).await;
             }
@@ -150,13 +152,18 @@ impl<C: Collector> Exporter<C> {
     }
 
     /// Sends metrics that were read now. Answers whether the collector took them.
-    pub async fn send_metrics(&self, points: &[Point], time: Temporality, now: Timestamp) -> bool {
+    pub async fn send_metrics(
+        &self,
+        points: &[MetricPoint],
+        time: Temporality,
+        now: Timestamp,
+    ) -> bool {
         for points in points.chunks(POINTS_PER_REQUEST_MAX) {
-            let request = metric::request(&self.resource, points.to_vec(), time, now);
-            match self.post(Signal::Metrics, &request).await {
-                Sent::Taken(_) => {}
-                Sent::Later(reason) | Sent::Refused(reason) => {
-                    self.note_failure(Signal::Metrics, &reason);
+            let request = metric::export_request(&self.resource, points.to_vec(), time, now);
+            match self.post_message(OtlpSignal::Metrics, &request).await {
+                SendOutcome::Taken(_) => {}
+                SendOutcome::Later(reason) | SendOutcome::Refused(reason) => {
+                    self.note_failure(OtlpSignal::Metrics, &reason);
                     return false;
                 }
             }
@@ -164,7 +171,7 @@ impl<C: Collector> Exporter<C> {
         true
     }
 
-    async fn post(&self, signal: Signal, message: &impl Message) -> Sent {
+    async fn post_message(&self, signal: OtlpSignal, message: &impl Message) -> SendOutcome {
         let mut headers = self.settings.headers.clone();
         let protobuf = HeaderValue::from_static("application/x-protobuf");
         headers.insert(CONTENT_TYPE, protobuf);
@@ -175,9 +182,9 @@ impl<C: Collector> Exporter<C> {
             headers,
             body: message.encode_to_vec().into(),
         };
-        let sent = sent(self.collector.post(request).await);
+        let sent = outcome_of_response(self.collector.post(request).await);
         let is_failing = &self.is_failing[signal as usize];
-        if matches!(sent, Sent::Taken(_)) && is_failing.swap(false, Ordering::Relaxed) {
+        if matches!(sent, SendOutcome::Taken(_)) && is_failing.swap(false, Ordering::Relaxed) {
             let signal = signal.as_str();
             tracing::info!(signal, "the collector takes what is sent again");
         }
@@ -194,18 +201,18 @@ impl<C: Collector> Exporter<C> {
             self.spans.count_lost(rejected);
         }
         if !self.is_rejecting.swap(rejected, Ordering::Relaxed) && rejected {
-            self.warn(Signal::Spans, &partial.error_message);
+            self.warn_of_failure(OtlpSignal::Spans, &partial.error_message);
         }
     }
 
     /// Logs the first failure of several.
-    fn note_failure(&self, signal: Signal, reason: &str) {
+    fn note_failure(&self, signal: OtlpSignal, reason: &str) {
         if !self.is_failing[signal as usize].swap(true, Ordering::Relaxed) {
-            self.warn(signal, reason);
+            self.warn_of_failure(signal, reason);
         }
     }
 
-    fn warn(&self, signal: Signal, reason: &str) {
+    fn warn_of_failure(&self, signal: OtlpSignal, reason: &str) {
         let signal = signal.as_str();
         // A URL may have a password in it.
         let collector = self.settings.endpoint.origin().ascii_serialization();
@@ -230,14 +237,18 @@ fn signal_url(endpoint: &Url, path: &str) -> Url {
 
 /// Which answers mean that the same request may be taken later.
 /// <https://opentelemetry.io/docs/specs/otlp/#otlphttp-response>
-fn sent(answer: Result<Answer, Unreachable>) -> Sent {
+fn outcome_of_response(answer: Result<CollectorResponse, UnreachableError>) -> SendOutcome {
     match answer {
-        Ok(Answer { status, body }) if (200..300).contains(&status) => Sent::Taken(body),
-        Ok(Answer { status, .. }) if matches!(status, 429 | 502 | 503 | 504) => {
-            Sent::Later(format!("it answered {status}"))
+        Ok(CollectorResponse { status, body }) if (200..300).contains(&status) => {
+            SendOutcome::Taken(body)
         }
-        Ok(Answer { status, .. }) => Sent::Refused(format!("it answered {status}")),
-        Err(error) => Sent::Later(error.to_string()),
+        Ok(CollectorResponse { status, .. }) if matches!(status, 429 | 502 | 503 | 504) => {
+            SendOutcome::Later(format!("it answered {status}"))
+        }
+        Ok(CollectorResponse { status, .. }) => {
+            SendOutcome::Refused(format!("it answered {status}"))
+        }
+        Err(error) => SendOutcome::Later(error.to_string()),
     }
 }
 

@@ -8,7 +8,7 @@ mod metric;
 mod span;
 mod waiting;
 
-pub use collector::{Answer, Collector, CollectorRequest, Unreachable};
-pub use exporter::Exporter;
-pub use metric::{Distribution, Point, PointValue, Temporality};
-pub use waiting::{SPANS_WAITING_MAX, Spans};
+pub use collector::{Collector, CollectorRequest, CollectorResponse, UnreachableError};
+pub use exporter::OtlpExporter;
+pub use metric::{MetricDistribution, MetricPoint, PointValue, Temporality};
+pub use waiting::{SPANS_WAITING_MAX, SpanQueue};

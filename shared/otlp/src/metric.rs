@@ -12,12 +12,12 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use posthaste_core::model::Timestamp;
 
-use crate::attributes::{scope, text};
-use crate::span::nanos;
+use crate::attributes::{instrumentation_scope, text_attribute};
+use crate::span::unix_nanos;
 
 /// A value of a metric, with its labels.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct MetricPoint {
     /// The metric's name.
     pub name: &'static str,
     /// Its meaning.
@@ -38,12 +38,12 @@ pub enum PointValue {
     /// A number at this time.
     Number(f64),
     /// A distribution.
-    Times(Distribution),
+    Times(MetricDistribution),
 }
 
 /// How many values were within each bound.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Distribution {
+pub struct MetricDistribution {
     /// The upper bounds.
     pub bounds: Vec<f64>,
     /// The number of values up to each bound and above the one before, and above the last.
@@ -63,16 +63,16 @@ pub enum Temporality {
 
 /// The beginning and the end of the time that points are of.
 #[derive(Clone, Copy)]
-struct Period {
+struct PointPeriod {
     began: u64,
     ended: u64,
     temporality: AggregationTemporality,
 }
 
 /// A request with these points, which were read then.
-pub(crate) fn request(
+pub(crate) fn export_request(
     resource: &Resource,
-    points: Vec<Point>,
+    points: Vec<MetricPoint>,
     temporality: Temporality,
     now: Timestamp,
 ) -> ExportMetricsServiceRequest {
@@ -80,9 +80,9 @@ pub(crate) fn request(
         Temporality::Since(began) => (began, AggregationTemporality::Cumulative),
         Temporality::SinceLast(began) => (began, AggregationTemporality::Delta),
     };
-    let period = Period {
-        began: nanos(began),
-        ended: nanos(now),
+    let period = PointPeriod {
+        began: unix_nanos(began),
+        ended: unix_nanos(now),
         temporality,
     };
     let mut by_name: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -90,10 +90,10 @@ pub(crate) fn request(
         by_name.entry(point.name).or_default().push(point);
     }
     let scope_metrics = ScopeMetrics {
-        scope: Some(scope()),
+        scope: Some(instrumentation_scope()),
         metrics: by_name
             .values()
-            .filter_map(|it| metric(it, period))
+            .filter_map(|it| build_metric(it, period))
             .collect(),
         schema_url: String::new(),
     };
@@ -107,7 +107,7 @@ pub(crate) fn request(
 }
 
 /// The metric of these points, which are all of one.
-fn metric(points: &[Point], period: Period) -> Option<Metric> {
+fn build_metric(points: &[MetricPoint], period: PointPeriod) -> Option<Metric> {
     let first = points.first()?;
     let mut metric = Metric {
         name: first.name.to_owned(),
@@ -117,22 +117,25 @@ fn metric(points: &[Point], period: Period) -> Option<Metric> {
     };
     metric.data = Some(match &first.value {
         PointValue::Count(_) => Data::Sum(Sum {
-            data_points: points.iter().map(|it| number(it, period)).collect(),
+            data_points: points.iter().map(|it| number_point(it, period)).collect(),
             aggregation_temporality: period.temporality.into(),
             is_monotonic: true,
         }),
         PointValue::Number(_) => Data::Gauge(Gauge {
-            data_points: points.iter().map(|it| number(it, period)).collect(),
+            data_points: points.iter().map(|it| number_point(it, period)).collect(),
         }),
         PointValue::Times(_) => Data::Histogram(Histogram {
-            data_points: points.iter().filter_map(|it| times(it, period)).collect(),
+            data_points: points
+                .iter()
+                .filter_map(|it| histogram_point(it, period))
+                .collect(),
             aggregation_temporality: period.temporality.into(),
         }),
     });
     Some(metric)
 }
 
-fn number(point: &Point, period: Period) -> NumberDataPoint {
+fn number_point(point: &MetricPoint, period: PointPeriod) -> NumberDataPoint {
     let value = match point.value {
         PointValue::Count(count) => Value::AsInt(i64::try_from(count).unwrap_or(i64::MAX)),
         PointValue::Number(number) => Value::AsDouble(number),
@@ -142,7 +145,7 @@ fn number(point: &Point, period: Period) -> NumberDataPoint {
         attributes: point
             .labels
             .iter()
-            .map(|(name, value)| text(name, value))
+            .map(|(name, value)| text_attribute(name, value))
             .collect(),
         start_time_unix_nano: period.began,
         time_unix_nano: period.ended,
@@ -151,7 +154,7 @@ fn number(point: &Point, period: Period) -> NumberDataPoint {
     }
 }
 
-fn times(point: &Point, period: Period) -> Option<HistogramDataPoint> {
+fn histogram_point(point: &MetricPoint, period: PointPeriod) -> Option<HistogramDataPoint> {
     let PointValue::Times(times) = &point.value else {
         return None;
     };
@@ -159,7 +162,7 @@ fn times(point: &Point, period: Period) -> Option<HistogramDataPoint> {
         attributes: point
             .labels
             .iter()
-            .map(|(name, value)| text(name, value))
+            .map(|(name, value)| text_attribute(name, value))
             .collect(),
         start_time_unix_nano: period.began,
         time_unix_nano: period.ended,

@@ -8,17 +8,20 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as S
 use posthaste_core::model::Timestamp;
 use posthaste_core::trace::{SpanKind, TraceContext, TraceSpan};
 
-use crate::attributes::{of_span, scope};
+use crate::attributes::{instrumentation_scope, span_attribute};
 
 /// The flag of a context that is sampled.
 /// <https://www.w3.org/TR/trace-context/#sampled-flag>
 const SAMPLED: u32 = 1;
 
 /// A request with these spans.
-pub(crate) fn request(resource: &Resource, spans: &[TraceSpan]) -> ExportTraceServiceRequest {
+pub(crate) fn export_request(
+    resource: &Resource,
+    spans: &[TraceSpan],
+) -> ExportTraceServiceRequest {
     let scope_spans = ScopeSpans {
-        scope: Some(scope()),
-        spans: spans.iter().cloned().map(sent).collect(),
+        scope: Some(instrumentation_scope()),
+        spans: spans.iter().cloned().map(to_otlp_span).collect(),
         schema_url: String::new(),
     };
     ExportTraceServiceRequest {
@@ -31,13 +34,13 @@ pub(crate) fn request(resource: &Resource, spans: &[TraceSpan]) -> ExportTraceSe
 }
 
 /// A time in nanoseconds.
-pub(crate) fn nanos(time: Timestamp) -> u64 {
+pub(crate) fn unix_nanos(time: Timestamp) -> u64 {
     time.as_millis().saturating_mul(1_000_000)
 }
 
-fn sent(span: TraceSpan) -> SentSpan {
+fn to_otlp_span(span: TraceSpan) -> SentSpan {
     let took = u64::try_from(span.took.as_nanos()).unwrap_or(u64::MAX);
-    let began = nanos(span.began);
+    let began = unix_nanos(span.began);
     let kind = match span.kind {
         SpanKind::Publish => Kind::Producer,
         SpanKind::Wait => Kind::Internal,
@@ -56,14 +59,14 @@ fn sent(span: TraceSpan) -> SentSpan {
         kind: kind.into(),
         start_time_unix_nano: began,
         end_time_unix_nano: began.saturating_add(took),
-        attributes: span.values.into_iter().map(of_span).collect(),
-        links: span.link.map(link).into_iter().collect(),
+        attributes: span.values.into_iter().map(span_attribute).collect(),
+        links: span.link.map(to_otlp_link).into_iter().collect(),
         status,
         ..SentSpan::default()
     }
 }
 
-fn link(context: TraceContext) -> Link {
+fn to_otlp_link(context: TraceContext) -> Link {
     Link {
         trace_id: context.trace_id.to_vec(),
         span_id: context.span_id.to_vec(),

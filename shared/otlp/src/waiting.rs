@@ -19,14 +19,14 @@ pub(crate) const SPANS_PER_REQUEST_MAX: usize = 512;
 
 /// Spans that wait.
 #[derive(Debug, Default)]
-pub struct Spans {
+pub struct SpanQueue {
     waiting: Mutex<VecDeque<TraceSpan>>,
     lost: AtomicU64,
     /// Told whenever another request of them is full.
     filled: Notify,
 }
 
-impl SpanSink for Spans {
+impl SpanSink for SpanQueue {
     fn take_span(&self, span: TraceSpan) {
         let mut waiting = self.waiting.lock();
         if waiting.len() < SPANS_WAITING_MAX {
@@ -43,22 +43,22 @@ impl SpanSink for Spans {
     }
 }
 
-impl Spans {
+impl SpanQueue {
     /// Whether a request of them is full.
     pub(crate) fn is_filled(&self) -> bool {
         self.waiting.lock().len() >= SPANS_PER_REQUEST_MAX
     }
 
     /// Completes once another request of them is full, also if that was before the call.
-    pub(crate) async fn filled(&self) {
+    pub(crate) async fn wait_until_filled(&self) {
         self.filled.notified().await;
     }
 
     /// Takes the oldest, at most so many. They come back unless somebody keeps them.
-    pub(crate) fn first(&self, spans_max: usize) -> Borrowed<'_> {
+    pub(crate) fn take_first(&self, spans_max: usize) -> BorrowedSpans<'_> {
         let mut waiting = self.waiting.lock();
         let count = waiting.len().min(spans_max);
-        Borrowed {
+        BorrowedSpans {
             spans: waiting.drain(..count).collect(),
             home: self,
         }
@@ -93,23 +93,23 @@ impl Spans {
 
 /// Spans on their way. A request that is cut off has sent none of them, as far as anybody knows: a
 /// collector tells a span that comes twice by its id.
-pub(crate) struct Borrowed<'s> {
+pub(crate) struct BorrowedSpans<'s> {
     spans: Vec<TraceSpan>,
-    home: &'s Spans,
+    home: &'s SpanQueue,
 }
 
-impl Borrowed<'_> {
+impl BorrowedSpans<'_> {
     pub(crate) fn spans(&self) -> &[TraceSpan] {
         &self.spans
     }
 
     /// Keeps them away, and answers their number.
-    pub(crate) fn keep(mut self) -> usize {
+    pub(crate) fn keep_taken(mut self) -> usize {
         std::mem::take(&mut self.spans).len()
     }
 }
 
-impl Drop for Borrowed<'_> {
+impl Drop for BorrowedSpans<'_> {
     fn drop(&mut self) {
         self.home.put_back(std::mem::take(&mut self.spans));
     }
@@ -140,28 +140,28 @@ pub(crate) mod tests {
         }
     }
 
-    fn take_first(spans: &Spans, spans_max: usize) -> Vec<TraceSpan> {
-        let first = spans.first(spans_max);
+    fn take_first(spans: &SpanQueue, spans_max: usize) -> Vec<TraceSpan> {
+        let first = spans.take_first(spans_max);
         let taken = first.spans().to_vec();
-        first.keep();
+        first.keep_taken();
         taken
     }
 
     #[test]
     fn first_to_come_is_first_to_go() {
-        let spans = Spans::default();
+        let spans = SpanQueue::default();
         (0..5).for_each(|number| spans.take_span(span(number)));
-        assert_eq!(spans.first(2).spans(), [span(0), span(1)]);
+        assert_eq!(spans.take_first(2).spans(), [span(0), span(1)]);
         assert_eq!(take_first(&spans, 9), [0, 1, 2, 3, 4].map(span));
         assert_eq!((take_first(&spans, 9), spans.take_lost()), (vec![], 0));
     }
 
     #[test]
     fn beyond_the_bound_they_are_counted_and_lost() {
-        let spans = Spans::default();
+        let spans = SpanQueue::default();
         (0..SPANS_WAITING_MAX + 3).for_each(|number| spans.take_span(span(number)));
         assert_eq!(spans.take_lost(), 3);
-        let first = spans.first(4);
+        let first = spans.take_first(4);
         spans.take_span(span(1));
         drop(first);
         assert_eq!(spans.take_lost(), 1);

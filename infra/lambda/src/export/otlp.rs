@@ -11,8 +11,8 @@ use posthaste_core::model::Timestamp;
 use posthaste_core::model::metric::{DURATION_BOUNDS_MS, METRICS, metric_index};
 use posthaste_core::trace::collector::ExportSettings;
 use posthaste_otlp::{
-    Answer, Collector, CollectorRequest, Distribution, Exporter, Point, PointValue, Spans,
-    Temporality, Unreachable,
+    Collector, CollectorRequest, CollectorResponse, MetricDistribution, MetricPoint, OtlpExporter,
+    PointValue, SpanQueue, Temporality, UnreachableError,
 };
 use posthaste_ports::Clock;
 use posthaste_services::{EventTraces, timeout};
@@ -42,29 +42,29 @@ static EXPORT: OnceLock<Arc<Export>> = OnceLock::new();
 struct Client(CollectorClient);
 
 struct Export {
-    exporter: Exporter<Client>,
+    exporter: OtlpExporter<Client>,
     traces: EventTraces,
     /// The end of the time that was exported last.
     exported: Mutex<Timestamp>,
     rests_until: Mutex<Timestamp>,
     /// What was measured since then.
-    waiting: Mutex<Vec<Point>>,
+    waiting: Mutex<Vec<MetricPoint>>,
 }
 
 impl Collector for Client {
-    async fn post(&self, request: CollectorRequest) -> Result<Answer, Unreachable> {
+    async fn post(&self, request: CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
         let CollectorRequest { url, headers, body } = request;
         let (status, body) = self.0.post(url.as_str(), &headers, body).await?;
-        Ok(Answer { status, body })
+        Ok(CollectorResponse { status, body })
     }
 }
 
 pub(super) fn start(settings: &ExportSettings, clients: &AwsClients) {
-    let spans = Arc::<Spans>::default();
+    let spans = Arc::<SpanQueue>::default();
     let client = Client(clients.collector());
     let traces = EventTraces::with_sink(spans.clone(), settings.ratio);
     let export = Export {
-        exporter: Exporter::new(client, settings.collector.clone(), SERVICE, spans),
+        exporter: OtlpExporter::new(client, settings.collector.clone(), SERVICE, spans),
         traces: traces.telling_endpoints(settings.tells_endpoints),
         exported: Mutex::new(SystemClock.now()),
         rests_until: Mutex::new(Timestamp::EPOCH),
@@ -126,10 +126,10 @@ impl Export {
 }
 
 /// Adds points to those that the collector has not taken yet. Answers how many found no room.
-fn merge(waiting: &mut Vec<Point>, points: impl Iterator<Item = Point>) -> usize {
+fn merge(waiting: &mut Vec<MetricPoint>, points: impl Iterator<Item = MetricPoint>) -> usize {
     let mut lost = 0;
     for point in points {
-        let same = |it: &Point| it.name == point.name && it.labels == point.labels;
+        let same = |it: &MetricPoint| it.name == point.name && it.labels == point.labels;
         match waiting.iter().position(same) {
             Some(place) => waiting[place].value = sum(&waiting[place].value, point.value),
             None if waiting.len() < POINTS_WAITING_MAX => waiting.push(point),
@@ -145,7 +145,7 @@ fn sum(first: &PointValue, second: PointValue) -> PointValue {
         (PointValue::Count(first), PointValue::Count(second)) => PointValue::Count(first + second),
         (PointValue::Times(first), PointValue::Times(second)) => {
             let counts = first.counts.iter().zip(&second.counts);
-            PointValue::Times(Distribution {
+            PointValue::Times(MetricDistribution {
                 counts: counts.map(|(first, second)| first + second).collect(),
                 sum: first.sum + second.sum,
                 bounds: second.bounds,
@@ -156,7 +156,7 @@ fn sum(first: &PointValue, second: PointValue) -> PointValue {
 }
 
 /// The point of a series under the name that `serve` shows; `None` for one that it does not show.
-fn point(copied: CopiedSeries) -> Option<Point> {
+fn point(copied: CopiedSeries) -> Option<MetricPoint> {
     let metric = &METRICS[metric_index(&copied.name)?];
     let per_base_unit = metric.unit.per_base_unit();
     let value = match copied.value {
@@ -169,7 +169,7 @@ fn point(copied: CopiedSeries) -> Option<Point> {
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut labels = copied.labels;
     labels.extend(fixed);
-    Some(Point {
+    Some(MetricPoint {
         name: metric.exposed?,
         help: metric.help,
         unit: metric.unit.ucum_unit(),
@@ -178,13 +178,13 @@ fn point(copied: CopiedSeries) -> Option<Point> {
     })
 }
 
-fn distribution(values: &[(f64, u64, f64)], per_base_unit: f64) -> Distribution {
+fn distribution(values: &[(f64, u64, f64)], per_base_unit: f64) -> MetricDistribution {
     let mut counts = vec![0; DURATION_BOUNDS_MS.len() + 1];
     for (value, count, _) in values {
         let bucket = DURATION_BOUNDS_MS.iter().position(|bound| value <= bound);
         counts[bucket.unwrap_or(DURATION_BOUNDS_MS.len())] += count;
     }
-    Distribution {
+    MetricDistribution {
         bounds: DURATION_BOUNDS_MS
             .map(|bound| bound / per_base_unit)
             .to_vec(),

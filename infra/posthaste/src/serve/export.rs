@@ -6,7 +6,8 @@ use std::time::Duration;
 use posthaste_core::model::Timestamp;
 use posthaste_core::trace::collector::ExportSettings;
 use posthaste_otlp::{
-    Answer, Collector, CollectorRequest, Exporter, Spans, Temporality, Unreachable,
+    Collector, CollectorRequest, CollectorResponse, OtlpExporter, SpanQueue, Temporality,
+    UnreachableError,
 };
 use posthaste_ports::Clock;
 use posthaste_services::{EventTraces, timeout};
@@ -48,7 +49,7 @@ struct Blocking(Agent);
 /// Sends to a collector.
 #[derive(Debug, Clone)]
 pub(super) struct Export {
-    exporter: Arc<Exporter<Blocking>>,
+    exporter: Arc<OtlpExporter<Blocking>>,
     traces: EventTraces,
     /// Since when metrics are counted.
     began: Timestamp,
@@ -57,12 +58,12 @@ pub(super) struct Export {
 impl Export {
     /// The way to this collector.
     pub(super) fn new(settings: &ExportSettings) -> Self {
-        let spans = Arc::<Spans>::default();
+        let spans = Arc::<SpanQueue>::default();
         let collector = settings.collector.clone();
         let agent = Blocking(agent(&collector.endpoint, &Trust::Machine));
         let traces = EventTraces::with_sink(spans.clone(), settings.ratio);
         Self {
-            exporter: Arc::new(Exporter::new(agent, collector, SERVICE, spans)),
+            exporter: Arc::new(OtlpExporter::new(agent, collector, SERVICE, spans)),
             traces: traces.telling_endpoints(settings.tells_endpoints),
             began: SystemClock.now(),
         }
@@ -157,21 +158,21 @@ impl Export {
 }
 
 impl Collector for Blocking {
-    async fn post(&self, request: CollectorRequest) -> Result<Answer, Unreachable> {
+    async fn post(&self, request: CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
         let agent = self.0.clone();
         let post = move || post(&agent, &request);
         spawn_blocking(post).await?
     }
 }
 
-fn post(agent: &Agent, request: &CollectorRequest) -> Result<Answer, Unreachable> {
+fn post(agent: &Agent, request: &CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
     let mut post = agent.post(request.url.as_str());
     for (name, value) in &request.headers {
         post = post.header(name, value);
     }
     let post = post.config().timeout_global(Some(REQUEST_TIMEOUT)).build();
     let mut answer = post.send(&request.body[..])?;
-    Ok(Answer {
+    Ok(CollectorResponse {
         status: answer.status().as_u16(),
         body: answer.body_mut().read_to_vec()?.into(),
     })

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use posthaste_ports::SpanSink;
 
 use super::*;
-use crate::metric::{Distribution, PointValue};
+use crate::metric::{MetricDistribution, PointValue};
 use crate::waiting::tests::span;
 use posthaste_core::trace::collector::{parse_headers, parse_resource};
 
@@ -21,37 +21,37 @@ const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 /// A collector that answers as it is told, and then 200.
 #[derive(Debug, Default)]
-struct Told {
-    answers: Mutex<VecDeque<Result<Answer, &'static str>>>,
+struct ScriptedCollector {
+    answers: Mutex<VecDeque<Result<CollectorResponse, &'static str>>>,
     requests: Mutex<Vec<CollectorRequest>>,
 }
 
-impl Collector for Arc<Told> {
-    async fn post(&self, request: CollectorRequest) -> Result<Answer, Unreachable> {
+impl Collector for Arc<ScriptedCollector> {
+    async fn post(&self, request: CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
         self.requests.lock().push(request);
         let answer = self.answers.lock().pop_front();
         let body = Bytes::new();
         answer
-            .unwrap_or(Ok(Answer { status: 200, body }))
+            .unwrap_or(Ok(CollectorResponse { status: 200, body }))
             .map_err(Into::into)
     }
 }
 
 struct World {
-    collector: Arc<Told>,
-    spans: Arc<Spans>,
-    exporter: Exporter<Arc<Told>>,
+    collector: Arc<ScriptedCollector>,
+    spans: Arc<SpanQueue>,
+    exporter: OtlpExporter<Arc<ScriptedCollector>>,
 }
 
 fn world() -> World {
-    let collector = Arc::<Told>::default();
-    let spans = Arc::<Spans>::default();
+    let collector = Arc::<ScriptedCollector>::default();
+    let spans = Arc::<SpanQueue>::default();
     let settings = CollectorSettings {
         endpoint: "http://127.0.0.1:4318/otlp/".parse().unwrap(),
         headers: parse_headers("x-key=secret").unwrap(),
         resource: parse_resource("service.name=mine,region=here").unwrap(),
     };
-    let exporter = Exporter::new(collector.clone(), settings, "posthaste", spans.clone());
+    let exporter = OtlpExporter::new(collector.clone(), settings, "posthaste", spans.clone());
     World {
         collector,
         spans,
@@ -62,7 +62,7 @@ fn world() -> World {
 impl World {
     fn answers(&self, status: u16) {
         let body = Bytes::new();
-        let answer = Ok(Answer { status, body });
+        let answer = Ok(CollectorResponse { status, body });
         self.collector.answers.lock().push_back(answer);
     }
 
@@ -187,21 +187,21 @@ async fn spans_of_a_request_that_is_cut_off_wait() {
     struct Silent;
 
     impl Collector for Silent {
-        async fn post(&self, _: CollectorRequest) -> Result<Answer, Unreachable> {
+        async fn post(&self, _: CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
             std::future::pending().await
         }
     }
 
-    let spans = Arc::<Spans>::default();
+    let spans = Arc::<SpanQueue>::default();
     let settings = world().exporter.settings;
-    let exporter = Exporter::new(Silent, settings, "posthaste", spans.clone());
+    let exporter = OtlpExporter::new(Silent, settings, "posthaste", spans.clone());
     spans.take_span(span(1));
     tokio::select! {
         biased;
         _ = exporter.send_spans(1) => panic!("nobody answers"),
         () = std::future::ready(()) => {}
     }
-    assert_eq!(spans.first(2).spans(), [span(1)]);
+    assert_eq!(spans.take_first(2).spans(), [span(1)]);
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn requests_of_one_call_are_bounded() {
     (0..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take_span(span(number)));
     assert!(world.exporter.send_spans(1).await);
     assert_eq!(world.sent_events().len(), 1);
-    assert_eq!(world.spans.first(2).spans().len(), 1);
+    assert_eq!(world.spans.take_first(2).spans().len(), 1);
 }
 
 /// A collector may take traces alone.
@@ -238,7 +238,7 @@ async fn what_is_refused_is_lost_and_the_rest_is_sent() {
     world.exporter.send_spans(9).await;
     let counts: Vec<_> = world.sent_events().iter().map(Vec::len).collect();
     assert_eq!(counts, [SPANS_PER_REQUEST_MAX, 1]);
-    assert!(world.spans.first(1).spans().is_empty());
+    assert!(world.spans.take_first(1).spans().is_empty());
 }
 
 #[tokio::test]
@@ -255,8 +255,8 @@ async fn spans_that_the_collector_rejects_are_counted() {
     assert_eq!(world.spans.take_lost(), 1);
 }
 
-fn point(name: &'static str, label: &str, value: PointValue) -> Point {
-    Point {
+fn point(name: &'static str, label: &str, value: PointValue) -> MetricPoint {
+    MetricPoint {
         name,
         help: "",
         unit: "1",
@@ -268,7 +268,7 @@ fn point(name: &'static str, label: &str, value: PointValue) -> Point {
 #[tokio::test]
 async fn points_of_a_metric_are_together() {
     let world = world();
-    let times = Distribution {
+    let times = MetricDistribution {
         bounds: vec![1.0, 2.0],
         counts: vec![3, 0, 1],
         sum: 9.5,

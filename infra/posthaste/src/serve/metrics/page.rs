@@ -14,7 +14,7 @@ use http_body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use posthaste_core::model::TopicName;
 use posthaste_core::stored::layout;
-use posthaste_otlp::Point;
+use posthaste_otlp::MetricPoint;
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
 use posthaste_services::TopicRegistry;
 use tokio::runtime::Handle;
@@ -164,7 +164,7 @@ where
 
     /// All samples, for a collector. Nothing counts as shown by this, nor is forgotten. `None` if
     /// reading them failed, which was logged.
-    pub async fn points(&self) -> Option<Vec<Point>> {
+    pub async fn points(&self) -> Option<Vec<MetricPoint>> {
         let topics = Topics::look_up(&self.series.owners(), &self.registry).await;
         let topics = topics.there();
         let series = self.series.clone();

@@ -3,23 +3,23 @@
 use std::str::Chars;
 
 use posthaste_core::model::metric::METRICS;
-use posthaste_otlp::{Distribution, Point, PointValue};
+use posthaste_otlp::{MetricDistribution, MetricPoint, PointValue};
 
 use super::distribution::BOUNDS;
 use super::exposition::{Line, Value};
 
 /// The points of these lines. Lines of metrics that are not shown are left out.
-pub(super) fn points(lines: &[Line]) -> Vec<Point> {
+pub(super) fn points(lines: &[Line]) -> Vec<MetricPoint> {
     lines.iter().filter_map(point).collect()
 }
 
-fn point(line: &Line) -> Option<Point> {
+fn point(line: &Line) -> Option<MetricPoint> {
     let metric = &METRICS[line.place];
     let per_base_unit = metric.unit.per_base_unit();
     let value = match line.value {
         Value::Count(count) => PointValue::Count(count),
         Value::Number(number) => PointValue::Number(number / per_base_unit),
-        Value::Times(times) => PointValue::Times(Distribution {
+        Value::Times(times) => PointValue::Times(MetricDistribution {
             bounds: BOUNDS
                 .iter()
                 .map(|(bound, _)| bound / per_base_unit)
@@ -28,7 +28,7 @@ fn point(line: &Line) -> Option<Point> {
             sum: times.sum / per_base_unit,
         }),
     };
-    Some(Point {
+    Some(MetricPoint {
         name: metric.exposed?,
         help: metric.help,
         unit: metric.unit.ucum_unit(),
