@@ -7,18 +7,18 @@ use posthaste_testkit::documents::{Document, DocumentFault, SpoiledDocument};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::read;
+use crate::read_checked;
 
 /// The members at fault of a text, with what is said of them.
-type Found = Vec<(String, String)>;
+type FoundFaults = Vec<(String, String)>;
 
-fn of_yaml<T: DeserializeOwned>(text: &str) -> Found {
-    let found = read::<T>(text.as_bytes(), &|_| Ok(()));
+fn of_yaml<T: DeserializeOwned>(text: &str) -> FoundFaults {
+    let found = read_checked::<T>(text.as_bytes(), &|_| Ok(()));
     let found = found.err().unwrap_or_default().into_iter();
     found.map(|one| (one.member, one.text)).collect()
 }
 
-fn of_json<T: DeserializeOwned>(text: &str) -> Found {
+fn of_json<T: DeserializeOwned>(text: &str) -> FoundFaults {
     match read_json::<T>(text.as_bytes(), |_| Ok(())) {
         Ok(_) => Vec::new(),
         Err(JsonFault::Syntax { member, text }) => vec![(member, text)],
@@ -29,7 +29,7 @@ fn of_json<T: DeserializeOwned>(text: &str) -> Found {
     }
 }
 
-fn is_named(found: &Found, spoiled: &SpoiledDocument) -> bool {
+fn is_named(found: &FoundFaults, spoiled: &SpoiledDocument) -> bool {
     let SpoiledDocument { member, fault, .. } = spoiled;
     found.iter().any(|(named, said)| {
         let is_said = match fault {
@@ -47,7 +47,7 @@ fn is_named(found: &Found, spoiled: &SpoiledDocument) -> bool {
 }
 
 /// Tries each fault, and each optional member as null, and returns the number of tries.
-fn check<T: DeserializeOwned>(document: &Document) -> usize {
+fn check_document<T: DeserializeOwned>(document: &Document) -> usize {
     let whole = [
         of_json::<T>(&document.text()),
         of_yaml::<T>(&document.text()),
@@ -75,7 +75,7 @@ fn check<T: DeserializeOwned>(document: &Document) -> usize {
             of_yaml::<T>(&left_out),
             "YAML: {member}"
         );
-        let is_new = |found: Found| found.iter().any(|one| !whole[0].contains(one));
+        let is_new = |found: FoundFaults| found.iter().any(|one| !whole[0].contains(one));
         assert!(!is_new(of_json::<T>(&null)), "JSON: {member}: null");
         tried += 1;
     }
@@ -85,7 +85,7 @@ fn check<T: DeserializeOwned>(document: &Document) -> usize {
 #[test]
 fn every_member_of_a_file_of_topics_follows_the_rule() {
     let schema = apply_file_schema();
-    let tried = check::<ApplyFile>(&Document::of_schema(&schema, &schema));
+    let tried = check_document::<ApplyFile>(&Document::of_schema(&schema, &schema));
     assert!(tried > 250, "{tried}");
 }
 
@@ -106,7 +106,7 @@ fn every_member_of_the_link_settings_follows_the_rule() {
     for name in lengths {
         example[name] = "PT1M".into();
     }
-    let tried = check::<LinkSettings>(&Document::of_example(&example, &[]));
+    let tried = check_document::<LinkSettings>(&Document::of_example(&example, &[]));
     assert_eq!(tried, 2 + 3 * 13);
 }
 

@@ -10,9 +10,9 @@ mod text_mistake;
 mod write;
 
 pub use crate::mistakes::{
-    Check, mistake_of, name_mistake, read, read_file, read_part, read_subscription, read_topic,
-    read_value,
+    SettingsCheck, name_mistake, read_checked, read_file, read_part, read_subscription, read_topic,
+    read_value, value_mistake,
 };
-pub use crate::place::Place;
+pub use crate::place::TextPlace;
 pub use crate::text_mistake::TextMistake;
-pub use crate::write::{WriteError, write};
+pub use crate::write::{WriteError, to_text};

@@ -11,49 +11,49 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 use serde_saphyr::{Location, Spanned};
 
-use crate::place::Place;
+use crate::place::TextPlace;
 use crate::text::parse;
 use crate::text_mistake::TextMistake;
 
 /// The values of a text and their places.
-pub(crate) struct Places(Spanned<Node>);
+pub(crate) struct ValuePlaces(Spanned<YamlNode>);
 
-impl Places {
+impl ValuePlaces {
     /// Finds them.
     ///
     /// # Errors
     /// The text is no YAML.
-    pub(crate) fn of(text: &[u8]) -> Result<Self, TextMistake> {
+    pub(crate) fn find(text: &[u8]) -> Result<Self, TextMistake> {
         parse(text).map(Self)
     }
 
     /// The values of `text`, from which these places are.
-    pub(crate) fn written(&self, text: &[u8]) -> WrittenValue {
-        written(&self.0, text)
+    pub(crate) fn to_written(&self, text: &[u8]) -> WrittenValue {
+        written_node(&self.0, text)
     }
 
     /// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or
     /// else of the deepest value on the way to it.
-    pub(crate) fn of_value(&self, path: &str) -> Place {
-        Place::of(self.deepest(path).1.referenced)
+    pub(crate) fn place_of_value(&self, path: &str) -> TextPlace {
+        TextPlace::from_location(self.deepest_value(path).1.referenced)
     }
 
     /// The place of the name of the member at `path`, or else of the deepest name on the way to it.
-    pub(crate) fn of_name(&self, path: &str) -> Place {
-        self.deepest(path).0
+    pub(crate) fn place_of_name(&self, path: &str) -> TextPlace {
+        self.deepest_value(path).0
     }
 
     /// The deepest value on the way to `path`, and the place of its name, or of itself in a list.
-    fn deepest(&self, path: &str) -> (Place, &Spanned<Node>) {
-        let mut at = (Place::of(self.0.referenced), &self.0);
+    fn deepest_value(&self, path: &str) -> (TextPlace, &Spanned<YamlNode>) {
+        let mut at = (TextPlace::from_location(self.0.referenced), &self.0);
         for step in path.split(['.', '[', ']']).filter(|step| !step.is_empty()) {
             let next = match &at.1.value {
-                Node::Map(members) => members.get(step).map(|(name, value)| (*name, value)),
-                Node::Sequence(items) => {
+                YamlNode::Map(members) => members.get(step).map(|(name, value)| (*name, value)),
+                YamlNode::Sequence(items) => {
                     let item = step.parse().ok().and_then(|index: usize| items.get(index));
-                    item.map(|item| (Place::of(item.referenced), item))
+                    item.map(|item| (TextPlace::from_location(item.referenced), item))
                 }
-                Node::Scalar(_) => None,
+                YamlNode::Scalar(_) => None,
             };
             let Some(next) = next else { break };
             at = next;
@@ -62,27 +62,27 @@ impl Places {
     }
 }
 
-enum Node {
+enum YamlNode {
     /// Values by name, with the places of the names.
-    Map(BTreeMap<String, (Place, Spanned<Node>)>),
-    Sequence(Vec<Spanned<Node>>),
+    Map(BTreeMap<String, (TextPlace, Spanned<YamlNode>)>),
+    Sequence(Vec<Spanned<YamlNode>>),
     /// `None` for a number that only YAML has, such as `.inf`: it is a text of its characters.
     Scalar(Option<Value>),
 }
 
-fn written(node: &Spanned<Node>, text: &[u8]) -> WrittenValue {
+fn written_node(node: &Spanned<YamlNode>, text: &[u8]) -> WrittenValue {
     match &node.value {
-        Node::Map(members) => {
-            let member = |(name, (_, value)): (&String, &(_, Spanned<Node>))| {
-                (name.clone(), written(value, text))
+        YamlNode::Map(members) => {
+            let member = |(name, (_, value)): (&String, &(_, Spanned<YamlNode>))| {
+                (name.clone(), written_node(value, text))
             };
             WrittenValue::Object(members.iter().map(member).collect())
         }
-        Node::Sequence(items) => {
-            WrittenValue::List(items.iter().map(|item| written(item, text)).collect())
+        YamlNode::Sequence(items) => {
+            WrittenValue::List(items.iter().map(|item| written_node(item, text)).collect())
         }
-        Node::Scalar(value) => {
-            let text = characters(node.defined, text);
+        YamlNode::Scalar(value) => {
+            let text = scalar_text(node.defined, text);
             let value = value
                 .clone()
                 .unwrap_or_else(|| text.clone().unwrap_or_default().into());
@@ -92,14 +92,14 @@ fn written(node: &Spanned<Node>, text: &[u8]) -> WrittenValue {
 }
 
 /// The characters of a scalar at a place of a text.
-fn characters(at: Location, text: &[u8]) -> Option<String> {
+fn scalar_text(at: Location, text: &[u8]) -> Option<String> {
     let begin = usize::try_from(at.span().byte_offset()?).ok()?;
     let end = begin.checked_add(usize::try_from(at.span().byte_len()?).ok()?)?;
     let characters = std::str::from_utf8(text.get(begin..end)?).ok()?;
     Some(characters.trim().to_owned())
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor)
     }
@@ -116,7 +116,7 @@ macro_rules! scalars {
 }
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+    type Value = YamlNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any YAML")
@@ -124,40 +124,46 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_str: &str);
 
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Scalar(Number::from_f64(value).map(Value::Number)))
+    fn visit_f64<E>(self, value: f64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Number::from_f64(value).map(Value::Number)))
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(Some(Value::Null)))
+    fn visit_unit<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Some(Value::Null)))
     }
 
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(Some(Value::Null)))
+    fn visit_none<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Some(Value::Null)))
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlNode, D::Error> {
         deserializer.deserialize_any(self)
     }
 
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<YamlNode, D::Error> {
         deserializer.deserialize_any(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<YamlNode, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = sequence.next_element()? {
             items.push(item);
         }
-        Ok(Node::Sequence(items))
+        Ok(YamlNode::Sequence(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlNode, A::Error> {
         let mut members = BTreeMap::new();
         while let Some((name, value)) = map.next_entry::<Spanned<String>, _>()? {
-            members.insert(name.value, (Place::of(name.referenced), value));
+            members.insert(
+                name.value,
+                (TextPlace::from_location(name.referenced), value),
+            );
         }
-        Ok(Node::Map(members))
+        Ok(YamlNode::Map(members))
     }
 }
 
@@ -165,14 +171,18 @@ impl<'de> Visitor<'de> for NodeVisitor {
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places::of(b"topics:\n  a:\n    list: [1, two, {x: ~}]\n").unwrap()
+    fn places() -> ValuePlaces {
+        ValuePlaces::find(b"topics:\n  a:\n    list: [1, two, {x: ~}]\n").unwrap()
     }
 
     #[test]
     fn the_deepest_value_on_the_way_is_found() {
         let check = |path, (line, column): (u64, u64)| {
-            assert_eq!(places().of_value(path), Place { line, column }, "{path}");
+            assert_eq!(
+                places().place_of_value(path),
+                TextPlace { line, column },
+                "{path}"
+            );
         };
         check("topics.a.list[1]", (3, 15));
         check("topics.a.list[2].x", (3, 24));
@@ -183,7 +193,11 @@ mod tests {
     #[test]
     fn a_name_has_a_place_of_its_own() {
         let check = |path, (line, column): (u64, u64)| {
-            assert_eq!(places().of_name(path), Place { line, column }, "{path}");
+            assert_eq!(
+                places().place_of_name(path),
+                TextPlace { line, column },
+                "{path}"
+            );
         };
         check("topics.a", (2, 3));
         check("topics.a.list", (3, 5));

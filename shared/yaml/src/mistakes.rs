@@ -6,42 +6,48 @@ use posthaste_core::api::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::locate::Places;
-use crate::text::without_mark;
+use crate::locate::ValuePlaces;
+use crate::text::without_byte_order_mark;
 use crate::text_mistake::TextMistake;
 
 /// The rules of a value that was read.
-pub type Check<'a, T> = &'a dyn Fn(&T) -> Result<(), SettingsError>;
+pub type SettingsCheck<'a, T> = &'a dyn Fn(&T) -> Result<(), SettingsError>;
 
 /// Reads a file of topics that has to pass `check`, or finds all mistakes in it, in their order.
 ///
 /// # Errors
 /// All mistakes of the text, up to a bound.
-pub fn read_file(text: &[u8], check: Check<'_, ApplyFile>) -> Result<ApplyFile, Vec<TextMistake>> {
-    read(text, check)
+pub fn read_file(
+    text: &[u8],
+    check: SettingsCheck<'_, ApplyFile>,
+) -> Result<ApplyFile, Vec<TextMistake>> {
+    read_checked(text, check)
 }
 
 /// Reads the settings of a topic, as [`read_file`] does.
 pub fn read_topic(
     text: &[u8],
-    check: Check<'_, TopicSettings>,
+    check: SettingsCheck<'_, TopicSettings>,
 ) -> Result<TopicSettings, Vec<TextMistake>> {
-    read(text, check)
+    read_checked(text, check)
 }
 
 /// Reads the settings of a subscription, as [`read_file`] does.
 pub fn read_subscription(
     text: &[u8],
-    check: Check<'_, SubscriptionSettings>,
+    check: SettingsCheck<'_, SubscriptionSettings>,
 ) -> Result<SubscriptionSettings, Vec<TextMistake>> {
-    read(text, check)
+    read_checked(text, check)
 }
 
 /// Reads a text of any kind, as [`read_file`] does.
 ///
 /// # Errors
 /// All mistakes of the text, up to a bound.
-pub fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, Vec<TextMistake>> {
+pub fn read_checked<T: DeserializeOwned>(
+    text: &[u8],
+    check: SettingsCheck<'_, T>,
+) -> Result<T, Vec<TextMistake>> {
     read_part(text, &WrittenValue::clone, check).map(|(value, _)| value)
 }
 
@@ -53,16 +59,16 @@ pub fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, 
 pub fn read_part<T: DeserializeOwned>(
     text: &[u8],
     complete: &dyn Fn(&WrittenValue) -> WrittenValue,
-    check: Check<'_, T>,
+    check: SettingsCheck<'_, T>,
 ) -> Result<(T, WrittenValue), Vec<TextMistake>> {
-    let text = without_mark(text);
-    let places = Places::of(text).map_err(|mistake| vec![mistake])?;
-    let written = places.written(text);
+    let text = without_byte_order_mark(text);
+    let places = ValuePlaces::find(text).map_err(|mistake| vec![mistake])?;
+    let written = places.to_written(text);
     let read = read_written(complete(&written), InputNotation::Yaml, check);
     let value = read.map_err(|mistakes| {
         let mut found: Vec<_> = mistakes
             .into_iter()
-            .map(|mistake| placed(&places, mistake))
+            .map(|mistake| with_place(&places, mistake))
             .collect();
         found.sort_by_key(|mistake| mistake.place);
         found
@@ -75,20 +81,20 @@ pub fn read_part<T: DeserializeOwned>(
 /// # Errors
 /// The mistake that makes it no YAML.
 pub fn read_value(text: &[u8]) -> Result<WrittenValue, TextMistake> {
-    let text = without_mark(text);
-    Ok(Places::of(text)?.written(text))
+    let text = without_byte_order_mark(text);
+    Ok(ValuePlaces::find(text)?.to_written(text))
 }
 
-fn placed(places: &Places, mistake: InputMistake) -> TextMistake {
+fn with_place(places: &ValuePlaces, mistake: InputMistake) -> TextMistake {
     let InputMistake {
         member,
         text,
         is_at_name,
     } = mistake;
     let place = if is_at_name {
-        places.of_name(&member)
+        places.place_of_name(&member)
     } else {
-        places.of_value(&member)
+        places.place_of_value(&member)
     };
     TextMistake {
         place: Some(place),
@@ -98,9 +104,9 @@ fn placed(places: &Places, mistake: InputMistake) -> TextMistake {
 }
 
 /// The mistake of a member's value.
-pub fn mistake_of(text: &[u8], member: String, fault: String) -> TextMistake {
-    let places = Places::of(without_mark(text)).ok();
-    let place = places.map(|places| places.of_value(&member));
+pub fn value_mistake(text: &[u8], member: String, fault: String) -> TextMistake {
+    let places = ValuePlaces::find(without_byte_order_mark(text)).ok();
+    let place = places.map(|places| places.place_of_value(&member));
     TextMistake {
         place,
         member,
@@ -110,8 +116,8 @@ pub fn mistake_of(text: &[u8], member: String, fault: String) -> TextMistake {
 
 /// The mistake of a member, which is there.
 pub fn name_mistake(text: &[u8], member: String, fault: String) -> TextMistake {
-    let places = Places::of(without_mark(text)).ok();
-    let place = places.map(|places| places.of_name(&member));
+    let places = ValuePlaces::find(without_byte_order_mark(text)).ok();
+    let place = places.map(|places| places.place_of_name(&member));
     TextMistake {
         place,
         member,
@@ -124,7 +130,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::place::Place;
+    use crate::place::TextPlace;
     use crate::text::{LEVELS_MAX, parse};
 
     fn check(text: &str, expected: &[(u64, &str)]) {
@@ -177,7 +183,7 @@ mod tests {
                      member,
                      text,
                  }| {
-                    let place = place.map(|Place { line, column }| format!("{line}:{column}"));
+                    let place = place.map(|TextPlace { line, column }| format!("{line}:{column}"));
                     format!("{} {member}: {text}", place.unwrap_or_default())
                 },
             )
@@ -287,7 +293,7 @@ mod tests {
     #[test]
     fn text_is_as_deep_as_the_stack_allows() {
         let faults = |text: &str| {
-            let read = read::<serde_json::Value>(text.as_bytes(), &|_| Ok(()));
+            let read = read_checked::<serde_json::Value>(text.as_bytes(), &|_| Ok(()));
             let found = read.err().unwrap_or_default().into_iter();
             found.map(|mistake| mistake.text).collect::<Vec<_>>()
         };

@@ -12,7 +12,7 @@ use serde_saphyr::{
     with_deserializer_from_slice_with_options,
 };
 
-use crate::place::Place;
+use crate::place::TextPlace;
 use crate::text_mistake::TextMistake;
 
 /// The mark with which some editors begin a text.
@@ -27,10 +27,10 @@ const TOO_MUCH: &str =
     "aliases or nesting make this larger than a file of settings may be; write it out";
 
 /// A formatter that leaves places out.
-struct Placeless;
+struct PlacelessLocalizer;
 
 /// The text without a byte order mark.
-pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+pub(crate) fn without_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
@@ -39,8 +39,8 @@ pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
 /// # Errors
 /// The mistake that makes it no YAML.
 pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, TextMistake> {
-    from_slice_with_options(text, options()).map_err(|error| {
-        let place = error.location().map(|at| Place {
+    from_slice_with_options(text, reader_options()).map_err(|error| {
+        let place = error.location().map(|at| TextPlace {
             line: at.line(),
             column: at.column(),
         });
@@ -52,7 +52,7 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, TextMistake> 
     })
 }
 
-fn options() -> Options {
+fn reader_options() -> Options {
     // No snippets in errors: the line at fault may hold a secret.
     serde_saphyr::options! {
         with_snippet: false,
@@ -65,7 +65,7 @@ fn options() -> Options {
 /// it, so the text is read again.
 fn member_at_fault(text: &[u8], error: &Error) -> String {
     let mut path = String::new();
-    let read = with_deserializer_from_slice_with_options(text, options(), |yaml| {
+    let read = with_deserializer_from_slice_with_options(text, reader_options(), |yaml| {
         serde_path_to_error::deserialize::<_, WrittenValue>(yaml).map_err(|error| {
             // A name that is still to be read is an unknown step.
             let known = error.path().to_string();
@@ -124,7 +124,7 @@ fn in_our_words(error: &Error) -> Cow<'static, str> {
         Error::QuotingRequired { .. } => "this text needs quotes",
         Error::ExternalMessage { source, .. } if is_too_deep(source) => TOO_MUCH,
         other => {
-            let formatter = DefaultMessageFormatter.with_localizer(&Placeless);
+            let formatter = DefaultMessageFormatter.with_localizer(&PlacelessLocalizer);
             return format!("is no YAML: {}", other.render_with_formatter(&formatter)).into();
         }
     };
@@ -139,7 +139,7 @@ fn is_too_deep(source: &ExternalMessageSource) -> bool {
     matches!(error.kind(), ErrorKind::RecursionLimitExceeded)
 }
 
-impl Localizer for Placeless {
+impl Localizer for PlacelessLocalizer {
     fn attach_location<'a>(&self, base: Cow<'a, str>, _: Location) -> Cow<'a, str> {
         base
     }

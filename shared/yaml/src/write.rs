@@ -11,7 +11,7 @@ pub struct WriteError {
 }
 
 /// A value as YAML, which reads back as the same value. Members keep their order.
-pub fn write(value: &impl Serialize) -> Result<String, WriteError> {
+pub fn to_text(value: &impl Serialize) -> Result<String, WriteError> {
     // A long text stays on one line, as its reader wrote it.
     let options = ser_options! { prefer_block_scalars: false, compact_list_indent: false };
     let mut text = String::new();
@@ -23,14 +23,14 @@ pub fn write(value: &impl Serialize) -> Result<String, WriteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read;
+    use crate::read_checked;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     #[track_caller]
     fn check(value: &Value) {
-        let text = write(value).unwrap();
-        let found = read::<Value>(text.as_bytes(), &|_| Ok(()));
+        let text = to_text(value).unwrap();
+        let found = read_checked::<Value>(text.as_bytes(), &|_| Ok(()));
         assert_eq!(found.as_ref(), Ok(value), "{text}");
     }
 
@@ -69,7 +69,7 @@ mod tests {
     fn a_text_is_written_as_a_person_would_write_it() {
         let value = json!({ "endpoint": { "url": "https://a.example/?x=1#y" }, "list": [{ "a": "(masked)" }] });
         let expected = "endpoint:\n  url: https://a.example/?x=1#y\nlist:\n  - a: (masked)\n";
-        assert_eq!(write(&value).unwrap(), expected);
+        assert_eq!(to_text(&value).unwrap(), expected);
     }
 
     proptest! {

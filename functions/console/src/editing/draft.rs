@@ -5,7 +5,7 @@ use std::fmt::Display;
 use axum::http::StatusCode;
 use maud::html;
 use posthaste_core::api::problem::ApiProblem;
-use posthaste_yaml::{TextMistake, mistake_of};
+use posthaste_yaml::{TextMistake, value_mistake};
 
 use crate::api::Refusal;
 use crate::asked::Fields;
@@ -100,7 +100,7 @@ impl Draft {
         if member.is_empty() {
             return mistake_in(member, text);
         }
-        mistake_of(self.text.as_bytes(), member.to_owned(), text.to_owned())
+        value_mistake(self.text.as_bytes(), member.to_owned(), text.to_owned())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::MemberChange;
-use posthaste_yaml::{Place, TextMistake};
+use posthaste_yaml::{TextMistake, TextPlace};
 
 use super::draft::Draft;
 use crate::api::Refusal;
@@ -47,7 +47,7 @@ pub(crate) fn unsaved(draft: &Draft, refusal: &Refusal, page: &str) -> Markup {
 
 fn line(mistake: &TextMistake) -> Markup {
     html! {
-        @if let Some(Place { line, column }) = mistake.place { "line " (line) ", column " (column) ": " }
+        @if let Some(TextPlace { line, column }) = mistake.place { "line " (line) ", column " (column) ": " }
         @if !mistake.member.is_empty() { code { (foreign_cut(&mistake.member, LINE_CHARS_MAX)) } ": " }
         (foreign_cut(&mistake.text, LINE_CHARS_MAX))
     }

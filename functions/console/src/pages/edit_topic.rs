@@ -32,8 +32,8 @@ pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> 
         subscriptions: BTreeMap::new(),
         ..found.body
     };
-    let text =
-        posthaste_yaml::write(&settings).map_err(|error| Page::bad_request(&error.to_string()))?;
+    let text = posthaste_yaml::to_text(&settings)
+        .map_err(|error| Page::bad_request(&error.to_string()))?;
     let draft = Draft {
         text,
         version: found.etag.unwrap_or_default(),

@@ -100,7 +100,7 @@ pub(crate) async fn subscription(
 
 /// The settings as YAML.
 pub(crate) fn settings_text(shown: &SubscriptionSettings) -> Result<String, Page> {
-    posthaste_yaml::write(&shown.settings_only()).map_err(|error| {
+    posthaste_yaml::to_text(&shown.settings_only()).map_err(|error| {
         tracing::error!(
             error = &error as &dyn std::error::Error,
             "settings cannot be shown"

@@ -84,7 +84,7 @@ fn export(session: &Session, prefix: &str, secrets: bool) -> Result<Reply, Comma
         inactive += inactive_count(&settings);
         file.topics.insert(name, settings.settings_only());
     }
-    let text = posthaste_yaml::write(&file)?;
+    let text = posthaste_yaml::to_text(&file)?;
     let reply = Reply::new(json!(file)).line(text.trim_end());
     Ok(match inactive {
         count if count > 0 && secrets => reply.note(format!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use posthaste_core::api::{ApplyFile, WrittenValue};
 use posthaste_core::model::MISTAKES_MAX;
-use posthaste_yaml::{Check, Place, TextMistake, mistake_of, name_mistake};
+use posthaste_yaml::{SettingsCheck, TextMistake, TextPlace, name_mistake, value_mistake};
 use serde::de::DeserializeOwned;
 
 use crate::error::Failure;
@@ -23,7 +23,11 @@ pub struct FileMistake {
 pub struct Mistakes(pub Vec<FileMistake>);
 
 /// Reads the text of a file of topics that has to pass `check`, or finds all mistakes in it.
-pub fn read(path: &Path, text: &[u8], check: Check<'_, ApplyFile>) -> Result<ApplyFile, Mistakes> {
+pub fn read(
+    path: &Path,
+    text: &[u8],
+    check: SettingsCheck<'_, ApplyFile>,
+) -> Result<ApplyFile, Mistakes> {
     posthaste_yaml::read_file(text, check).map_err(|found| Mistakes::of(path, found))
 }
 
@@ -33,19 +37,20 @@ pub fn read_part(
     path: &Path,
     text: &[u8],
     complete: &dyn Fn(&WrittenValue) -> WrittenValue,
-    check: Check<'_, ApplyFile>,
+    check: SettingsCheck<'_, ApplyFile>,
 ) -> Result<(ApplyFile, WrittenValue), Mistakes> {
     posthaste_yaml::read_part(text, complete, check).map_err(|found| Mistakes::of(path, found))
 }
 
 /// Reads the text of a file of settings, or finds all mistakes in it but those against rules.
 pub fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, Mistakes> {
-    posthaste_yaml::read(text, &|_| Ok(())).map_err(|found| Mistakes::of(path, found))
+    posthaste_yaml::read_checked(text, &|_| Ok(())).map_err(|found| Mistakes::of(path, found))
 }
 
 /// Error of a file whose `member`, if it is one alone, breaks a rule. The rule names it.
 pub fn refused(path: &Path, text: &[u8], member: Option<&str>, rule: &dyn Error) -> Mistakes {
-    let place = member.and_then(|member| mistake_of(text, member.to_owned(), String::new()).place);
+    let place =
+        member.and_then(|member| value_mistake(text, member.to_owned(), String::new()).place);
     let mistake = TextMistake {
         place,
         member: String::new(),
@@ -55,9 +60,9 @@ pub fn refused(path: &Path, text: &[u8], member: Option<&str>, rule: &dyn Error)
 }
 
 /// A file, and a place in it: `topics.yaml:3:7`.
-fn with_place(path: &Path, place: Option<Place>) -> String {
+fn with_place(path: &Path, place: Option<TextPlace>) -> String {
     let place = place
-        .map(|Place { line, column }| format!(":{line}:{column}"))
+        .map(|TextPlace { line, column }| format!(":{line}:{column}"))
         .unwrap_or_default();
     format!("{}{place}", path.display())
 }

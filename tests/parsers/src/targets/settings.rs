@@ -15,7 +15,7 @@ use posthaste_core::filter::FilterSet;
 use posthaste_core::model::{EventSchema, SubscriptionName, Timestamp, TopicKeys, TopicName};
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 use posthaste_core::release::ReplaySelection;
-use posthaste_yaml::{read, read_file, write};
+use posthaste_yaml::{read_checked, read_file, write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -188,8 +188,8 @@ fn fault_word(fault: &JsonFault) -> String {
 
 /// A value as YAML reads as itself.
 fn as_yaml<T: DeserializeOwned + Serialize + Debug>(value: &T) {
-    let text = write(value).expect("settings are YAML");
-    let again: Result<T, _> = read(text.as_bytes(), &|_| Ok(()));
+    let text = to_text(value).expect("settings are YAML");
+    let again: Result<T, _> = read_checked(text.as_bytes(), &|_| Ok(()));
     assert_eq!(
         debug(&again.as_ref().ok()),
         debug(&Some(value)),
@@ -200,9 +200,9 @@ fn as_yaml<T: DeserializeOwned + Serialize + Debug>(value: &T) {
 fn yaml(bytes: &[u8], check: impl Fn(&ApplyFile) -> Result<(), SettingsError>) -> String {
     match read_file(bytes, &check) {
         Ok(file) => {
-            let text = write(&file).expect("settings are YAML");
+            let text = to_text(&file).expect("settings are YAML");
             let again = read_file(text.as_bytes(), &check).expect("it was read");
-            assert_eq!(write(&again).ok(), Some(text));
+            assert_eq!(to_text(&again).ok(), Some(text));
             "read".to_owned()
         }
         Err(mistakes) => {
@@ -214,7 +214,7 @@ fn yaml(bytes: &[u8], check: impl Fn(&ApplyFile) -> Result<(), SettingsError>) -
 
 /// What was checked is within bounds, whatever the file says.
 fn exchange(bytes: &[u8]) -> String {
-    match read::<ExchangeSettings>(bytes, &|_| Ok(())) {
+    match read_checked::<ExchangeSettings>(bytes, &|_| Ok(())) {
         Ok(settings) => {
             let profile = PressureSettings::default();
             match settings.apply_to(profile) {

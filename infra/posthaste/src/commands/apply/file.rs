@@ -116,7 +116,7 @@ impl Checked {
                     let mistake = if is_at_name {
                         posthaste_yaml::name_mistake(text, member, fault)
                     } else {
-                        posthaste_yaml::mistake_of(text, member, fault)
+                        posthaste_yaml::value_mistake(text, member, fault)
                     };
                     FileMistake {
                         path: self.path.clone(),
