@@ -22,7 +22,7 @@ use posthaste_ports::{
     ETag, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, RevalidatedObject,
     StoredObject, ends_early_error, validate,
 };
-use posthaste_system::probe::disk as usage;
+use posthaste_system::probe::disk_usage as usage;
 use sha2::{Digest, Sha256};
 
 use self::disk::{FilePart, TemporaryFile};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use posthaste_ports::{DatabaseResource, ProbeSample, ResourceProbe};
-use posthaste_system::probe::{disk, memory, resident_bytes};
+use posthaste_system::probe::{disk_usage, memory_usage, resident_bytes};
 
 /// Samples this machine and this process.
 #[derive(Debug)]
@@ -29,10 +29,10 @@ impl<G: Fn() -> (u64, u64) + Send + Sync> ResourceProbe for LocalProbe<G> {
     fn sample(&self) -> ProbeSample {
         let (version_buckets, batch_points) = (self.gauges)();
         ProbeSample {
-            database: disk(&self.data).map(DatabaseResource::Disk),
-            log_disk: disk(&self.journal),
+            database: disk_usage(&self.data).map(DatabaseResource::Disk),
+            log_disk: disk_usage(&self.journal),
             process_bytes: resident_bytes(),
-            memory: memory(),
+            memory: memory_usage(),
             version_buckets: Some(version_buckets),
             batch_points: Some(batch_points),
         }

@@ -9,7 +9,7 @@ use posthaste_ports::Entropy;
 const DRAWN_BYTES: usize = 1024;
 
 thread_local! {
-    static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn::NOTHING) };
+    static DRAWN: RefCell<DrawnBytes> = const { RefCell::new(DrawnBytes::NOTHING) };
 }
 
 /// The operating system's randomness, fit for keys and secrets.
@@ -17,7 +17,7 @@ thread_local! {
 pub struct SystemEntropy;
 
 /// Random bytes of one thread, of which the first are used.
-struct Drawn {
+struct DrawnBytes {
     bytes: [u8; DRAWN_BYTES],
     used: usize,
 }
@@ -25,22 +25,22 @@ struct Drawn {
 impl Entropy for SystemEntropy {
     fn fill(&self, bytes: &mut [u8]) {
         if bytes.len() > DRAWN_BYTES {
-            return draw(bytes);
+            return draw_random(bytes);
         }
-        DRAWN.with_borrow_mut(|drawn| drawn.take(bytes));
+        DRAWN.with_borrow_mut(|drawn| drawn.take_into(bytes));
     }
 }
 
-impl Drawn {
+impl DrawnBytes {
     const NOTHING: Self = Self {
         bytes: [0; DRAWN_BYTES],
         used: DRAWN_BYTES,
     };
 
     /// Gives bytes out, each once: no copy of them stays here.
-    fn take(&mut self, bytes: &mut [u8]) {
+    fn take_into(&mut self, bytes: &mut [u8]) {
         if DRAWN_BYTES - self.used < bytes.len() {
-            draw(&mut self.bytes);
+            draw_random(&mut self.bytes);
             self.used = 0;
         }
         let given = &mut self.bytes[self.used..self.used + bytes.len()];
@@ -54,7 +54,7 @@ impl Drawn {
     clippy::disallowed_methods,
     reason = "the one adapter that draws real randomness"
 )]
-fn draw(bytes: &mut [u8]) {
+fn draw_random(bytes: &mut [u8]) {
     if let Err(error) = getrandom::fill(bytes) {
         tracing::error!(%error, "the operating system gave no randomness; no key would be safe");
         std::process::abort();
@@ -88,9 +88,9 @@ mod tests {
 
     #[test]
     fn bytes_that_were_given_out_are_not_kept() {
-        let mut drawn = Drawn::NOTHING;
+        let mut drawn = DrawnBytes::NOTHING;
         let mut bytes = [0; 64];
-        drawn.take(&mut bytes);
+        drawn.take_into(&mut bytes);
         assert_eq!(drawn.bytes[..64], [0; 64]);
         assert_ne!(drawn.bytes[64..], [0; DRAWN_BYTES - 64]);
     }

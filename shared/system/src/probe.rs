@@ -12,33 +12,33 @@ const CGROUP_DEPTH_MAX: usize = 32;
 
 /// The folders in which the kernel shows its numbers.
 #[derive(Debug)]
-struct Machine {
+struct MachineFiles {
     proc: PathBuf,
     cgroup: PathBuf,
 }
 
 /// The resident size of this process, in bytes; `None` where the kernel does not show it.
 pub fn resident_bytes() -> Option<u64> {
-    Machine::this().process_bytes()
+    MachineFiles::this_machine().process_bytes()
 }
 
 /// The machine's memory, or the control group's where that is limited; `None` where the kernel does
 /// not show it.
-pub fn memory() -> Option<ByteUsage> {
-    Machine::this().memory()
+pub fn memory_usage() -> Option<ByteUsage> {
+    MachineFiles::this_machine().memory_usage()
 }
 
 /// The disk of a folder, as `df` reckons it: what is used, of what is used and what may still be
 /// used. Blocks that the filesystem keeps for the superuser are neither. `None` if the folder cannot
 /// be asked, or its file system tells no size.
-pub fn disk(folder: &Path) -> Option<ByteUsage> {
-    usage(&rustix::fs::statvfs(folder).ok()?)
+pub fn disk_usage(folder: &Path) -> Option<ByteUsage> {
+    filesystem_usage(&rustix::fs::statvfs(folder).ok()?)
 }
 
 /// The numbers of a file system. One without blocks has no bound of its own (`ramfs`, a `tmpfs` of
 /// `size=0`) or does not know it (FUSE), and is not full.
 /// <https://man7.org/linux/man-pages/man5/tmpfs.5.html>
-fn usage(stat: &StatVfs) -> Option<ByteUsage> {
+fn filesystem_usage(stat: &StatVfs) -> Option<ByteUsage> {
     if stat.f_blocks == 0 || stat.f_frsize == 0 {
         return None;
     }
@@ -50,8 +50,8 @@ fn usage(stat: &StatVfs) -> Option<ByteUsage> {
     })
 }
 
-impl Machine {
-    fn this() -> Self {
+impl MachineFiles {
+    fn this_machine() -> Self {
         Self {
             proc: PathBuf::from("/proc"),
             cgroup: PathBuf::from("/sys/fs/cgroup"),
@@ -60,7 +60,7 @@ impl Machine {
 
     /// The resident size: `VmRSS`, which unlike `statm` needs no page size.
     fn process_bytes(&self) -> Option<u64> {
-        kilobytes(
+        field_in_bytes(
             &fs::read_to_string(self.proc.join("self/status")).ok()?,
             "VmRSS:",
         )
@@ -68,12 +68,12 @@ impl Machine {
 
     /// The control group's memory where it is limited below the machine's, as in a container; else
     /// the machine's.
-    fn memory(&self) -> Option<ByteUsage> {
+    fn memory_usage(&self) -> Option<ByteUsage> {
         let text = fs::read_to_string(self.proc.join("meminfo")).ok()?;
-        let total = kilobytes(&text, "MemTotal:")?;
+        let total = field_in_bytes(&text, "MemTotal:")?;
         let limited = self.control_group().filter(|group| group.total < total);
         limited.or_else(|| {
-            let available = kilobytes(&text, "MemAvailable:")?;
+            let available = field_in_bytes(&text, "MemAvailable:")?;
             Some(ByteUsage {
                 used: total.saturating_sub(available),
                 total,
@@ -88,11 +88,11 @@ impl Machine {
         let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
         let groups = Path::new(path).ancestors().take(CGROUP_DEPTH_MAX);
         groups
-            .filter_map(|group| self.limit(group))
+            .filter_map(|group| self.group_limit(group))
             .min_by_key(|group| group.total)
     }
 
-    fn limit(&self, group: &Path) -> Option<ByteUsage> {
+    fn group_limit(&self, group: &Path) -> Option<ByteUsage> {
         let folder = self.cgroup.join(group);
         let number = |file: &str| {
             fs::read_to_string(folder.join(file))
@@ -104,7 +104,7 @@ impl Machine {
         // A group without a limit says "max" here.
         let total = number("memory.max")?;
         let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-        let droppable = field(&stat, "inactive_file").unwrap_or(0);
+        let droppable = number_field(&stat, "inactive_file").unwrap_or(0);
         Some(ByteUsage {
             used: number("memory.current")?.saturating_sub(droppable),
             total,
@@ -113,12 +113,12 @@ impl Machine {
 }
 
 /// A line such as `VmRSS:      1234 kB`, in bytes.
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
-    field(text, name)?.checked_mul(1024)
+fn field_in_bytes(text: &str, name: &str) -> Option<u64> {
+    number_field(text, name)?.checked_mul(1024)
 }
 
 /// The number that follows a name at the start of a line.
-fn field(text: &str, name: &str) -> Option<u64> {
+fn number_field(text: &str, name: &str) -> Option<u64> {
     let mut words = text
         .lines()
         .map(str::split_whitespace)
@@ -141,13 +141,13 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let machine = Machine {
+        let machine = MachineFiles {
             proc: root.path().join("proc"),
             cgroup: root.path().join("cgroup"),
         };
         assert_eq!(machine.process_bytes(), process_bytes, "{files:?}");
         assert_eq!(
-            machine.memory(),
+            machine.memory_usage(),
             memory.map(|(used, total)| ByteUsage { used, total }),
             "{files:?}"
         );
@@ -208,12 +208,12 @@ mod tests {
     #[test]
     fn a_folder_lies_on_a_disk() {
         let folder = tempfile::tempdir().unwrap();
-        let disk_of_folder = disk(folder.path()).unwrap();
+        let disk_of_folder = disk_usage(folder.path()).unwrap();
         assert!(
             disk_of_folder.total > 0 && disk_of_folder.used <= disk_of_folder.total,
             "{disk_of_folder:?}"
         );
-        assert_eq!(disk(&folder.path().join("missing")), None);
+        assert_eq!(disk_usage(&folder.path().join("missing")), None);
     }
 
     /// What `statvfs` says of this folder, with these numbers of blocks of this size.
@@ -231,7 +231,10 @@ mod tests {
     fn file_system_without_a_size_is_unknown_and_not_full() {
         let check = |(blocks, free, block_bytes), expected: Option<(u64, u64)>| {
             let expected = expected.map(|(used, total)| ByteUsage { used, total });
-            assert_eq!(usage(&stat_of(blocks, free, block_bytes)), expected);
+            assert_eq!(
+                filesystem_usage(&stat_of(blocks, free, block_bytes)),
+                expected
+            );
         };
         check((0, 0, 4096), None);
         check((0, 7, 4096), None);
@@ -243,7 +246,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_and_machine_have_memory() {
-        let memory = memory().unwrap();
+        let memory = memory_usage().unwrap();
         assert!(memory.used > 0 && memory.used <= memory.total, "{memory:?}");
         assert!(resident_bytes().unwrap() > 100_000);
     }

@@ -15,7 +15,7 @@ const ROOM_MIN: u64 = 1 << 30;
 /// none of the machine, and two thirds of a run's time went into waiting for a real disk.
 pub fn data_folder() -> TempDir {
     let in_memory = Path::new(IN_MEMORY);
-    let has_room = probe::disk(in_memory).is_some_and(|it| it.total - it.used >= ROOM_MIN);
+    let has_room = probe::disk_usage(in_memory).is_some_and(|it| it.total - it.used >= ROOM_MIN);
     // It may be forbidden, or be gone by now.
     let folder = has_room.then(|| tempfile::tempdir_in(in_memory).ok());
     folder

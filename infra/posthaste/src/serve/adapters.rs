@@ -17,7 +17,7 @@ use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, EventTraces, LinkHealth, MemoryReliever,
     PRESSURE_MAX_AGE, PressureReader, TopicRegistry, WrongKeys,
 };
-use posthaste_system::probe::disk;
+use posthaste_system::probe::disk_usage;
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
@@ -281,7 +281,7 @@ fn missed_bytes_max(settings: &ServeSettings) -> Option<u64> {
     match settings.missed_max {
         DiskShare::Bytes(bytes) => Some(bytes),
         share @ DiskShare::Percent(_) => {
-            disk(&settings.data_dir).map(|disk| share.bytes_of_disk(disk.total))
+            disk_usage(&settings.data_dir).map(|disk| share.bytes_of_disk(disk.total))
         }
     }
 }

@@ -11,7 +11,7 @@ use posthaste_core::pressure::ByteUsage;
 use posthaste_local::{EmbeddedStore, LocalOptions};
 use posthaste_ports::Clock;
 use posthaste_services::timeout_at;
-use posthaste_system::probe::disk;
+use posthaste_system::probe::disk_usage;
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
@@ -277,7 +277,7 @@ async fn open(settings: &ServeSettings) -> Result<EmbeddedStore<SystemClock>, Se
 /// disk above it can.
 fn disk_of(folder: &Path) -> Option<ByteUsage> {
     let folder = std::path::absolute(folder).ok()?;
-    disk(folder.ancestors().find(|folder| folder.exists())?)
+    disk_usage(folder.ancestors().find(|folder| folder.exists())?)
 }
 
 #[cfg(test)]

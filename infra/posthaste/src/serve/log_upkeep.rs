@@ -11,7 +11,7 @@ use posthaste_ports::Clock;
 use posthaste_record::Record;
 use posthaste_services::LogTally;
 use posthaste_system::SystemClock;
-use posthaste_system::probe::disk;
+use posthaste_system::probe::disk_usage;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -67,7 +67,8 @@ impl LogUpkeep {
             move || {
                 let record = Arc::clone(&record);
                 let refused = Arc::clone(&refused);
-                let has_room = disk(&data_dir).is_none_or(|disk| has_room_to_merge(size_max, disk));
+                let has_room =
+                    disk_usage(&data_dir).is_none_or(|disk| has_room_to_merge(size_max, disk));
                 async move {
                     if has_room {
                         merge(&record).await;
@@ -104,7 +105,7 @@ impl LogUpkeep {
 
 /// The disk of the log. `None` if it cannot be measured.
 fn log_disk(data_dir: &Path, pressure: &PressureSettings) -> Option<LogDisk> {
-    let usage = disk(data_dir)?;
+    let usage = disk_usage(data_dir)?;
     Some(LogDisk {
         usage,
         calm_percent: pressure.calm_disk_percent(usage),

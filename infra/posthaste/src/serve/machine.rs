@@ -16,7 +16,7 @@ use posthaste_core::pressure::PressureSettings;
 use posthaste_http::HyperWebhookClient;
 use posthaste_ports::{InstallationExaminer, PendingCheck, PendingLook};
 use posthaste_system::SystemClock;
-use posthaste_system::probe::disk;
+use posthaste_system::probe::disk_usage;
 use rustix::process::{Resource, getrlimit};
 use tokio::task::spawn_blocking;
 
@@ -61,7 +61,7 @@ impl Machine {
         let look = {
             let of = of.clone();
             move || {
-                let usage = disk(&folder);
+                let usage = disk_usage(&folder);
                 let calm = usage.and_then(|usage| pressure.calm_disk_percent(usage));
                 disk_check(&of, usage, calm)
             }

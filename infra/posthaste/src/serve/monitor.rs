@@ -9,7 +9,7 @@ use posthaste_local::{EmbeddedStore, LocalProbe};
 use posthaste_monitor::{Monitor, MonitorError, MonitorPorts};
 use posthaste_ports::QueueName;
 use posthaste_services::{DrainMeter, MemoryReliever};
-use posthaste_system::probe::disk;
+use posthaste_system::probe::disk_usage;
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -39,7 +39,7 @@ pub(super) fn wire(
     local: &EmbeddedStore<SystemClock>,
     adapters: &Adapters<'_>,
 ) -> Result<Embedded, ServeError> {
-    if disk(&settings.data_dir).is_none() {
+    if disk_usage(&settings.data_dir).is_none() {
         tracing::warn!(
             path = %settings.data_dir.display(),
             "the file system of the data folder tells no size: neither back pressure nor the delivery log goes by \

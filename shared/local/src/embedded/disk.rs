@@ -136,7 +136,7 @@ impl EngineDisk for FolderDisk {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let disk = probe::disk(&self.folder).ok_or(io::ErrorKind::Unsupported)?;
+        let disk = probe::disk_usage(&self.folder).ok_or(io::ErrorKind::Unsupported)?;
         Ok(disk.free_bytes())
     }
 
