@@ -225,7 +225,7 @@ impl World {
     /// Leaves of a topic what stays of it until its deletion is complete.
     pub(crate) fn leave_tombstone(&self, topic: &str) {
         let key = format!("topics/{topic}.json");
-        let (_, bytes) = self.state.under(&key).remove(0);
+        let (_, bytes) = self.state.objects_under(&key).remove(0);
         let tombstone = TopicRecord::parse(&bytes)
             .unwrap()
             .into_tombstone(self.clock.now());

@@ -84,7 +84,7 @@ impl<P: Ports> Disabler<P> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_testkit::{Fault, Operation, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
     use serde_json::json;
 
     use super::*;
@@ -124,8 +124,8 @@ mod tests {
         let calls = world.calls.all();
         let written: Vec<_> = calls.iter().map(|it| (it.operation, &*it.key)).collect();
         let expected = ["signals/wake.json", "disabled/orders.billing"];
-        assert_eq!(written, expected.map(|key| (Operation::Put, key)));
-        let marks = world.memory.under(layout::DISABLED);
+        assert_eq!(written, expected.map(|key| (PortOperation::Put, key)));
+        let marks = world.memory.objects_under(layout::DISABLED);
         let mark = GoneMark::parse(&marks[0].1).unwrap();
         assert_eq!(mark, GoneMark::new(&own, START));
         // Until its record says it, the worker knows.
@@ -134,11 +134,11 @@ mod tests {
 
     #[tokio::test]
     async fn mark_that_is_not_written_is_tried_again() {
-        let denied = |effect: posthaste_testkit::faulty::Effect<'_>| {
+        let denied = |effect: posthaste_testkit::faulty::PortEffect<'_>| {
             let is_mark = effect.key.starts_with(layout::DISABLED);
-            is_mark.then_some(Fault::Before(ErrorKind::Other))
+            is_mark.then_some(CallFault::Before(ErrorKind::Other))
         };
-        let world = World::with(&Plan::by(denied), &Plan::none());
+        let world = World::with(&FaultPlan::by(denied), &FaultPlan::none());
         let own = world.subscribe(json!({})).await;
         let disabler = disabler(&world, Disabling::ByWake);
         assert!(disabler.current.note_gone(&own));

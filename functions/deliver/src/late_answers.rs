@@ -260,7 +260,7 @@ fn arrived(
 
 #[cfg(test)]
 mod tests {
-    use posthaste_testkit::Operation;
+    use posthaste_testkit::PortOperation;
     use serde_json::json;
 
     use super::*;
@@ -361,6 +361,6 @@ mod tests {
         late.let_go_on(request(answer()), &target(&own), &own, || {
             panic!("gathered")
         });
-        assert_eq!(world.calls.count(Operation::Put), 0);
+        assert_eq!(world.calls.count(PortOperation::Put), 0);
     }
 }

@@ -185,7 +185,7 @@ mod tests {
     use posthaste_core::stored::delivery::parse_delivery;
     use posthaste_core::stored::{TopicRecord, layout};
     use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
-    use posthaste_testkit::{Fault, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan};
     use serde_json::{Value, json};
 
     use super::*;
@@ -307,10 +307,10 @@ mod tests {
 
     #[tokio::test]
     async fn notices_are_not_sent_yet_while_a_payload_cannot_be_read() {
-        let broken = Plan::by(|effect| {
-            (effect.key == "payloads/a").then_some(Fault::Before(ErrorKind::TimedOut))
+        let broken = FaultPlan::by(|effect| {
+            (effect.key == "payloads/a").then_some(CallFault::Before(ErrorKind::TimedOut))
         });
-        let world = World::with(&broken, &Plan::none());
+        let world = World::with(&broken, &FaultPlan::none());
         put_topics(&world).await;
         assert!(!are_sent(&world, &stored()).await);
         assert_eq!(notices(&world).await.len(), 0);
@@ -319,8 +319,8 @@ mod tests {
     #[tokio::test]
     async fn notices_are_not_sent_yet_while_the_queue_fails() {
         let world = World::with(
-            &Plan::none(),
-            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+            &FaultPlan::none(),
+            &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
         );
         put_topics(&world).await;
         assert!(!are_sent(&world, &letter(1)).await);

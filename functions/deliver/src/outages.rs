@@ -115,7 +115,7 @@ fn remembered(delivery: &Delivery) -> Option<Timestamp> {
 mod tests {
     use posthaste_core::attempt::OutcomeName;
     use posthaste_core::circuit::{Observation, RequestFailure};
-    use posthaste_testkit::Operation;
+    use posthaste_testkit::PortOperation;
     use serde_json::json;
 
     use super::*;
@@ -255,7 +255,7 @@ mod tests {
     async fn letter_that_no_outage_explains_costs_no_look() {
         let world = World::new();
         let circuit = Arc::new(world.circuit());
-        let before = world.calls.count(Operation::Get);
+        let before = world.calls.count(PortOperation::Get);
         let invocation = world.invocation_of(&[]);
         let mut refused = letters();
         refused.remove(0);
@@ -263,6 +263,6 @@ mod tests {
         Outages::of(&circuit)
             .note(&invocation, &subscription, &delivery(1), &mut refused)
             .await;
-        assert_eq!(world.calls.count(Operation::Get), before);
+        assert_eq!(world.calls.count(PortOperation::Get), before);
     }
 }

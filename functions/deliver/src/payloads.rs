@@ -153,7 +153,7 @@ fn stored_bytes(payload: &EventPayload) -> usize {
 mod tests {
     use posthaste_core::model::PayloadDigest;
     use posthaste_ports::{ErrorKind, PutCondition};
-    use posthaste_testkit::{Fault, Operation, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 
     use super::*;
     use crate::testing::{START, TestPorts, World, secs};
@@ -212,7 +212,7 @@ mod tests {
             ["A", "B", "C"].map(|text| Ok(Bytes::from(text)))
         );
         assert!(read.held.is_some());
-        assert_eq!(world.calls.count(Operation::Get), 1);
+        assert_eq!(world.calls.count(PortOperation::Get), 1);
     }
 
     #[tokio::test]
@@ -231,8 +231,8 @@ mod tests {
     #[tokio::test]
     async fn a_payload_that_cannot_be_read_is_postponed() {
         let world = World::with(
-            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
-            &Plan::none(),
+            &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
+            &FaultPlan::none(),
         );
         put(&world, "payloads/a", "A").await;
         let read = reader(&world)
@@ -257,20 +257,21 @@ mod tests {
             [Err(EntryVerdict::NotStarted), Err(EntryVerdict::NotStarted)]
         );
         assert!(read.held.is_none());
-        assert_eq!(world.calls.count(Operation::Get), 0);
+        assert_eq!(world.calls.count(PortOperation::Get), 0);
     }
 
     #[tokio::test]
     async fn a_read_that_hangs_past_the_end_is_postponed_and_its_neighbours_stay() {
-        let hanging =
-            Plan::by(|effect| (effect.key == "payloads/slow").then_some(Fault::HangBefore));
-        let world = World::with(&hanging, &Plan::none());
+        let hanging = FaultPlan::by(|effect| {
+            (effect.key == "payloads/slow").then_some(CallFault::HangBefore)
+        });
+        let world = World::with(&hanging, &FaultPlan::none());
         put(&world, "payloads/a", "A").await;
         let payloads = [stored("payloads/slow", "S"), stored("payloads/a", "A")];
         let reader = reader(&world);
         let refs = payloads.each_ref();
         let read = tokio::join!(reader.read(&refs, END), async {
-            while world.clock.sleepers() == 0 || world.calls.count(Operation::Get) < 1 {
+            while world.clock.sleepers() == 0 || world.calls.count(PortOperation::Get) < 1 {
                 tokio::task::yield_now().await;
             }
             world.clock.advance(END);

@@ -202,7 +202,7 @@ impl<P: Ports> RateLimiter<P> {
 #[cfg(test)]
 mod tests {
     use posthaste_ports::ErrorKind;
-    use posthaste_testkit::{Fault, Operation, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
     use serde_json::json;
 
     use super::*;
@@ -242,8 +242,8 @@ mod tests {
         assert!(permit.holds(START) && !permit.holds(START + secs(600)));
         assert_eq!(
             (
-                world.calls.count(Operation::Get),
-                world.calls.count(Operation::Put)
+                world.calls.count(PortOperation::Get),
+                world.calls.count(PortOperation::Put)
             ),
             (1, 1)
         );
@@ -260,14 +260,14 @@ mod tests {
         let advance = async {
             for _ in 0..200 {
                 tokio::task::yield_now().await;
-                if world.calls.count(Operation::Put) > 0 {
+                if world.calls.count(PortOperation::Put) > 0 {
                     world.clock.advance(Duration::from_millis(100));
                 }
             }
         };
         let (permits, ()) = tokio::join!(permits, advance);
         assert!(permits.iter().any(Result::is_ok));
-        assert_eq!(world.calls.count(Operation::Put), 1);
+        assert_eq!(world.calls.count(PortOperation::Put), 1);
     }
 
     #[tokio::test]
@@ -313,8 +313,8 @@ mod tests {
     #[tokio::test]
     async fn where_the_rate_is_not_known_events_are_postponed() {
         let world = World::with(
-            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
-            &Plan::none(),
+            &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
+            &FaultPlan::none(),
         );
         let verdict = limiter(&world)
             .permit(&limited(), LAST_START, secs(0))

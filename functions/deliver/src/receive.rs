@@ -337,7 +337,7 @@ mod tests {
     use posthaste_core::stored::delivery::render_delivery;
     use posthaste_core::stored::{TopicRecord, layout};
     use posthaste_ports::{ObjectStore, PutCondition};
-    use posthaste_testkit::Operation;
+    use posthaste_testkit::PortOperation;
     use serde_json::json;
 
     use super::*;
@@ -556,13 +556,13 @@ mod tests {
             .unwrap();
         let (jobs, _) = received(&world, vec![render_delivery(&delivery(1))]).await;
         assert!(jobs[0].acknowledged_late.is_empty());
-        let before = world.calls.count(Operation::Get);
+        let before = world.calls.count(PortOperation::Get);
         let timed_out = Delivery {
             timed_out: true,
             ..delivery(1)
         };
         let (jobs, _) = received(&world, vec![render_delivery(&timed_out)]).await;
         assert_eq!(jobs[0].complete(), Some(vec![EntryVerdict::Delivered]));
-        assert_eq!(world.calls.count(Operation::Get) - before, 3);
+        assert_eq!(world.calls.count(PortOperation::Get) - before, 3);
     }
 }

@@ -24,7 +24,9 @@ use posthaste_ports::{
 };
 use posthaste_services::{LinkHealth, TopicRegistry, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
-use posthaste_testkit::{Calls, Faulty, ManualClock, Plan, Recorded, SeededEntropy, records};
+use posthaste_testkit::{
+    FaultPlan, Faulty, ManualClock, Recorded, RecordedCalls, SeededEntropy, records,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +58,7 @@ pub(crate) const fn secs(secs: u64) -> Duration {
 /// The ports in memory, with a record of their calls.
 pub(crate) struct World {
     pub(crate) clock: ManualClock,
-    pub(crate) calls: Calls,
+    pub(crate) calls: RecordedCalls,
     pub(crate) memory: MemoryStore,
     pub(crate) state: Arc<Store>,
     pub(crate) messages: MemoryQueue,
@@ -109,22 +111,22 @@ pub(crate) enum Answer {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self::with(&Plan::none(), &Plan::none())
+        Self::with(&FaultPlan::none(), &FaultPlan::none())
     }
 
     /// A world in which calls of the state bucket and of the queue fail by plan.
-    pub(crate) fn with(state: &Plan, queue: &Plan) -> Self {
-        Self::wired(state, queue, &Plan::none())
+    pub(crate) fn with(state: &FaultPlan, queue: &FaultPlan) -> Self {
+        Self::wired(state, queue, &FaultPlan::none())
     }
 
     /// A world in which calls of both queues fail by plan: the delivery queue, and the queue of
     /// records.
-    pub(crate) fn with_queues(queue: &Plan, records: &Plan) -> Self {
-        Self::wired(&Plan::none(), queue, records)
+    pub(crate) fn with_queues(queue: &FaultPlan, records: &FaultPlan) -> Self {
+        Self::wired(&FaultPlan::none(), queue, records)
     }
 
-    fn wired(state: &Plan, queue: &Plan, records: &Plan) -> Self {
-        let calls = Calls::default();
+    fn wired(state: &FaultPlan, queue: &FaultPlan, records: &FaultPlan) -> Self {
+        let calls = RecordedCalls::default();
         let memory = MemoryStore::default();
         let messages = MemoryQueue::default();
         let state = Faulty::new(
@@ -137,9 +139,9 @@ impl World {
             "queue",
             queue,
         );
-        let slow = messages.beside(QueueName::SlowDeliveries);
+        let slow = messages.sibling_queue(QueueName::SlowDeliveries);
         let slow_queue = Faulty::new(Recorded::new(slow, "slow", &calls), "slow", records);
-        let beside = messages.beside(QueueName::Records);
+        let beside = messages.sibling_queue(QueueName::Records);
         let records = Faulty::new(Recorded::new(beside, "records", &calls), "records", records);
         Self {
             clock: ManualClock::new(START),
@@ -169,7 +171,7 @@ impl World {
         Faulty::new(
             Recorded::new(self.memory.clone(), name, &self.calls),
             name,
-            &Plan::none(),
+            &FaultPlan::none(),
         )
     }
 
@@ -278,7 +280,10 @@ impl World {
 
     /// The records that were sent, by message. They leave the queue.
     pub(crate) fn recorded(&self) -> Vec<Vec<LogRecord>> {
-        let bodies = self.messages.beside(QueueName::Records).take_bodies();
+        let bodies = self
+            .messages
+            .sibling_queue(QueueName::Records)
+            .take_bodies();
         bodies
             .iter()
             .map(|body| parse_records(body).unwrap())
@@ -293,7 +298,12 @@ impl World {
             visibility: secs(360),
             wait: Duration::ZERO,
         };
-        let received = self.messages.beside(to).receive(request).await.unwrap();
+        let received = self
+            .messages
+            .sibling_queue(to)
+            .receive(request)
+            .await
+            .unwrap();
         received.into_iter().map(|message| message.body).collect()
     }
 }

@@ -213,7 +213,7 @@ impl Api {
             dead_letters: dead_letters.clone(),
             log: DeliveryLog::with_summaries(log.clone(), SummaryStore::in_log(log.clone())),
             deliveries: queue.clone(),
-            slow_deliveries: Some(queue.beside(posthaste_ports::QueueName::SlowDeliveries)),
+            slow_deliveries: Some(queue.sibling_queue(posthaste_ports::QueueName::SlowDeliveries)),
             webhooks: endpoint.clone(),
             clock: clock.clone(),
             entropy: Numbers::default(),

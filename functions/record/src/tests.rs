@@ -24,7 +24,7 @@ use posthaste_delivery_log::{LogFile, LogReader, RowGroups, SummaryStore, write_
 use posthaste_ports::{Clock, MessageId, PortBundle, QueueName, ReceiptHandle, ReceivedMessage};
 use posthaste_services::{ArrivalTracker, WaitingBook, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
-use posthaste_testkit::{Faulty, ManualClock, MemoryEndpoint, Plan, SeededEntropy};
+use posthaste_testkit::{FaultPlan, Faulty, ManualClock, MemoryEndpoint, SeededEntropy};
 
 use crate::health::HealthPorts;
 use crate::record::{Aside, Record, RecordPorts, RecordSettings};
@@ -53,18 +53,18 @@ pub(crate) struct Kit {
     pub(crate) state: MemoryStore,
     pub(crate) queue: MemoryQueue,
     pub(crate) record: Record<TestPorts>,
-    plan: Plan,
+    plan: FaultPlan,
     runs: u64,
 }
 
 impl Kit {
     /// A kit at ten past three, in which everything goes well.
     pub(crate) fn new() -> Self {
-        Self::with(&Plan::none())
+        Self::with(&FaultPlan::none())
     }
 
     /// The same, in which calls fail by a plan.
-    pub(crate) fn with(plan: &Plan) -> Self {
+    pub(crate) fn with(plan: &FaultPlan) -> Self {
         let clock = ManualClock::new(at("2026-03-07T03:10:00Z"));
         let log = MemoryStore::like_s3(7);
         let state = MemoryStore::like_s3(7);
@@ -144,7 +144,7 @@ impl Kit {
 
     /// The files, as a reader's listing has them.
     pub(crate) fn log_files(&self) -> Vec<LogFile> {
-        let files = self.log.under("date=").into_iter();
+        let files = self.log.objects_under("date=").into_iter();
         files
             .filter_map(|(key, bytes)| LogFile::new(key, bytes.len() as u64))
             .collect()
@@ -170,7 +170,7 @@ impl Kit {
 }
 
 /// The ports of health, over this state bucket.
-fn health(clock: &ManualClock, state: &MemoryStore, plan: &Plan) -> HealthPorts<TestPorts> {
+fn health(clock: &ManualClock, state: &MemoryStore, plan: &FaultPlan) -> HealthPorts<TestPorts> {
     let state = Faulty::new(state.clone(), "state", plan);
     HealthPorts {
         arrivals: ArrivalTracker::new(state.clone(), clock.clone()).with_counting(),
@@ -182,11 +182,11 @@ fn health(clock: &ManualClock, state: &MemoryStore, plan: &Plan) -> HealthPorts<
 fn wire(
     clock: &ManualClock,
     (log, state, queue): (&MemoryStore, &MemoryStore, &MemoryQueue),
-    plan: &Plan,
+    plan: &FaultPlan,
     seed: u64,
 ) -> Record<TestPorts> {
     let ports = RecordPorts {
-        records: Faulty::new(queue.beside(QueueName::Records), "records", plan),
+        records: Faulty::new(queue.sibling_queue(QueueName::Records), "records", plan),
         state: Faulty::new(state.clone(), "state", plan),
         log: Faulty::new(log.clone(), "log", plan),
         aside: Aside::in_log(Faulty::new(log.clone(), "aside", plan)),
@@ -195,12 +195,12 @@ fn wire(
         waiting: Some(WaitingPorts {
             book: WaitingBook::new(Faulty::new(state.clone(), "state", plan), clock.clone()),
             deliveries: Some(Faulty::new(
-                queue.beside(QueueName::Deliveries),
+                queue.sibling_queue(QueueName::Deliveries),
                 "deliveries",
                 plan,
             )),
             others: vec![Faulty::new(
-                queue.beside(QueueName::Redrive),
+                queue.sibling_queue(QueueName::Redrive),
                 "redrive",
                 plan,
             )],

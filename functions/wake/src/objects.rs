@@ -262,7 +262,7 @@ mod tests {
     use posthaste_core::model::{CarriedEvents, EventPayload, Timestamp};
     use posthaste_core::stored::delivery::render_delivery;
     use posthaste_testkit::records::{delivery, subscription_name, topic_name};
-    use posthaste_testkit::{Fault, Operation, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 
     use super::*;
     use crate::testing::Kit;
@@ -347,13 +347,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_rest_that_cannot_be_put_leaves_the_object_as_it_is() {
-        for operation in [Operation::Put, Operation::Delete] {
-            let store = Plan::by(move |effect| {
-                (effect.operation == operation).then_some(Fault::Before(ErrorKind::Other))
+        for operation in [PortOperation::Put, PortOperation::Delete] {
+            let store = FaultPlan::by(move |effect| {
+                (effect.operation == operation).then_some(CallFault::Before(ErrorKind::Other))
             });
-            let queue = Plan::by(|effect| {
-                let is_refused = effect.operation == Operation::SendBatch && effect.number == 0;
-                is_refused.then_some(Fault::Before(ErrorKind::Other))
+            let queue = FaultPlan::by(|effect| {
+                let is_refused = effect.operation == PortOperation::SendBatch && effect.number == 0;
+                is_refused.then_some(CallFault::Before(ErrorKind::Other))
             });
             let kit = Kit::with(&store, &queue);
             let key = park_counted(&kit, 15);

@@ -139,7 +139,7 @@ mod tests {
     use posthaste_ports::{Clock, QueueName};
     use posthaste_services::SlowTargetCache;
     use posthaste_testkit::memory::MemoryQueue;
-    use posthaste_testkit::{Fault, Faulty, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, Faulty};
     use serde_json::json;
 
     use super::*;
@@ -147,7 +147,7 @@ mod tests {
 
     /// A kit with a slow lane whose queue fails by this plan, in which `orders.billing` is slow, and
     /// the queue.
-    fn kit(plan: &Plan) -> (Kit, MemoryQueue) {
+    fn kit(plan: &FaultPlan) -> (Kit, MemoryQueue) {
         let mut kit = Kit::new();
         let other = json!({ "endpoint": { "url": "https://b.example/" } });
         kit.topic(json!({ "subscriptions": {
@@ -160,8 +160,8 @@ mod tests {
         };
         let targets = SlowTargets::default().after_observation(late, &target, kit.clock.now());
         kit.store.write(layout::LANES, targets.unwrap().render());
-        let slow = kit.queue.beside(QueueName::SlowDeliveries);
-        let store = Faulty::new(kit.store.clone(), "lanes", &Plan::none());
+        let slow = kit.queue.sibling_queue(QueueName::SlowDeliveries);
+        let store = Faulty::new(kit.store.clone(), "lanes", &FaultPlan::none());
         kit.ports.slow_lane = Some(SlowLane {
             queue: Faulty::new(slow.clone(), "slow", plan),
             lanes: SlowTargetCache::new(Arc::new(store), kit.clock.clone()),
@@ -180,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_released_takes_the_lane_of_its_subscription() {
-        let (kit, slow) = kit(&Plan::none());
+        let (kit, slow) = kit(&FaultPlan::none());
         let sent = kit.ports.send(messages()).await;
         assert!(sent.iter().all(Result::is_ok));
         assert_eq!(
@@ -197,8 +197,8 @@ mod tests {
 
     #[tokio::test]
     async fn due_deliveries_of_a_slow_subscription_are_its_share_of_the_lane() {
-        let (mut kit, _) = kit(&Plan::none());
-        let queue = Faulty::new(MemoryQueue::like_sqs(), "deliveries", &Plan::none());
+        let (mut kit, _) = kit(&FaultPlan::none());
+        let queue = Faulty::new(MemoryQueue::like_sqs(), "deliveries", &FaultPlan::none());
         kit.ports.deliveries = queue;
         let folders = ["orders.billing", "orders.crm"].map(str::to_owned);
         let state = PressureState {
@@ -220,10 +220,10 @@ mod tests {
     #[tokio::test]
     async fn message_that_the_slow_queue_does_not_take_has_failed_alone() {
         for fault in [
-            Fault::Before(ErrorKind::Other),
-            Fault::After(ErrorKind::Other),
+            CallFault::Before(ErrorKind::Other),
+            CallFault::After(ErrorKind::Other),
         ] {
-            let (kit, _) = kit(&Plan::nth(0, fault));
+            let (kit, _) = kit(&FaultPlan::nth(0, fault));
             let sent = kit.ports.send(messages()).await;
             let is_sent: Vec<_> = sent.iter().map(Result::is_ok).collect();
             assert_eq!(is_sent, [false, true]);

@@ -12,7 +12,7 @@ use posthaste_core::stored::parked::{parse_parked, render_parked};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::records::{subscription_name, topic_name, topic_record, topic_settings};
-use posthaste_testkit::{Fault, ManualClock, Operation, Plan};
+use posthaste_testkit::{CallFault, FaultPlan, ManualClock, PortOperation};
 use serde_json::{Value, json};
 
 use crate::cancellations::CancellationLook;
@@ -34,11 +34,11 @@ pub(crate) struct Kit {
 
 impl Kit {
     pub(crate) fn new() -> Self {
-        Self::with(&Plan::none(), &Plan::none())
+        Self::with(&FaultPlan::none(), &FaultPlan::none())
     }
 
     /// A kit in which the store and the queue fail by these plans.
-    pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
+    pub(crate) fn with(store_plan: &FaultPlan, queue_plan: &FaultPlan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
         let store = MemoryStore::like_s3(PAGE);
         let queue = MemoryQueue::default();
@@ -63,11 +63,11 @@ impl Kit {
 
     /// A kit whose queue refuses these sends, counted from 0.
     pub(crate) fn refusing(sends: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
-        let plan = Plan::by(move |effect| {
-            let is_refused = effect.operation == Operation::SendBatch && sends(effect.number);
-            is_refused.then_some(Fault::Before(ErrorKind::Other))
+        let plan = FaultPlan::by(move |effect| {
+            let is_refused = effect.operation == PortOperation::SendBatch && sends(effect.number);
+            is_refused.then_some(CallFault::Before(ErrorKind::Other))
         });
-        Self::with(&Plan::none(), &plan)
+        Self::with(&FaultPlan::none(), &plan)
     }
 
     /// A run that begins now.

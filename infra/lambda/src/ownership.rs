@@ -164,7 +164,9 @@ mod tests {
     use posthaste_core::model::StateOwner;
     use posthaste_core::stored::layout::OWNER;
     use posthaste_testkit::memory::MemoryStore;
-    use posthaste_testkit::{Calls, Fault, Faulty, ManualClock, Operation, Plan, Recorded};
+    use posthaste_testkit::{
+        CallFault, FaultPlan, Faulty, ManualClock, PortOperation, Recorded, RecordedCalls,
+    };
 
     use super::*;
 
@@ -261,13 +263,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_stack_is_deleted_whatever_its_state_bucket_says_and_its_claim_ends_by_itself() {
-        use Operation::{Get, Put};
-        let fails = |operation, kind| (operation, Fault::Before(kind));
+        use PortOperation::{Get, Put};
+        let fails = |operation, kind| (operation, CallFault::Before(kind));
         let faults = [
             fails(Get, ErrorKind::NotFound),
             fails(Get, ErrorKind::Denied),
             fails(Put, ErrorKind::Denied),
-            (Get, Fault::HangBefore),
+            (Get, CallFault::HangBefore),
         ];
         for (operation, fault) in faults {
             let world = world();
@@ -276,7 +278,7 @@ mod tests {
                 .change(StackChange::Create, "first", LATER)
                 .await
                 .unwrap();
-            let plan = Plan::at(fault.clone(), move |effect| effect.operation == operation);
+            let plan = FaultPlan::at(fault.clone(), move |effect| effect.operation == operation);
             let store = Faulty::new(store, "state", &plan);
             let first = Owned::new(
                 runs,
@@ -310,7 +312,7 @@ mod tests {
     /// Runs once a minute, and answers the minutes in which the state bucket was asked. Each of
     /// them is one read and one write.
     async fn renewals<C: Clock>((store, wall, runs): &World, clock: C, minutes: u64) -> Vec<u64> {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let store = Recorded::new(store.clone(), "state", &calls);
         let owned = Owned::new(
             runs.clone(),
@@ -328,8 +330,8 @@ mod tests {
                 .map(|call| (call.operation, call.key))
                 .collect();
             if !made.is_empty() {
-                let claim =
-                    [Operation::Get, Operation::Put].map(|operation| (operation, OWNER.to_owned()));
+                let claim = [PortOperation::Get, PortOperation::Put]
+                    .map(|operation| (operation, OWNER.to_owned()));
                 assert_eq!(made, claim, "minute {minute}");
                 renewals.push(minute);
             }

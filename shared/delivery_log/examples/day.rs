@@ -22,7 +22,7 @@ use posthaste_delivery_log::{
     LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge, write_file,
 };
 use posthaste_local::FileStore;
-use posthaste_testkit::{Calls, Recorded};
+use posthaste_testkit::{Recorded, RecordedCalls};
 
 const DAY: u64 = 1_772_841_600_000;
 const MINUTE_MS: u64 = 60_000;
@@ -451,12 +451,12 @@ fn report(what: &str, answers: &mut [QuestionCost]) {
 /// The log in a folder. Reads are counted.
 struct CountedLog {
     reader: LogReader<Recorded<FileStore>>,
-    calls: Calls,
+    calls: RecordedCalls,
 }
 
 impl CountedLog {
     fn open(folder: &Path) -> Self {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let store = Recorded::new(FileStore::open(folder).unwrap(), "log", &calls);
         Self {
             reader: LogReader::new(store, 1 << 30),

@@ -96,8 +96,8 @@ impl queue::QueueHarness for Embedded {
         Some(self.clock.now())
     }
 
-    fn backend(&self) -> queue::Backend {
-        queue::Backend {
+    fn backend(&self) -> queue::QueueBackend {
+        queue::QueueBackend {
             pass_max: Duration::MAX,
             is_exact: true,
             acknowledges: true,

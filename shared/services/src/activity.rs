@@ -194,7 +194,7 @@ mod tests {
     use bytes::Bytes;
     use posthaste_ports::PutCondition;
     use posthaste_testkit::memory::MemoryStore;
-    use posthaste_testkit::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+    use posthaste_testkit::{CallFault, FaultPlan, Faulty, PortOperation, Recorded, RecordedCalls};
 
     const IDLE: Duration = Duration::from_mins(8);
     const KEY: &str = "activity/orders";
@@ -205,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_notes_once_in_a_quarter_of_the_idle_time() {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let activity = ActivityNotes::default();
         let store = Recorded::new(MemoryStore::default(), "state", &calls);
         for secs in [1000, 1001, 1119, 1120, 1121] {
@@ -214,7 +214,7 @@ mod tests {
                 .await
                 .unwrap();
         }
-        assert_eq!(calls.count(Operation::Put), 2);
+        assert_eq!(calls.count(PortOperation::Put), 2);
         assert_eq!(last_activity(&store, KEY).await.unwrap(), Some(at(1120)));
     }
 
@@ -240,7 +240,7 @@ mod tests {
         let broken = Faulty::new(
             store.clone(),
             "state",
-            &Plan::nth(1, Fault::Before(ErrorKind::Other)),
+            &FaultPlan::nth(1, CallFault::Before(ErrorKind::Other)),
         );
         activity
             .note_by_key(&broken, KEY, IDLE, at(1000))

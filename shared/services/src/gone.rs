@@ -153,7 +153,7 @@ mod tests {
     use posthaste_ports::PutCondition;
     use posthaste_testkit::faulty::at_every_effect;
     use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
-    use posthaste_testkit::{Faulty, ManualClock, Plan, SeededEntropy};
+    use posthaste_testkit::{FaultPlan, Faulty, ManualClock, SeededEntropy};
     use serde_json::{Value, json};
     use std::time::Duration;
 
@@ -203,7 +203,7 @@ mod tests {
         }
 
         /// Carries the mark out over a store and a queue that fail by this plan.
-        async fn carry_out(&self, mark: &GoneMark, plan: &Plan) -> Result<(), GoneError> {
+        async fn carry_out(&self, mark: &GoneMark, plan: &FaultPlan) -> Result<(), GoneError> {
             let store = Faulty::new(self.store.clone(), "state", plan);
             let queue = Faulty::new(self.queue.clone(), "queue", plan);
             let clock = ManualClock::new(AT);
@@ -223,14 +223,14 @@ mod tests {
         }
 
         fn state(&self) -> Value {
-            let record = &self.store.under("topics/orders.json")[0].1;
+            let record = &self.store.objects_under("topics/orders.json")[0].1;
             let record: Value = serde_json::from_slice(record).unwrap();
             record["settings"]["subscriptions"]["billing"]["status"]["state"].clone()
         }
 
         /// The entries of the audit trail.
         fn trail(&self) -> Vec<AuditEntry> {
-            let found = self.store.under(layout::AUDIT);
+            let found = self.store.objects_under(layout::AUDIT);
             let parsed = found.iter().map(|(_, bytes)| AuditEntry::parse(bytes));
             parsed.collect::<Result<_, _>>().unwrap()
         }
@@ -247,7 +247,7 @@ mod tests {
         let world = World::new();
         let mark = world.mark();
         for _ in 0..2 {
-            world.carry_out(&mark, &Plan::none()).await.unwrap();
+            world.carry_out(&mark, &FaultPlan::none()).await.unwrap();
             let left = world.store.keys(layout::DISABLED);
             assert_eq!((world.state(), left), (json!("Disabled"), vec![]));
         }
@@ -275,7 +275,7 @@ mod tests {
             let world = World::new();
             let mark = world.mark();
             if world.carry_out(&mark, plan).await.is_err() {
-                world.carry_out(&mark, &Plan::none()).await.unwrap();
+                world.carry_out(&mark, &FaultPlan::none()).await.unwrap();
             }
             assert_eq!(world.state(), "Disabled", "{place}");
             assert!(world.notices() >= 1, "{place}");
@@ -300,7 +300,7 @@ mod tests {
                 }
                 None => world.store.delete("topics/orders.json").await.unwrap(),
             }
-            world.carry_out(&mark, &Plan::none()).await.unwrap();
+            world.carry_out(&mark, &FaultPlan::none()).await.unwrap();
             let left = world.store.keys(layout::DISABLED).len();
             assert_eq!((world.notices(), left), (0, 0), "{bytes:?}");
         }
@@ -311,7 +311,7 @@ mod tests {
         let world = World::new();
         let mark = world.mark();
         world.store.write("topics/orders.json", r#"{"v":99}"#);
-        assert!(world.carry_out(&mark, &Plan::none()).await.is_err());
+        assert!(world.carry_out(&mark, &FaultPlan::none()).await.is_err());
         assert_eq!(world.store.keys(layout::DISABLED).len(), 1);
     }
 }

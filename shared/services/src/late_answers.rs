@@ -78,10 +78,10 @@ mod tests {
     use bytes::Bytes;
     use posthaste_ports::PutCondition;
     use posthaste_testkit::memory::MemoryStore;
-    use posthaste_testkit::recorded::{Calls, Operation, Recorded};
+    use posthaste_testkit::recorded::{PortOperation, Recorded, RecordedCalls};
 
     async fn check(asked: &[&str], expected: &[&str], reads_and_lists: [usize; 2]) {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let memory = MemoryStore::default();
         let topic = TopicName::parse("orders").unwrap();
         let [billing, other] =
@@ -104,7 +104,10 @@ mod tests {
             "{asked:?}"
         );
         assert_eq!(
-            [calls.count(Operation::Get), calls.count(Operation::List)],
+            [
+                calls.count(PortOperation::Get),
+                calls.count(PortOperation::List)
+            ],
             reads_and_lists
         );
     }

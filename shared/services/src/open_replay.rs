@@ -197,7 +197,7 @@ mod tests {
     use posthaste_core::api::ReplayState;
     use posthaste_core::model::{SubscriptionCreation, SubscriptionName, TopicName};
     use posthaste_testkit::memory::{MemoryStore, SetClock};
-    use posthaste_testkit::{Fault, Faulty, Operation, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, Faulty, PortOperation};
     use serde_json::json;
 
     use super::*;
@@ -266,12 +266,12 @@ mod tests {
             let clock = Arc::new(SetClock::default());
             let replay = asked("a", &clock);
             let late = Arc::clone(&clock);
-            let plan = Plan::by(move |effect| {
+            let plan = FaultPlan::by(move |effect| {
                 let is_claim = effect.key.starts_with(layout::CLAIMS);
-                if is_claim && effect.operation == Operation::Put {
+                if is_claim && effect.operation == PortOperation::Put {
                     late.advance(wait);
                 }
-                None::<Fault>
+                None::<CallFault>
             });
             let faulty = Faulty::new(store.clone(), "state", &plan);
             open_replay(&faulty, &*clock, &replay).await.unwrap();

@@ -168,7 +168,7 @@ mod tests {
     };
     use posthaste_core::model::{EventSchema, Hops, SenderHeaders, SubscriptionName, TopicName};
     use posthaste_testkit::ManualClock;
-    use posthaste_testkit::endpoint::{Answered, MemoryEndpoint, answered};
+    use posthaste_testkit::endpoint::{EndpointResult, MemoryEndpoint, answered};
     use serde_json::json;
 
     use super::*;
@@ -220,7 +220,7 @@ mod tests {
     /// A request to an endpoint that answers so.
     async fn sent(
         subscription: &Subscription,
-        answer: fn() -> Answered,
+        answer: fn() -> EndpointResult,
     ) -> (SentRequest, WebhookRequest) {
         let endpoint = MemoryEndpoint::default();
         let clock = ManualClock::new(NOW);
@@ -259,7 +259,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_becomes_an_outcome() {
-        let check = async |answer: fn() -> Answered, expected| {
+        let check = async |answer: fn() -> EndpointResult, expected| {
             let (sent, _) = sent(&subscription(json!({})), answer).await;
             assert_eq!(sent.outcome, expected);
         };
@@ -298,7 +298,7 @@ mod tests {
     #[tokio::test]
     async fn a_report_counts_only_where_it_is_allowed_and_the_answer_is_a_success() {
         const REPORT: &str = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
-        let check = async |allowed: bool, answer: fn() -> Answered, expected| {
+        let check = async |allowed: bool, answer: fn() -> EndpointResult, expected| {
             let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": allowed });
             let subscription = subscription(batching);
             let (sent, _) = sent(&subscription, answer).await;

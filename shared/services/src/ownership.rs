@@ -99,9 +99,9 @@ mod tests {
     use futures_util::FutureExt;
     use posthaste_ports::PutCondition;
     use posthaste_testkit::ManualClock;
-    use posthaste_testkit::faulty::{Faulty, Plan};
+    use posthaste_testkit::faulty::{FaultPlan, Faulty};
     use posthaste_testkit::memory::MemoryStore;
-    use posthaste_testkit::recorded::Operation;
+    use posthaste_testkit::recorded::PortOperation;
 
     use super::*;
 
@@ -152,8 +152,8 @@ mod tests {
         let (store, clock, ownership) = world();
         ownership.claim("first").await.unwrap();
         clock.advance(Duration::from_mins(10));
-        let plan = Plan::by(move |effect| {
-            if effect.operation == Operation::Put {
+        let plan = FaultPlan::by(move |effect| {
+            if effect.operation == PortOperation::Put {
                 let claimed = ownership.claim("second").now_or_never();
                 claimed.expect("memory is quick").unwrap();
             }

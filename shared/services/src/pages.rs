@@ -41,7 +41,7 @@ mod tests {
     use futures_util::StreamExt;
     use posthaste_ports::{ErrorKind, PutCondition};
     use posthaste_testkit::memory::MemoryStore;
-    use posthaste_testkit::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+    use posthaste_testkit::{CallFault, FaultPlan, Faulty, PortOperation, Recorded, RecordedCalls};
 
     use super::*;
 
@@ -70,14 +70,14 @@ mod tests {
         expected_objects: usize,
         expected_lists: usize,
     ) {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let store = Recorded::new(filled(count).await, "state", &calls);
         let found: Vec<_> = list_objects(&store, "a/", after.map(str::to_owned))
             .try_collect()
             .await
             .unwrap();
         assert_eq!(
-            (found.len(), calls.count(Operation::List)),
+            (found.len(), calls.count(PortOperation::List)),
             (expected_objects, expected_lists),
             "{count}"
         );
@@ -95,7 +95,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_that_stops_knows_how_far_it_came_and_lists_no_more() {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let store = Recorded::new(filled(2500).await, "state", &calls);
         let two: Vec<_> = list_pages(&store, "a/", None)
             .take(2)
@@ -110,12 +110,12 @@ mod tests {
             next_after,
             [Some("a/0999".to_owned()), Some("a/1999".to_owned())]
         );
-        assert_eq!(calls.count(Operation::List), 2);
+        assert_eq!(calls.count(PortOperation::List), 2);
     }
 
     #[tokio::test]
     async fn an_error_ends_the_stream() {
-        let plan = Plan::nth(1, Fault::Before(ErrorKind::TimedOut));
+        let plan = FaultPlan::nth(1, CallFault::Before(ErrorKind::TimedOut));
         let store = Faulty::new(filled(2500).await, "state", &plan);
         let mut pages = pin!(list_pages(&store, "a/", None));
         assert!(pages.next().await.unwrap().is_ok());

@@ -125,8 +125,8 @@ mod tests {
     use posthaste_ports::{MessageId, QueueReceiver, ReceiveRequest};
     use posthaste_testkit::faulty::EntryFault;
     use posthaste_testkit::memory::{MemoryQueue, message};
-    use posthaste_testkit::recorded::Call;
-    use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+    use posthaste_testkit::recorded::RecordedCall;
+    use posthaste_testkit::{CallFault, FaultPlan, Faulty, Recorded, RecordedCalls};
 
     fn sized(bytes: usize) -> OutgoingMessage {
         OutgoingMessage {
@@ -136,17 +136,17 @@ mod tests {
         }
     }
 
-    fn shape(calls: &Calls) -> Vec<(usize, usize)> {
+    fn shape(calls: &RecordedCalls) -> Vec<(usize, usize)> {
         calls
             .all()
             .into_iter()
-            .map(|Call { entries, bytes, .. }| (entries, bytes))
+            .map(|RecordedCall { entries, bytes, .. }| (entries, bytes))
             .collect()
     }
 
     /// Sends bodies of these sizes and tells entries and bytes of each batch.
     async fn batches(sizes: &[usize]) -> Vec<(usize, usize)> {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let queue = Recorded::new(MemoryQueue::default(), "q", &calls);
         let answers = send_all(&queue, sizes.iter().map(|bytes| sized(*bytes)).collect()).await;
         assert_eq!(
@@ -194,10 +194,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_befalls_a_batch_is_told_of_each_of_its_messages_and_of_no_other() {
-        let fault = Fault::Before(ErrorKind::Throttled {
+        let fault = CallFault::Before(ErrorKind::Throttled {
             retry_after: Some(Duration::from_secs(1)),
         });
-        let queue = Faulty::new(MemoryQueue::default(), "q", &Plan::nth(1, fault));
+        let queue = Faulty::new(MemoryQueue::default(), "q", &FaultPlan::nth(1, fault));
         let answers = send_all(&queue, vec![message("x"); 21]).await;
         let failed: Vec<_> = (0..21).filter(|index| answers[*index].is_err()).collect();
         assert_eq!(failed, (10..20).collect::<Vec<_>>());
@@ -213,12 +213,12 @@ mod tests {
 
     #[tokio::test]
     async fn an_entry_fails_by_itself() {
-        let fault = Fault::Entries(vec![EntryFault {
+        let fault = CallFault::Entries(vec![EntryFault {
             index: 1,
             is_sent: false,
             kind: ErrorKind::TimedOut,
         }]);
-        let queue = Faulty::new(MemoryQueue::default(), "q", &Plan::nth(0, fault));
+        let queue = Faulty::new(MemoryQueue::default(), "q", &FaultPlan::nth(0, fault));
         let answers = send_all(&queue, vec![message("a"), message("b"), message("c")]).await;
         let kinds: Vec<_> = answers
             .into_iter()

@@ -135,7 +135,7 @@ mod tests {
     use std::convert::Infallible;
 
     use posthaste_testkit::memory::MemoryStore;
-    use posthaste_testkit::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+    use posthaste_testkit::{CallFault, FaultPlan, Faulty, PortOperation, Recorded, RecordedCalls};
 
     use super::*;
 
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_object_is_made_changed_and_at_last_left_as_it_is() {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let store = MemoryStore::default();
         let recorded = Recorded::new(store.clone(), "state", &calls);
         for expected in [1, 2, 3] {
@@ -184,21 +184,27 @@ mod tests {
             }
         );
         assert_eq!(
-            (calls.count(Operation::Get), calls.count(Operation::Put)),
+            (
+                calls.count(PortOperation::Get),
+                calls.count(PortOperation::Put)
+            ),
             (4, 3)
         );
     }
 
     #[tokio::test]
     async fn an_object_is_made_without_a_look_and_looked_at_only_if_it_is_there() {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let store = MemoryStore::default();
         let recorded = Recorded::new(store.clone(), "state", &calls);
         for (expected, gets, puts) in [(1, 0, 1), (2, 1, 3), (3, 2, 5), (3, 3, 6)] {
             let updated = create_or_update(&recorded, KEY, one_more).await.unwrap();
             assert_eq!(updated.answer, expected);
             assert_eq!(
-                (calls.count(Operation::Get), calls.count(Operation::Put)),
+                (
+                    calls.count(PortOperation::Get),
+                    calls.count(PortOperation::Put)
+                ),
                 (gets, puts)
             );
         }
@@ -214,7 +220,7 @@ mod tests {
                 etag: None
             }
         );
-        let plan = Plan::nth(0, Fault::Before(ErrorKind::TimedOut));
+        let plan = FaultPlan::nth(0, CallFault::Before(ErrorKind::TimedOut));
         let faulty = Faulty::new(MemoryStore::default(), "state", &plan);
         assert!(matches!(
             create_or_update(&faulty, KEY, one_more).await,
@@ -246,23 +252,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_race_that_is_always_lost_ends() {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let store = MemoryStore::default();
-        let fault = Fault::Before(ErrorKind::PreconditionFailed);
-        let plan =
-            Plan::by(move |effect| (effect.operation == Operation::Put).then(|| fault.clone()));
+        let fault = CallFault::Before(ErrorKind::PreconditionFailed);
+        let plan = FaultPlan::by(move |effect| {
+            (effect.operation == PortOperation::Put).then(|| fault.clone())
+        });
         let faulty = Faulty::new(Recorded::new(store, "state", &calls), "state", &plan);
         assert!(matches!(
             update_object(&faulty, KEY, one_more).await,
             Err(UpdateError::Contended)
         ));
-        assert_eq!(calls.count(Operation::Get), UPDATE_TRIES_MAX);
+        assert_eq!(calls.count(PortOperation::Get), UPDATE_TRIES_MAX);
     }
 
     #[tokio::test]
     async fn a_store_that_fails_and_an_edit_that_refuses_end_it_at_once() {
         for (number, is_read) in [(0, true), (1, false)] {
-            let plan = Plan::nth(number, Fault::Before(ErrorKind::TimedOut));
+            let plan = FaultPlan::nth(number, CallFault::Before(ErrorKind::TimedOut));
             let error = update_object(
                 &Faulty::new(MemoryStore::default(), "state", &plan),
                 KEY,

@@ -68,7 +68,7 @@ mod tests {
 
     use posthaste_ports::ErrorKind;
     use posthaste_testkit::memory::MemoryStore;
-    use posthaste_testkit::{Fault, Faulty, ManualClock, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, Faulty, ManualClock};
 
     use super::*;
 
@@ -99,7 +99,7 @@ mod tests {
     async fn a_signal_that_was_not_stored_is_sent_with_the_next_work() {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let store = MemoryStore::default();
-        let plan = Plan::nth(0, Fault::Before(ErrorKind::Other));
+        let plan = FaultPlan::nth(0, CallFault::Before(ErrorKind::Other));
         let faulty = Faulty::new(store.clone(), "state", &plan);
         let signaller = WakeSignaller::new(Arc::new(faulty), clock);
         signaller.signal_if_due().await;

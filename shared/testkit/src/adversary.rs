@@ -74,21 +74,21 @@ const TURNS_MAX: u64 = 4;
 
 /// What a decorated port is inclined to do. Clones share it, its draws and its counts.
 #[derive(Debug, Clone)]
-pub struct Mood(Arc<Shared>);
+pub struct Mood(Arc<MoodState>);
 
 #[derive(Debug)]
-struct Shared {
+struct MoodState {
     /// The chance of each trick, in thousandths of the calls that it may happen to.
     chances: [u64; TRICKS.len()],
     played: [AtomicU64; TRICKS.len()],
-    plays: Mutex<Vec<Play>>,
+    plays: Mutex<Vec<PlayedTrick>>,
     entropy: SeededEntropy,
     is_off: AtomicBool,
 }
 
 /// A trick that was played.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Play {
+pub struct PlayedTrick {
     /// The trick, which is not [`Trick::Yield`].
     pub trick: Trick,
     /// The label of the decorated port.
@@ -104,7 +104,7 @@ impl Mood {
         for (trick, chance) in tricks {
             chances[*trick as usize] = *chance;
         }
-        Self(Arc::new(Shared {
+        Self(Arc::new(MoodState {
             chances,
             played: <[AtomicU64; TRICKS.len()]>::default(),
             plays: Mutex::default(),
@@ -124,7 +124,7 @@ impl Mood {
     }
 
     /// What was played since the last time.
-    pub fn take_plays(&self) -> Vec<Play> {
+    pub fn take_plays(&self) -> Vec<PlayedTrick> {
         std::mem::take(&mut self.0.plays.lock())
     }
 
@@ -201,7 +201,7 @@ impl<P> Adversary<P> {
     fn plays(&self, trick: Trick, key: &str) -> bool {
         let is_played = self.mood.plays(trick);
         if is_played {
-            self.mood.0.plays.lock().push(Play {
+            self.mood.0.plays.lock().push(PlayedTrick {
                 trick,
                 port: self.label,
                 key: key.to_owned(),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// A document with every member that its schema has.
 #[derive(Debug)]
-pub struct Document(Sample);
+pub struct SampleDocument(SampleValue);
 
 /// A document with one fault.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub enum DocumentFault {
 
 /// A value of each kind.
 #[derive(Debug)]
-enum Sample {
+enum SampleValue {
     Object(Vec<(String, bool, Self)>),
     Map(Box<Self>),
     List(Box<Self>),
@@ -43,27 +43,27 @@ enum Sample {
 
 /// The one change while a document is written.
 #[derive(Clone, Copy)]
-enum Change<'a> {
+enum DocumentChange<'a> {
     None,
     Fault(&'a str, DocumentFault),
     Null(&'a str),
     LeftOut(&'a str),
 }
 
-impl Document {
+impl SampleDocument {
     /// A document of a schema. `whole` has the parts that references lead to.
     pub fn of_schema(whole: &Value, schema: &Value) -> Self {
-        Self(Sample::of_schema(whole, schema))
+        Self(SampleValue::of_schema(whole, schema))
     }
 
     /// The document itself. Every member of its objects is optional but those that are named.
     pub fn of_example(example: &Value, required: &[&str]) -> Self {
-        Self(Sample::of_value(example, required))
+        Self(SampleValue::of_value(example, required))
     }
 
     /// The text, as JSON.
     pub fn text(&self) -> String {
-        self.written(Change::None)
+        self.written(DocumentChange::None)
     }
 
     /// The document with each fault of each of its members.
@@ -71,7 +71,7 @@ impl Document {
         let mut faults = Vec::new();
         self.0.faults("", &mut faults);
         let spoiled = |(member, fault): (String, DocumentFault)| {
-            let text = self.written(Change::Fault(&member, fault));
+            let text = self.written(DocumentChange::Fault(&member, fault));
             SpoiledDocument {
                 member,
                 fault,
@@ -87,22 +87,22 @@ impl Document {
         self.0.optional("", &mut members);
         let both = |member: String| {
             let texts = [
-                self.written(Change::Null(&member)),
-                self.written(Change::LeftOut(&member)),
+                self.written(DocumentChange::Null(&member)),
+                self.written(DocumentChange::LeftOut(&member)),
             ];
             (member, texts)
         };
         members.into_iter().map(both).collect()
     }
 
-    fn written(&self, change: Change<'_>) -> String {
+    fn written(&self, change: DocumentChange<'_>) -> String {
         let mut text = String::new();
         self.0.write("", change, &mut text);
         text
     }
 }
 
-impl Sample {
+impl SampleValue {
     fn of_schema(whole: &Value, schema: &Value) -> Self {
         if let Some(reference) = schema["$ref"].as_str() {
             let part = whole.pointer(&reference[1..]).expect("a part");
@@ -213,18 +213,21 @@ impl Sample {
         }
     }
 
-    fn write(&self, path: &str, change: Change<'_>, text: &mut String) {
+    fn write(&self, path: &str, change: DocumentChange<'_>, text: &mut String) {
         match change {
-            Change::Null(at) | Change::Fault(at, DocumentFault::NullForRequired) if at == path => {
+            DocumentChange::Null(at)
+            | DocumentChange::Fault(at, DocumentFault::NullForRequired)
+                if at == path =>
+            {
                 text.push_str("null");
             }
-            Change::Fault(at, DocumentFault::OtherKind) if at == path => {
+            DocumentChange::Fault(at, DocumentFault::OtherKind) if at == path => {
                 text.push_str(match self {
                     Self::Object(_) | Self::Map(_) => "7",
                     Self::List(_) | Self::Scalar(_) | Self::Any(_) => "{}",
                 });
             }
-            Change::Fault(at, DocumentFault::ListForObject) if at == path => {
+            DocumentChange::Fault(at, DocumentFault::ListForObject) if at == path => {
                 let values = self.below(path).into_iter();
                 let values = values.map(|(path, value)| value.text_at(&path));
                 text.extend(["[", &values.collect::<Vec<_>>().join(","), "]"]);
@@ -235,23 +238,24 @@ impl Sample {
 
     fn text_at(&self, path: &str) -> String {
         let mut text = String::new();
-        self.write(path, Change::None, &mut text);
+        self.write(path, DocumentChange::None, &mut text);
         text
     }
 
-    fn write_whole(&self, path: &str, change: Change<'_>, text: &mut String) {
+    fn write_whole(&self, path: &str, change: DocumentChange<'_>, text: &mut String) {
         match self {
             Self::Object(_) | Self::Map(_) => {
                 let mut members = Vec::new();
                 for (path, value) in self.below(path) {
-                    if matches!(change, Change::LeftOut(at) if at == path) {
+                    if matches!(change, DocumentChange::LeftOut(at) if at == path) {
                         continue;
                     }
                     let name = path.rsplit('.').next().unwrap_or_default();
                     let mut member = format!("{}:", Value::from(name));
                     value.write(&path, change, &mut member);
                     members.push(member);
-                    if matches!(change, Change::Fault(at, DocumentFault::Twice) if at == path) {
+                    if matches!(change, DocumentChange::Fault(at, DocumentFault::Twice) if at == path)
+                    {
                         members.push(format!("{}:{}", escaped(name), value.text_at(&path)));
                     }
                 }

@@ -13,18 +13,18 @@ use posthaste_core::model::Link;
 use posthaste_ports::{LastLook, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
 /// An answer, or why there is none.
-pub type Answered = Result<WebhookResponse, SendFailure>;
+pub type EndpointResult = Result<WebhookResponse, SendFailure>;
 
-type Answer = Arc<dyn Fn(&WebhookRequest) -> Answered + Send + Sync>;
+type ResponseScript = Arc<dyn Fn(&WebhookRequest) -> EndpointResult + Send + Sync>;
 
 /// The endpoint behind every URL. It answers 204 until [`answer`](Self::answer) is called, after a
 /// millisecond, and remembers what it was sent. Clones share it.
 #[derive(Clone, Default)]
-pub struct MemoryEndpoint(Arc<Mutex<Inner>>);
+pub struct MemoryEndpoint(Arc<Mutex<EndpointState>>);
 
 #[derive(Default)]
-struct Inner {
-    answer: Option<Answer>,
+struct EndpointState {
+    answer: Option<ResponseScript>,
     hangs: bool,
     requests: Vec<WebhookRequest>,
     links_dropped: usize,
@@ -32,7 +32,10 @@ struct Inner {
 
 impl MemoryEndpoint {
     /// Answers like this from now on.
-    pub fn answer(&self, answer: impl Fn(&WebhookRequest) -> Answered + Send + Sync + 'static) {
+    pub fn answer(
+        &self,
+        answer: impl Fn(&WebhookRequest) -> EndpointResult + Send + Sync + 'static,
+    ) {
         self.lock().answer = Some(Arc::new(answer));
     }
 
@@ -56,13 +59,13 @@ impl MemoryEndpoint {
         self.lock().links_dropped
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, EndpointState> {
         self.0.lock()
     }
 }
 
 /// An answer of this status, these headers and this body.
-pub fn answered(status: u16, headers: &[(&'static str, &str)], body: &str) -> Answered {
+pub fn answered(status: u16, headers: &[(&'static str, &str)], body: &str) -> EndpointResult {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         map.append(*name, value.parse().unwrap());

@@ -20,20 +20,20 @@ use posthaste_ports::{
     WebhookAnswer, WebhookClient, WebhookRequest, WithheldMessages,
 };
 
-use crate::recorded::Operation;
-pub use plan::{Effect, EntryFault, Fault, Plan, at_every_effect, at_every_effect_of};
+use crate::recorded::PortOperation;
+pub use plan::{CallFault, EntryFault, FaultPlan, PortEffect, at_every_effect, at_every_effect_of};
 
 /// Makes calls of `P` fail by a plan.
 #[derive(Debug, Clone)]
 pub struct Faulty<P> {
     port: P,
     label: &'static str,
-    plan: Plan,
+    plan: FaultPlan,
 }
 
 impl<P> Faulty<P> {
     /// Decorates `port`; the plan knows it as `label`.
-    pub fn new(port: P, label: &'static str, plan: &Plan) -> Self {
+    pub fn new(port: P, label: &'static str, plan: &FaultPlan) -> Self {
         Self {
             port,
             label,
@@ -41,14 +41,14 @@ impl<P> Faulty<P> {
         }
     }
 
-    fn decide(&self, operation: Operation, key: &str) -> Option<Fault> {
+    fn decide(&self, operation: PortOperation, key: &str) -> Option<CallFault> {
         self.plan.decide(self.label, operation, key)
     }
 
     /// Makes `call` with what the plan has for it.
     async fn run<T, F>(
         &self,
-        operation: Operation,
+        operation: PortOperation,
         key: &str,
         call: impl FnOnce() -> F,
     ) -> Result<T, PortError>
@@ -60,19 +60,19 @@ impl<P> Faulty<P> {
 }
 
 /// The call is begun only where it may happen: a port may act before its future is polled.
-async fn apply<T, F>(fault: Option<Fault>, call: impl FnOnce() -> F) -> Result<T, PortError>
+async fn apply<T, F>(fault: Option<CallFault>, call: impl FnOnce() -> F) -> Result<T, PortError>
 where
     F: Future<Output = Result<T, PortError>>,
 {
     match fault {
-        None | Some(Fault::Entries(_)) => call().await,
-        Some(Fault::Before(kind)) => Err(planned(kind)),
-        Some(Fault::HangBefore) => pending().await,
-        Some(Fault::After(kind)) => {
+        None | Some(CallFault::Entries(_)) => call().await,
+        Some(CallFault::Before(kind)) => Err(planned(kind)),
+        Some(CallFault::HangBefore) => pending().await,
+        Some(CallFault::After(kind)) => {
             call().await?;
             Err(planned(kind))
         }
-        Some(Fault::HangAfter) => {
+        Some(CallFault::HangAfter) => {
             // The answer, good or bad, is never seen.
             drop(call().await);
             pending().await
@@ -90,8 +90,10 @@ impl<P: QueueSender> QueueSender for Faulty<P> {
         &self,
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
-        match self.decide(Operation::SendBatch, "") {
-            Some(Fault::Entries(faults)) => send_with_faults(&self.port, entries, &faults).await,
+        match self.decide(PortOperation::SendBatch, "") {
+            Some(CallFault::Entries(faults)) => {
+                send_with_faults(&self.port, entries, &faults).await
+            }
             fault => apply(fault, || self.port.send_batch(entries)).await,
         }
     }
@@ -105,20 +107,22 @@ impl<P: QueueSender> QueueSender for Faulty<P> {
         entries: Vec<OutgoingMessage>,
         beside: Vec<Successor>,
     ) -> Result<(), PortError> {
-        let fault = of_whole(self.decide(Operation::SendBatch, ""));
+        let fault = of_whole(self.decide(PortOperation::SendBatch, ""));
         apply(fault, || self.port.send_whole(entries, beside)).await
     }
 
     async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<WithheldMessages, PortError> {
-        let fault = of_whole(self.decide(Operation::SendBatch, ""));
+        let fault = of_whole(self.decide(PortOperation::SendBatch, ""));
         apply(fault, || self.port.withhold(entries)).await
     }
 }
 
 /// The fault of messages that are sent all or none: with one of them, all fail.
-fn of_whole(fault: Option<Fault>) -> Option<Fault> {
+fn of_whole(fault: Option<CallFault>) -> Option<CallFault> {
     match fault {
-        Some(Fault::Entries(faults)) => faults.first().map(|fault| Fault::Before(fault.kind)),
+        Some(CallFault::Entries(faults)) => {
+            faults.first().map(|fault| CallFault::Before(fault.kind))
+        }
         fault => fault,
     }
 }
@@ -158,12 +162,12 @@ pub(crate) async fn send_with_faults(
 #[deny(clippy::missing_trait_methods)]
 impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
-        self.run(Operation::Receive, "", || self.port.receive(request))
+        self.run(PortOperation::Receive, "", || self.port.receive(request))
             .await
     }
 
     async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
-        self.run(Operation::Acknowledge, "", || {
+        self.run(PortOperation::Acknowledge, "", || {
             self.port.acknowledge(receipt)
         })
         .await
@@ -174,7 +178,7 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
         receipt: &ReceiptHandle,
         successors: Vec<Successor>,
     ) -> Result<(), PortError> {
-        self.run(Operation::Replace, "", || {
+        self.run(PortOperation::Replace, "", || {
             self.port.replace(receipt, successors)
         })
         .await
@@ -186,20 +190,21 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
         visibility: Duration,
     ) -> Result<(), PortError> {
         let call = || self.port.change_visibility(receipt, visibility);
-        self.run(Operation::ChangeVisibility, "", call).await
+        self.run(PortOperation::ChangeVisibility, "", call).await
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
-        self.run(Operation::Counts, "", || self.port.counts()).await
+        self.run(PortOperation::Counts, "", || self.port.counts())
+            .await
     }
 
     async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
-        self.run(Operation::Counts, "", || self.port.due_by_group())
+        self.run(PortOperation::Counts, "", || self.port.due_by_group())
             .await
     }
 
     async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
-        self.run(Operation::Counts, "", || self.port.due_counts(groups))
+        self.run(PortOperation::Counts, "", || self.port.due_counts(groups))
             .await
     }
 
@@ -207,12 +212,14 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
         &self,
         groups: &[String],
     ) -> Result<Option<Vec<GroupCount>>, PortError> {
-        self.run(Operation::Waiting, "", || self.port.waiting_counts(groups))
-            .await
+        self.run(PortOperation::Waiting, "", || {
+            self.port.waiting_counts(groups)
+        })
+        .await
     }
 
     async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
-        self.run(Operation::Waiting, "", || self.port.waiting_by_group())
+        self.run(PortOperation::Waiting, "", || self.port.waiting_by_group())
             .await
     }
 }
@@ -224,7 +231,8 @@ impl<P: ObjectStore> ObjectStore for Faulty<P> {
     }
 
     async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
-        self.run(Operation::Get, key, || self.port.get(key)).await
+        self.run(PortOperation::Get, key, || self.port.get(key))
+            .await
     }
 
     async fn get_if_changed(
@@ -232,15 +240,17 @@ impl<P: ObjectStore> ObjectStore for Faulty<P> {
         key: &str,
         known: &ETag,
     ) -> Result<RevalidatedObject, PortError> {
-        self.run(Operation::GetIfChanged, key, || {
+        self.run(PortOperation::GetIfChanged, key, || {
             self.port.get_if_changed(key, known)
         })
         .await
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
-        self.run(Operation::GetRange, key, || self.port.get_range(key, range))
-            .await
+        self.run(PortOperation::GetRange, key, || {
+            self.port.get_range(key, range)
+        })
+        .await
     }
 
     async fn put(
@@ -249,12 +259,14 @@ impl<P: ObjectStore> ObjectStore for Faulty<P> {
         bytes: Bytes,
         condition: PutCondition,
     ) -> Result<ETag, PortError> {
-        self.run(Operation::Put, key, || self.port.put(key, bytes, condition))
-            .await
+        self.run(PortOperation::Put, key, || {
+            self.port.put(key, bytes, condition)
+        })
+        .await
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
-        self.run(Operation::Delete, key, || self.port.delete(key))
+        self.run(PortOperation::Delete, key, || self.port.delete(key))
             .await
     }
 
@@ -264,7 +276,7 @@ impl<P: ObjectStore> ObjectStore for Faulty<P> {
         after: Option<&str>,
         max: usize,
     ) -> Result<ListPage, PortError> {
-        self.run(Operation::List, prefix, || {
+        self.run(PortOperation::List, prefix, || {
             self.port.list(prefix, after, max)
         })
         .await
@@ -278,7 +290,7 @@ impl<P: WebhookClient> WebhookClient for Faulty<P> {
     }
 
     async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {
-        let fault = self.decide(Operation::Post, "");
+        let fault = self.decide(PortOperation::Post, "");
         let answered = apply(fault, || async {
             Ok(self.port.send_if(request, look).await)
         })
@@ -324,9 +336,9 @@ mod tests {
     }
 
     /// Sends `a`, `b`, `c` under a fault and tells each entry's error and what arrived.
-    async fn sent(fault: Fault) -> (Result<Vec<Option<ErrorKind>>, ErrorKind>, Vec<String>) {
+    async fn sent(fault: CallFault) -> (Result<Vec<Option<ErrorKind>>, ErrorKind>, Vec<String>) {
         let queue = MemoryQueue::default();
-        let faulty = Faulty::new(queue.clone(), "q", &Plan::nth(0, fault));
+        let faulty = Faulty::new(queue.clone(), "q", &FaultPlan::nth(0, fault));
         let entries = ["a", "b", "c"].map(message).to_vec();
         let result = faulty.send_batch(entries).await;
         let kinds = result.map(|entries| {
@@ -341,19 +353,19 @@ mod tests {
     #[tokio::test]
     async fn a_fault_before_the_effect_leaves_nothing_and_one_after_it_leaves_all() {
         assert_eq!(
-            sent(Fault::Before(ErrorKind::TimedOut)).await,
+            sent(CallFault::Before(ErrorKind::TimedOut)).await,
             (Err(ErrorKind::TimedOut), vec![])
         );
         let all = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
         assert_eq!(
-            sent(Fault::After(ErrorKind::Other)).await,
+            sent(CallFault::After(ErrorKind::Other)).await,
             (Err(ErrorKind::Other), all)
         );
     }
 
     #[tokio::test]
     async fn entries_of_a_batch_fail_by_themselves() {
-        let faults = Fault::Entries(vec![
+        let faults = CallFault::Entries(vec![
             EntryFault {
                 index: 0,
                 is_sent: false,
@@ -383,7 +395,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            sent(Fault::Entries(none)).await,
+            sent(CallFault::Entries(none)).await,
             (Ok(vec![Some(ErrorKind::Other); 3]), vec![])
         );
     }
@@ -415,8 +427,8 @@ mod tests {
 
     #[tokio::test]
     async fn of_the_calls_that_are_meant_one_fails_and_none_while_the_plan_is_off() {
-        let is_get = |effect: Effect<'_>| effect.operation == Operation::Get;
-        let plan = Plan::nth_of(1, Fault::Before(ErrorKind::Other), is_get);
+        let is_get = |effect: PortEffect<'_>| effect.operation == PortOperation::Get;
+        let plan = FaultPlan::nth_of(1, CallFault::Before(ErrorKind::Other), is_get);
         let store = Faulty::new(MemoryStore::default(), "state", &plan);
         let fails = async || {
             (
@@ -436,9 +448,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_read_of_a_range_fails_by_itself() {
-        let is_range =
-            |effect: Effect<'_>| effect.operation == Operation::GetRange && effect.key == "k";
-        let plan = Plan::nth_of(0, Fault::Before(ErrorKind::TimedOut), is_range);
+        let is_range = |effect: PortEffect<'_>| {
+            effect.operation == PortOperation::GetRange && effect.key == "k"
+        };
+        let plan = FaultPlan::nth_of(0, CallFault::Before(ErrorKind::TimedOut), is_range);
         let store = Faulty::new(MemoryStore::default(), "log", &plan);
         store
             .put("k", Bytes::from("value"), PutCondition::Always)
@@ -456,11 +469,11 @@ mod tests {
     #[tokio::test]
     async fn a_rule_sees_port_operation_and_key() {
         let store = MemoryStore::default();
-        let plan = Plan::by(|effect| {
+        let plan = FaultPlan::by(|effect| {
             let is_hit = effect.port == "state"
-                && effect.operation == Operation::Put
+                && effect.operation == PortOperation::Put
                 && effect.key == "topics/a.json";
-            is_hit.then_some(Fault::After(ErrorKind::TimedOut))
+            is_hit.then_some(CallFault::After(ErrorKind::TimedOut))
         });
         let faulty = Faulty::new(store.clone(), "state", &plan);
         let put = |key| faulty.put(key, Bytes::from("v"), PutCondition::Always);
@@ -476,8 +489,8 @@ mod tests {
     #[tokio::test]
     async fn a_hanging_call_ends_only_by_being_dropped() {
         let store = MemoryStore::default();
-        for (fault, is_there) in [(Fault::HangBefore, false), (Fault::HangAfter, true)] {
-            let plan = Plan::nth(0, fault);
+        for (fault, is_there) in [(CallFault::HangBefore, false), (CallFault::HangAfter, true)] {
+            let plan = FaultPlan::nth(0, fault);
             let faulty = Faulty::new(store.clone(), "state", &plan);
             plan.kill(faulty.put("k", Bytes::from("v"), PutCondition::Always))
                 .await;
@@ -489,12 +502,17 @@ mod tests {
     async fn a_webhook_under_a_fault_answers_a_failure() {
         let client = MemoryEndpoint::default();
         let check = async |fault, failure, requests| {
-            let faulty = Faulty::new(client.clone(), "webhook", &Plan::nth(0, fault));
+            let faulty = Faulty::new(client.clone(), "webhook", &FaultPlan::nth(0, fault));
             let answer = faulty.send(request("https://a.example/", "x")).await;
             assert_eq!(answer.result.unwrap_err(), failure);
             assert_eq!(client.take().len(), requests);
         };
-        check(Fault::Before(ErrorKind::Other), SendFailure::Socket, 0).await;
-        check(Fault::After(ErrorKind::TimedOut), SendFailure::TimedOut, 1).await;
+        check(CallFault::Before(ErrorKind::Other), SendFailure::Socket, 0).await;
+        check(
+            CallFault::After(ErrorKind::TimedOut),
+            SendFailure::TimedOut,
+            1,
+        )
+        .await;
     }
 }

@@ -21,8 +21,8 @@ pub use adversary::{Adversary, Mood, Trick};
 pub use clock::ManualClock;
 pub use endpoint::MemoryEndpoint;
 pub use entropy::{SeededEntropy, seed_of_run};
-pub use faulty::{Fault, Faulty, Plan};
-pub use recorded::{Calls, Operation, Recorded};
+pub use faulty::{CallFault, FaultPlan, Faulty};
+pub use recorded::{PortOperation, Recorded, RecordedCalls};
 
 /// The ports of a test: over this queue, state bucket, dead-letter bucket, way to endpoints and
 /// bucket of the delivery log, with a clock that is moved by hand and chance that repeats itself.

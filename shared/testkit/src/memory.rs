@@ -93,7 +93,7 @@ impl MemoryQueue {
         }
     }
 
-    pub fn beside(&self, name: QueueName) -> Self {
+    pub fn sibling_queue(&self, name: QueueName) -> Self {
         Self {
             name,
             tells_groups: self.tells_groups,

@@ -48,7 +48,7 @@ impl MemoryStore {
     }
 
     /// A store whose objects are as old as the clock says.
-    pub fn on(clock: ManualClock) -> Self {
+    pub fn with_clock(clock: ManualClock) -> Self {
         Self {
             clock: Some(clock),
             ..Self::default()
@@ -66,7 +66,7 @@ impl MemoryStore {
     }
 
     /// The objects whose keys start with `prefix`.
-    pub fn under(&self, prefix: &str) -> Vec<(String, Bytes)> {
+    pub fn objects_under(&self, prefix: &str) -> Vec<(String, Bytes)> {
         let shared = self.lock();
         let found = shared
             .objects

@@ -22,7 +22,7 @@ use posthaste_ports::{
 
 /// A method of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Operation {
+pub enum PortOperation {
     /// [`QueueSender::send_batch`].
     SendBatch,
     /// [`QueueReceiver::receive`].
@@ -55,7 +55,7 @@ pub enum Operation {
 
 /// The end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum CallEnd {
     /// With an answer. Single entries of a batch may have failed all the same.
     Ok,
     /// With an error of this kind.
@@ -66,11 +66,11 @@ pub enum Ended {
 
 /// One call of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct RecordedCall {
     /// The label of the decorator it went through.
     pub port: &'static str,
     /// The method.
-    pub operation: Operation,
+    pub operation: PortOperation,
     /// The object's key, the listing's prefix, or the endpoint's URL without its query; empty for
     /// a queue.
     pub key: String,
@@ -79,33 +79,33 @@ pub struct Call {
     /// The number of bytes of bodies that went out or came back.
     pub bytes: usize,
     /// The end of the call.
-    pub ended: Ended,
+    pub ended: CallEnd,
 }
 
 /// Calls in the order in which they ended. Clones share them; several decorators may note into one.
 #[derive(Debug, Clone, Default)]
-pub struct Calls(Arc<Mutex<Noted>>);
+pub struct RecordedCalls(Arc<Mutex<CallLog>>);
 
 #[derive(Debug, Default)]
-struct Noted {
-    ended: Vec<Call>,
+struct CallLog {
+    ended: Vec<RecordedCall>,
     ended_ever: u64,
     under_way: usize,
 }
 
-impl Calls {
+impl RecordedCalls {
     /// A copy of all calls.
-    pub fn all(&self) -> Vec<Call> {
+    pub fn all(&self) -> Vec<RecordedCall> {
         self.lock().ended.clone()
     }
 
     /// Returns all calls, and starts a new list.
-    pub fn take(&self) -> Vec<Call> {
+    pub fn take(&self) -> Vec<RecordedCall> {
         std::mem::take(&mut self.lock().ended)
     }
 
     /// The number of calls of an operation, over all ports.
-    pub fn count(&self, operation: Operation) -> usize {
+    pub fn count(&self, operation: PortOperation) -> usize {
         self.lock()
             .ended
             .iter()
@@ -130,20 +130,20 @@ impl Calls {
         work.await
     }
 
-    fn lock(&self) -> MutexGuard<'_, Noted> {
+    fn lock(&self) -> MutexGuard<'_, CallLog> {
         self.0.lock()
     }
 
-    fn begin(&self, port: &'static str, operation: Operation, key: &str) -> Begun {
-        let call = Call {
+    fn begin(&self, port: &'static str, operation: PortOperation, key: &str) -> OpenCall {
+        let call = RecordedCall {
             port,
             operation,
             key: key.to_owned(),
             entries: 0,
             bytes: 0,
-            ended: Ended::Cut,
+            ended: CallEnd::Cut,
         };
-        Begun {
+        OpenCall {
             under_way: UnderWay::begin(self),
             call,
         }
@@ -151,16 +151,16 @@ impl Calls {
 }
 
 /// A call under way; noted when dropped, so that one whose future was dropped is noted too.
-struct Begun {
+struct OpenCall {
     under_way: UnderWay,
-    call: Call,
+    call: RecordedCall,
 }
 
 /// Counts as under way until it is dropped.
-struct UnderWay(Calls);
+struct UnderWay(RecordedCalls);
 
 impl UnderWay {
-    fn begin(calls: &Calls) -> Self {
+    fn begin(calls: &RecordedCalls) -> Self {
         calls.lock().under_way += 1;
         Self(calls.clone())
     }
@@ -172,7 +172,7 @@ impl Drop for UnderWay {
     }
 }
 
-impl Begun {
+impl OpenCall {
     fn carrying(mut self, entries: usize, bytes: usize) -> Self {
         self.call.entries = entries;
         self.call.bytes = bytes;
@@ -182,11 +182,11 @@ impl Begun {
     fn end<T>(mut self, result: &Result<T, PortError>) {
         self.call.ended = result
             .as_ref()
-            .map_or_else(|error| Ended::Err(error.kind), |_| Ended::Ok);
+            .map_or_else(|error| CallEnd::Err(error.kind), |_| CallEnd::Ok);
     }
 }
 
-impl Drop for Begun {
+impl Drop for OpenCall {
     fn drop(&mut self) {
         let mut noted = self.under_way.0.lock();
         noted.ended.push(self.call.clone());
@@ -199,12 +199,12 @@ impl Drop for Begun {
 pub struct Recorded<P> {
     port: P,
     label: &'static str,
-    calls: Calls,
+    calls: RecordedCalls,
 }
 
 impl<P> Recorded<P> {
     /// Decorates `port`; its calls are noted in `calls` as those of `label`.
-    pub fn new(port: P, label: &'static str, calls: &Calls) -> Self {
+    pub fn new(port: P, label: &'static str, calls: &RecordedCalls) -> Self {
         Self {
             port,
             label,
@@ -212,7 +212,7 @@ impl<P> Recorded<P> {
         }
     }
 
-    fn begin(&self, operation: Operation, key: &str) -> Begun {
+    fn begin(&self, operation: PortOperation, key: &str) -> OpenCall {
         self.calls.begin(self.label, operation, key)
     }
 }
@@ -225,7 +225,7 @@ impl<P: QueueSender> QueueSender for Recorded<P> {
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
         let bytes = entries.iter().map(|entry| entry.body.len()).sum();
         let call = self
-            .begin(Operation::SendBatch, "")
+            .begin(PortOperation::SendBatch, "")
             .carrying(entries.len(), bytes);
         let result = self.port.send_batch(entries).await;
         call.end(&result);
@@ -248,7 +248,7 @@ impl<P: QueueSender> QueueSender for Recorded<P> {
             .map(|entry| entry.body.len())
             .sum();
         let call = self
-            .begin(Operation::SendBatch, "")
+            .begin(PortOperation::SendBatch, "")
             .carrying(entries.len() + beside.len(), bytes);
         let result = self.port.send_whole(entries, beside).await;
         call.end(&result);
@@ -258,7 +258,7 @@ impl<P: QueueSender> QueueSender for Recorded<P> {
     async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<WithheldMessages, PortError> {
         let bytes = entries.iter().map(|entry| entry.body.len()).sum();
         let call = self
-            .begin(Operation::SendBatch, "")
+            .begin(PortOperation::SendBatch, "")
             .carrying(entries.len(), bytes);
         let result = self.port.withhold(entries).await;
         call.end(&result);
@@ -269,7 +269,7 @@ impl<P: QueueSender> QueueSender for Recorded<P> {
 #[deny(clippy::missing_trait_methods)]
 impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
-        let call = self.begin(Operation::Receive, "");
+        let call = self.begin(PortOperation::Receive, "");
         let result = self.port.receive(request).await;
         let received = result.as_deref().unwrap_or_default();
         call.carrying(received.len(), received.iter().map(|m| m.body.len()).sum())
@@ -278,7 +278,7 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
     }
 
     async fn acknowledge(&self, receipt: &ReceiptHandle) -> Result<(), PortError> {
-        let call = self.begin(Operation::Acknowledge, "").carrying(1, 0);
+        let call = self.begin(PortOperation::Acknowledge, "").carrying(1, 0);
         let result = self.port.acknowledge(receipt).await;
         call.end(&result);
         result
@@ -291,7 +291,7 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
     ) -> Result<(), PortError> {
         let bytes = successors.iter().map(|s| s.message.body.len()).sum();
         let call = self
-            .begin(Operation::Replace, "")
+            .begin(PortOperation::Replace, "")
             .carrying(successors.len(), bytes);
         let result = self.port.replace(receipt, successors).await;
         call.end(&result);
@@ -303,28 +303,30 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
         receipt: &ReceiptHandle,
         visibility: Duration,
     ) -> Result<(), PortError> {
-        let call = self.begin(Operation::ChangeVisibility, "").carrying(1, 0);
+        let call = self
+            .begin(PortOperation::ChangeVisibility, "")
+            .carrying(1, 0);
         let result = self.port.change_visibility(receipt, visibility).await;
         call.end(&result);
         result
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
-        let call = self.begin(Operation::Counts, "");
+        let call = self.begin(PortOperation::Counts, "");
         let result = self.port.counts().await;
         call.end(&result);
         result
     }
 
     async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
-        let call = self.begin(Operation::Counts, "");
+        let call = self.begin(PortOperation::Counts, "");
         let result = self.port.due_by_group().await;
         call.end(&result);
         result
     }
 
     async fn due_counts(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
-        let call = self.begin(Operation::Counts, "");
+        let call = self.begin(PortOperation::Counts, "");
         let result = self.port.due_counts(groups).await;
         call.carrying(groups.len(), 0).end(&result);
         result
@@ -334,14 +336,14 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
         &self,
         groups: &[String],
     ) -> Result<Option<Vec<GroupCount>>, PortError> {
-        let call = self.begin(Operation::Waiting, "");
+        let call = self.begin(PortOperation::Waiting, "");
         let result = self.port.waiting_counts(groups).await;
         call.carrying(groups.len(), 0).end(&result);
         result
     }
 
     async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
-        let call = self.begin(Operation::Waiting, "");
+        let call = self.begin(PortOperation::Waiting, "");
         let result = self.port.waiting_by_group().await;
         call.end(&result);
         result
@@ -355,7 +357,7 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
     }
 
     async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
-        let call = self.begin(Operation::Get, key);
+        let call = self.begin(PortOperation::Get, key);
         let result = self.port.get(key).await;
         let found = result.as_ref().ok().and_then(Option::as_ref);
         call.carrying(
@@ -371,7 +373,7 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
         key: &str,
         known: &ETag,
     ) -> Result<RevalidatedObject, PortError> {
-        let call = self.begin(Operation::GetIfChanged, key);
+        let call = self.begin(PortOperation::GetIfChanged, key);
         let result = self.port.get_if_changed(key, known).await;
         let (entries, bytes) = match &result {
             Ok(RevalidatedObject::Changed(object)) => (1, object.bytes.len()),
@@ -382,7 +384,7 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
-        let call = self.begin(Operation::GetRange, key);
+        let call = self.begin(PortOperation::GetRange, key);
         let result = self.port.get_range(key, range).await;
         call.carrying(
             usize::from(result.is_ok()),
@@ -398,14 +400,14 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
         bytes: Bytes,
         condition: PutCondition,
     ) -> Result<ETag, PortError> {
-        let call = self.begin(Operation::Put, key).carrying(1, bytes.len());
+        let call = self.begin(PortOperation::Put, key).carrying(1, bytes.len());
         let result = self.port.put(key, bytes, condition).await;
         call.end(&result);
         result
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
-        let call = self.begin(Operation::Delete, key).carrying(1, 0);
+        let call = self.begin(PortOperation::Delete, key).carrying(1, 0);
         let result = self.port.delete(key).await;
         call.end(&result);
         result
@@ -417,7 +419,7 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
         after: Option<&str>,
         max: usize,
     ) -> Result<ListPage, PortError> {
-        let call = self.begin(Operation::List, prefix);
+        let call = self.begin(PortOperation::List, prefix);
         let result = self.port.list(prefix, after, max).await;
         call.carrying(result.as_ref().map_or(0, |page| page.objects.len()), 0)
             .end(&result);
@@ -434,7 +436,7 @@ impl<P: WebhookClient> WebhookClient for Recorded<P> {
     async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {
         let bytes = request.body.iter().map(Bytes::len).sum();
         let url = format!("{:?}", request.url);
-        let call = self.begin(Operation::Post, &url).carrying(1, bytes);
+        let call = self.begin(PortOperation::Post, &url).carrying(1, bytes);
         let answer = self.port.send_if(request, look).await;
         // An endpoint that fails is an answer of this port.
         call.end(&Ok(()));

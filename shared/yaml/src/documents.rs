@@ -3,7 +3,7 @@
 
 use posthaste_core::api::{ApplyFile, JsonFault, LinkSettings, apply_file_schema, read_json};
 use posthaste_core::pressure::ExchangeSettings;
-use posthaste_testkit::documents::{Document, DocumentFault, SpoiledDocument};
+use posthaste_testkit::documents::{DocumentFault, SampleDocument, SpoiledDocument};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -47,7 +47,7 @@ fn is_named(found: &FoundFaults, spoiled: &SpoiledDocument) -> bool {
 }
 
 /// Tries each fault, and each optional member as null, and returns the number of tries.
-fn check_document<T: DeserializeOwned>(document: &Document) -> usize {
+fn check_document<T: DeserializeOwned>(document: &SampleDocument) -> usize {
     let whole = [
         of_json::<T>(&document.text()),
         of_yaml::<T>(&document.text()),
@@ -85,7 +85,7 @@ fn check_document<T: DeserializeOwned>(document: &Document) -> usize {
 #[test]
 fn every_member_of_a_file_of_topics_follows_the_rule() {
     let schema = apply_file_schema();
-    let tried = check_document::<ApplyFile>(&Document::of_schema(&schema, &schema));
+    let tried = check_document::<ApplyFile>(&SampleDocument::of_schema(&schema, &schema));
     assert!(tried > 250, "{tried}");
 }
 
@@ -106,7 +106,7 @@ fn every_member_of_the_link_settings_follows_the_rule() {
     for name in lengths {
         example[name] = "PT1M".into();
     }
-    let tried = check_document::<LinkSettings>(&Document::of_example(&example, &[]));
+    let tried = check_document::<LinkSettings>(&SampleDocument::of_example(&example, &[]));
     assert_eq!(tried, 2 + 3 * 13);
 }
 

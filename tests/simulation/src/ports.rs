@@ -1,7 +1,7 @@
 //! Ports of a world: real adapters in memory or in a folder, which are recorded and may fail.
 
 use posthaste_local::{FileStore, LocalQueue, StateStore};
-use posthaste_testkit::faulty::Plan;
+use posthaste_testkit::faulty::FaultPlan;
 use posthaste_testkit::{Faulty, ManualClock, Recorded};
 
 /// A queue, as the functions see it.
@@ -20,17 +20,17 @@ pub(crate) type Log = Faulty<Recorded<FileStore>>;
 #[derive(Debug, Clone)]
 pub struct Faults {
     /// In the queues.
-    pub queues: Plan,
+    pub queues: FaultPlan,
     /// In the state bucket.
-    pub state: Plan,
+    pub state: FaultPlan,
     /// In the dead-letter bucket.
-    pub bucket: Plan,
+    pub bucket: FaultPlan,
     /// In the bucket of the delivery log.
-    pub log: Plan,
+    pub log: FaultPlan,
 }
 
 /// Makes the faults of one part from a plan.
-type InPart = fn(&Plan) -> Faults;
+type InPart = fn(&FaultPlan) -> Faults;
 
 impl Faults {
     /// Each part by its name, and faults in it alone.
@@ -43,25 +43,25 @@ impl Faults {
     /// None.
     pub fn none() -> Self {
         Self {
-            queues: Plan::none(),
-            state: Plan::none(),
-            bucket: Plan::none(),
-            log: Plan::none(),
+            queues: FaultPlan::none(),
+            state: FaultPlan::none(),
+            bucket: FaultPlan::none(),
+            log: FaultPlan::none(),
         }
     }
 
     /// Faults in all parts but the delivery log, whose effects are counted together.
-    pub fn everywhere(plan: &Plan) -> Self {
+    pub fn everywhere(plan: &FaultPlan) -> Self {
         Self {
             queues: plan.clone(),
             state: plan.clone(),
             bucket: plan.clone(),
-            log: Plan::none(),
+            log: FaultPlan::none(),
         }
     }
 
     /// Faults in the state bucket.
-    pub fn in_state(plan: &Plan) -> Self {
+    pub fn in_state(plan: &FaultPlan) -> Self {
         Self {
             state: plan.clone(),
             ..Self::none()
@@ -69,7 +69,7 @@ impl Faults {
     }
 
     /// Faults in the dead-letter bucket.
-    pub fn in_bucket(plan: &Plan) -> Self {
+    pub fn in_bucket(plan: &FaultPlan) -> Self {
         Self {
             bucket: plan.clone(),
             ..Self::none()
@@ -77,7 +77,7 @@ impl Faults {
     }
 
     /// Faults in the bucket of the delivery log.
-    pub fn in_log(plan: &Plan) -> Self {
+    pub fn in_log(plan: &FaultPlan) -> Self {
         Self {
             log: plan.clone(),
             ..Self::none()
@@ -85,7 +85,7 @@ impl Faults {
     }
 
     /// Faults in the queues.
-    pub fn in_queues(plan: &Plan) -> Self {
+    pub fn in_queues(plan: &FaultPlan) -> Self {
         Self {
             queues: plan.clone(),
             ..Self::none()

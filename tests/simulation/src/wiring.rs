@@ -20,7 +20,7 @@ use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, LinkHealth, PressureReader, TopicRegistry,
     WaitingBook, WakeSignaller, WrongKeys,
 };
-use posthaste_testkit::recorded::Calls;
+use posthaste_testkit::recorded::RecordedCalls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_wake::{DeliveryLog, Wake, WakePorts};
 use url::Url;
@@ -46,7 +46,7 @@ type RecordTestPorts = TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>;
 /// The adapters of a world. Their calls are recorded and may fail.
 pub(crate) struct Wiring {
     pub(crate) faults: Faults,
-    pub(crate) calls: Calls,
+    pub(crate) calls: RecordedCalls,
     pub(crate) local: EmbeddedStore<ManualClock>,
     pub(crate) bucket: FileStore,
     pub(crate) log: FileStore,

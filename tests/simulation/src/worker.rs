@@ -10,7 +10,7 @@ use posthaste_ports::{
 };
 use posthaste_services::{EventTraces, LinkHealth};
 use posthaste_testkit::ManualClock;
-use posthaste_testkit::recorded::Calls;
+use posthaste_testkit::recorded::RecordedCalls;
 
 use crate::ports::{Queue, State};
 use crate::{Chance, ScriptedEndpoint};
@@ -29,7 +29,7 @@ pub struct Worker {
         Deliver<PortBundle<Queue, State, State, State, ScriptedEndpoint, ManualClock, Chance>>,
     pub(crate) local: EmbeddedStore<ManualClock>,
     pub(crate) clock: ManualClock,
-    pub(crate) calls: Calls,
+    pub(crate) calls: RecordedCalls,
 }
 
 impl Worker {

@@ -16,7 +16,7 @@ use posthaste_local::{EmbeddedStore, FileStore, LocalOptions};
 use posthaste_ports::QueueName;
 use posthaste_record::Record;
 use posthaste_services::{DrainMeter, LeftWork, LinkHealth};
-use posthaste_testkit::recorded::Calls;
+use posthaste_testkit::recorded::RecordedCalls;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use posthaste_wake::WakeSettings;
 use tempfile::TempDir;
@@ -51,7 +51,7 @@ pub struct World {
     /// The other side.
     pub endpoint: ScriptedEndpoint,
     /// Every call of a port.
-    pub calls: Calls,
+    pub calls: RecordedCalls,
     /// The embedded queues and state.
     pub local: EmbeddedStore<ManualClock>,
     /// The dead-letter bucket.
@@ -213,7 +213,7 @@ impl World {
     ) -> Self {
         let clock = ManualClock::new(now);
         let entropy = SeededEntropy::new(seed);
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let local = EmbeddedStore::open(folder.path(), options, clock.clone(), entropy.clone())
             .expect("an embedded store");
         let bucket =

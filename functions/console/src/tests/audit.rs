@@ -19,7 +19,7 @@ const BILLING: &str = "/console/topics/Orders/subscriptions/Billing";
 
 /// The entries in the store, the newest first.
 fn trail(world: &World) -> Vec<AuditEntry> {
-    let found = world.state.under(layout::AUDIT);
+    let found = world.state.objects_under(layout::AUDIT);
     let parsed = found.iter().map(|(_, bytes)| AuditEntry::parse(bytes));
     parsed.collect::<Result<_, _>>().unwrap()
 }

@@ -264,7 +264,7 @@ async fn a_dry_run_keeps_an_earlier_end_and_a_replay_has_its_time() {
         world.send_form(&preview, action, &started).await.status,
         303
     );
-    let (_, record) = world.state.under("replays/").pop().unwrap();
+    let (_, record) = world.state.objects_under("replays/").pop().unwrap();
     let to = ReplayRecord::parse(&record).unwrap().request.to.unwrap();
     let to = to.resolve_at(world.ago(0));
     assert_eq!((to.to_string(), to), (until, world.ago(0)));

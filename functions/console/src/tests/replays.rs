@@ -67,7 +67,8 @@ async fn a_replay_is_shown_with_its_progress_and_cancelled() {
     let world = World::with_billing().await;
     let id = begin(&world).await;
     let key = layout::replay_record_key(&id);
-    let mut record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
+    let mut record =
+        ReplayRecord::parse(&world.state.objects_under(&key).pop().unwrap().1).unwrap();
     record.progress.found = 1_234;
     record.progress.queued = 1_200;
     record.updated_at = world.ago(0);
@@ -107,7 +108,7 @@ async fn a_replay_that_had_ended_is_not_said_to_be_cancelled() {
     let path = format!("/console/replays/{id}");
     let page = world.get(&path).await;
     let key = layout::replay_record_key(&id);
-    let record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
+    let record = ReplayRecord::parse(&world.state.objects_under(&key).pop().unwrap().1).unwrap();
     let record = record.with_state(ReplayState::Done, None, world.ago(0));
     world.state.write(&key, record.render());
     let sent = world.send_form(&page, &format!("{path}/cancel"), &[]).await;
@@ -127,7 +128,7 @@ async fn a_replay_of_a_deleted_subscription_has_no_link_to_it() {
     world.get("/console/replays").await.has(&[link]);
     let key = layout::replay_record_key(&id);
     let reason = Some(ReplayReason::SubscriptionDeleted);
-    let record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
+    let record = ReplayRecord::parse(&world.state.objects_under(&key).pop().unwrap().1).unwrap();
     world.state.write(
         &key,
         record

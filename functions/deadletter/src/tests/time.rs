@@ -16,7 +16,9 @@ use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{Clock, QueueName, ReceivedMessage};
 use posthaste_services::{ArrivalTracker, TopicRegistry};
 use posthaste_testkit::memory::MemoryQueue;
-use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntropy, TestPorts};
+use posthaste_testkit::{
+    CallFault, FaultPlan, Faulty, ManualClock, PortOperation, SeededEntropy, TestPorts,
+};
 
 use super::stores::{Seen, Slow};
 use super::{letter, message, stored};
@@ -70,8 +72,8 @@ impl Bench {
             seen: Arc::default(),
         };
         // Putting off never ends.
-        let plan = Plan::by(|effect| {
-            (effect.operation == Operation::Replace).then_some(Fault::HangBefore)
+        let plan = FaultPlan::by(|effect| {
+            (effect.operation == PortOperation::Replace).then_some(CallFault::HangBefore)
         });
         let queue = Faulty::new(MemoryQueue::default(), "queue", &plan);
         let function = DeadLetters::new(DeadLetterPorts {

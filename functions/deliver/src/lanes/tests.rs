@@ -17,7 +17,8 @@ use posthaste_ports::{
 use posthaste_services::{DrainMeter, LinkHealth, TopicRegistry};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{
-    Calls, Fault, Faulty, ManualClock, Operation, Plan, Recorded, SeededEntropy, records,
+    CallFault, FaultPlan, Faulty, ManualClock, PortOperation, Recorded, RecordedCalls,
+    SeededEntropy, records,
 };
 use serde_json::json;
 
@@ -66,7 +67,7 @@ impl WebhookClient for Timed {
 /// The topic `orders` with the subscription `billing`, and both delivery queues.
 struct World {
     clock: ManualClock,
-    calls: Calls,
+    calls: RecordedCalls,
     memory: MemoryStore,
     quick: MemoryQueue,
     endpoint: Timed,
@@ -90,7 +91,7 @@ impl World {
         };
         Self {
             clock,
-            calls: Calls::default(),
+            calls: RecordedCalls::default(),
             memory,
             quick: MemoryQueue::default(),
             endpoint,
@@ -98,25 +99,25 @@ impl World {
     }
 
     fn slow(&self) -> MemoryQueue {
-        self.quick.beside(QueueName::SlowDeliveries)
+        self.quick.sibling_queue(QueueName::SlowDeliveries)
     }
 
     fn deliver(&self) -> Deliver<TimedPorts> {
-        self.deliver_with(&Plan::none(), SlowLaneMode::On)
+        self.deliver_with(&FaultPlan::none(), SlowLaneMode::On)
     }
 
-    fn store(&self, label: &'static str, plan: &Plan) -> Store {
+    fn store(&self, label: &'static str, plan: &FaultPlan) -> Store {
         let store = Recorded::new(self.memory.clone(), label, &self.calls);
         Faulty::new(store, label, plan)
     }
 
-    fn deliver_with(&self, plan: &Plan, slow_lane: SlowLaneMode) -> Deliver<TimedPorts> {
+    fn deliver_with(&self, plan: &FaultPlan, slow_lane: SlowLaneMode) -> Deliver<TimedPorts> {
         let queue = |name, label| {
-            let queue = Recorded::new(self.quick.beside(name), label, &self.calls);
+            let queue = Recorded::new(self.quick.sibling_queue(name), label, &self.calls);
             Faulty::new(queue, label, plan)
         };
-        let topics = self.store("topics", &Plan::none());
-        let links = self.store("links", &Plan::none());
+        let topics = self.store("topics", &FaultPlan::none());
+        let links = self.store("links", &FaultPlan::none());
         let ports = DeliverPorts {
             queue: queue(QueueName::Deliveries, "quick"),
             slow_queue: Some(queue(QueueName::SlowDeliveries, "slow")),
@@ -161,7 +162,7 @@ impl World {
             visibility: VISIBILITY,
             wait: Duration::ZERO,
         };
-        let queue = self.quick.beside(lane.into());
+        let queue = self.quick.sibling_queue(lane.into());
         queue.receive(request).await.unwrap()
     }
 
@@ -182,7 +183,11 @@ impl World {
             .into_iter()
             .filter(|(id, _)| !response.failures.contains(id));
         for (_, receipt) in done {
-            let _ = self.quick.beside(lane.into()).acknowledge(&receipt).await;
+            let _ = self
+                .quick
+                .sibling_queue(lane.into())
+                .acknowledge(&receipt)
+                .await;
         }
         count
     }
@@ -246,8 +251,8 @@ impl World {
                 .filter(|call| call.key == layout::LANES && call.operation == operation);
             of.count()
         };
-        let reads = of(Operation::Get) + of(Operation::GetIfChanged);
-        (reads, of(Operation::Put))
+        let reads = of(PortOperation::Get) + of(PortOperation::GetIfChanged);
+        (reads, of(PortOperation::Put))
     }
 }
 
@@ -392,7 +397,7 @@ async fn drained_lane_is_delivered_and_sent_nothing() {
     world.make_slow();
     world.publish(0..2).await;
     world.invoke(&world.deliver(), DeliveryLane::Quick).await;
-    let drained = world.deliver_with(&Plan::none(), SlowLaneMode::Drained);
+    let drained = world.deliver_with(&FaultPlan::none(), SlowLaneMode::Drained);
     *world.endpoint.status.lock() = StatusCode::SERVICE_UNAVAILABLE;
     world.takes(secs(10));
     world.invoke(&drained, DeliveryLane::Slow).await;
@@ -448,20 +453,20 @@ async fn finish(world: &World, deliver: &Deliver<TimedPorts>) {
 #[tokio::test]
 async fn fault_at_any_effect_of_lanes_loses_no_event() {
     let faults = [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::TimedOut),
-        Fault::HangBefore,
-        Fault::HangAfter,
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::TimedOut),
+        CallFault::HangBefore,
+        CallFault::HangAfter,
     ];
     let is_of_lanes = |port: &str, key: &str| key == layout::LANES || port == "quick";
     for fault in faults {
-        let is_before = matches!(fault, Fault::Before(_) | Fault::HangBefore);
+        let is_before = matches!(fault, CallFault::Before(_) | CallFault::HangBefore);
         for number in 0..8 {
             let world = World::new();
             world.takes(secs(10));
             let hit = fault.clone();
             let seen = Mutex::new(0);
-            let plan = Plan::by(move |effect| {
+            let plan = FaultPlan::by(move |effect| {
                 if !is_of_lanes(effect.port, effect.key) {
                     return None;
                 }

@@ -3,7 +3,7 @@ use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason, SendFailure};
 use posthaste_core::delivery_log::{LogRecord, join_records, parse_records};
 use posthaste_core::model::{Delivery, DeliveryLogMode, LastAttempt};
 use posthaste_services::{DrainMeter, TopicRegistry};
-use posthaste_testkit::{Faulty, Plan, Recorded};
+use posthaste_testkit::{FaultPlan, Faulty, Recorded};
 use serde_json::{Value, json};
 
 use super::*;
@@ -762,7 +762,7 @@ async fn wait_for_the_rate_that_outlasts_the_lease_costs_no_attempt() {
 async fn lease_that_ends_right_before_the_request_is_renewed() {
     let world = World::new();
     let clock = world.clock.clone();
-    let plan = Plan::by(move |effect| {
+    let plan = FaultPlan::by(move |effect| {
         if effect.number == 0 {
             clock.advance(secs(21));
         }

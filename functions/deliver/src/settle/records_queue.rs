@@ -156,7 +156,7 @@ mod tests {
     use futures_util::future::join_all;
     use posthaste_core::attempt::EntryVerdict;
     use posthaste_core::model::DeliveryLogMode;
-    use posthaste_testkit::{Fault, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan};
     use serde_json::json;
     use tokio::task::yield_now;
 
@@ -239,8 +239,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_group_with_the_turn_waits_for_records_that_another_sends() {
-        let hangs = Plan::nth(0, Fault::HangBefore);
-        let world = World::with_queues(&Plan::none(), &hangs);
+        let hangs = FaultPlan::nth(0, CallFault::HangBefore);
+        let world = World::with_queues(&FaultPlan::none(), &hangs);
         let queue = queue(&world);
         let turn = queue.turn.lock().await;
         let mut few = Box::pin(queue.send(records(1)));
@@ -256,8 +256,8 @@ mod tests {
 
     #[tokio::test]
     async fn each_group_hears_that_its_records_were_refused() {
-        let refused = Plan::nth(0, Fault::Before(ErrorKind::Full));
-        let world = World::with_queues(&Plan::none(), &refused);
+        let refused = FaultPlan::nth(0, CallFault::Before(ErrorKind::Full));
+        let world = World::with_queues(&FaultPlan::none(), &refused);
         let kinds: Vec<_> = sent(&queue(&world))
             .await
             .into_iter()
@@ -268,8 +268,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_group_whose_records_another_gave_up_in_the_middle_hears_of_it() {
-        let hangs = Plan::nth(0, Fault::HangBefore);
-        let world = World::with_queues(&Plan::none(), &hangs);
+        let hangs = FaultPlan::nth(0, CallFault::HangBefore);
+        let world = World::with_queues(&FaultPlan::none(), &hangs);
         let queue = queue(&world);
         let turn = queue.turn.lock().await;
         let mut first = Box::pin(queue.send(records(1)));

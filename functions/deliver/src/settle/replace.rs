@@ -58,7 +58,7 @@ mod tests {
     use std::time::Duration;
 
     use posthaste_ports::{OutgoingMessage, QueueName, ReceiptHandle};
-    use posthaste_testkit::{Fault, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan};
 
     use super::*;
     use crate::testing::World;
@@ -108,8 +108,8 @@ mod tests {
     #[tokio::test]
     async fn a_message_whose_successors_are_not_written_is_handed_back() {
         let world = World::with(
-            &Plan::none(),
-            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+            &FaultPlan::none(),
+            &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
         );
         assert_eq!(
             replaced(&world, vec![successor(QueueName::DeadLetters)], false).await,

@@ -11,7 +11,7 @@ use posthaste_core::stored::layout;
 use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_services::{ActivityNotes, DrainMeter, LinkHealth};
-use posthaste_testkit::{Fault, Operation, Plan};
+use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 use serde_json::{Value, json};
 
 use super::*;
@@ -134,14 +134,14 @@ fn give_up() -> EntryVerdict {
 async fn a_delivered_message_is_acknowledged() {
     let world = World::new();
     assert!(!is_failed(&world, json!({}), &[EntryVerdict::Delivered; 2]).await);
-    assert_eq!(world.calls.count(Operation::Acknowledge), 1);
+    assert_eq!(world.calls.count(PortOperation::Acknowledge), 1);
 }
 
 #[tokio::test]
 async fn a_delivered_message_is_settled_though_the_queue_does_not_take_it() {
     let world = World::with(
-        &Plan::none(),
-        &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+        &FaultPlan::none(),
+        &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
     );
     assert!(!is_failed(&world, json!({}), &[EntryVerdict::Delivered]).await);
     // It is delivered again: at least once.
@@ -256,15 +256,15 @@ async fn dead_letters_that_are_delivered_again_are_resolved() {
 #[tokio::test]
 async fn where_the_queue_does_not_take_that_a_delivered_message_is_settled_all_the_same() {
     let world = World::with(
-        &Plan::none(),
-        &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+        &FaultPlan::none(),
+        &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
     );
     assert!(
         resolved(&world, &[EntryVerdict::Delivered])
             .await
             .is_empty()
     );
-    assert_eq!(world.calls.count(Operation::Acknowledge), 1);
+    assert_eq!(world.calls.count(PortOperation::Acknowledge), 1);
     assert!(world.sent(QueueName::Deliveries).await.is_empty());
 }
 
@@ -295,8 +295,8 @@ async fn events_that_fail_are_tried_again_or_are_dead_letters() {
 #[tokio::test]
 async fn a_message_whose_successors_are_refused_is_handed_back() {
     let world = World::with(
-        &Plan::none(),
-        &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+        &FaultPlan::none(),
+        &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
     );
     assert!(is_failed(&world, json!({}), &[retry(START)]).await);
 }
@@ -329,7 +329,7 @@ async fn events_without_dead_letters_are_dropped() {
     let settings = json!({ "deadLetter": { "enabled": false } });
     assert!(!is_failed(&world, settings, &[give_up()]).await);
     assert_eq!(world.sent(QueueName::DeadLetters).await.len(), 0);
-    assert_eq!(world.calls.count(Operation::Acknowledge), 1);
+    assert_eq!(world.calls.count(PortOperation::Acknowledge), 1);
 }
 
 #[tokio::test]
@@ -352,8 +352,8 @@ async fn messages_without_an_attempt_are_settled_and_the_notes_of_late_answers_r
 
 #[tokio::test]
 async fn a_panic_while_settling_hands_the_message_back() {
-    let panics = Plan::by(|_| panic!("as the test wants it"));
-    let world = World::with(&Plan::none(), &panics);
+    let panics = FaultPlan::by(|_| panic!("as the test wants it"));
+    let world = World::with(&FaultPlan::none(), &panics);
     let invocation = invocation(&world, 2, json!({})).await;
     let job = &invocation.jobs[0];
     settle(

@@ -213,7 +213,7 @@ mod tests {
     use posthaste_core::stored::layout;
     use posthaste_core::stored::parked::parse_parked;
     use posthaste_ports::QueueName;
-    use posthaste_testkit::{Fault, Operation, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 
     use super::*;
     use crate::invocation::MessageHandle;
@@ -276,10 +276,10 @@ mod tests {
             0
         );
         let keys = keys(&world, layout::PARKED).await;
-        assert_eq!((keys.len(), world.calls.count(Operation::Put)), (2, 2));
+        assert_eq!((keys.len(), world.calls.count(PortOperation::Put)), (2, 2));
         let object = world.memory.get(&keys[0]).await.unwrap().unwrap();
         assert_eq!(parse_parked(&object.bytes).unwrap().len(), 2);
-        assert_eq!(world.calls.count(Operation::Replace), 3);
+        assert_eq!(world.calls.count(PortOperation::Replace), 3);
     }
 
     #[tokio::test]
@@ -296,13 +296,13 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_stored_waits_in_the_queue_and_its_neighbours_are_stored() {
-        let broken = Plan::by(|effect| {
+        let broken = FaultPlan::by(|effect| {
             effect
                 .key
                 .starts_with("held/")
-                .then_some(Fault::Before(ErrorKind::Other))
+                .then_some(CallFault::Before(ErrorKind::Other))
         });
-        let world = World::with(&broken, &Plan::none());
+        let world = World::with(&broken, &FaultPlan::none());
         assert_eq!(
             stored(
                 &world,
@@ -317,11 +317,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_while_storing_costs_no_delivery() {
-        let panics = Plan::by(|effect| {
-            assert!(effect.operation != Operation::Put, "as the test wants it");
+        let panics = FaultPlan::by(|effect| {
+            assert!(
+                effect.operation != PortOperation::Put,
+                "as the test wants it"
+            );
             None
         });
-        let world = World::with(&panics, &Plan::none());
+        let world = World::with(&panics, &FaultPlan::none());
         assert_eq!(stored(&world, vec![vec![parked(3600)]]).await, 0);
         assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
     }
@@ -329,8 +332,8 @@ mod tests {
     #[tokio::test]
     async fn a_message_that_cannot_be_replaced_is_handed_back() {
         let world = World::with(
-            &Plan::none(),
-            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+            &FaultPlan::none(),
+            &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
         );
         assert_eq!(stored(&world, vec![vec![parked(3600)]]).await, 1);
         assert_eq!(keys(&world, layout::PARKED).await.len(), 1);

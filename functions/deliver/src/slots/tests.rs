@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
-use posthaste_testkit::Operation;
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::PortOperation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
 use serde_json::{Value, json};
 use tokio::task::unconstrained;
 
@@ -34,7 +34,7 @@ fn bounded(most: u32) -> Arc<Subscription> {
 
 fn calls(world: &World) -> (usize, usize) {
     let count = |operation| world.calls.count(operation);
-    (count(Operation::Get), count(Operation::Put))
+    (count(PortOperation::Get), count(PortOperation::Put))
 }
 
 /// The slots that the stored state says to be held.
@@ -239,9 +239,9 @@ async fn request_whose_slot_went_to_another_worker_is_turned_away() {
 /// The state store may be slower than the invocation lasts.
 #[tokio::test]
 async fn renewal_ends_at_the_last_start() {
-    let is_read = |effect: Effect<'_>| effect.operation == Operation::Get;
-    let plan = Plan::nth_of(1, Fault::HangBefore, is_read);
-    let world = World::with(&plan, &Plan::none());
+    let is_read = |effect: PortEffect<'_>| effect.operation == PortOperation::Get;
+    let plan = FaultPlan::nth_of(1, CallFault::HangBefore, is_read);
+    let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(1);
     let slots = slots(&world);
     let permit = slots.permit(&own, LAST_START).await.unwrap();
@@ -282,9 +282,9 @@ async fn renewed_lease_of_fewer_slots_turns_the_other_requests_away() {
 
 #[tokio::test]
 async fn waiting_request_gets_a_freed_slot_while_the_store_hangs() {
-    let is_read = |effect: Effect<'_>| effect.operation == Operation::Get;
-    let plan = Plan::nth_of(2, Fault::HangBefore, is_read);
-    let world = World::with(&plan, &Plan::none());
+    let is_read = |effect: PortEffect<'_>| effect.operation == PortOperation::Get;
+    let plan = FaultPlan::nth_of(2, CallFault::HangBefore, is_read);
+    let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(2);
     let others = slots(&world);
     let slots = slots(&world);
@@ -348,8 +348,8 @@ async fn unused_slots_go_back_a_second_later_while_others_are_open() {
 #[tokio::test]
 async fn slots_of_a_lease_whose_answer_was_lost_are_given_back() {
     // The second call: a read comes first.
-    let plan = Plan::nth(1, Fault::After(ErrorKind::TimedOut));
-    let world = World::with(&plan, &Plan::none());
+    let plan = FaultPlan::nth(1, CallFault::After(ErrorKind::TimedOut));
+    let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
     let verdict = slots.permit(&own, LAST_START).await.unwrap_err();
@@ -364,12 +364,12 @@ async fn slots_of_a_lease_whose_answer_was_lost_are_given_back() {
 #[tokio::test]
 async fn slots_are_given_back_however_often_others_are_ahead() {
     let puts = AtomicUsize::new(0);
-    let plan = Plan::by(move |effect| {
+    let plan = FaultPlan::by(move |effect| {
         let is_lost =
-            effect.operation == Operation::Put && (1..=8).contains(&puts.fetch_add(1, Relaxed));
-        is_lost.then_some(Fault::Before(ErrorKind::PreconditionFailed))
+            effect.operation == PortOperation::Put && (1..=8).contains(&puts.fetch_add(1, Relaxed));
+        is_lost.then_some(CallFault::Before(ErrorKind::PreconditionFailed))
     });
-    let world = World::with(&plan, &Plan::none());
+    let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
     drop(slots.permit(&own, LAST_START).await.unwrap());
@@ -410,8 +410,8 @@ impl tracing::Subscriber for Warnings {
 async fn store_that_hangs_ends_giving_back_after_two_seconds() {
     let warnings = Arc::<AtomicUsize>::default();
     let _guard = tracing::subscriber::set_default(Warnings(Arc::clone(&warnings)));
-    let plan = Plan::nth(2, Fault::HangBefore);
-    let world = World::with(&plan, &Plan::none());
+    let plan = FaultPlan::nth(2, CallFault::HangBefore);
+    let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
     drop(slots.permit(&own, LAST_START).await.unwrap());
@@ -445,8 +445,8 @@ async fn after_the_last_attempt_slots_are_given_back_without_a_wait() {
 
 #[tokio::test]
 async fn giving_back_leaves_the_time_that_is_for_the_queue() {
-    let plan = Plan::nth(2, Fault::HangBefore);
-    let world = World::with(&plan, &Plan::none());
+    let plan = FaultPlan::nth(2, CallFault::HangBefore);
+    let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
     drop(slots.permit(&own, LAST_START).await.unwrap());
@@ -494,8 +494,8 @@ fn lease_that_is_answered_after_a_return_does_not_count() {
 /// The put of a request that was dropped may still be under way, behind the one that gives back.
 #[tokio::test]
 async fn lease_that_is_still_under_way_loses_against_a_return() {
-    let plan = Plan::nth(1, Fault::HangBefore);
-    let world = World::with(&plan, &Plan::none());
+    let plan = FaultPlan::nth(1, CallFault::HangBefore);
+    let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
     let mut dropped = Box::pin(slots.permit(&own, LAST_START));

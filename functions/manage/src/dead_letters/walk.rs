@@ -229,7 +229,7 @@ async fn list(
 #[cfg(test)]
 mod tests {
     use posthaste_testkit::memory::MemoryStore;
-    use posthaste_testkit::{Calls, Operation, Recorded};
+    use posthaste_testkit::{PortOperation, Recorded, RecordedCalls};
 
     use super::super::owners::Scope;
     use super::*;
@@ -254,7 +254,7 @@ mod tests {
     /// The subscriptions and hours of the objects that a walk finds, and how many of each, in
     /// order; and the number of listings.
     async fn walked(store: &MemoryStore, listings_max: usize) -> (Vec<(String, usize)>, usize) {
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let bucket = Recorded::new(store.clone(), "bucket", &calls);
         let mut found = Vec::<(String, usize)>::new();
         let mut to = None;
@@ -273,7 +273,7 @@ mod tests {
             to = loop {
                 match walk.step(&bucket, || true).await.unwrap() {
                     Step::Cut(at) => break Some(at),
-                    Step::End => return (found, calls.count(Operation::List)),
+                    Step::End => return (found, calls.count(PortOperation::List)),
                     Step::Objects(objects) => {
                         for Placed { key, .. } in objects {
                             let folder = key["ORDERS/".len()..]

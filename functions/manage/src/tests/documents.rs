@@ -1,6 +1,6 @@
 //! One rule for all bodies and queries of the API, tried on every member that its description has.
 
-use posthaste_testkit::documents::{Document, DocumentFault, SpoiledDocument};
+use posthaste_testkit::documents::{DocumentFault, SampleDocument, SpoiledDocument};
 use serde_json::Value;
 
 use super::{Answer, Api, TestPorts};
@@ -104,7 +104,7 @@ async fn every_fault_of_every_body_is_named_by_its_member() {
         if schema.is_null() {
             continue;
         }
-        for spoiled in Document::of_schema(&document, schema).spoiled() {
+        for spoiled in SampleDocument::of_schema(&document, schema).spoiled() {
             let SpoiledDocument {
                 member,
                 fault,
@@ -144,7 +144,7 @@ async fn null_for_an_optional_member_is_as_if_left_out() {
         if schema.is_null() {
             continue;
         }
-        for (member, texts) in Document::of_schema(&document, schema).optional() {
+        for (member, texts) in SampleDocument::of_schema(&document, schema).optional() {
             let mut answers = Vec::new();
             for text in texts {
                 let api = Api::with_billing().await;

@@ -19,8 +19,8 @@ use posthaste_ports::{
     ReceiveRequest, ReceivedMessage, Successor,
 };
 use posthaste_services::{DrainMeter, PressureReader, SlowTargetCache};
-use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+use posthaste_testkit::recorded::PortOperation;
+use posthaste_testkit::{CallFault, FaultPlan, Faulty, Recorded, RecordedCalls};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 
 use super::*;
@@ -115,31 +115,31 @@ struct World {
     /// The queue of the slow lane, where there is one.
     slow: Option<Counted>,
     dead_letters: Counted,
-    sending: Plan,
+    sending: FaultPlan,
     notices_topic: Option<TopicName>,
     machine: Machine,
     drain: DrainMeter,
     clock: ManualClock,
     store: Store,
-    calls: Calls,
+    calls: RecordedCalls,
     settings: PressureSettings,
     folder: tempfile::TempDir,
 }
 
 impl World {
     fn new() -> Self {
-        Self::with(&Plan::none())
+        Self::with(&FaultPlan::none())
     }
 
-    fn with(plan: &Plan) -> Self {
+    fn with(plan: &FaultPlan) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let store = Faulty::new(FileStore::open(folder.path()).unwrap(), "state", plan);
         let world = Self {
             deliveries: Counted::default(),
             slow: None,
             dead_letters: Counted::default(),
-            sending: Plan::none(),
+            sending: FaultPlan::none(),
             notices_topic: None,
             machine: Machine::default(),
             drain: DrainMeter::default(),
@@ -191,11 +191,11 @@ impl World {
     }
 
     fn gets(&self) -> usize {
-        self.calls.count(Operation::Get) + self.calls.count(Operation::GetIfChanged)
+        self.calls.count(PortOperation::Get) + self.calls.count(PortOperation::GetIfChanged)
     }
 
     fn puts(&self) -> usize {
-        self.calls.count(Operation::Put)
+        self.calls.count(PortOperation::Put)
     }
 }
 

@@ -12,7 +12,7 @@ use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
 use posthaste_publish::PublishSettings;
 use posthaste_testkit::Faulty;
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use serde_json::{Value, json};
 
 use crate::world::{BATCH, KEY, MINIMAL, START, STRUCTURED, World, request, send, subscriptions};
@@ -235,12 +235,12 @@ async fn without_the_log_nothing_is_said() {
 #[tokio::test]
 async fn record_that_is_refused_harms_no_delivery() {
     for fault in [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::Other),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::Other),
     ] {
         let world = World::new(many(17, &json!({}))).await;
         // After the two batches of deliveries.
-        let plan = Plan::nth(2, fault);
+        let plan = FaultPlan::nth(2, fault);
         let queue = |queue| Faulty::new(queue, "queue", &plan);
         let publish = world.publish_over(queue, world.store.clone());
         let asked = request("/topics/orders/events", &[KEY, STRUCTURED], MINIMAL);

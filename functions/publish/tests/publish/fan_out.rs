@@ -60,7 +60,7 @@ async fn an_event_that_no_message_may_hold_is_stored_as_it_was_written() {
     let event = MINIMAL.replace('}', ",\"data\":\"\u{fffe}\u{ffff}\\uffff\"}");
     assert_eq!(world.post(&[STRUCTURED], event.clone()).await.status, 200);
     let deliveries = world.deliveries();
-    let [(key, stored)] = world.store.under("payloads/").try_into().unwrap();
+    let [(key, stored)] = world.store.objects_under("payloads/").try_into().unwrap();
     assert_eq!(stored, event);
     let digest = Some(PayloadDigest::for_json(event.as_bytes()));
     assert_eq!(
@@ -88,7 +88,7 @@ async fn an_event_that_the_log_only_refers_to_is_stored() {
         };
         assert_eq!(world.post(&[STRUCTURED], event_of(bytes)).await.status, 200);
         assert_eq!(
-            world.store.under("payloads/").len(),
+            world.store.objects_under("payloads/").len(),
             stored,
             "{delivery_log} {bytes}"
         );
@@ -130,7 +130,7 @@ async fn five_hundred_subscriptions_each_receive_every_event() {
     assert_eq!(world.post(&[BATCH], events(3)).await.status, 200);
     let expected: Vec<_> = (0..500).map(|n| (format!("s{n:03}"), 3)).collect();
     assert_eq!(world.packed(), expected);
-    assert_eq!(world.store.under("payloads/"), vec![]);
+    assert_eq!(world.store.objects_under("payloads/"), vec![]);
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn an_event_with_many_large_copies_is_stored_once_and_referenced() {
             .status,
         200
     );
-    let [(key, stored)] = world.store.under("payloads/").try_into().unwrap();
+    let [(key, stored)] = world.store.objects_under("payloads/").try_into().unwrap();
     assert_eq!(stored, large);
     assert!(key.starts_with("payloads/20261121/"));
     let digest = Some(PayloadDigest::for_json(large.as_bytes()));
@@ -197,7 +197,7 @@ async fn an_event_with_few_large_copies_travels_in_its_messages() {
             200
         );
         assert_eq!(world.deliveries().len(), subscriptions);
-        assert_eq!(world.store.under("payloads/"), vec![]);
+        assert_eq!(world.store.objects_under("payloads/"), vec![]);
     }
 }
 

@@ -10,8 +10,8 @@ use posthaste_core::model::EventPayload;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
 use posthaste_publish::router;
-use posthaste_testkit::faulty::{EntryFault, Fault, Faulty, Plan, at_every_effect};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, EntryFault, FaultPlan, Faulty, at_every_effect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::json;
 
 use crate::refused::shown;
@@ -21,11 +21,11 @@ use crate::world::{
 
 /// Publishes one event of this many bytes to twenty-five subscriptions, over ports that fail by
 /// `plan`.
-async fn publish(world: &World, plan: &Plan, bytes: usize) -> Answer {
+async fn publish(world: &World, plan: &FaultPlan, bytes: usize) -> Answer {
     publish_all(world, plan, &[event_of(bytes)]).await
 }
 
-async fn publish_all(world: &World, plan: &Plan, events: &[String]) -> Answer {
+async fn publish_all(world: &World, plan: &FaultPlan, events: &[String]) -> Answer {
     let queue = |queue| Faulty::new(queue, "deliveries", plan);
     let store = Faulty::new(world.store.clone(), "state", plan);
     let app = router(world.publish_over(queue, store).into());
@@ -43,10 +43,10 @@ async fn world() -> World {
     World::new(subscriptions(&all)).await
 }
 
-fn failing(operation: Operation, kind: ErrorKind) -> Plan {
-    Plan::by(move |effect| {
+fn failing(operation: PortOperation, kind: ErrorKind) -> FaultPlan {
+    FaultPlan::by(move |effect| {
         let is_write = effect.operation == operation && !effect.key.starts_with("topics/");
-        is_write.then_some(Fault::Before(kind))
+        is_write.then_some(CallFault::Before(kind))
     })
 }
 
@@ -55,7 +55,7 @@ fn assert_no_dangling_reference(world: &World) {
     for message in world.queue.messages() {
         for entry in parse_delivery(&message.body).unwrap().events {
             if let EventPayload::Stored { key, .. } = entry.payload {
-                assert_eq!(world.store.under(&key).len(), 1);
+                assert_eq!(world.store.objects_under(&key).len(), 1);
             }
         }
     }
@@ -89,7 +89,7 @@ async fn a_queue_that_fails_is_a_503_that_says_what_a_retry_may_do() {
     let world = world().await;
     let answer = publish(
         &world,
-        &failing(Operation::SendBatch, ErrorKind::Other),
+        &failing(PortOperation::SendBatch, ErrorKind::Other),
         100,
     )
     .await;
@@ -107,8 +107,8 @@ async fn part_of_a_fan_out_is_no_success() {
             kind: ErrorKind::Other,
         })
         .collect();
-    let plan = Plan::by(move |effect| {
-        (effect.operation == Operation::SendBatch).then(|| Fault::Entries(entries.clone()))
+    let plan = FaultPlan::by(move |effect| {
+        (effect.operation == PortOperation::SendBatch).then(|| CallFault::Entries(entries.clone()))
     });
     assert_eq!(publish(&world, &plan, 100).await.status, 503);
     assert_eq!(world.queue.messages().len(), 7 + 7 + 5);
@@ -119,7 +119,12 @@ async fn a_producer_is_told_the_queue_s_own_time() {
     let kind = ErrorKind::Throttled {
         retry_after: Some(Duration::from_secs(7)),
     };
-    let answer = publish(&world().await, &failing(Operation::SendBatch, kind), 100).await;
+    let answer = publish(
+        &world().await,
+        &failing(PortOperation::SendBatch, kind),
+        100,
+    )
+    .await;
     assert_eq!(
         (answer.status, &answer.headers["retry-after"]),
         (503, &HeaderValue::from(7))
@@ -130,7 +135,7 @@ async fn a_producer_is_told_the_queue_s_own_time() {
 async fn a_message_the_queue_does_not_take_is_a_fault_of_ours() {
     let answer = publish(
         &world().await,
-        &failing(Operation::SendBatch, ErrorKind::Invalid),
+        &failing(PortOperation::SendBatch, ErrorKind::Invalid),
         100,
     )
     .await;
@@ -143,7 +148,7 @@ async fn a_message_the_queue_does_not_take_is_a_fault_of_ours() {
 #[tokio::test]
 async fn a_wave_that_fails_is_the_last() {
     let world = world().await;
-    let plan = failing(Operation::SendBatch, ErrorKind::Other);
+    let plan = failing(PortOperation::SendBatch, ErrorKind::Other);
     // A hundred messages of 160 kB, of which 27 make a wave of 4 MiB and six a batch of 1 MiB.
     let events = vec![event_of(160_000); 4];
     assert_eq!(publish_all(&world, &plan, &events).await.status, 503);
@@ -152,7 +157,7 @@ async fn a_wave_that_fails_is_the_last() {
 
 #[tokio::test]
 async fn a_full_device_is_a_507() {
-    for operation in [Operation::SendBatch, Operation::Put] {
+    for operation in [PortOperation::SendBatch, PortOperation::Put] {
         let world = world().await;
         let answer = publish(&world, &failing(operation, ErrorKind::Full), 900_000).await;
         assert_eq!(answer.status, 507);
@@ -168,7 +173,12 @@ async fn a_full_device_is_a_507() {
 #[tokio::test]
 async fn a_payload_that_is_not_stored_is_not_referred_to() {
     let world = world().await;
-    let answer = publish(&world, &failing(Operation::Put, ErrorKind::Denied), 900_000).await;
+    let answer = publish(
+        &world,
+        &failing(PortOperation::Put, ErrorKind::Denied),
+        900_000,
+    )
+    .await;
     assert_eq!(answer.status, 503);
     world.assert_untouched();
 }

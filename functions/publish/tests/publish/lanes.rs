@@ -12,7 +12,7 @@ use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_publish::router;
 use posthaste_services::{SlowLane, SlowTargetCache};
 use posthaste_testkit::memory::MemoryQueue;
-use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+use posthaste_testkit::{CallFault, FaultPlan, Faulty, Recorded, RecordedCalls};
 use serde_json::json;
 
 use crate::world::{KEY, MINIMAL, START, STRUCTURED, World, request, send, subscriptions};
@@ -45,12 +45,12 @@ fn say_slow(world: &World, targets: usize) {
 
 /// Publishes an event where the slow queue fails by this plan. Answers the status, how many messages
 /// went to the quick queue and to the slow one, and how often the slow targets were read.
-async fn published(world: &World, plan: &Plan) -> (u16, [usize; 2], usize) {
-    let calls = Calls::default();
+async fn published(world: &World, plan: &FaultPlan) -> (u16, [usize; 2], usize) {
+    let calls = RecordedCalls::default();
     let store = Recorded::new(world.store.clone(), "state", &calls);
-    let over = |queue: MemoryQueue| Faulty::new(queue, "quick", &Plan::none());
+    let over = |queue: MemoryQueue| Faulty::new(queue, "quick", &FaultPlan::none());
     let mut publish = world.publish_over(over, store.clone());
-    let slow = world.queue.beside(QueueName::SlowDeliveries);
+    let slow = world.queue.sibling_queue(QueueName::SlowDeliveries);
     publish.slow_lane = Some(SlowLane {
         queue: Faulty::new(slow.clone(), "slow", plan),
         lanes: SlowTargetCache::new(Arc::new(store), world.clock.clone()),
@@ -58,7 +58,7 @@ async fn published(world: &World, plan: &Plan) -> (u16, [usize; 2], usize) {
     let request = request("/topics/orders/events", &[KEY, STRUCTURED], MINIMAL);
     let answer = send(router(Arc::new(publish)), request).await;
     let sent = [&world.queue, &slow].map(|queue: &MemoryQueue| queue.take_bodies().len());
-    let is_read = |call: &&posthaste_testkit::recorded::Call| call.key == layout::LANES;
+    let is_read = |call: &&posthaste_testkit::recorded::RecordedCall| call.key == layout::LANES;
     (
         answer.status,
         sent,
@@ -70,10 +70,13 @@ async fn published(world: &World, plan: &Plan) -> (u16, [usize; 2], usize) {
 async fn deliveries_to_slow_targets_go_to_their_queue() {
     let world = world().await;
     say_slow(&world, 1);
-    assert_eq!(published(&world, &Plan::none()).await, (200, [1, 1], 1));
+    assert_eq!(
+        published(&world, &FaultPlan::none()).await,
+        (200, [1, 1], 1)
+    );
     world.clock.advance(SLOW_FOR);
     say_slow(&world, 1);
-    let (status, sent, _) = published(&world, &Plan::none()).await;
+    let (status, sent, _) = published(&world, &FaultPlan::none()).await;
     assert_eq!((status, sent), (200, [2, 0]));
 }
 
@@ -81,22 +84,28 @@ async fn deliveries_to_slow_targets_go_to_their_queue() {
 #[tokio::test]
 async fn slow_targets_are_not_read_unless_the_pressure_says_so() {
     let world = world().await;
-    assert_eq!(published(&world, &Plan::none()).await, (200, [2, 0], 0));
+    assert_eq!(
+        published(&world, &FaultPlan::none()).await,
+        (200, [2, 0], 0)
+    );
     say_slow(&world, 0);
-    assert_eq!(published(&world, &Plan::none()).await, (200, [2, 0], 0));
+    assert_eq!(
+        published(&world, &FaultPlan::none()).await,
+        (200, [2, 0], 0)
+    );
 }
 
 /// The producer tries again, and the quick delivery may go out twice, as with any failed publish.
 #[tokio::test]
 async fn slow_queue_that_does_not_take_it_refuses_the_publish() {
     for fault in [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::TimedOut),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::TimedOut),
     ] {
         let world = world().await;
         say_slow(&world, 1);
-        let was_sent = usize::from(matches!(fault, Fault::After(_)));
-        let (status, sent, _) = published(&world, &Plan::nth(0, fault)).await;
+        let was_sent = usize::from(matches!(fault, CallFault::After(_)));
+        let (status, sent, _) = published(&world, &FaultPlan::nth(0, fault)).await;
         assert_eq!((status / 100, sent), (5, [1, was_sent]));
     }
 }
@@ -106,5 +115,8 @@ async fn slow_targets_that_cannot_be_read_are_quick() {
     let world = world().await;
     say_slow(&world, 1);
     world.store.write(layout::LANES, "{");
-    assert_eq!(published(&world, &Plan::none()).await, (200, [2, 0], 1));
+    assert_eq!(
+        published(&world, &FaultPlan::none()).await,
+        (200, [2, 0], 1)
+    );
 }

@@ -13,9 +13,9 @@ use posthaste_ports::{
     QueueReceiver, QueueSender, ReceiptHandle, ReceiveRequest, ReceivedMessage, Successor,
 };
 use posthaste_publish::router;
-use posthaste_testkit::faulty::{Fault, Faulty, Plan, at_every_effect};
+use posthaste_testkit::faulty::{CallFault, FaultPlan, Faulty, at_every_effect};
 use posthaste_testkit::memory::MemoryQueue;
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::recorded::PortOperation;
 
 use crate::world::{
     Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send, subscriptions,
@@ -92,7 +92,7 @@ async fn a_repeated_request_is_answered_like_the_first_whatever_has_changed_sinc
 async fn what_an_older_release_published_is_answered_without_the_matches() {
     let world = World::new(one()).await;
     post(&world, "a", MINIMAL).await;
-    let (key, record) = world.store.under("idempotency/").remove(0);
+    let (key, record) = world.store.objects_under("idempotency/").remove(0);
     let mut record: serde_json::Value = serde_json::from_slice(&record).unwrap();
     record.as_object_mut().unwrap().remove("matched").unwrap();
     world
@@ -114,7 +114,10 @@ async fn without_a_name_nothing_is_remembered() {
         assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
     }
     assert_eq!(
-        (published(&world), world.store.under("idempotency/").len()),
+        (
+            published(&world),
+            world.store.objects_under("idempotency/").len()
+        ),
         (2, 0)
     );
 }
@@ -190,7 +193,7 @@ async fn what_is_refused_for_another_reason_leaves_the_name_free() {
             .status,
         401
     );
-    assert_eq!(world.store.under("idempotency/").len(), 0);
+    assert_eq!(world.store.objects_under("idempotency/").len(), 0);
     assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
     assert_eq!(published(&world), 1);
 }
@@ -222,15 +225,16 @@ async fn of_requests_that_race_one_publishes() {
 #[tokio::test]
 async fn a_request_in_progress_keeps_its_name_until_it_is_over_or_its_claim_lapses() {
     let world = World::new(one()).await;
-    let plan =
-        Plan::by(|effect| (effect.operation == Operation::SendBatch).then_some(Fault::HangBefore));
+    let plan = FaultPlan::by(|effect| {
+        (effect.operation == PortOperation::SendBatch).then_some(CallFault::HangBefore)
+    });
     let queue = |queue| Faulty::new(queue, "deliveries", &plan);
     let app = router(world.publish_over(queue, world.store.clone()).into());
     let hanging = tokio::spawn(send(
         app,
         request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL),
     ));
-    while world.store.under("idempotency/").is_empty() {
+    while world.store.objects_under("idempotency/").is_empty() {
         tokio::task::yield_now().await;
     }
     world.clock.advance(Duration::from_secs(30));
@@ -302,7 +306,7 @@ async fn a_client_that_leaves_while_its_request_is_written_leaves_nothing_half_d
     );
     let mut left = Box::pin(left);
     // One poll at a time, until the name is claimed.
-    while world.store.under("idempotency/").is_empty() {
+    while world.store.objects_under("idempotency/").is_empty() {
         assert!(poll_immediate(&mut left).await.is_none());
         tokio::task::yield_now().await;
     }
@@ -319,7 +323,7 @@ async fn a_client_that_leaves_while_its_request_is_written_leaves_nothing_half_d
 async fn a_topic_made_anew_remembers_no_name_of_the_one_before() {
     let world = World::new(one()).await;
     assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
-    let (_, record) = world.store.under("topics/").remove(0);
+    let (_, record) = world.store.objects_under("topics/").remove(0);
     let mut record: serde_json::Value = serde_json::from_slice(&record).unwrap();
     record["createdAt"] = Timestamp::parse("2026-11-21T10:00:01Z")
         .unwrap()
@@ -364,8 +368,8 @@ async fn whatever_call_fails_the_name_is_free_again_or_lapses_and_nothing_is_los
 #[tokio::test]
 async fn after_a_failure_the_name_is_free_at_once() {
     let world = World::new(one()).await;
-    let plan = Plan::by(|e| {
-        (e.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Other))
+    let plan = FaultPlan::by(|e| {
+        (e.operation == PortOperation::SendBatch).then_some(CallFault::Before(ErrorKind::Other))
     });
     let queue = |queue| Faulty::new(queue, "deliveries", &plan);
     let app = router(world.publish_over(queue, world.store.clone()).into());
@@ -383,7 +387,7 @@ async fn after_a_failure_the_name_is_free_at_once() {
 async fn a_record_that_cannot_be_read_keeps_nobody_from_publishing() {
     let world = World::new(one()).await;
     assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
-    let (key, _) = world.store.under("idempotency/").remove(0);
+    let (key, _) = world.store.objects_under("idempotency/").remove(0);
     world
         .store
         .put(&key, "half a rec".into(), PutCondition::Always)
@@ -410,8 +414,10 @@ async fn repeated_request_after_half_a_failure_has_the_same_ids() {
         .map(|name| (name.as_str(), serde_json::json!({})))
         .collect();
     let world = World::new(subscriptions(&all)).await;
-    let fault = Fault::Before(ErrorKind::Other);
-    let plan = Plan::nth_of(1, fault, |effect| effect.operation == Operation::SendBatch);
+    let fault = CallFault::Before(ErrorKind::Other);
+    let plan = FaultPlan::nth_of(1, fault, |effect| {
+        effect.operation == PortOperation::SendBatch
+    });
     let queue = |queue| Faulty::new(queue, "deliveries", &plan);
     let app = router(world.publish_over(queue, world.store.clone()).into());
     let headers = [KEY, STRUCTURED, NAMED];

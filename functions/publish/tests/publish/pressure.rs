@@ -514,7 +514,7 @@ async fn dehydrated_events_are_stored_and_referenced_unless_they_are_tiny() {
     put_pressure(&world, Duration::ZERO, None, &[PressureMeasure::Dehydrate]).await;
     let body = format!("[{},{MINIMAL},{}]", event_of(2000), event_of(3000));
     assert_eq!(world.post(&[BATCH], body).await.status, 200);
-    let stored = world.store.under("payloads/");
+    let stored = world.store.objects_under("payloads/");
     let mut sizes: Vec<_> = stored.iter().map(|(_, bytes)| bytes.len()).collect();
     sizes.sort_unstable();
     assert_eq!(sizes, [2000, 3000]);

@@ -14,7 +14,7 @@ const SOON: &str = "2026-11-21T10:10:30Z";
 const MONTH: &str = "2026-12-21T10:00:00Z";
 
 fn parked(world: &World) -> Vec<String> {
-    let found = world.store.under("parked/");
+    let found = world.store.objects_under("parked/");
     found.into_iter().map(|(key, _)| key).collect()
 }
 
@@ -68,7 +68,7 @@ async fn request_is_parked_for_each_subscription_that_matches_now() {
         "2026-12-22T10:00:00.000Z"
     );
     // wake looks at least every quarter of an hour.
-    assert!(world.store.under("signals/").is_empty());
+    assert!(world.store.objects_under("signals/").is_empty());
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn wake_is_told_of_what_is_due_before_it_would_look() {
     let answer = world.post(&[STRUCTURED, (NOT_BEFORE, SOON)], MINIMAL).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert!(parked(&world)[0].starts_with("parked/20261121T1011Z/"));
-    assert_eq!(world.store.under("signals/").len(), 1);
+    assert_eq!(world.store.objects_under("signals/").len(), 1);
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn topic_is_in_use_until_its_events_are_due() {
         .post(&[STRUCTURED, (NOT_BEFORE, MONTH)], MINIMAL)
         .await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    let (_, note) = world.store.under("activity/orders").remove(0);
+    let (_, note) = world.store.objects_under("activity/orders").remove(0);
     let note = ActivityNote::parse(&note).unwrap();
     assert!(note.at() >= Timestamp::parse(MONTH).unwrap());
 }

@@ -203,7 +203,7 @@ async fn what_is_stored_is_stored_once_for_each_schema() {
             .status,
         200
     );
-    let stored = world.store.under("payloads/");
+    let stored = world.store.objects_under("payloads/");
     assert_eq!(stored.len(), 2);
     assert!(stored.iter().any(|(_, text)| *text == large));
     assert!(
@@ -277,7 +277,7 @@ async fn no_message_of_custom_events_is_larger_than_sqs_takes() {
             .iter()
             .all(|message| message.body.len() <= SQS_MESSAGE_BYTES_MAX)
     );
-    assert_eq!(world.store.under("payloads/"), vec![]);
+    assert_eq!(world.store.objects_under("payloads/"), vec![]);
 }
 
 #[tokio::test]

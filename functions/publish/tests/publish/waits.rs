@@ -12,9 +12,9 @@ use posthaste_core::model::{EventSchema, Timestamp};
 use posthaste_ports::ObjectStore;
 use posthaste_publish::{BodyBudget, router};
 use posthaste_testkit::Faulty;
-use posthaste_testkit::faulty::Plan;
+use posthaste_testkit::faulty::FaultPlan;
 use posthaste_testkit::memory::MemoryStore;
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -85,8 +85,8 @@ async fn after_slow_claim(change: &Change) -> (Answer, Vec<(String, usize)>) {
     let store = world.store.clone();
     let clock = world.clock.clone();
     let changed = change.clone();
-    let plan = Plan::by(move |effect| {
-        if effect.operation == Operation::Put && effect.key.starts_with("idempotency/") {
+    let plan = FaultPlan::by(move |effect| {
+        if effect.operation == PortOperation::Put && effect.key.starts_with("idempotency/") {
             clock.advance(Duration::from_secs(2));
             apply(&store, &changed);
         }
@@ -159,8 +159,8 @@ async fn request_that_is_parsed_again_takes_no_more_room() {
     let world = World::new(settings.clone()).await;
     let store = world.store.clone();
     let clock = world.clock.clone();
-    let plan = Plan::by(move |effect| {
-        if effect.operation == Operation::Put && effect.key.starts_with("idempotency/") {
+    let plan = FaultPlan::by(move |effect| {
+        if effect.operation == PortOperation::Put && effect.key.starts_with("idempotency/") {
             clock.advance(Duration::from_secs(2));
             store.write(TOPIC, record(&settings, "key-one"));
         }
@@ -181,8 +181,8 @@ async fn refused_request_gives_its_name_back() {
     let world = World::new(one()).await;
     let store = world.store.clone();
     let clock = world.clock.clone();
-    let plan = Plan::by(move |effect| {
-        if effect.operation == Operation::Put && effect.key.starts_with("idempotency/") {
+    let plan = FaultPlan::by(move |effect| {
+        if effect.operation == PortOperation::Put && effect.key.starts_with("idempotency/") {
             clock.advance(Duration::from_secs(2));
             store.write(TOPIC, change.clone().unwrap());
         }

@@ -176,7 +176,7 @@ impl World {
     /// Nothing was written but the topic.
     pub(crate) fn assert_untouched(&self) {
         assert_eq!(self.queue.messages(), vec![]);
-        assert_eq!(self.store.under("payloads/"), vec![]);
+        assert_eq!(self.store.objects_under("payloads/"), vec![]);
     }
 }
 

@@ -30,7 +30,7 @@ async fn an_hour_that_two_processes_write_never_has_more_than_120_files_to_merge
     let mut other = wire(
         &kit.clock,
         (&kit.log, &kit.state, &kit.queue),
-        &Plan::none(),
+        &FaultPlan::none(),
         9,
     );
     other.settings = on_aws();
@@ -106,9 +106,9 @@ async fn a_batch_does_not_wait_for_another_merge_beyond_its_time() {
 
 #[tokio::test]
 async fn a_busy_hour_that_cannot_be_merged_fails_no_batch() {
-    let plan = Plan::at(
-        posthaste_testkit::Fault::Before(posthaste_ports::ErrorKind::Other),
-        |effect| effect.operation == posthaste_testkit::Operation::List,
+    let plan = FaultPlan::at(
+        posthaste_testkit::CallFault::Before(posthaste_ports::ErrorKind::Other),
+        |effect| effect.operation == posthaste_testkit::PortOperation::List,
     );
     let mut kit = Kit::with(&plan);
     kit.record.settings = on_aws();

@@ -5,7 +5,7 @@ use posthaste_core::model::size::DiskShare;
 use posthaste_core::pressure::ByteUsage;
 use posthaste_ports::ErrorKind;
 use posthaste_testkit::faulty::at_every_effect;
-use posthaste_testkit::{Fault, Operation};
+use posthaste_testkit::{CallFault, PortOperation};
 
 use super::*;
 use crate::{Aside, Ended};
@@ -117,7 +117,7 @@ async fn files_that_a_lifecycle_deletes_stay() {
 async fn what_an_earlier_version_set_aside_leaves_the_log() {
     let mut kit = Kit::new();
     let store = MemoryStore::like_s3(7);
-    kit.record.ports.aside = Aside::apart(Faulty::new(store.clone(), "aside", &Plan::none()));
+    kit.record.ports.aside = Aside::apart(Faulty::new(store.clone(), "aside", &FaultPlan::none()));
     let file = format!("{HOUR}07-b.parquet");
     kit.log.write(&format!("damaged/{file}"), "no Parquet");
     kit.log.write("damaged/notes.txt", "of others");
@@ -128,7 +128,7 @@ async fn what_an_earlier_version_set_aside_leaves_the_log() {
         (file, Bytes::from("no Parquet")),
         ("notes.txt".to_owned(), Bytes::from("of others")),
     ];
-    assert_eq!(store.under(""), moved);
+    assert_eq!(store.objects_under(""), moved);
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn no_fault_of_moving_aside_loses_what_was_set_aside() {
         let file = format!("{HOUR}07-b.parquet");
         kit.log.write(&format!("damaged/{file}"), "no Parquet");
         drop(kit.record.end(None).await);
-        let kept = kit.log.under("");
+        let kept = kit.log.objects_under("");
         assert!(
             kept.iter().any(|(_, bytes)| bytes == "no Parquet"),
             "{place}"
@@ -152,9 +152,10 @@ async fn no_fault_of_moving_aside_loses_what_was_set_aside() {
 
 #[tokio::test]
 async fn old_files_go_where_what_was_set_aside_cannot_be_moved() {
-    let full = Plan::by(|effect| {
-        let is_moved = effect.operation == Operation::Put && effect.key.starts_with("_damaged/");
-        is_moved.then_some(Fault::Before(ErrorKind::Full))
+    let full = FaultPlan::by(|effect| {
+        let is_moved =
+            effect.operation == PortOperation::Put && effect.key.starts_with("_damaged/");
+        is_moved.then_some(CallFault::Before(ErrorKind::Full))
     });
     let kit = Kit::with(&full);
     let damaged = format!("damaged/{HOUR}07-b.parquet");
@@ -171,7 +172,7 @@ async fn old_files_go_where_what_was_set_aside_cannot_be_moved() {
 async fn what_was_set_aside_elsewhere_ends_with_its_hour() {
     let mut kit = Kit::new();
     let store = MemoryStore::like_s3(7);
-    kit.record.ports.aside = Aside::apart(Faulty::new(store.clone(), "aside", &Plan::none()));
+    kit.record.ports.aside = Aside::apart(Faulty::new(store.clone(), "aside", &FaultPlan::none()));
     for date in ["2026-02-01", "2026-03-07"] {
         store.write(&format!("date={date}/hour=03/07-b.parquet"), vec![0; 9]);
     }

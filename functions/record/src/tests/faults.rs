@@ -1,7 +1,7 @@
 //! A fault at every effect, and a kill at every effect: no record is lost, and readers show each
 //! once.
 
-use posthaste_testkit::Fault;
+use posthaste_testkit::CallFault;
 use posthaste_testkit::faulty::at_every_effect;
 
 use super::*;
@@ -34,9 +34,9 @@ async fn no_fault_of_writing_or_merging_loses_a_record() {
 
 #[tokio::test]
 async fn no_kill_in_a_merge_loses_a_record() {
-    for fault in [Fault::HangBefore, Fault::HangAfter] {
+    for fault in [CallFault::HangBefore, CallFault::HangAfter] {
         for number in 0.. {
-            let plan = Plan::nth(number, fault.clone());
+            let plan = FaultPlan::nth(number, fault.clone());
             let mut kit = Kit::with(&plan);
             let all = records(0..40);
             all.chunks(10).for_each(|some| drop(kit.put_fresh(7, some)));

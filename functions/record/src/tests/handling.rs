@@ -3,7 +3,7 @@
 use posthaste_core::delivery_log::render_records;
 use posthaste_ports::{ErrorKind, QueueName, QueueReceiver, QueueSender, ReceiveRequest};
 use posthaste_testkit::memory::message as outgoing;
-use posthaste_testkit::{Fault, Operation, Plan};
+use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 
 use super::*;
 
@@ -37,8 +37,8 @@ async fn a_batch_becomes_one_file_an_hour_in_which_each_record_is_once() {
 #[tokio::test]
 async fn messages_come_back_whose_hour_was_not_written() {
     let is_of_three = |key: &str| key.starts_with(HOUR);
-    let plan = Plan::at(Fault::Before(ErrorKind::Full), move |effect| {
-        effect.operation == Operation::Put && is_of_three(effect.key)
+    let plan = FaultPlan::at(CallFault::Before(ErrorKind::Full), move |effect| {
+        effect.operation == PortOperation::Put && is_of_three(effect.key)
     });
     let kit = Kit::with(&plan);
     let three = record(1, at("2026-03-07T03:00:00Z"));
@@ -78,8 +78,8 @@ async fn messages_come_back_whose_hour_was_not_written() {
 
 #[tokio::test]
 async fn after_the_deadline_nothing_is_settled() {
-    let kit = Kit::with(&Plan::at(Fault::HangBefore, |effect| {
-        effect.operation == Operation::Put
+    let kit = Kit::with(&FaultPlan::at(CallFault::HangBefore, |effect| {
+        effect.operation == PortOperation::Put
     }));
     let body = render_records(&records(0..1)).remove(0);
     let handled = kit.record.handle(vec![message("a", body)], kit.deadline());
@@ -109,7 +109,7 @@ async fn a_message_that_cannot_be_read_holds_up_no_other() {
 #[tokio::test]
 async fn a_message_of_a_newer_version_waits_for_a_newer_program() {
     let kit = Kit::new();
-    let queue = kit.queue.beside(QueueName::Records);
+    let queue = kit.queue.sibling_queue(QueueName::Records);
     queue
         .send_batch(vec![outgoing(r#"{"v":9,"records":7}"#)])
         .await

@@ -3,7 +3,7 @@
 use posthaste_core::health::{HealthBook, SubscriptionTries};
 use posthaste_core::stored::{HEALTH, WAKE_SIGNAL};
 use posthaste_ports::{ErrorKind, ObjectStore};
-use posthaste_testkit::{Fault, Plan};
+use posthaste_testkit::{CallFault, FaultPlan};
 
 use super::*;
 
@@ -72,9 +72,9 @@ async fn arrival_in_another_instance_is_counted() {
 
 #[tokio::test]
 async fn failing_store_costs_no_record_and_tries_count_later() {
-    let plan = Plan::by(|effect| {
+    let plan = FaultPlan::by(|effect| {
         let is_first = effect.key == HEALTH && effect.number < 6;
-        is_first.then_some(Fault::Before(ErrorKind::TimedOut))
+        is_first.then_some(CallFault::Before(ErrorKind::TimedOut))
     });
     let kit = Kit::with(&plan);
     kit.handle("a", &many(0, 4, LogResult::Retry)).await;

@@ -3,7 +3,7 @@
 use posthaste_core::delivery_log::RecordLookup;
 use posthaste_core::stored::RECORD_LEASE;
 use posthaste_ports::{ErrorKind, ObjectStore};
-use posthaste_testkit::{Fault, Operation};
+use posthaste_testkit::{CallFault, PortOperation};
 
 use super::*;
 use crate::MergeReport;
@@ -80,7 +80,7 @@ async fn of_two_runs_one_merges() {
     let other = wire(
         &kit.clock,
         (&kit.log, &kit.state, &kit.queue),
-        &Plan::none(),
+        &FaultPlan::none(),
         9,
     );
     let (one, two) = tokio::join!(kit.record.merge(), other.merge());
@@ -103,8 +103,8 @@ async fn a_process_that_is_about_to_end_begins_no_merge() {
 
 #[tokio::test]
 async fn a_run_ends_in_time_even_if_the_store_hangs() {
-    let kit = Kit::with(&Plan::at(Fault::HangBefore, |effect| {
-        effect.operation == Operation::Delete
+    let kit = Kit::with(&FaultPlan::at(CallFault::HangBefore, |effect| {
+        effect.operation == PortOperation::Delete
     }));
     let all = fill(&kit, 3);
     kit.close_hour();
@@ -135,16 +135,16 @@ async fn a_damaged_file_is_set_aside_and_the_others_are_merged() {
         ([1, 0], all.len() - 10)
     );
     assert_eq!(
-        kit.log.under("_damaged/"),
+        kit.log.objects_under("_damaged/"),
         [(format!("_damaged/{}", keys[1]), Bytes::from("no Parquet"))]
     );
 }
 
 #[tokio::test]
 async fn a_file_that_the_store_does_not_answer_is_not_damaged() {
-    for operation in [Operation::Get, Operation::GetRange] {
+    for operation in [PortOperation::Get, PortOperation::GetRange] {
         for kind in [ErrorKind::Other, ErrorKind::TimedOut, ErrorKind::Denied] {
-            let plan = Plan::at(Fault::Before(kind), move |effect| {
+            let plan = FaultPlan::at(CallFault::Before(kind), move |effect| {
                 effect.operation == operation && effect.key.starts_with(HOUR)
             });
             let kit = Kit::with(&plan);
@@ -180,7 +180,7 @@ async fn a_file_that_the_store_does_not_answer_is_not_damaged() {
 async fn parts_beside_a_damaged_one_stay() {
     let kit = Kit::new();
     let all = fill(&kit, 3);
-    let whole = kit.log.under(HOUR).remove(0).1;
+    let whole = kit.log.objects_under(HOUR).remove(0).1;
     let parts = ["000", "001"].map(|part| format!("{HOUR}merged-m-{part}.parquet"));
     kit.log.write(&parts[0], "no Parquet");
     kit.log.write(&parts[1], whole);
@@ -190,7 +190,7 @@ async fn parts_beside_a_damaged_one_stay() {
     assert_eq!(kit.files(), [3, 0]);
     assert!(parts.iter().all(|part| kit.log.keys("").contains(part)));
     kit.log
-        .write(&parts[0], kit.log.under(&parts[1]).remove(0).1);
+        .write(&parts[0], kit.log.objects_under(&parts[1]).remove(0).1);
     assert_eq!(kit.ids().await, ids_of(&all));
 }
 

@@ -3,19 +3,19 @@
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueReceiver, QueueSender, ReceiveRequest};
-use posthaste_testkit::{Fault, Operation};
+use posthaste_testkit::{CallFault, PortOperation};
 
 use super::*;
 
-fn refusing() -> Plan {
-    Plan::at(Fault::Before(ErrorKind::Other), |effect| {
-        effect.operation == Operation::Put
+fn refusing() -> FaultPlan {
+    FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
+        effect.operation == PortOperation::Put
     })
 }
 
 /// The message of these records in the queue, received so many times.
 async fn received(kit: &Kit, records: &[LogRecord], receive_count: u32) -> ReceivedMessage {
-    let queue = kit.queue.beside(QueueName::Records);
+    let queue = kit.queue.sibling_queue(QueueName::Records);
     let body = render_records(records).remove(0);
     queue
         .send_batch(vec![OutgoingMessage {
@@ -53,7 +53,7 @@ async fn a_message_that_was_refused_often_waits_in_a_fresh_one() {
             .failures,
         []
     );
-    let waiting = kit.queue.beside(QueueName::Records).messages();
+    let waiting = kit.queue.sibling_queue(QueueName::Records).messages();
     assert_eq!(
         (waiting.len(), waiting[0].delay.as_secs(), &waiting[0].body),
         (1, 900, &tired.body)
@@ -90,7 +90,7 @@ async fn a_message_that_was_refused_a_few_times_comes_back_as_it_is() {
             .failures,
         []
     );
-    let waiting = kit.queue.beside(QueueName::Records).messages();
+    let waiting = kit.queue.sibling_queue(QueueName::Records).messages();
     assert!(
         waiting.iter().all(|message| message.delay.is_zero()),
         "what is written is not put off"
@@ -116,8 +116,8 @@ async fn a_message_that_cannot_be_put_off_comes_back_as_it_is() {
 
 #[tokio::test]
 async fn a_store_that_hangs_leaves_time_to_put_messages_off() {
-    let kit = Kit::with(&Plan::at(Fault::HangBefore, |effect| {
-        effect.operation == Operation::Put
+    let kit = Kit::with(&FaultPlan::at(CallFault::HangBefore, |effect| {
+        effect.operation == PortOperation::Put
     }));
     let tired = received(&kit, &records(0..2), 20).await;
     let handled = kit.record.handle(vec![tired], kit.deadline());
@@ -129,7 +129,10 @@ async fn a_store_that_hangs_leaves_time_to_put_messages_off() {
     };
     let (response, ()) = tokio::join!(handled, passes);
     assert_eq!(response.failures, []);
-    assert_eq!(kit.queue.beside(QueueName::Records).messages().len(), 1);
+    assert_eq!(
+        kit.queue.sibling_queue(QueueName::Records).messages().len(),
+        1
+    );
 }
 
 fn shown(recorder: &PrometheusRecorder, name: &str) -> Vec<String> {

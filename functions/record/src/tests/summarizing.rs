@@ -8,7 +8,7 @@ use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE, StoredLease};
 use posthaste_delivery_log::digest_of_hour;
 use posthaste_ports::ErrorKind;
 use posthaste_testkit::faulty::at_every_effect;
-use posthaste_testkit::{Fault, Operation};
+use posthaste_testkit::{CallFault, PortOperation};
 
 use super::*;
 
@@ -44,12 +44,12 @@ impl Kit {
     }
 
     fn checkpoint(&self) -> MergeCheckpoint {
-        let (_, lease) = self.state.under(RECORD_LEASE).remove(0);
+        let (_, lease) = self.state.objects_under(RECORD_LEASE).remove(0);
         StoredLease::parse(&lease).unwrap().checkpoint
     }
 
     fn summary(&self) -> Option<Bytes> {
-        let found = self.log.under(SUMMARY).into_iter().next();
+        let found = self.log.objects_under(SUMMARY).into_iter().next();
         found.map(|(_, bytes)| bytes)
     }
 }
@@ -106,8 +106,8 @@ async fn filter_that_is_up_to_date_is_left_alone() {
     kit.record.merge().await.unwrap();
     assert_eq!(kit.summary().unwrap(), "damaged", "it was not even read");
     kit.log.write(SUMMARY, made.clone().unwrap());
-    kit.plan = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
-        effect.port == "summaries" && effect.operation != Operation::GetRange
+    kit.plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
+        effect.port == "summaries" && effect.operation != PortOperation::GetRange
     });
     kit.start_again();
     kit.record.merge().await.unwrap();
@@ -164,7 +164,7 @@ async fn hours_of_one_day_share_its_summary() {
 async fn hour_with_a_damaged_file_is_searched_always() {
     let kit = Kit::new();
     let key = kit.put_fresh(7, &records(0..50));
-    let bytes = kit.log.under(&key).remove(0).1;
+    let bytes = kit.log.objects_under(&key).remove(0).1;
     kit.log.write(&key, bytes.slice(..bytes.len() / 2));
     kit.close_hour();
     kit.record.merge().await.unwrap();
@@ -182,8 +182,12 @@ async fn hour_with_a_damaged_file_is_searched_always() {
 
 #[tokio::test]
 async fn summary_that_the_store_refuses_is_written_by_the_next_run() {
-    for operation in [Operation::Put, Operation::Get, Operation::GetRange] {
-        let plan = Plan::nth_of(0, Fault::Before(ErrorKind::Other), move |effect| {
+    for operation in [
+        PortOperation::Put,
+        PortOperation::Get,
+        PortOperation::GetRange,
+    ] {
+        let plan = FaultPlan::nth_of(0, CallFault::Before(ErrorKind::Other), move |effect| {
             effect.port == "summaries" && effect.operation == operation
         });
         let kit = Kit::with(&plan);
@@ -200,8 +204,8 @@ async fn summary_that_the_store_refuses_is_written_by_the_next_run() {
 /// A store that refuses summaries for good does not have each run list the whole log.
 #[tokio::test]
 async fn summaries_that_fail_stop_no_look_at_all_hours() {
-    let plan = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
-        effect.port == "summaries" && effect.operation == Operation::Put
+    let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
+        effect.port == "summaries" && effect.operation == PortOperation::Put
     });
     let kit = Kit::with(&plan);
     kit.put_fresh(7, &records(0..50));
@@ -252,10 +256,14 @@ async fn summaries_go_with_the_last_files_of_their_days() {
 /// left for want of time has the next look see every hour again.
 #[tokio::test]
 async fn summary_that_is_cut_off_is_made_by_the_next_run() {
-    for operation in [Operation::Put, Operation::Get, Operation::GetRange] {
-        for fault in [Fault::HangBefore, Fault::HangAfter] {
+    for operation in [
+        PortOperation::Put,
+        PortOperation::Get,
+        PortOperation::GetRange,
+    ] {
+        for fault in [CallFault::HangBefore, CallFault::HangAfter] {
             let place = format!("{fault:?} at {operation:?}");
-            let plan = Plan::nth_of(0, fault, move |effect| {
+            let plan = FaultPlan::nth_of(0, fault, move |effect| {
                 effect.port == "summaries" && effect.operation == operation
             });
             let kit = Kit::with(&plan);
@@ -284,8 +292,8 @@ async fn summary_is_cut_off_between_two_hours_of_its_day() {
     let clock = Arc::new(OnceLock::<ManualClock>::new());
     let is_read = AtomicBool::new(false);
     let slow = Arc::clone(&clock);
-    let kit = Kit::with(&Plan::by(move |effect| {
-        let is_summary = effect.port == "summaries" && effect.operation == Operation::Get;
+    let kit = Kit::with(&FaultPlan::by(move |effect| {
+        let is_summary = effect.port == "summaries" && effect.operation == PortOperation::Get;
         if is_summary {
             is_read.store(true, Ordering::Relaxed);
         } else if effect.port == "log" && is_read.swap(false, Ordering::Relaxed) {

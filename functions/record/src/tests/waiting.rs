@@ -3,7 +3,7 @@
 use posthaste_core::delivery_log::{COUNTED_MESSAGES_MAX, WaitingPart, waiting_part};
 use posthaste_core::stored::waiting_part_key;
 use posthaste_ports::{ErrorKind, ObjectStore, OutgoingMessage, QueueSender};
-use posthaste_testkit::{Fault, Plan};
+use posthaste_testkit::{CallFault, FaultPlan};
 
 use super::*;
 
@@ -71,9 +71,9 @@ async fn message_that_comes_again_counts_once() {
 /// One of the two hours of a message cannot be written at first: all of its records come again.
 #[tokio::test]
 async fn message_counts_when_all_its_records_are_written() {
-    let plan = Plan::by(|effect| {
+    let plan = FaultPlan::by(|effect| {
         let is_refused = effect.key.contains("hour=02") && effect.number < 4;
-        is_refused.then_some(Fault::Before(ErrorKind::Other))
+        is_refused.then_some(CallFault::Before(ErrorKind::Other))
     });
     let kit = Kit::with(&plan);
     let mut both = begun(0..2);
@@ -85,9 +85,9 @@ async fn message_counts_when_all_its_records_are_written() {
 /// Its number would be ahead of the log.
 #[tokio::test]
 async fn message_whose_records_are_refused_counts_nothing_yet() {
-    let plan = Plan::by(|effect| {
+    let plan = FaultPlan::by(|effect| {
         let is_refused = effect.key.contains("hour=02");
-        is_refused.then_some(Fault::Before(ErrorKind::Other))
+        is_refused.then_some(CallFault::Before(ErrorKind::Other))
     });
     let kit = Kit::with(&plan);
     let mut both = begun(0..2);
@@ -99,9 +99,9 @@ async fn message_whose_records_are_refused_counts_nothing_yet() {
 
 #[tokio::test]
 async fn store_that_fails_costs_no_record_and_numbers_come_later() {
-    let plan = Plan::by(|effect| {
+    let plan = FaultPlan::by(|effect| {
         let is_first = effect.key.starts_with("waiting/") && effect.number < 12;
-        is_first.then_some(Fault::Before(ErrorKind::TimedOut))
+        is_first.then_some(CallFault::Before(ErrorKind::TimedOut))
     });
     let kit = Kit::with(&plan);
     kit.handle("a", &begun(0..4)).await;
@@ -138,7 +138,7 @@ async fn schedule_keeps_numbers_while_records_are_in_their_queue() {
         group: None,
         delay: Duration::ZERO,
     };
-    let records = kit.queue.beside(QueueName::Records);
+    let records = kit.queue.sibling_queue(QueueName::Records);
     records.send_batch(vec![unread]).await.unwrap();
     for _ in 0..4 {
         kit.clock.advance(10 * MINUTE);
@@ -149,9 +149,9 @@ async fn schedule_keeps_numbers_while_records_are_in_their_queue() {
 
 #[tokio::test]
 async fn schedule_writes_what_could_not_be_written() {
-    let plan = Plan::by(|effect| {
+    let plan = FaultPlan::by(|effect| {
         let is_first = effect.key.starts_with("waiting/") && effect.number < 12;
-        is_first.then_some(Fault::Before(ErrorKind::TimedOut))
+        is_first.then_some(CallFault::Before(ErrorKind::TimedOut))
     });
     let kit = Kit::with(&plan);
     kit.handle("a", &begun(0..4)).await;

@@ -8,7 +8,7 @@ use posthaste_ports::PortBundle;
 use posthaste_services::{ActivityNotes, LinkHealth, PressureReader, TopicRegistry};
 use posthaste_testkit::endpoint::MemoryEndpoint;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
-use posthaste_testkit::{Faulty, ManualClock, Plan, SeededEntropy};
+use posthaste_testkit::{FaultPlan, Faulty, ManualClock, SeededEntropy};
 
 use crate::WakePorts;
 
@@ -33,9 +33,9 @@ pub(crate) const PAGE: usize = 3;
 /// Ports over this store and this queue, which fail by their plans.
 pub(crate) fn ports(
     clock: &ManualClock,
-    (store, store_plan): (&MemoryStore, &Plan),
+    (store, store_plan): (&MemoryStore, &FaultPlan),
     log: &MemoryStore,
-    (queue, queue_plan): (&MemoryQueue, &Plan),
+    (queue, queue_plan): (&MemoryQueue, &FaultPlan),
     seed: u64,
 ) -> WakePorts<TestPorts> {
     let store = Faulty::new(store.clone(), "state", store_plan);
@@ -44,7 +44,7 @@ pub(crate) fn ports(
         slow_lane: None,
         state: store.clone(),
         dead_letters: store.clone(),
-        log: DeliveryLog::new(Faulty::new(log.clone(), "log", &Plan::none())),
+        log: DeliveryLog::new(Faulty::new(log.clone(), "log", &FaultPlan::none())),
         log_delay: LOG_DELAY,
         registry: TopicRegistry::new(store.clone(), clock.clone(), Duration::ZERO),
         pressure: PressureReader::new(store.clone(), clock.clone(), Duration::ZERO),

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ErrorKind};
-use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Fault, Plan};
+use posthaste_testkit::recorded::PortOperation;
+use posthaste_testkit::{CallFault, FaultPlan};
 
 use crate::world::{World, from, is_parked_list, key};
 
@@ -18,8 +18,8 @@ const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
 /// A plan, off at first, that makes these operations fail.
-fn failing(operation: Operation) -> Plan {
-    let plan = Plan::at(Fault::Before(ErrorKind::Other), move |effect| {
+fn failing(operation: PortOperation) -> FaultPlan {
+    let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), move |effect| {
         let is_meant = effect.key.is_empty() || effect.key.starts_with(layout::PARKED);
         effect.operation == operation && is_meant
     });
@@ -43,8 +43,8 @@ async fn the_first_list_begins_at_the_start_and_the_next_ten_minutes_before_the_
 
 #[tokio::test]
 async fn a_list_begins_ten_minutes_before_the_oldest_object_that_was_left() {
-    let plan = failing(Operation::SendBatch);
-    let world = World::with(&Plan::none(), &plan);
+    let plan = failing(PortOperation::SendBatch);
+    let world = World::with(&FaultPlan::none(), &plan);
     world.run_after(Duration::ZERO).await;
     world.park(20 * MINUTE, "left", 1).await;
     plan.switch(true);
@@ -66,8 +66,8 @@ async fn a_list_begins_ten_minutes_before_the_oldest_object_that_was_left() {
 
 #[tokio::test]
 async fn a_run_whose_list_fails_in_the_middle_leaves_how_far_it_came() {
-    let plan = Plan::nth_of(1, Fault::Before(ErrorKind::TimedOut), is_parked_list);
-    let world = World::with(&plan, &Plan::none());
+    let plan = FaultPlan::nth_of(1, CallFault::Before(ErrorKind::TimedOut), is_parked_list);
+    let world = World::with(&plan, &FaultPlan::none());
     for n in 1..=5 {
         world.park(n * 20 * MINUTE, "x", 1).await;
     }
@@ -122,11 +122,11 @@ async fn an_object_that_was_written_late_is_released_within_a_day() {
 async fn a_look_at_the_start_that_fails_fails_no_run_and_is_taken_again_in_an_hour() {
     let failing = Arc::new(AtomicUsize::new(0));
     let lists_left = Arc::clone(&failing);
-    let plan = Plan::by(move |effect| {
+    let plan = FaultPlan::by(move |effect| {
         let is_hit = is_parked_list(effect) && lists_left.fetch_sub(1, Ordering::Relaxed) == 1;
-        is_hit.then_some(Fault::Before(ErrorKind::TimedOut))
+        is_hit.then_some(CallFault::Before(ErrorKind::TimedOut))
     });
-    let world = World::with(&plan, &Plan::none());
+    let world = World::with(&plan, &FaultPlan::none());
     world.run_after(Duration::ZERO).await;
     // After what is due later, and what is due.
     failing.store(3, Ordering::Relaxed);

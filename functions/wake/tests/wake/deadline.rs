@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use posthaste_core::stored::layout;
 use posthaste_ports::Clock;
-use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Fault, Plan};
+use posthaste_testkit::recorded::PortOperation;
+use posthaste_testkit::{CallFault, FaultPlan};
 use posthaste_wake::{WakeError, WakeReport};
 
 use crate::world::{RUN, World};
@@ -18,8 +18,8 @@ async fn run(world: &World) -> (Result<WakeReport, WakeError>, Duration) {
     (ended, world.clock.monotonic().saturating_sub(began))
 }
 
-fn hangs_once(operation: Operation, key: &'static str, nth: u64) -> Plan {
-    Plan::nth_of(nth, Fault::HangBefore, move |effect| {
+fn hangs_once(operation: PortOperation, key: &'static str, nth: u64) -> FaultPlan {
+    FaultPlan::nth_of(nth, CallFault::HangBefore, move |effect| {
         effect.operation == operation && effect.key.starts_with(key)
     })
 }
@@ -27,7 +27,10 @@ fn hangs_once(operation: Operation, key: &'static str, nth: u64) -> Plan {
 #[tokio::test]
 async fn what_was_sent_before_a_send_that_hangs_is_not_sent_again() {
     // Eighty are under way at once: the second wave's second batch never comes back.
-    let world = World::with(&Plan::none(), &hangs_once(Operation::SendBatch, "", 9));
+    let world = World::with(
+        &FaultPlan::none(),
+        &hangs_once(PortOperation::SendBatch, "", 9),
+    );
     world.park(Duration::ZERO, "x", 200).await;
     let (ended, took) = run(&world).await;
     assert_eq!((ended.unwrap().left, took < RUN), (1, true), "{took:?}");
@@ -41,12 +44,12 @@ async fn what_was_sent_before_a_send_that_hangs_is_not_sent_again() {
 #[tokio::test]
 async fn a_listing_a_read_or_a_lease_that_hangs_ends_the_run_in_time() {
     for (operation, key) in [
-        (Operation::List, layout::PARKED),
-        (Operation::Get, layout::PARKED),
-        (Operation::Get, layout::WAKE_LEASE),
-        (Operation::Put, layout::WAKE_LEASE),
+        (PortOperation::List, layout::PARKED),
+        (PortOperation::Get, layout::PARKED),
+        (PortOperation::Get, layout::WAKE_LEASE),
+        (PortOperation::Put, layout::WAKE_LEASE),
     ] {
-        let world = World::with(&hangs_once(operation, key, 0), &Plan::none());
+        let world = World::with(&hangs_once(operation, key, 0), &FaultPlan::none());
         world.park(Duration::ZERO, "x", 1).await;
         let (ended, took) = run(&world).await;
         assert!(
@@ -65,8 +68,8 @@ async fn a_listing_a_read_or_a_lease_that_hangs_ends_the_run_in_time() {
 #[tokio::test]
 async fn a_lease_that_cannot_be_given_back_ends_the_run_in_time_as_well() {
     let world = World::with(
-        &hangs_once(Operation::Put, layout::WAKE_LEASE, 1),
-        &Plan::none(),
+        &hangs_once(PortOperation::Put, layout::WAKE_LEASE, 1),
+        &FaultPlan::none(),
     );
     world.park(Duration::ZERO, "x", 1).await;
     let (ended, took) = run(&world).await;

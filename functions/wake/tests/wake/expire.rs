@@ -6,14 +6,14 @@ use std::time::Duration;
 use posthaste_core::model::{LATE_NOTE_KEPT, REPLAY_KEPT, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind};
-use posthaste_testkit::faulty::{Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
+use posthaste_testkit::recorded::PortOperation;
 
 use crate::world::World;
 
 /// On the hour, when they are looked for.
-fn on_the_hour(plan: &Plan) -> World {
-    let world = World::with(plan, &Plan::none());
+fn on_the_hour(plan: &FaultPlan) -> World {
+    let world = World::with(plan, &FaultPlan::none());
     world
         .clock
         .advance_to(Timestamp::parse("2026-03-07T05:00:00Z").unwrap());
@@ -26,7 +26,7 @@ fn ago(world: &World, age: Duration) -> Timestamp {
 
 /// Writes an object of this age and answers whether a run deletes it.
 async fn is_deleted(prefix: &str, key: impl Fn(Timestamp) -> String, age: Duration) -> bool {
-    let world = on_the_hour(&Plan::none());
+    let world = on_the_hour(&FaultPlan::none());
     let written = ago(&world, age);
     world.store.write_at(&key(written), "{}", written);
     world.run_after(Duration::ZERO).await;
@@ -82,9 +82,9 @@ async fn a_payload_goes_once_the_day_it_was_stored_is_fifteen_days_ago() {
 #[tokio::test]
 async fn a_kind_that_cannot_be_listed_holds_up_no_other() {
     for broken in [layout::REPLAYS, layout::LATE, layout::PAYLOADS] {
-        let plan = Plan::by(move |effect| {
-            let fails = effect.operation == Operation::List && effect.key == broken;
-            fails.then_some(Fault::Before(ErrorKind::Other))
+        let plan = FaultPlan::by(move |effect| {
+            let fails = effect.operation == PortOperation::List && effect.key == broken;
+            fails.then_some(CallFault::Before(ErrorKind::Other))
         });
         let world = on_the_hour(&plan);
         for key in [

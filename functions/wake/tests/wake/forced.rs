@@ -8,8 +8,8 @@ use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
-use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Fault, Plan};
+use posthaste_testkit::recorded::PortOperation;
+use posthaste_testkit::{CallFault, FaultPlan};
 
 use crate::world::World;
 
@@ -120,8 +120,8 @@ async fn a_mark_that_was_written_again_meanwhile_stays_for_a_walk_of_its_own() {
     let store = world.store.clone();
     let mark = Bytes::from_static(b"{}");
     world.write(MARK, mark.clone()).await;
-    let plan = Plan::by(move |effect| {
-        if effect.operation == Operation::Delete && effect.key.starts_with(layout::PARKED) {
+    let plan = FaultPlan::by(move |effect| {
+        if effect.operation == PortOperation::Delete && effect.key.starts_with(layout::PARKED) {
             store.write(MARK, mark.clone());
         }
         None
@@ -135,10 +135,11 @@ async fn a_mark_that_was_written_again_meanwhile_stays_for_a_walk_of_its_own() {
 
 #[tokio::test]
 async fn what_the_queue_does_not_take_is_forced_in_the_next_run() {
-    let refuses = Plan::by(|effect| {
-        (effect.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Other))
+    let refuses = FaultPlan::by(|effect| {
+        (effect.operation == PortOperation::SendBatch)
+            .then_some(CallFault::Before(ErrorKind::Other))
     });
-    let world = World::with(&Plan::none(), &refuses);
+    let world = World::with(&FaultPlan::none(), &refuses);
     for n in 1..=5 {
         park(&world, "billing", n * HOUR, &n.to_string()).await;
     }

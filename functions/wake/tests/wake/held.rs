@@ -16,8 +16,8 @@ use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{PRESSURE_KEY, TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind};
 use posthaste_services::LinkHealth;
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use posthaste_wake::WakeReport;
 use serde_json::{Value, json};
 
@@ -164,12 +164,12 @@ async fn subscriptions_take_turns_and_none_has_more_than_its_part_of_a_pass() {
 async fn a_hundred_thousand_go_in_order_of_age_in_twelve_runs_and_with_few_requests() {
     let calls: Arc<[AtomicU64; 4]> = Arc::default();
     let counted = Arc::clone(&calls);
-    let plan = Plan::by(move |effect| {
+    let plan = FaultPlan::by(move |effect| {
         let index: Option<usize> = match effect.operation {
-            Operation::Get if effect.key.starts_with(layout::HELD) => Some(0),
-            Operation::Delete => Some(1),
-            Operation::Put if effect.key.starts_with(layout::HELD) => Some(2),
-            Operation::SendBatch => Some(3),
+            PortOperation::Get if effect.key.starts_with(layout::HELD) => Some(0),
+            PortOperation::Delete => Some(1),
+            PortOperation::Put if effect.key.starts_with(layout::HELD) => Some(2),
+            PortOperation::SendBatch => Some(3),
             _ => None,
         };
         if let Some(index) = index {
@@ -255,10 +255,11 @@ async fn a_run_that_cannot_look_at_all_folders_leaves_where_the_next_goes_on() {
 async fn folders_found_before_a_page_that_fails_have_their_turn_and_the_next_run_begins_with_that_page()
  {
     for page in 0..4 {
-        let is_list = |e: Effect<'_>| e.operation == Operation::List && e.key == layout::HELD;
-        let fault = Fault::Before(ErrorKind::Throttled { retry_after: None });
-        let fails = Plan::nth_of(page as u64, fault, is_list);
-        let world = World::with(&fails, &Plan::none());
+        let is_list =
+            |e: PortEffect<'_>| e.operation == PortOperation::List && e.key == layout::HELD;
+        let fault = CallFault::Before(ErrorKind::Throttled { retry_after: None });
+        let fails = FaultPlan::nth_of(page as u64, fault, is_list);
+        let world = World::with(&fails, &FaultPlan::none());
         for n in 0..10 {
             hold(&world, &format!("s{n}"), HOUR, "x", 1).await;
         }
@@ -314,10 +315,11 @@ async fn an_object_that_cannot_be_understood_stays_and_keeps_no_other() {
 
 #[tokio::test]
 async fn a_queue_that_takes_nothing_ends_it_and_the_next_run_goes_on() {
-    let refuses = Plan::by(|effect| {
-        (effect.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Other))
+    let refuses = FaultPlan::by(|effect| {
+        (effect.operation == PortOperation::SendBatch)
+            .then_some(CallFault::Before(ErrorKind::Other))
     });
-    let world = World::with(&Plan::none(), &refuses);
+    let world = World::with(&FaultPlan::none(), &refuses);
     for n in 0..20 {
         hold(&world, &format!("s{n:02}"), HOUR, "x", 1).await;
     }
@@ -395,12 +397,14 @@ async fn what_waits_for_a_link_that_recovers_goes_little_by_little() {
 
 #[tokio::test]
 async fn what_cannot_be_shortened_is_sent_once_in_a_run() {
-    let fails = Plan::by(|effect| {
+    let fails = FaultPlan::by(|effect| {
         let is_shortened =
-            effect.operation == Operation::Put && effect.key.starts_with(layout::HELD);
-        is_shortened.then_some(Fault::Before(ErrorKind::Throttled { retry_after: None }))
+            effect.operation == PortOperation::Put && effect.key.starts_with(layout::HELD);
+        is_shortened.then_some(CallFault::Before(ErrorKind::Throttled {
+            retry_after: None,
+        }))
     });
-    let world = World::with(&fails, &Plan::none());
+    let world = World::with(&fails, &FaultPlan::none());
     subscribe(&world, &["one"]).await;
     hold(&world, "one", HOUR, "x", 5).await;
     retry(&world).await;
@@ -440,20 +444,20 @@ async fn subscriptions_have_their_turns_side_by_side() {
     let held = Arc::new(AtomicU64::new(0));
     let most = Arc::new(AtomicU64::new(0));
     let counted = (Arc::clone(&held), Arc::clone(&most));
-    let plan = Plan::by(move |effect| {
+    let plan = FaultPlan::by(move |effect| {
         match effect.operation {
-            Operation::Get if effect.key.starts_with(layout::HELD) => {
+            PortOperation::Get if effect.key.starts_with(layout::HELD) => {
                 let open = counted.0.fetch_add(1, Ordering::Relaxed) + 1;
                 counted.1.fetch_max(open, Ordering::Relaxed);
             }
-            Operation::Delete if effect.key.starts_with(layout::HELD) => {
+            PortOperation::Delete if effect.key.starts_with(layout::HELD) => {
                 counted.0.fetch_sub(1, Ordering::Relaxed);
             }
             _ => {}
         }
         None
     });
-    let world = World::with(&plan, &Plan::none());
+    let world = World::with(&plan, &FaultPlan::none());
     let names: Vec<_> = (0..20).map(|n| format!("s{n:02}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let limited = json!({ "url": "https://a.example/", "maxRequestsPerSecond": 0.02 });

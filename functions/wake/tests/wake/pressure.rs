@@ -13,7 +13,7 @@ use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{PRESSURE_KEY, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
-use posthaste_testkit::{Fault, Plan};
+use posthaste_testkit::{CallFault, FaultPlan};
 use posthaste_wake::{WakeError, WakeReport};
 
 use crate::world::{RUN, World, is_parked_list};
@@ -271,8 +271,8 @@ async fn park_three(world: &World) {
 
 #[tokio::test]
 async fn what_has_expired_and_the_queue_refused_is_looked_at_again_in_the_next_run() {
-    let plan = Plan::at(Fault::Before(ErrorKind::Other), |_| true);
-    let world = World::with(&Plan::none(), &plan);
+    let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |_| true);
+    let world = World::with(&FaultPlan::none(), &plan);
     park_three(&world).await;
     let mut went = Vec::new();
     for _ in 0..2 {
@@ -285,8 +285,8 @@ async fn what_has_expired_and_the_queue_refused_is_looked_at_again_in_the_next_r
 
 #[tokio::test]
 async fn a_run_that_cannot_list_the_next_page_says_how_far_it_looked_for_what_has_expired() {
-    let plan = Plan::nth_of(1, Fault::Before(ErrorKind::Other), is_parked_list);
-    let world = World::with(&plan, &Plan::none());
+    let plan = FaultPlan::nth_of(1, CallFault::Before(ErrorKind::Other), is_parked_list);
+    let world = World::with(&plan, &FaultPlan::none());
     park_three(&world).await;
     let last = wait(
         &world,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use posthaste_core::stored::{WAKE_LEASE, WAKE_SIGNAL, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_services::signal_wake;
-use posthaste_testkit::{Fault, Operation, Plan};
+use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 
 use crate::world::{RUN, World};
 
@@ -119,10 +119,10 @@ async fn a_list_that_fails_a_signal_that_cannot_be_read_and_a_clock_that_was_ahe
         "links/",
         "parked/",
     ] {
-        let plan = Plan::at(Fault::Before(ErrorKind::Other), move |effect| {
-            effect.operation == Operation::List && effect.key == prefix
+        let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), move |effect| {
+            effect.operation == PortOperation::List && effect.key == prefix
         });
-        let world = World::with(&plan, &Plan::none()).on_aws();
+        let world = World::with(&plan, &FaultPlan::none()).on_aws();
         let _ = world.try_run(RUN).await;
         assert!(world.lease().await.get("restUntil").is_none(), "{prefix}");
     }

@@ -6,8 +6,8 @@ use posthaste_core::model::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
-use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Fault, Plan};
+use posthaste_testkit::recorded::PortOperation;
+use posthaste_testkit::{CallFault, FaultPlan};
 use posthaste_wake::WakeReport;
 
 use crate::wiring::PAGE;
@@ -111,10 +111,10 @@ async fn times_too_far_ahead_are_found_once_a_day() {
 
 #[tokio::test]
 async fn an_object_that_cannot_be_moved_is_tried_again_and_copied_once() {
-    let plan = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
-        effect.operation == Operation::Delete && effect.key.ends_with("-a.json")
+    let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
+        effect.operation == PortOperation::Delete && effect.key.ends_with("-a.json")
     });
-    let world = World::with(&plan, &Plan::none());
+    let world = World::with(&plan, &FaultPlan::none());
     // More than a page of them.
     for n in 0..=PAGE {
         park(&world, HOUR, &format!("{n}")).await;
@@ -138,10 +138,10 @@ async fn an_object_that_cannot_be_moved_is_tried_again_and_copied_once() {
 
 #[tokio::test]
 async fn what_a_look_of_more_than_one_run_could_not_move_is_tried_again_at_its_end() {
-    let plan = Plan::nth_of(0, Fault::Before(ErrorKind::Other), |effect| {
-        effect.operation == Operation::Get && effect.key.ends_with("-00.json")
+    let plan = FaultPlan::nth_of(0, CallFault::Before(ErrorKind::Other), |effect| {
+        effect.operation == PortOperation::Get && effect.key.ends_with("-00.json")
     });
-    let world = World::with(&plan, &Plan::none());
+    let world = World::with(&plan, &FaultPlan::none());
     // Twenty pages, which are all that a run looks at, and some.
     let in_a_run = 20 * PAGE;
     for n in 0..in_a_run + 2 {
@@ -158,9 +158,9 @@ async fn what_a_look_of_more_than_one_run_could_not_move_is_tried_again_at_its_e
 
 #[tokio::test]
 async fn a_look_that_fails_is_taken_again_by_the_next_run_and_fails_none() {
-    let plan = Plan::nth_of(0, Fault::Before(ErrorKind::TimedOut), is_parked_list);
+    let plan = FaultPlan::nth_of(0, CallFault::Before(ErrorKind::TimedOut), is_parked_list);
     plan.switch(false);
-    let world = World::with(&plan, &Plan::none());
+    let world = World::with(&plan, &FaultPlan::none());
     park(&world, 20 * MINUTE, "a").await;
     world.run_after(Duration::ZERO).await;
     world.clock.set_back(6 * HOUR);

@@ -9,8 +9,8 @@ use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{ActivityNote, TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
-use posthaste_testkit::faulty::Effect;
-use posthaste_testkit::{Fault, ManualClock, Operation, Plan, records};
+use posthaste_testkit::faulty::PortEffect;
+use posthaste_testkit::{CallFault, FaultPlan, ManualClock, PortOperation, records};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -215,11 +215,11 @@ async fn no_time_of_an_outage_counts_as_idle() {
 
 #[tokio::test]
 async fn a_subscription_stays_for_a_while_after_what_was_parked_for_it_was_released_late() {
-    let queue = Plan::at(
-        Fault::Before(ErrorKind::Throttled { retry_after: None }),
+    let queue = FaultPlan::at(
+        CallFault::Before(ErrorKind::Throttled { retry_after: None }),
         |_| true,
     );
-    let world = World::with(&Plan::none(), &queue);
+    let world = World::with(&FaultPlan::none(), &queue);
     with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
     world.park(5 * MINUTE, "x", 1).await;
     for _ in 0..6 {
@@ -291,7 +291,7 @@ async fn a_topic_waits_for_a_retry_that_is_scheduled() {
 
 /// A world in which somebody writes these bytes at the moment of the `nth` call that matches.
 fn raced(
-    operation: Operation,
+    operation: PortOperation,
     key: &'static str,
     nth: usize,
     write: impl Fn(&MemoryStore) + Send + Sync + 'static,
@@ -299,21 +299,21 @@ fn raced(
     let shared: Arc<std::sync::OnceLock<MemoryStore>> = Arc::default();
     let seen = AtomicUsize::new(0);
     let store = shared.clone();
-    let plan = Plan::by(move |effect| {
+    let plan = FaultPlan::by(move |effect| {
         let is_it = effect.operation == operation && effect.key == key;
         if is_it && seen.fetch_add(1, Ordering::SeqCst) == nth {
             write(store.get().expect("a store"));
         }
         None
     });
-    let world = World::with(&plan, &Plan::none());
+    let world = World::with(&plan, &FaultPlan::none());
     shared.set(world.store.clone()).expect("set once");
     world
 }
 
 #[tokio::test]
 async fn what_is_used_between_the_first_look_and_the_second_stays() {
-    let world = raced(Operation::Get, "activity/orders", 1, |store| {
+    let world = raced(PortOperation::Get, "activity/orders", 1, |store| {
         let used = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
         store.write("activity/orders", ActivityNote::new(used).render());
     });
@@ -327,7 +327,7 @@ async fn what_is_used_between_the_first_look_and_the_second_stays() {
 
 #[tokio::test]
 async fn a_write_that_comes_before_the_deletion_wins() {
-    let world = raced(Operation::Put, TOPIC, 0, |store| {
+    let world = raced(PortOperation::Put, TOPIC, 0, |store| {
         let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
         let settings = json!({ "autoDeleteOnIdle": "P1D" });
         store.write(TOPIC, record(now, settings).render());
@@ -339,9 +339,10 @@ async fn a_write_that_comes_before_the_deletion_wins() {
 
 #[tokio::test]
 async fn a_deletion_that_was_cut_short_is_finished_later() {
-    let is_it = |effect: Effect<'_>| effect.operation == Operation::Delete && effect.key == TOPIC;
-    let plan = Plan::nth_of(0, Fault::Before(ErrorKind::TimedOut), is_it);
-    let world = World::with(&plan, &Plan::none());
+    let is_it =
+        |effect: PortEffect<'_>| effect.operation == PortOperation::Delete && effect.key == TOPIC;
+    let plan = FaultPlan::nth_of(0, CallFault::Before(ErrorKind::TimedOut), is_it);
+    let world = World::with(&plan, &FaultPlan::none());
     with_idle_topic(&world).await;
     assert_eq!(deleted_after(&world, 10 * MINUTE).await, (1, 0));
     assert_eq!(
@@ -363,7 +364,7 @@ async fn a_deletion_that_was_cut_short_is_finished_later() {
 
 #[tokio::test]
 async fn a_topic_made_anew_while_an_old_deletion_is_finished_stays() {
-    let world = raced(Operation::Put, TOPIC, 0, |store| {
+    let world = raced(PortOperation::Put, TOPIC, 0, |store| {
         let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
         store.write(
             TOPIC,
@@ -383,15 +384,15 @@ async fn a_topic_made_anew_while_an_old_deletion_is_finished_stays() {
 async fn a_run_goes_on_where_the_last_one_had_no_time_left() {
     let clock: Arc<std::sync::OnceLock<ManualClock>> = Arc::default();
     let slow = clock.clone();
-    let plan = Plan::by(move |effect| {
-        if effect.operation == Operation::Get && effect.key == "topics/first.json" {
+    let plan = FaultPlan::by(move |effect| {
+        if effect.operation == PortOperation::Get && effect.key == "topics/first.json" {
             slow.get()
                 .expect("a clock")
                 .advance(Duration::from_secs(50));
         }
         None
     });
-    let world = World::with(&plan, &Plan::none());
+    let world = World::with(&plan, &FaultPlan::none());
     clock.set(world.clock.clone()).expect("set once");
     let now = world.clock.now();
     let ended = subscription(now, &json!({ "expirationTimeUtc": "2026-03-07T04:05:00Z" }));
@@ -433,7 +434,7 @@ async fn what_cannot_be_read_is_not_deleted() {
 
 #[tokio::test]
 async fn a_topic_that_is_temporary_again_keeps_its_name_on_the_list() {
-    let world = raced(Operation::Delete, NAME, 0, |store| {
+    let world = raced(PortOperation::Delete, NAME, 0, |store| {
         let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
         store.write(
             TOPIC,

@@ -8,9 +8,9 @@ use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_services::signal_wake;
-use posthaste_testkit::faulty::Effect;
+use posthaste_testkit::faulty::PortEffect;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
-use posthaste_testkit::{ManualClock, Operation, Plan};
+use posthaste_testkit::{FaultPlan, ManualClock, PortOperation};
 use posthaste_wake::{Wake, WakeError, WakeReport};
 use serde_json::Value;
 
@@ -30,11 +30,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self::with(&Plan::none(), &Plan::none())
+        Self::with(&FaultPlan::none(), &FaultPlan::none())
     }
 
     /// A world in which the store and the queue fail by these plans.
-    pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
+    pub(crate) fn with(store_plan: &FaultPlan, queue_plan: &FaultPlan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
         let store = MemoryStore::like_s3(PAGE);
         let queue = MemoryQueue::default();
@@ -65,20 +65,20 @@ impl World {
     pub(crate) fn second(&self) -> TestWake {
         Wake::new(ports(
             &self.clock,
-            (&self.store, &Plan::none()),
+            (&self.store, &FaultPlan::none()),
             &MemoryStore::default(),
-            (&self.queue, &Plan::none()),
+            (&self.queue, &FaultPlan::none()),
             2,
         ))
     }
 
     /// Another instance, whose store fails by this plan.
-    pub(crate) fn failing(&self, store_plan: &Plan) -> TestWake {
+    pub(crate) fn failing(&self, store_plan: &FaultPlan) -> TestWake {
         Wake::new(ports(
             &self.clock,
             (&self.store, store_plan),
             &MemoryStore::default(),
-            (&self.queue, &Plan::none()),
+            (&self.queue, &FaultPlan::none()),
             3,
         ))
     }
@@ -151,8 +151,8 @@ impl World {
 }
 
 /// Tells whether parked deliveries are being listed.
-pub(crate) fn is_parked_list(effect: Effect<'_>) -> bool {
-    effect.operation == Operation::List && effect.key == layout::PARKED
+pub(crate) fn is_parked_list(effect: PortEffect<'_>) -> bool {
+    effect.operation == PortOperation::List && effect.key == layout::PARKED
 }
 
 /// The key that a list begins after which starts at this time's minute.

@@ -5,8 +5,8 @@ use posthaste_core::model::Timestamp;
 use posthaste_local::{EmbeddedStore, LocalOptions, LocalQueue};
 use posthaste_ports::{OutgoingMessage, QueueName, QueueSender, ReceiveRequest};
 use posthaste_testkit::Faulty;
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use posthaste_testkit::{ManualClock, SeededEntropy};
 
 use super::*;
@@ -39,7 +39,7 @@ struct World {
 }
 
 impl World {
-    async fn with(plan: &Plan) -> Self {
+    async fn with(plan: &FaultPlan) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::new(Timestamp::from_millis(1_000_000));
         let entropy = SeededEntropy::new(1);
@@ -116,7 +116,7 @@ impl World {
 
 #[tokio::test]
 async fn what_was_handed_back_rests_ten_seconds_and_twice_as_long_each_time() {
-    let world = World::with(&Plan::none()).await;
+    let world = World::with(&FaultPlan::none()).await;
     assert_eq!(world.invoke(world.receive().await).await, 1);
     for rest in [10, 20, 40, 80, 160, 320, 640] {
         assert_eq!(
@@ -137,10 +137,10 @@ async fn what_was_handed_back_rests_ten_seconds_and_twice_as_long_each_time() {
 
 #[tokio::test]
 async fn a_queue_that_hangs_does_not_keep_the_answer() {
-    let hangs = |effect: Effect<'_>| {
-        (effect.operation == Operation::ChangeVisibility).then_some(Fault::HangBefore)
+    let hangs = |effect: PortEffect<'_>| {
+        (effect.operation == PortOperation::ChangeVisibility).then_some(CallFault::HangBefore)
     };
-    let world = World::with(&Plan::by(hangs)).await;
+    let world = World::with(&FaultPlan::by(hangs)).await;
     let batch = world.receive().await;
     let began = world.clock.monotonic();
     let ticks = async {
@@ -156,16 +156,17 @@ async fn a_queue_that_hangs_does_not_keep_the_answer() {
 
 #[tokio::test]
 async fn a_queue_that_fails_does_not_change_the_answer() {
-    let fails = |effect: Effect<'_>| {
-        (effect.operation == Operation::ChangeVisibility).then_some(Fault::Before(ErrorKind::Other))
+    let fails = |effect: PortEffect<'_>| {
+        (effect.operation == PortOperation::ChangeVisibility)
+            .then_some(CallFault::Before(ErrorKind::Other))
     };
-    let world = World::with(&Plan::by(fails)).await;
+    let world = World::with(&FaultPlan::by(fails)).await;
     assert_eq!(world.invoke(world.receive().await).await, 1);
 }
 
 #[tokio::test]
 async fn messages_of_a_queue_that_is_not_known_are_handed_back_as_they_are() {
-    let world = World::with(&Plan::none()).await;
+    let world = World::with(&FaultPlan::none()).await;
     let batch = SqsBatch {
         queue: "shop-redrive".to_owned(),
         ..world.receive().await

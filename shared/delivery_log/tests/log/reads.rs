@@ -3,7 +3,7 @@
 use posthaste_core::delivery_log::{LogResult, RecordFilter, RecordLookup};
 use posthaste_core::model::{LOG_FILE_BYTES_MAX, LOG_ROW_GROUP_RECORDS_MAX};
 use posthaste_delivery_log::{LogFile, MergeLimits, write_file};
-use posthaste_testkit::Calls;
+use posthaste_testkit::RecordedCalls;
 
 use crate::support::{
     MemoryLog, MemoryReader, hour_of_records, merge_all, merged, rows, take_reads, usual,
@@ -59,7 +59,7 @@ async fn reads_are_bounded() {
     newest_failures(&reader, &files, &calls).await;
 }
 
-async fn look_up_by_id(reader: &MemoryReader, files: &[LogFile], calls: &Calls) {
+async fn look_up_by_id(reader: &MemoryReader, files: &[LogFile], calls: &RecordedCalls) {
     let event_id = hour_of_records(5, RECORDS.into())[500].event_id.clone();
     let look_up = RecordLookup {
         event_id,
@@ -110,7 +110,7 @@ fn the_price_of_a_look_up_is_as_documented() {
     );
 }
 
-async fn newest_failures(reader: &MemoryReader, files: &[LogFile], calls: &Calls) {
+async fn newest_failures(reader: &MemoryReader, files: &[LogFile], calls: &RecordedCalls) {
     reader.forget_footers();
     let filter = RecordFilter {
         topic: Some("topic-1".to_owned()),

@@ -9,7 +9,7 @@ use posthaste_delivery_log::{
 };
 use posthaste_ports::ObjectStore;
 use posthaste_testkit::memory::MemoryStore;
-use posthaste_testkit::{Calls, Recorded};
+use posthaste_testkit::{Recorded, RecordedCalls};
 use proptest::prelude::*;
 
 use crate::support::{
@@ -22,7 +22,7 @@ type RecordedStore = Recorded<MemoryStore>;
 #[derive(Default)]
 struct SummarizedLog {
     store: MemoryStore,
-    calls: Calls,
+    calls: RecordedCalls,
 }
 
 impl SummarizedLog {
@@ -43,7 +43,7 @@ impl SummarizedLog {
     }
 
     fn files(&self) -> Vec<LogFile> {
-        let files = self.store.under("date=").into_iter();
+        let files = self.store.objects_under("date=").into_iter();
         files
             .filter_map(|(key, bytes)| LogFile::new(key, bytes.len() as u64))
             .collect()
@@ -183,7 +183,7 @@ async fn merged_hour_is_searched_before_it_is_summarized() {
 async fn damaged_summary_is_as_none() {
     let (log, hours) = three_hours().await;
     let key = format!("_summary/{}", LogDay::containing(hour(0)).summary_key());
-    let bytes = log.store.under("_summary/").remove(0).1;
+    let bytes = log.store.objects_under("_summary/").remove(0).1;
     for damaged in [
         bytes.slice(..bytes.len() - 1),
         bytes.slice(..bytes.len() / 2),

@@ -10,7 +10,7 @@ use posthaste_delivery_log::{
     LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge, write_file,
 };
 use posthaste_testkit::memory::MemoryStore;
-use posthaste_testkit::{Calls, Operation, Recorded};
+use posthaste_testkit::{PortOperation, Recorded, RecordedCalls};
 use proptest::prelude::*;
 
 /// 2026-03-07T00:00:00Z.
@@ -127,7 +127,7 @@ pub(crate) fn in_order(mut records: Vec<LogRecord>) -> Vec<LogRecord> {
 #[derive(Debug, Default)]
 pub(crate) struct MemoryLog {
     files: MemoryStore,
-    pub(crate) calls: Calls,
+    pub(crate) calls: RecordedCalls,
 }
 
 /// A reader of such files.
@@ -144,7 +144,7 @@ impl MemoryLog {
     }
 
     pub(crate) fn listing(&self) -> Vec<LogFile> {
-        let files = self.files.under("").into_iter();
+        let files = self.files.objects_under("").into_iter();
         files
             .filter_map(|(key, file)| LogFile::new(key, file.len() as u64))
             .collect()
@@ -165,12 +165,12 @@ impl MemoryLog {
 }
 
 /// The number of reads and of bytes since this was asked last. Nothing but ranges was read.
-pub(crate) fn take_reads(calls: &Calls) -> (usize, usize) {
+pub(crate) fn take_reads(calls: &RecordedCalls) -> (usize, usize) {
     let calls = calls.take();
     assert!(
         calls
             .iter()
-            .all(|call| call.operation == Operation::GetRange)
+            .all(|call| call.operation == PortOperation::GetRange)
     );
     (calls.len(), calls.iter().map(|call| call.bytes).sum())
 }

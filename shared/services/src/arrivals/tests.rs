@@ -2,7 +2,9 @@ use posthaste_core::health::TryResult;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, PutCondition};
 use posthaste_testkit::memory::MemoryStore;
-use posthaste_testkit::{Calls, Fault, Faulty, ManualClock, Operation, Plan, Recorded};
+use posthaste_testkit::{
+    CallFault, FaultPlan, Faulty, ManualClock, PortOperation, Recorded, RecordedCalls,
+};
 
 use super::*;
 
@@ -16,15 +18,15 @@ const FAILED: TryResult = TryResult::Failed {
 type Store = Faulty<Recorded<MemoryStore>>;
 
 struct Kit {
-    calls: Calls,
+    calls: RecordedCalls,
     store: MemoryStore,
     clock: ManualClock,
     arrivals: ArrivalTracker<Store, ManualClock>,
 }
 
 impl Kit {
-    fn with(plan: &Plan) -> Self {
-        let calls = Calls::default();
+    fn with(plan: &FaultPlan) -> Self {
+        let calls = RecordedCalls::default();
         let store = MemoryStore::default();
         let clock = ManualClock::new(Timestamp::EPOCH);
         let recorded = Recorded::new(store.clone(), "state", &calls);
@@ -56,7 +58,7 @@ impl Kit {
 
 #[tokio::test]
 async fn healthy_deliveries_are_neither_kept_nor_written() {
-    let kit = Kit::with(&Plan::none());
+    let kit = Kit::with(&FaultPlan::none());
     kit.arrivals.stored_book().await.unwrap();
     kit.calls.take();
     for _ in 0..1000 {
@@ -69,7 +71,7 @@ async fn healthy_deliveries_are_neither_kept_nor_written() {
 
 #[tokio::test]
 async fn arrivals_count_where_something_fails_and_nowhere_else() {
-    let kit = Kit::with(&Plan::none());
+    let kit = Kit::with(&FaultPlan::none());
     kit.arrivals.stored_book().await.unwrap();
     kit.note(BILLING, FAILED);
     kit.note(BILLING, TryResult::Arrived);
@@ -95,9 +97,9 @@ async fn arrivals_count_where_something_fails_and_nowhere_else() {
 /// The write succeeds, and its answer is lost.
 #[tokio::test]
 async fn write_whose_answer_is_lost_is_repeated_and_counts_once() {
-    let plan = Plan::by(|effect| {
-        let is_first = effect.operation == Operation::Put && effect.number < 2;
-        is_first.then_some(Fault::After(ErrorKind::TimedOut))
+    let plan = FaultPlan::by(|effect| {
+        let is_first = effect.operation == PortOperation::Put && effect.number < 2;
+        is_first.then_some(CallFault::After(ErrorKind::TimedOut))
     });
     let kit = Kit::with(&plan);
     kit.note(BILLING, FAILED);
@@ -110,8 +112,8 @@ async fn write_whose_answer_is_lost_is_repeated_and_counts_once() {
 /// Its time is over while the book is written, before it is or after.
 #[tokio::test]
 async fn write_that_is_cut_off_is_repeated_and_counts_once() {
-    for fault in [Fault::HangBefore, Fault::HangAfter] {
-        let plan = Plan::nth_of(0, fault, |effect| effect.operation == Operation::Put);
+    for fault in [CallFault::HangBefore, CallFault::HangAfter] {
+        let plan = FaultPlan::nth_of(0, fault, |effect| effect.operation == PortOperation::Put);
         let kit = Kit::with(&plan);
         kit.note(BILLING, FAILED);
         plan.kill(kit.arrivals.write_gathered("run")).await;
@@ -136,8 +138,8 @@ async fn arrivals_count_while_the_failure_before_is_not_written() {
         result: TryResult::Arrived,
     };
     for is_gathered in [false, true] {
-        let plan = Plan::nth_of(0, Fault::HangBefore, |effect| {
-            effect.operation == Operation::Put
+        let plan = FaultPlan::nth_of(0, CallFault::HangBefore, |effect| {
+            effect.operation == PortOperation::Put
         });
         let kit = Kit::with(&plan);
         kit.arrivals.stored_book().await.unwrap();
@@ -161,8 +163,8 @@ async fn arrivals_count_while_the_failure_before_is_not_written() {
 async fn what_comes_while_it_is_written_counts_with_the_next_write() {
     let during = Arc::new(Mutex::new(None::<ArrivalTracker<Store, ManualClock>>));
     let noting = Arc::clone(&during);
-    let plan = Plan::by(move |effect| {
-        let arrivals = (effect.operation == Operation::Put).then(|| noting.lock().take());
+    let plan = FaultPlan::by(move |effect| {
+        let arrivals = (effect.operation == PortOperation::Put).then(|| noting.lock().take());
         let seen = SeenTry {
             key: "a",
             accepted_at: Timestamp::EPOCH,
@@ -187,7 +189,7 @@ async fn what_comes_while_it_is_written_counts_with_the_next_write() {
 
 #[tokio::test]
 async fn what_is_gathered_is_seen_before_it_is_written() {
-    let kit = Kit::with(&Plan::none());
+    let kit = Kit::with(&FaultPlan::none());
     kit.note(BILLING, FAILED);
     let book = kit.arrivals.current_book().await.unwrap();
     assert_eq!(book.subscription(BILLING).unwrap().tries.in_row(), 1);
@@ -212,18 +214,18 @@ async fn where_others_count_nothing_is_noted() {
 
 #[tokio::test]
 async fn book_is_read_again_once_it_is_old() {
-    let kit = Kit::with(&Plan::none());
+    let kit = Kit::with(&FaultPlan::none());
     for (minute, reads) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
         kit.clock
             .advance_to(Timestamp::EPOCH + minute * BOOK_MAX_AGE);
         kit.arrivals.refresh_if_older(BOOK_MAX_AGE).await.unwrap();
-        assert_eq!(kit.calls.count(Operation::Get), reads, "{minute}");
+        assert_eq!(kit.calls.count(PortOperation::Get), reads, "{minute}");
     }
 }
 
 #[tokio::test]
 async fn damaged_book_is_replaced_and_a_newer_one_is_not() {
-    let kit = Kit::with(&Plan::none());
+    let kit = Kit::with(&FaultPlan::none());
     let put = async |text: &str| {
         let text = text.to_owned().into();
         kit.store

@@ -2,7 +2,9 @@ use bytes::Bytes;
 use posthaste_core::lane::{EMPTY_LANES_MAX_AGE, SLOW_FOR};
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
-use posthaste_testkit::{Calls, Fault, Faulty, ManualClock, Operation, Plan, Recorded, records};
+use posthaste_testkit::{
+    CallFault, FaultPlan, Faulty, ManualClock, PortOperation, Recorded, RecordedCalls, records,
+};
 use serde_json::json;
 
 use super::*;
@@ -21,7 +23,7 @@ type Store = Faulty<Recorded<MemoryStore>>;
 struct World {
     clock: ManualClock,
     memory: MemoryStore,
-    calls: Calls,
+    calls: RecordedCalls,
 }
 
 impl World {
@@ -29,15 +31,15 @@ impl World {
         Self {
             clock: ManualClock::new(START),
             memory: MemoryStore::default(),
-            calls: Calls::default(),
+            calls: RecordedCalls::default(),
         }
     }
 
     fn process(&self) -> SlowTargetCache<Store, ManualClock> {
-        self.process_with(&Plan::none())
+        self.process_with(&FaultPlan::none())
     }
 
-    fn process_with(&self, plan: &Plan) -> SlowTargetCache<Store, ManualClock> {
+    fn process_with(&self, plan: &FaultPlan) -> SlowTargetCache<Store, ManualClock> {
         let store = Recorded::new(self.memory.clone(), "state", &self.calls);
         let store = Faulty::new(store, "state", plan);
         SlowTargetCache::new(Arc::new(store), self.clock.clone())
@@ -46,13 +48,13 @@ impl World {
     /// The number of reads and of writes since the last call.
     fn requests(&self) -> (usize, usize) {
         let calls = self.calls.take();
-        let count = |kinds: &[Operation]| {
+        let count = |kinds: &[PortOperation]| {
             let of = calls.iter().filter(|call| kinds.contains(&call.operation));
             of.count()
         };
         (
-            count(&[Operation::Get, Operation::GetIfChanged]),
-            count(&[Operation::Put]),
+            count(&[PortOperation::Get, PortOperation::GetIfChanged]),
+            count(&[PortOperation::Put]),
         )
     }
 
@@ -96,7 +98,7 @@ async fn slow_targets_are_read_every_ten_seconds() {
 async fn targets_that_cannot_be_read_stay_as_they_are_known() {
     let world = World::new();
     world.process().note_slowness(SECOND, &billing()).await;
-    let plan = Plan::nth(1, Fault::Before(ErrorKind::Other));
+    let plan = FaultPlan::nth(1, CallFault::Before(ErrorKind::Other));
     let process = world.process_with(&plan);
     assert!(process.refreshed_targets().await.is_slow(&billing(), START));
     world.clock.advance(LANES_MAX_AGE);
@@ -182,13 +184,13 @@ async fn answers_of_quick_targets_cost_no_request() {
 #[tokio::test]
 async fn write_that_fails_is_not_tried_again_for_ten_seconds() {
     for fault in [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::TimedOut),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::TimedOut),
     ] {
         let world = World::new();
-        let was_written = matches!(fault, Fault::After(_));
-        let plan = Plan::by(move |effect| {
-            let is_hit = effect.operation == Operation::Put && effect.number < 2;
+        let was_written = matches!(fault, CallFault::After(_));
+        let plan = FaultPlan::by(move |effect| {
+            let is_hit = effect.operation == PortOperation::Put && effect.number < 2;
             is_hit.then(|| fault.clone())
         });
         let worker = world.process_with(&plan);
@@ -230,7 +232,7 @@ async fn slow_lane(world: &World) -> SlowLane<MemoryQueue, Store, ManualClock> {
     let key = layout::topic_record_key(&records::topic_name("orders"));
     world.memory.write(&key, record.render());
     SlowLane {
-        queue: MemoryQueue::default().beside(QueueName::SlowDeliveries),
+        queue: MemoryQueue::default().sibling_queue(QueueName::SlowDeliveries),
         lanes: world.process(),
     }
 }
@@ -244,7 +246,7 @@ async fn slow_groups_are_those_of_slow_subscriptions() {
     let world = World::new();
     let lane = slow_lane(&world).await;
     let store = Recorded::new(world.memory.clone(), "topics", &world.calls);
-    let store = Faulty::new(store, "topics", &Plan::none());
+    let store = Faulty::new(store, "topics", &FaultPlan::none());
     let registry = TopicRegistry::new(store, world.clock.clone(), Duration::ZERO);
     let topic = registry.topic(&records::topic_name("orders")).await;
     let topic = topic.unwrap().unwrap();
@@ -271,21 +273,25 @@ async fn slow_groups_are_those_of_slow_subscriptions() {
 #[tokio::test]
 async fn messages_go_to_their_lanes_and_answers_keep_their_order() {
     let quick = MemoryQueue::default();
-    let broken = Plan::nth(0, Fault::Before(ErrorKind::Full));
-    let slow = Faulty::new(quick.beside(QueueName::SlowDeliveries), "slow", &broken);
+    let broken = FaultPlan::nth(0, CallFault::Before(ErrorKind::Full));
+    let slow = Faulty::new(
+        quick.sibling_queue(QueueName::SlowDeliveries),
+        "slow",
+        &broken,
+    );
     let of = |group: Option<&str>| OutgoingMessage {
         group: group.map(str::to_owned),
         ..message("x")
     };
     let messages = vec![of(Some("orders.crm")), of(Some("orders.billing")), of(None)];
     let slow_groups = groups(&["orders.billing"]);
-    let plain = Faulty::new(quick.clone(), "quick", &Plan::none());
+    let plain = Faulty::new(quick.clone(), "quick", &FaultPlan::none());
     let way = Some((&slow, &slow_groups));
     let sent = send_by_lane(&plain, way, messages.clone()).await;
     let is_sent: Vec<_> = sent.iter().map(Result::is_ok).collect();
     assert_eq!(is_sent, [true, false, true]);
     let sent = send_by_lane(&plain, way, messages).await;
     assert!(sent.iter().all(Result::is_ok));
-    let slow_bodies = quick.beside(QueueName::SlowDeliveries).take_bodies();
+    let slow_bodies = quick.sibling_queue(QueueName::SlowDeliveries).take_bodies();
     assert_eq!((quick.take_bodies().len(), slow_bodies.len()), (4, 1));
 }

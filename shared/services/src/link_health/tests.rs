@@ -11,7 +11,7 @@ use posthaste_core::circuit::{RequestFailure, TargetPhase};
 use super::*;
 use posthaste_ports::{ErrorKind, ListPage, PutCondition, StoredObject};
 use posthaste_testkit::memory::{MemoryStore, SetClock};
-use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+use posthaste_testkit::{CallFault, FaultPlan, Faulty, Recorded, RecordedCalls};
 
 const BUSY: RequestFailure = RequestFailure {
     outcome: OutcomeName::Busy,
@@ -114,7 +114,7 @@ async fn conditions(book: &LinkHealth<Slow, SetClock>) -> Vec<(String, TargetPha
 
 #[tokio::test]
 async fn of_a_target_that_is_well_nobody_is_asked() {
-    let calls = Calls::default();
+    let calls = RecordedCalls::default();
     let clock = SetClock::default();
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
     let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
@@ -136,7 +136,7 @@ async fn of_a_target_that_is_well_nobody_is_asked() {
 
 #[tokio::test]
 async fn a_pause_is_written_once_for_all_that_were_under_way() {
-    let calls = Calls::default();
+    let calls = RecordedCalls::default();
     let clock = SetClock::default();
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
     let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
@@ -168,7 +168,7 @@ async fn what_cannot_be_read_counts_as_well() {
     let store = MemoryStore::default();
     let sound = LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default());
     sound.observe(&[(link(), failing())]).await.unwrap();
-    let plan = Plan::by(|_| Some(Fault::Before(ErrorKind::Other)));
+    let plan = FaultPlan::by(|_| Some(CallFault::Before(ErrorKind::Other)));
     let faulty = Faulty::new(store, "state", &plan);
     let blind = LinkHealth::new(faulty, clock.clone(), HealthSettings::default());
     assert_eq!(blind.decide(&link(), true).await, CircuitDecision::Open);
@@ -314,7 +314,7 @@ async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended()
 async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
     let clock = SetClock::default();
     let store = MemoryStore::default();
-    let plan = Plan::at(Fault::Before(ErrorKind::Other), |_| true);
+    let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |_| true);
     plan.switch(false);
     let book = LinkHealth::new(
         Faulty::new(store, "state", &plan),
@@ -357,7 +357,7 @@ fn asked_to_wait(now: Timestamp, secs: u64) -> Observation {
 
 #[tokio::test]
 async fn start_knows_what_was_stored_by_one_bounded_read() {
-    let calls = Calls::default();
+    let calls = RecordedCalls::default();
     let clock = SetClock::default();
     let store = MemoryStore::default();
     let before = LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default());
@@ -380,9 +380,9 @@ async fn start_knows_what_was_stored_by_one_bounded_read() {
 
 #[tokio::test]
 async fn start_that_cannot_read_tries_again_every_three_seconds() {
-    let calls = Calls::default();
+    let calls = RecordedCalls::default();
     let clock = SetClock::default();
-    let plan = Plan::by(|_| Some(Fault::After(ErrorKind::Other)));
+    let plan = FaultPlan::by(|_| Some(CallFault::After(ErrorKind::Other)));
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
     let faulty = Faulty::new(store, "state", &plan);
     let book = LinkHealth::new(faulty, clock.clone(), HealthSettings::default());

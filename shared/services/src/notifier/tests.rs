@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use posthaste_ports::{PutCondition, QueueReceiver, ReceiveRequest};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, SetClock};
-use posthaste_testkit::{Fault, Faulty, Plan};
+use posthaste_testkit::{CallFault, FaultPlan, Faulty};
 
 #[derive(Debug, Clone)]
 struct Zero;
@@ -55,7 +55,7 @@ impl World {
     }
 
     /// Tells that a subscription of `orders` was disabled; the state bucket and the queue may fail.
-    async fn tell(&self, state: &Plan, queue: &Plan) -> Result<(), NoticeError> {
+    async fn tell(&self, state: &FaultPlan, queue: &FaultPlan) -> Result<(), NoticeError> {
         let registry = TopicRegistry::new(
             Faulty::new(self.state.clone(), "state", state),
             self.clock.clone(),
@@ -112,7 +112,10 @@ async fn check(orders: Option<Value>, ops: Option<Value>, expected: &[&str]) {
             world.topic(name, settings).await;
         }
     }
-    world.tell(&Plan::none(), &Plan::none()).await.unwrap();
+    world
+        .tell(&FaultPlan::none(), &FaultPlan::none())
+        .await
+        .unwrap();
     let delivery = |body: &Bytes| parse_delivery(body).unwrap();
     let deliveries: Vec<_> = world.queued().await.iter().map(delivery).collect();
     let told: Vec<_> = deliveries
@@ -163,11 +166,17 @@ async fn what_may_work_the_next_time_is_an_error_and_what_never_will_is_not() {
         world.topic("orders", to_ops()).await;
         world.topic("ops", with_pager()).await;
         let told = world
-            .tell(&Plan::none(), &Plan::by(move |_| Some(Fault::Before(kind))))
+            .tell(
+                &FaultPlan::none(),
+                &FaultPlan::by(move |_| Some(CallFault::Before(kind))),
+            )
             .await;
         assert_eq!(told.is_err(), is_error, "{kind:?}");
         let told = world
-            .tell(&Plan::by(move |_| Some(Fault::Before(kind))), &Plan::none())
+            .tell(
+                &FaultPlan::by(move |_| Some(CallFault::Before(kind))),
+                &FaultPlan::none(),
+            )
             .await;
         assert!(
             matches!(told, Err(NoticeError::Topic(_))),
@@ -180,9 +189,15 @@ async fn what_may_work_the_next_time_is_an_error_and_what_never_will_is_not() {
 async fn a_broken_record_keeps_nobody_waiting() {
     let world = World::new();
     world.raw_topic("orders", "{".to_owned()).await;
-    world.tell(&Plan::none(), &Plan::none()).await.unwrap();
+    world
+        .tell(&FaultPlan::none(), &FaultPlan::none())
+        .await
+        .unwrap();
     world.topic("orders", to_ops()).await;
     world.raw_topic("ops", "{".to_owned()).await;
-    world.tell(&Plan::none(), &Plan::none()).await.unwrap();
+    world
+        .tell(&FaultPlan::none(), &FaultPlan::none())
+        .await
+        .unwrap();
     assert!(world.queued().await.is_empty());
 }

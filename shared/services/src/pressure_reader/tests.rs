@@ -12,21 +12,21 @@ use posthaste_core::pressure::{
 use super::*;
 use posthaste_ports::{ErrorKind, PutCondition};
 use posthaste_testkit::memory::{MemoryStore, SetClock};
-use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+use posthaste_testkit::recorded::PortOperation;
+use posthaste_testkit::{CallFault, FaultPlan, Faulty, Recorded, RecordedCalls};
 
 struct World {
     store: MemoryStore,
     clock: SetClock,
-    calls: Calls,
+    calls: RecordedCalls,
     reader: PressureReader<Recorded<Faulty<MemoryStore>>, SetClock>,
 }
 
 impl World {
-    fn with(plan: &Plan) -> Self {
+    fn with(plan: &FaultPlan) -> Self {
         let store = MemoryStore::default();
         let clock = SetClock::default();
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let decorated = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
         let reader = PressureReader::new(decorated, clock.clone(), PRESSURE_MAX_AGE);
         Self {
@@ -72,13 +72,13 @@ impl World {
     }
 
     fn reads(&self) -> usize {
-        self.calls.count(Operation::Get) + self.calls.count(Operation::GetIfChanged)
+        self.calls.count(PortOperation::Get) + self.calls.count(PortOperation::GetIfChanged)
     }
 }
 
 #[tokio::test]
 async fn the_state_is_read_at_most_every_two_seconds() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     assert_eq!(world.level().await, None);
     world.write(95).await;
     world.clock.advance(Duration::from_millis(1999));
@@ -96,7 +96,7 @@ async fn the_state_is_read_at_most_every_two_seconds() {
 
 #[tokio::test]
 async fn a_producer_is_told_what_the_state_says() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     world.write(95).await;
     let told = world.reader.admit(ProducerTier::Internal).await;
     let retry_after = posthaste_core::pressure::REFUSED_RETRY_AFTER;
@@ -128,7 +128,9 @@ async fn a_producer_is_told_what_the_state_says() {
 
 #[tokio::test]
 async fn a_store_that_fails_leaves_the_last_known_state_in_use() {
-    let plan = Plan::by(|effect| (effect.number > 0).then_some(Fault::Before(ErrorKind::TimedOut)));
+    let plan = FaultPlan::by(|effect| {
+        (effect.number > 0).then_some(CallFault::Before(ErrorKind::TimedOut))
+    });
     let world = World::with(&plan);
     world.write(95).await;
     for _ in 0..3 {
@@ -140,7 +142,7 @@ async fn a_store_that_fails_leaves_the_last_known_state_in_use() {
 
 #[tokio::test]
 async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     for bytes in [Some(&b"null"[..]), None] {
         world.write(95).await;
         world.clock.advance(PRESSURE_MAX_AGE);
@@ -164,7 +166,7 @@ async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
 
 #[tokio::test]
 async fn nobody_waits_for_a_read_that_hangs_and_dropping_it_lets_the_next_one_read() {
-    let plan = Plan::by(|effect| (effect.number == 1).then_some(Fault::HangBefore));
+    let plan = FaultPlan::by(|effect| (effect.number == 1).then_some(CallFault::HangBefore));
     let world = World::with(&plan);
     world.write(95).await;
     assert_eq!(world.level().await, Some(PressureLevel::High));
@@ -187,7 +189,7 @@ async fn nobody_waits_for_a_read_that_hangs_and_dropping_it_lets_the_next_one_re
 
 #[tokio::test]
 async fn before_the_first_read_has_ended_everyone_waits_for_it() {
-    let plan = Plan::by(|effect| (effect.number == 0).then_some(Fault::HangBefore));
+    let plan = FaultPlan::by(|effect| (effect.number == 0).then_some(CallFault::HangBefore));
     let world = World::with(&plan);
     world.write(95).await;
     let mut context = Context::from_waker(Waker::noop());
@@ -206,7 +208,7 @@ async fn before_the_first_read_has_ended_everyone_waits_for_it() {
 
 #[tokio::test]
 async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_does() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     let base = Duration::from_secs(2);
     let now = world.clock.now();
     let readings = ResourceReadings {

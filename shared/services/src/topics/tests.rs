@@ -15,8 +15,8 @@ use tokio::sync::Semaphore;
 use super::*;
 use posthaste_ports::{ErrorKind, ListPage, PutCondition};
 use posthaste_testkit::memory::{MemoryStore, SetClock};
-use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+use posthaste_testkit::recorded::PortOperation;
+use posthaste_testkit::{CallFault, FaultPlan, Faulty, Recorded, RecordedCalls};
 
 const MAX_AGE: Duration = Duration::from_secs(5);
 const RECORD: &str = include_str!("../../../core/src/stored/fixtures/topic-v1.json");
@@ -75,17 +75,17 @@ impl<S: ObjectStore> ObjectStore for Gated<S> {
 struct World {
     store: MemoryStore,
     clock: SetClock,
-    calls: Calls,
+    calls: RecordedCalls,
     gate: Arc<Semaphore>,
     registry: TopicRegistry<Gated<Recorded<Faulty<MemoryStore>>>, SetClock>,
 }
 
 impl World {
     /// A world in which reads wait for permits.
-    fn gated(plan: &Plan, max_age: Duration) -> Self {
+    fn gated(plan: &FaultPlan, max_age: Duration) -> Self {
         let store = MemoryStore::default();
         let clock = SetClock::default();
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let decorated = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
         let gate = Arc::new(Semaphore::new(0));
         let gated = Gated {
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    fn with(plan: &Plan) -> Self {
+    fn with(plan: &FaultPlan) -> Self {
         let world = Self::gated(plan, MAX_AGE);
         world.gate.add_permits(1000);
         world
@@ -132,7 +132,7 @@ impl World {
     }
 
     fn reads(&self) -> usize {
-        self.calls.count(Operation::Get) + self.calls.count(Operation::GetIfChanged)
+        self.calls.count(PortOperation::Get) + self.calls.count(PortOperation::GetIfChanged)
     }
 }
 
@@ -160,11 +160,11 @@ async fn topic_whose_deletion_had_no_answer_is_deleted() {
     let lost = |is_made: bool| {
         let kind = ErrorKind::PreconditionFailed;
         let fault = if is_made {
-            Fault::After(kind)
+            CallFault::After(kind)
         } else {
-            Fault::Before(kind)
+            CallFault::Before(kind)
         };
-        Plan::nth_of(0, fault, |effect| effect.operation == Operation::Put)
+        FaultPlan::nth_of(0, fault, |effect| effect.operation == PortOperation::Put)
     };
     for is_made in [true, false] {
         let plan = lost(is_made);

@@ -6,7 +6,7 @@ use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueSender, ReceiveRequest};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, SetClock};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
-use posthaste_testkit::{Fault, Faulty, Plan};
+use posthaste_testkit::{CallFault, FaultPlan, Faulty};
 
 use super::*;
 
@@ -156,7 +156,7 @@ async fn objects_of_0_1_0_make_a_count_a_lower_bound() {
 
 #[tokio::test]
 async fn a_list_that_fails_is_an_error() {
-    let plan = Plan::nth(1, Fault::Before(ErrorKind::Other));
+    let plan = FaultPlan::nth(1, CallFault::Before(ErrorKind::Other));
     let world = World::default();
     let events = WaitingEvents {
         deliveries: &world.queue,

@@ -39,7 +39,7 @@ pub trait QueueHarness: Sync {
     fn now(&self) -> Option<Timestamp>;
 
     /// The abilities of the backend behind the adapter.
-    fn backend(&self) -> Backend;
+    fn backend(&self) -> QueueBackend;
 }
 
 /// Queues that belong together.
@@ -61,7 +61,7 @@ pub struct QueueSet<Q> {
     reason = "each is a difference of its own"
 )]
 #[derive(Debug, Clone, Copy)]
-pub struct Backend {
+pub struct QueueBackend {
     /// The longest time a case may pass; cases that need more are left out. Real time is dear.
     pub pass_max: Duration,
     /// Whether a message is visible to the very next receive, and counts are exact at once.
@@ -164,7 +164,7 @@ fn message(body: impl Into<Bytes>) -> OutgoingMessage {
     }
 }
 
-fn ask(backend: Backend, max: usize) -> ReceiveRequest {
+fn ask(backend: QueueBackend, max: usize) -> ReceiveRequest {
     ReceiveRequest {
         max,
         visibility: HIDDEN,
@@ -188,7 +188,11 @@ fn kinds(answers: &[Result<MessageId, PortError>]) -> Vec<Option<ErrorKind>> {
 }
 
 /// Receives until `wanted` messages came; fewer only after asking a lagging queue many times.
-async fn take(queue: &impl QueueReceiver, backend: Backend, wanted: usize) -> Vec<ReceivedMessage> {
+async fn take(
+    queue: &impl QueueReceiver,
+    backend: QueueBackend,
+    wanted: usize,
+) -> Vec<ReceivedMessage> {
     let tries = if backend.is_exact { 1 } else { PATIENCE };
     let mut taken = Vec::new();
     let mut empty = 0;
@@ -205,13 +209,13 @@ async fn take(queue: &impl QueueReceiver, backend: Backend, wanted: usize) -> Ve
 }
 
 /// Receives the one message there must be.
-async fn take_one(queue: &impl QueueReceiver, backend: Backend) -> ReceivedMessage {
+async fn take_one(queue: &impl QueueReceiver, backend: QueueBackend) -> ReceivedMessage {
     take(queue, backend, 1).await.remove(0)
 }
 
 /// Checks that nothing is visible. It does not wait for it: the time of a wait would count against
 /// the case.
-async fn is_empty(queue: &impl QueueReceiver, backend: Backend) {
+async fn is_empty(queue: &impl QueueReceiver, backend: QueueBackend) {
     let received = queue
         .receive(ReceiveRequest {
             wait: Duration::ZERO,
@@ -227,7 +231,7 @@ async fn is_empty(queue: &impl QueueReceiver, backend: Backend) {
 }
 
 /// Deletes a received message.
-async fn remove(queue: &impl QueueReceiver, backend: Backend, receipt: &ReceiptHandle) {
+async fn remove(queue: &impl QueueReceiver, backend: QueueBackend, receipt: &ReceiptHandle) {
     let removed = if backend.acknowledges {
         queue.acknowledge(receipt).await
     } else {
@@ -256,12 +260,12 @@ mod tests {
 
     use super::*;
     use crate::memory::{MAX_RECEIVE_COUNT, MemoryQueue};
-    use crate::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+    use crate::{CallFault, FaultPlan, Faulty, PortOperation, Recorded, RecordedCalls};
     use parking_lot::Mutex;
     use posthaste_ports::QueueName;
 
     struct Memory {
-        plan: Plan,
+        plan: FaultPlan,
         last: Mutex<MemoryQueue>,
     }
 
@@ -273,9 +277,9 @@ mod tests {
             *self.last.lock() = queue.clone();
             let beside = |name| {
                 Recorded::new(
-                    Faulty::new(queue.beside(name), "queue", &self.plan),
+                    Faulty::new(queue.sibling_queue(name), "queue", &self.plan),
                     "queue",
-                    &Calls::default(),
+                    &RecordedCalls::default(),
                 )
             };
             QueueSet {
@@ -294,8 +298,8 @@ mod tests {
             Some(self.last.lock().now())
         }
 
-        fn backend(&self) -> Backend {
-            Backend {
+        fn backend(&self) -> QueueBackend {
+            QueueBackend {
                 pass_max: Duration::MAX,
                 is_exact: true,
                 acknowledges: true,
@@ -309,7 +313,7 @@ mod tests {
         }
     }
 
-    fn memory(plan: Plan) -> Memory {
+    fn memory(plan: FaultPlan) -> Memory {
         Memory {
             plan,
             last: Mutex::default(),
@@ -318,14 +322,15 @@ mod tests {
 
     #[tokio::test]
     async fn the_plainest_queue_passes() {
-        run(&memory(Plan::none())).await;
+        run(&memory(FaultPlan::none())).await;
     }
 
     #[tokio::test]
     #[should_panic(expected = "settling::an_acknowledged_message_does_not_return")]
     async fn a_queue_that_forgets_acknowledgements_fails() {
-        run(&memory(Plan::by(|effect| {
-            (effect.operation == Operation::Acknowledge).then_some(Fault::Before(ErrorKind::Other))
+        run(&memory(FaultPlan::by(|effect| {
+            (effect.operation == PortOperation::Acknowledge)
+                .then_some(CallFault::Before(ErrorKind::Other))
         })))
         .await;
     }

@@ -470,22 +470,22 @@ async fn a_page_of_none_or_of_too_many_is_refused(harness: &impl StoreHarness) {
 mod tests {
     use super::*;
     use crate::memory::MemoryStore;
-    use crate::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+    use crate::{CallFault, FaultPlan, Faulty, PortOperation, Recorded, RecordedCalls};
 
-    struct Memory(Plan);
+    struct Memory(FaultPlan);
 
     impl StoreHarness for Memory {
         type Store = Recorded<Faulty<MemoryStore>>;
 
         async fn fresh(&self) -> Self::Store {
             let faulty = Faulty::new(MemoryStore::default(), "store", &self.0);
-            Recorded::new(faulty, "store", &Calls::default())
+            Recorded::new(faulty, "store", &RecordedCalls::default())
         }
     }
 
     #[tokio::test]
     async fn the_plainest_store_passes() {
-        run(&Memory(Plan::none())).await;
+        run(&Memory(FaultPlan::none())).await;
     }
 
     struct Lent;
@@ -506,9 +506,9 @@ mod tests {
     #[tokio::test]
     #[should_panic(expected = "1 of 25 cases failed: an_object_of_eight_mebibytes_is_kept")]
     async fn a_store_that_refuses_one_put_fails_by_name() {
-        run(&Memory(Plan::by(|effect| {
-            let is_hit = effect.operation == Operation::Put && effect.key == "eight";
-            is_hit.then_some(Fault::Before(ErrorKind::Full))
+        run(&Memory(FaultPlan::by(|effect| {
+            let is_hit = effect.operation == PortOperation::Put && effect.key == "eight";
+            is_hit.then_some(CallFault::Before(ErrorKind::Full))
         })))
         .await;
     }

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use posthaste_ports::ErrorKind;
 
-use crate::recorded::Operation;
+use crate::recorded::PortOperation;
 
 /// More effects than a run has that is repeated with a fault at each.
 const EFFECTS_MAX: u64 = 1000;
 
 /// The fault of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum CallFault {
     /// Nothing happens; the call fails. A webhook fails as `Socket`, or as `TimedOut` for that
     /// kind.
     Before(ErrorKind),
@@ -40,37 +40,37 @@ pub struct EntryFault {
 
 /// A call about to be made, as a plan sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effect<'a> {
+pub struct PortEffect<'a> {
     /// The call's number over all ports that share the plan, from 0.
     pub number: u64,
     /// The label of the decorator it goes through.
     pub port: &'static str,
     /// The method.
-    pub operation: Operation,
+    pub operation: PortOperation,
     /// The object's key or the listing's prefix; empty for others.
     pub key: &'a str,
 }
 
-type Rule = dyn Fn(Effect<'_>) -> Option<Fault> + Send + Sync;
+type FaultRule = dyn Fn(PortEffect<'_>) -> Option<CallFault> + Send + Sync;
 
 /// Decides which calls fail, until it is switched off. Clones share it, so several ports may count
 /// through one plan.
 #[derive(Clone)]
-pub struct Plan {
-    rule: Arc<Rule>,
+pub struct FaultPlan {
+    rule: Arc<FaultRule>,
     is_off: Arc<AtomicBool>,
     effects: Arc<AtomicU64>,
     faults: Arc<AtomicU64>,
 }
 
-impl Plan {
+impl FaultPlan {
     /// Nothing fails; effects are counted all the same.
     pub fn none() -> Self {
         Self::by(|_| None)
     }
 
     /// The call with this number, from 0, fails so.
-    pub fn nth(number: u64, fault: Fault) -> Self {
+    pub fn nth(number: u64, fault: CallFault) -> Self {
         Self::nth_of(number, fault, |_| true)
     }
 
@@ -78,8 +78,8 @@ impl Plan {
     /// fails so.
     pub fn nth_of(
         number: u64,
-        fault: Fault,
-        is_meant: impl Fn(Effect<'_>) -> bool + Send + Sync + 'static,
+        fault: CallFault,
+        is_meant: impl Fn(PortEffect<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         let seen = AtomicU64::new(0);
         Self::at(fault, move |effect| {
@@ -88,12 +88,15 @@ impl Plan {
     }
 
     /// The calls that are meant fail so.
-    pub fn at(fault: Fault, is_meant: impl Fn(Effect<'_>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn at(
+        fault: CallFault,
+        is_meant: impl Fn(PortEffect<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self::by(move |effect| is_meant(effect).then(|| fault.clone()))
     }
 
     /// Calls fail as `rule` says.
-    pub fn by(rule: impl Fn(Effect<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
+    pub fn by(rule: impl Fn(PortEffect<'_>) -> Option<CallFault> + Send + Sync + 'static) -> Self {
         let rule = Arc::new(rule);
         Self {
             rule,
@@ -135,14 +138,14 @@ impl Plan {
     pub(super) fn decide(
         &self,
         port: &'static str,
-        operation: Operation,
+        operation: PortOperation,
         key: &str,
-    ) -> Option<Fault> {
+    ) -> Option<CallFault> {
         let number = self.effects.fetch_add(1, Ordering::SeqCst);
         if self.is_off.load(Ordering::SeqCst) {
             return None;
         }
-        let fault = (self.rule)(Effect {
+        let fault = (self.rule)(PortEffect {
             number,
             port,
             operation,
@@ -155,7 +158,7 @@ impl Plan {
     }
 }
 
-impl fmt::Debug for Plan {
+impl fmt::Debug for FaultPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan")
             .field("effects", &self.effects)
@@ -167,18 +170,18 @@ impl fmt::Debug for Plan {
 /// A fault at every effect, before it happens and after it: runs `run` with a plan that makes the
 /// first effect fail, then with one for the second, until none is left to fail. `run` gets the
 /// fault in words too.
-pub async fn at_every_effect(run: impl AsyncFnMut(&Plan, &str)) {
+pub async fn at_every_effect(run: impl AsyncFnMut(&FaultPlan, &str)) {
     at_every_effect_of(|_| true, run).await;
 }
 
 /// The same, of the effects that are meant.
 pub async fn at_every_effect_of(
-    is_meant: fn(Effect<'_>) -> bool,
-    mut run: impl AsyncFnMut(&Plan, &str),
+    is_meant: fn(PortEffect<'_>) -> bool,
+    mut run: impl AsyncFnMut(&FaultPlan, &str),
 ) {
     for fault in [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::TimedOut),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::TimedOut),
     ] {
         let mut number = 0;
         let mut is_whole = false;
@@ -187,7 +190,7 @@ pub async fn at_every_effect_of(
                 number < EFFECTS_MAX,
                 "the run has more than {EFFECTS_MAX} effects"
             );
-            let plan = Plan::nth_of(number, fault.clone(), is_meant);
+            let plan = FaultPlan::nth_of(number, fault.clone(), is_meant);
             run(&plan, &format!("{fault:?} at effect {number}")).await;
             is_whole = plan.faults() == 0;
             number += 1;

@@ -4,20 +4,26 @@ use super::*;
 use crate::endpoint::MemoryEndpoint;
 use crate::memory::{MemoryQueue, MemoryStore, message, request};
 
-fn call(port: &'static str, operation: Operation, key: &str, entries: usize, bytes: usize) -> Call {
-    Call {
+fn call(
+    port: &'static str,
+    operation: PortOperation,
+    key: &str,
+    entries: usize,
+    bytes: usize,
+) -> RecordedCall {
+    RecordedCall {
         port,
         operation,
         key: key.to_owned(),
         entries,
         bytes,
-        ended: Ended::Ok,
+        ended: CallEnd::Ok,
     }
 }
 
 #[tokio::test]
 async fn calls_of_a_queue_are_noted_with_their_sizes() {
-    let calls = Calls::default();
+    let calls = RecordedCalls::default();
     let queue = Recorded::new(MemoryQueue::default(), "deliveries", &calls);
     queue
         .send_batch(vec![message("one"), message("three")])
@@ -41,23 +47,23 @@ async fn calls_of_a_queue_are_noted_with_their_sizes() {
     assert_eq!(stale.kind, ErrorKind::NotFound);
     queue.counts().await.unwrap();
     let expected = [
-        call("deliveries", Operation::SendBatch, "", 2, 8),
-        call("deliveries", Operation::Receive, "", 2, 8),
-        call("deliveries", Operation::Acknowledge, "", 1, 0),
-        call("deliveries", Operation::ChangeVisibility, "", 1, 0),
-        Call {
-            ended: Ended::Err(ErrorKind::NotFound),
-            ..call("deliveries", Operation::Replace, "", 0, 0)
+        call("deliveries", PortOperation::SendBatch, "", 2, 8),
+        call("deliveries", PortOperation::Receive, "", 2, 8),
+        call("deliveries", PortOperation::Acknowledge, "", 1, 0),
+        call("deliveries", PortOperation::ChangeVisibility, "", 1, 0),
+        RecordedCall {
+            ended: CallEnd::Err(ErrorKind::NotFound),
+            ..call("deliveries", PortOperation::Replace, "", 0, 0)
         },
-        call("deliveries", Operation::Counts, "", 0, 0),
+        call("deliveries", PortOperation::Counts, "", 0, 0),
     ];
     assert_eq!(calls.all(), expected);
-    assert_eq!(calls.count(Operation::Receive), 1);
+    assert_eq!(calls.count(PortOperation::Receive), 1);
 }
 
 #[tokio::test]
 async fn calls_of_a_store_are_noted_with_their_keys() {
-    let calls = Calls::default();
+    let calls = RecordedCalls::default();
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
     let tag = store
         .put("a/b", Bytes::from("four"), PutCondition::IfAbsent)
@@ -75,18 +81,18 @@ async fn calls_of_a_store_are_noted_with_their_keys() {
     store.list("a/", None, 10).await.unwrap();
     store.delete("a/b").await.unwrap();
     let expected = [
-        call("state", Operation::Put, "a/b", 1, 4),
-        call("state", Operation::Get, "a/b", 1, 4),
-        call("state", Operation::Get, "a/c", 0, 0),
-        call("state", Operation::GetIfChanged, "a/b", 0, 0),
-        call("state", Operation::GetIfChanged, "a/b", 1, 4),
-        call("state", Operation::GetRange, "a/b", 1, 2),
-        Call {
-            ended: Ended::Err(ErrorKind::Damaged),
-            ..call("state", Operation::GetRange, "a/b", 0, 0)
+        call("state", PortOperation::Put, "a/b", 1, 4),
+        call("state", PortOperation::Get, "a/b", 1, 4),
+        call("state", PortOperation::Get, "a/c", 0, 0),
+        call("state", PortOperation::GetIfChanged, "a/b", 0, 0),
+        call("state", PortOperation::GetIfChanged, "a/b", 1, 4),
+        call("state", PortOperation::GetRange, "a/b", 1, 2),
+        RecordedCall {
+            ended: CallEnd::Err(ErrorKind::Damaged),
+            ..call("state", PortOperation::GetRange, "a/b", 0, 0)
         },
-        call("state", Operation::List, "a/", 1, 0),
-        call("state", Operation::Delete, "a/b", 1, 0),
+        call("state", PortOperation::List, "a/", 1, 0),
+        call("state", PortOperation::Delete, "a/b", 1, 0),
     ];
     assert_eq!(calls.take(), expected);
     assert_eq!((calls.all(), calls.ended_ever()), (vec![], 9));
@@ -94,7 +100,7 @@ async fn calls_of_a_store_are_noted_with_their_keys() {
 
 #[tokio::test]
 async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
-    let calls = Calls::default();
+    let calls = RecordedCalls::default();
     let client = Recorded::new(MemoryEndpoint::default(), "webhook", &calls);
     client
         .send(request("https://a.example/hook?token=s3cret", "12345"))
@@ -118,14 +124,20 @@ async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
     let expected = [
         call(
             "webhook",
-            Operation::Post,
+            PortOperation::Post,
             "https://a.example:443/hook",
             1,
             5,
         ),
-        Call {
-            ended: Ended::Cut,
-            ..call("webhook", Operation::Post, "https://a.example:443/x", 1, 1)
+        RecordedCall {
+            ended: CallEnd::Cut,
+            ..call(
+                "webhook",
+                PortOperation::Post,
+                "https://a.example:443/x",
+                1,
+                1,
+            )
         },
     ];
     assert_eq!(calls.all(), expected);
@@ -133,7 +145,7 @@ async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
 
 #[test]
 fn that_a_link_is_down_is_passed_on_and_is_no_call() {
-    let calls = Calls::default();
+    let calls = RecordedCalls::default();
     let webhook = MemoryEndpoint::default();
     let client = Recorded::new(webhook.clone(), "webhook", &calls);
     client.drop_link(&request("https://a.example/", "").url.link());

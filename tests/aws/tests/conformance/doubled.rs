@@ -83,8 +83,8 @@ impl queue::QueueHarness for Doubled {
         Some(self.clock.now())
     }
 
-    fn backend(&self) -> queue::Backend {
-        queue::Backend {
+    fn backend(&self) -> queue::QueueBackend {
+        queue::QueueBackend {
             pass_max: Duration::MAX,
             is_exact: true,
             acknowledges: false,

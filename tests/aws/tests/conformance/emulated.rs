@@ -106,8 +106,8 @@ impl queue::QueueHarness for Emulated {
         None
     }
 
-    fn backend(&self) -> queue::Backend {
-        queue::Backend {
+    fn backend(&self) -> queue::QueueBackend {
+        queue::QueueBackend {
             pass_max: PASS_MAX,
             // LocalStack shows a delayed message up to a second late; moto gives one message to
             // several receivers that ask at the same moment.

@@ -22,7 +22,7 @@ use std::thread;
 use std::time::Duration;
 
 use posthaste_core::model::DeliveryLogMode;
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::json;
 use tokio::runtime;
 
@@ -309,15 +309,15 @@ async fn each_call_of_the_object_store_is_one_request() {
     let requests = world.bill.requests();
     assert_eq!(
         requests.gets,
-        calls(Operation::Get) + calls(Operation::GetIfChanged)
+        calls(PortOperation::Get) + calls(PortOperation::GetIfChanged)
     );
     assert_eq!(
         requests.puts,
-        calls(Operation::Put) + calls(Operation::List)
+        calls(PortOperation::Put) + calls(PortOperation::List)
     );
     assert_eq!(
         (requests.sends, world.posts()),
-        (calls(Operation::SendBatch), 30)
+        (calls(PortOperation::SendBatch), 30)
     );
     assert!(requests.gets > 0, "topics are looked up");
 }

@@ -33,7 +33,7 @@ use posthaste_services::{
     SlowLane, SlowTargetCache, TopicRegistry, WaitingBook, WakeSignaller,
 };
 use posthaste_simulation::{Answer, ScriptedEndpoint};
-use posthaste_testkit::recorded::{Calls, Operation};
+use posthaste_testkit::recorded::{PortOperation, RecordedCalls};
 use posthaste_testkit::{ManualClock, Recorded, SeededEntropy, TestPorts, records};
 use posthaste_tests_aws::double::{Access, Double};
 use posthaste_tests_aws::lingering::lingering;
@@ -106,7 +106,7 @@ pub(crate) struct World {
     /// The requests of an instance of deliver that starts.
     pub(crate) start: Requests,
     /// Every call of a port.
-    pub(crate) calls: Calls,
+    pub(crate) calls: RecordedCalls,
     endpoint: ScriptedEndpoint,
     double: Double,
     mapping: SqsQueue<ManualClock>,
@@ -128,7 +128,7 @@ struct Wiring {
     clients: AwsClients,
     urls: QueueUrls,
     clock: ManualClock,
-    calls: Calls,
+    calls: RecordedCalls,
     endpoint: ScriptedEndpoint,
     drain: DrainMeter,
     log: DeliveryLogMode,
@@ -288,7 +288,7 @@ impl World {
     /// A world with one topic of these subscriptions.
     pub(crate) async fn with_log(subscriptions: &Value, log: DeliveryLogMode) -> Self {
         let clock = ManualClock::new(START);
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let double = Double::start(clock.clone()).await;
         double.bucket(STATE, Access::Full);
         double.bucket(LOG, Access::Full);
@@ -463,7 +463,7 @@ impl World {
 
     /// The number of requests to the endpoint.
     pub(crate) fn posts(&self) -> usize {
-        self.calls.count(Operation::Post)
+        self.calls.count(PortOperation::Post)
     }
 
     /// The number of events that the endpoint took since the last call.

@@ -95,7 +95,7 @@ impl Kit {
     }
 
     fn queue(&self, name: QueueName, actor: Actor) -> Traced<MemoryQueue> {
-        Traced::queue(self.queue.beside(name), name, actor, &self.notes)
+        Traced::queue(self.queue.sibling_queue(name), name, actor, &self.notes)
     }
 
     fn links(&self, actor: Actor) -> LinkHealth<Store, ManualClock> {
@@ -241,7 +241,7 @@ impl Kit {
             delay: Duration::ZERO,
         };
         self.queue
-            .beside(name)
+            .sibling_queue(name)
             .send_batch(vec![message])
             .await
             .unwrap();
@@ -282,7 +282,7 @@ impl Kit {
             .map(|message| (message.id.clone(), message.receipt.clone()))
             .collect();
         let response = work(batch).await;
-        let plain = self.queue.beside(name);
+        let plain = self.queue.sibling_queue(name);
         for (id, receipt) in receipts {
             if !response.failures.contains(&id) {
                 plain.acknowledge(&receipt).await.unwrap();

@@ -6,7 +6,7 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{ErrorKind, ObjectStore};
 use posthaste_services::{ClaimRefused, StackOwnership, UpdateError};
 use posthaste_testkit::memory::MemoryStore;
-use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan};
+use posthaste_testkit::{CallFault, FaultPlan, Faulty, ManualClock, PortOperation};
 use posthaste_tests_models::check::{holds, refutes};
 use posthaste_tests_models::stack_claim::{Key, Phase, StackClaim, Variant};
 use posthaste_tests_models::step::Actor;
@@ -167,8 +167,8 @@ async fn calls_of_stacks_that_claim_at_once_are_steps_of_the_model() {
 async fn calls_of_a_claim_whose_answer_is_lost_are_steps_of_the_model() {
     let stacks = Stacks::new().await;
     stacks.clock.advance(Duration::from_mins(10));
-    let plan = Plan::nth_of(0, Fault::After(ErrorKind::Other), |effect| {
-        effect.operation == Operation::Put
+    let plan = FaultPlan::nth_of(0, CallFault::After(ErrorKind::Other), |effect| {
+        effect.operation == PortOperation::Put
     });
     let second = stacks.over(Faulty::new(stacks.state.clone(), "state", &plan), 1);
     let lost = second.claim(&name(1)).await.unwrap_err();

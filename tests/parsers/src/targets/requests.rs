@@ -89,7 +89,7 @@ fn check_messages(world: &World) {
 
 /// Every topic that is written can be used.
 fn check_topics(world: &World) {
-    for (key, bytes) in world.state.under("topics/") {
+    for (key, bytes) in world.state.objects_under("topics/") {
         let record = TopicRecord::parse(&bytes).expect("a record of ours");
         assert!(record.compile().is_ok(), "{key}: {bytes:?}");
     }
@@ -99,10 +99,10 @@ fn check_topics(world: &World) {
 fn check_dead_letters(world: &World) {
     let resolved: BTreeMap<_, _> = world
         .dead_letters
-        .under(layout::RESOLVED)
+        .objects_under(layout::RESOLVED)
         .into_iter()
         .collect();
-    for (key, bytes) in world.dead_letters.under("") {
+    for (key, bytes) in world.dead_letters.objects_under("") {
         if key.starts_with(layout::RESOLVED) {
             continue;
         }

@@ -31,7 +31,7 @@ impl IdleWatch {
     /// Looks at the state bucket.
     pub(crate) fn look(&mut self, state: &MemoryStore, at: Duration) {
         let mut now = BTreeMap::new();
-        for (_, bytes) in state.under(layout::TOPICS) {
+        for (_, bytes) in state.objects_under(layout::TOPICS) {
             let record = TopicRecord::parse(&bytes).ok();
             let Some(record) = record.filter(TopicRecord::is_temporary) else {
                 continue;

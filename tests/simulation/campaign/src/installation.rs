@@ -171,7 +171,7 @@ impl Installation {
     /// One without topics.
     pub(crate) fn new(setting: Setting) -> Self {
         let clock = ManualClock::new(start());
-        let store = || MemoryStore::on(clock.clone());
+        let store = || MemoryStore::with_clock(clock.clone());
         let trouble = Trouble::new();
         let shared = Shared {
             setting,
@@ -241,7 +241,7 @@ impl Installation {
 
     /// Notes the letters that wake has sent as probes. Their mark knows them for a day and a half.
     fn note_probes(&mut self) {
-        for (_, bytes) in self.shared.state.under(layout::RECOVERY) {
+        for (_, bytes) in self.shared.state.objects_under(layout::RECOVERY) {
             let probes = RecoveryMark::parse(&bytes).map(|mark| mark.probes);
             for probe in probes.into_iter().flatten() {
                 if !self.probes.contains(&probe.letter) {
@@ -398,7 +398,7 @@ impl Installation {
         }
         let state = &self.shared.state;
         for prefix in [layout::PARKED, layout::HELD, layout::REPLAYS] {
-            for (key, bytes) in state.under(prefix) {
+            for (key, bytes) in state.objects_under(prefix) {
                 if let Some(bytes) = changed(&bytes) {
                     state.write_at(&key, bytes, self.shared.clock.now());
                 }

@@ -87,7 +87,7 @@ impl Reader<'_> {
             waits.extend(state.keys(prefix));
         }
         let is_open = |bytes: &Bytes| ReplayRecord::parse(bytes).is_ok_and(|it| !it.has_ended());
-        let replays = state.under(layout::REPLAYS).into_iter();
+        let replays = state.objects_under(layout::REPLAYS).into_iter();
         waits.extend(replays.filter(|it| is_open(&it.1)).map(|it| it.0));
         waits
     }
@@ -200,13 +200,13 @@ impl Reader<'_> {
     fn letters(&self) -> Vec<Letter> {
         let bucket = &self.installation.shared().bucket;
         let mut letters = Vec::new();
-        for (key, bytes) in bucket.under("") {
+        for (key, bytes) in bucket.objects_under("") {
             // What becomes of notices is looked at by themselves.
             let is_of_notices = key.to_lowercase().starts_with(NOTICES_TOPIC);
             if key.starts_with(layout::RESOLVED) || is_of_notices {
                 continue;
             }
-            let list = bucket.under(&layout::resolved_letters_key(&key));
+            let list = bucket.objects_under(&layout::resolved_letters_key(&key));
             let list = list
                 .first()
                 .and_then(|(_, list)| ResolvedLetters::parse(list).ok());

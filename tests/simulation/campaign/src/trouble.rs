@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use posthaste_ports::ErrorKind;
-use posthaste_testkit::Fault;
-use posthaste_testkit::faulty::Plan;
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::CallFault;
+use posthaste_testkit::faulty::FaultPlan;
+use posthaste_testkit::recorded::PortOperation;
 
 use crate::course::Wrong;
 
@@ -34,7 +34,7 @@ struct Shared {
 pub(crate) struct PlannedFault {
     pub(crate) wrong: Wrong,
     pub(crate) port: &'static str,
-    pub(crate) operation: Operation,
+    pub(crate) operation: PortOperation,
     pub(crate) key: String,
 }
 
@@ -62,7 +62,7 @@ impl Trouble {
             shared.happened.lock().push(PlannedFault {
                 wrong: Wrong::ClientPanics,
                 port: CLIENT,
-                operation: Operation::Post,
+                operation: PortOperation::Post,
                 key: String::new(),
             });
             resume_unwind(Box::new("as planned"));
@@ -90,9 +90,9 @@ impl Trouble {
         std::mem::take(&mut self.0.happened.lock())
     }
 
-    pub(crate) fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self) -> FaultPlan {
         let trouble = self.clone();
-        Plan::by(move |effect| {
+        FaultPlan::by(move |effect| {
             let shared = &trouble.0;
             let wrong = *shared.wrong.lock();
             if wrong == Wrong::ClientPanics || !trouble.counts_down() {
@@ -105,16 +105,16 @@ impl Trouble {
                 key: effect.key.to_owned(),
             });
             Some(match wrong {
-                Wrong::Fails => Fault::Before(ErrorKind::Other),
-                Wrong::AnswerLost => Fault::After(ErrorKind::TimedOut),
+                Wrong::Fails => CallFault::Before(ErrorKind::Other),
+                Wrong::AnswerLost => CallFault::After(ErrorKind::TimedOut),
                 Wrong::Panics | Wrong::ClientPanics => resume_unwind(Box::new("as planned")),
                 Wrong::KilledBefore => {
                     shared.kills.store(true, Ordering::Relaxed);
-                    Fault::HangBefore
+                    CallFault::HangBefore
                 }
                 Wrong::KilledAfter => {
                     shared.kills.store(true, Ordering::Relaxed);
-                    Fault::HangAfter
+                    CallFault::HangAfter
                 }
             })
         })

@@ -28,7 +28,7 @@ use posthaste_services::{
     SlowTargetCache, TopicRegistry, WaitingBook, WakeSignaller, WrongKeys,
 };
 use posthaste_simulation::Api;
-use posthaste_testkit::faulty::Plan;
+use posthaste_testkit::faulty::FaultPlan;
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{Adversary, Faulty, ManualClock, Mood, SeededEntropy};
 use posthaste_wake::{DeliveryLog, Wake, WakePorts};
@@ -98,7 +98,7 @@ pub(crate) struct Functions {
 /// The wiring of one process.
 struct Wiring<'a> {
     shared: &'a Shared,
-    plan: &'a Plan,
+    plan: &'a FaultPlan,
     /// The number of the process, so that each draws other chance.
     number: u64,
     links: LinkHealth<Store, ManualClock>,
@@ -108,7 +108,7 @@ struct Wiring<'a> {
 
 impl Shared {
     /// The functions of the process of this number. Their calls go wrong by the plan.
-    pub(crate) fn functions(&self, number: u64, plan: &Plan) -> Functions {
+    pub(crate) fn functions(&self, number: u64, plan: &FaultPlan) -> Functions {
         let state = || store(&self.state, "state", &self.mood, plan);
         let clock = self.clock.clone();
         let max_age = self.topic_max_age();
@@ -147,7 +147,7 @@ impl Shared {
     }
 }
 
-fn store(store: &MemoryStore, label: &'static str, mood: &Mood, plan: &Plan) -> Store {
+fn store(store: &MemoryStore, label: &'static str, mood: &Mood, plan: &FaultPlan) -> Store {
     Faulty::new(Adversary::new(store.clone(), label, mood), label, plan)
 }
 

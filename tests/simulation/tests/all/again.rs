@@ -13,7 +13,7 @@ use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_deliver::RecordsSettings;
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Answer, Faults, Letter, VISIBILITY, World, event, start};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -384,8 +384,8 @@ async fn when_the_limit_of_messages_in_flight_is_reached_the_rest_waits_and_then
 #[tokio::test]
 async fn when_everything_is_throttled_for_half_an_hour_no_event_is_lost_and_none_becomes_two_dead_letters()
  {
-    let throttled = Plan::at(
-        Fault::Before(ErrorKind::Throttled { retry_after: None }),
+    let throttled = FaultPlan::at(
+        CallFault::Before(ErrorKind::Throttled { retry_after: None }),
         |_| true,
     );
     throttled.switch(false);

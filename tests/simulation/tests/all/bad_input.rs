@@ -11,7 +11,7 @@ use posthaste_core::model::{MAX_RECEIVE_COUNT, SQS_RETENTION};
 use posthaste_core::stored::WIRE_VERSION;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -326,11 +326,11 @@ async fn an_event_whose_payload_was_altered_is_kept_and_never_sent() {
 
 #[tokio::test]
 async fn an_event_whose_payload_is_forbidden_waits_until_it_is_not() {
-    let denied = |effect: Effect<'_>| {
+    let denied = |effect: PortEffect<'_>| {
         let is_payload = effect.key == KEY && effect.number < 30;
-        is_payload.then_some(Fault::Before(ErrorKind::Denied))
+        is_payload.then_some(CallFault::Before(ErrorKind::Denied))
     };
-    let world = world(Faults::in_state(&Plan::by(denied))).await;
+    let world = world(Faults::in_state(&FaultPlan::by(denied))).await;
     put(&world, STORED).await;
     world.publish_stored(KEY, STORED).await;
     for _ in 0..40 {
@@ -390,9 +390,10 @@ async fn a_dead_letter_whose_payload_is_gone_or_altered_is_kept_beside_the_other
 
 #[tokio::test]
 async fn a_dead_letter_whose_payload_is_forbidden_waits_and_is_kept_before_it_is_lost() {
-    let denied =
-        |effect: Effect<'_>| (effect.key == KEY).then_some(Fault::Before(ErrorKind::Denied));
-    let world = world(Faults::in_state(&Plan::by(denied))).await;
+    let denied = |effect: PortEffect<'_>| {
+        (effect.key == KEY).then_some(CallFault::Before(ErrorKind::Denied))
+    };
+    let world = world(Faults::in_state(&FaultPlan::by(denied))).await;
     give_up_stored(&world).await;
     let sent_at = world.clock.now();
     for _ in 0..=MAX_RECEIVE_COUNT {

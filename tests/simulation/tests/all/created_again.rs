@@ -10,7 +10,7 @@ use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -336,7 +336,7 @@ async fn a_replay_ends_with_the_subscription_that_asked_for_it() {
 
 #[tokio::test]
 async fn neither_a_replay_nor_a_force_ends_by_a_record_that_is_known_from_before() {
-    let blind = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+    let blind = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
         effect.key.starts_with(layout::TOPICS)
     });
     blind.switch(false);

@@ -11,8 +11,8 @@ use posthaste_core::stored::{StoredLease, WAKE_LEASE, WakeCheckpoint, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName};
 use posthaste_services::LeftWork;
 use posthaste_simulation::{Answer, Api, Faults, World};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::{Value, json};
 
 const SUBSCRIPTION: &str = "/topics/orders/subscriptions/billing";
@@ -25,8 +25,8 @@ const HALF_MINUTE: Duration = Duration::from_secs(30);
 /// More writes than any change has.
 const WRITES_MAX: u64 = 100;
 
-fn is_write(effect: Effect<'_>) -> bool {
-    matches!(effect.operation, Operation::Put | Operation::Delete)
+fn is_write(effect: PortEffect<'_>) -> bool {
+    matches!(effect.operation, PortOperation::Put | PortOperation::Delete)
 }
 
 /// A request, and whether its process died in the middle.
@@ -46,7 +46,7 @@ impl Request {
     }
 
     /// Sends it until the plan hangs it, and drops it there; whether it did.
-    async fn is_cut(&self, world: &World, plan: &Plan) -> bool {
+    async fn is_cut(&self, world: &World, plan: &FaultPlan) -> bool {
         let api = world.api();
         let is_hit = async {
             while plan.faults() == 0 {
@@ -68,16 +68,16 @@ impl Request {
 /// and looks at what is left two minutes later, and when the process begins again that has the
 /// stores to itself. `check` gets the fault in words.
 async fn cut_everywhere(
-    faults: fn(&Plan) -> Faults,
+    faults: fn(&FaultPlan) -> Faults,
     request: &Request,
     prepare: impl AsyncFn(&World),
     check: impl AsyncFn(&World, &str),
 ) {
-    let faults_at = [Fault::HangBefore, Fault::HangAfter];
+    let faults_at = [CallFault::HangBefore, CallFault::HangAfter];
     for (fault, is_start) in faults_at.iter().flat_map(|it| [(it, false), (it, true)]) {
         for number in 0.. {
             assert!(number < WRITES_MAX, "more writes than expected");
-            let plan = Plan::nth_of(number, fault.clone(), is_write);
+            let plan = FaultPlan::nth_of(number, fault.clone(), is_write);
             plan.switch(false);
             let world = World::with(&faults(&plan));
             world.subscribe(json!({})).await;
@@ -449,7 +449,7 @@ async fn cut_repetition_of_an_open_replay_begins_nothing() {
 /// Its client asks again after the cut, and that one is over before wake looks at what was cut.
 #[tokio::test]
 async fn cut_replay_that_was_repeated_and_is_done_is_not_done_again() {
-    let plan = Plan::at(Fault::HangBefore, |effect| {
+    let plan = FaultPlan::at(CallFault::HangBefore, |effect| {
         is_write(effect) && effect.key.starts_with(layout::CLAIMS)
     });
     let world = World::with(&Faults::in_state(&plan));
@@ -503,9 +503,9 @@ async fn cut_replay_is_begun_once_by_who_asks_again() {
         json!({ "includeFormer": true }),
     );
     let buried = async |world: &World| bury(world, 3).await;
-    for fault in [Fault::HangBefore, Fault::HangAfter] {
+    for fault in [CallFault::HangBefore, CallFault::HangAfter] {
         for number in 0..WRITES_MAX {
-            let plan = Plan::nth_of(number, fault.clone(), is_write);
+            let plan = FaultPlan::nth_of(number, fault.clone(), is_write);
             let world = World::with(&Faults::in_state(&plan));
             world.subscribe(json!({})).await;
             buried(&world).await;
@@ -603,8 +603,8 @@ async fn client_that_gives_up_loses_no_consent() {
 /// Who asks for the same while it goes on gets its id and does nothing; later it can be done again.
 #[tokio::test]
 async fn same_letters_are_ended_by_one_request_at_a_time() {
-    let plan = Plan::at(Fault::HangBefore, |effect| {
-        effect.operation == Operation::Delete && effect.key.ends_with("1.json")
+    let plan = FaultPlan::at(CallFault::HangBefore, |effect| {
+        effect.operation == PortOperation::Delete && effect.key.ends_with("1.json")
     });
     let world = World::with(&Faults::in_bucket(&plan));
     world.subscribe(json!({})).await;
@@ -687,9 +687,11 @@ async fn start_takes_up_what_a_dead_process_has_just_left() {
         "/topics/orders/subscriptions/billing/dead-letters/delete",
         json!({ "includeFormer": true }),
     );
-    let plan = Plan::at(Fault::HangBefore, |effect| effect.key.ends_with("1.json"));
+    let plan = FaultPlan::at(CallFault::HangBefore, |effect| {
+        effect.key.ends_with("1.json")
+    });
     // The first write of the record leads to the request, and the second one has its answer.
-    let dying = Plan::nth_of(1, Fault::HangBefore, |effect| {
+    let dying = FaultPlan::nth_of(1, CallFault::HangBefore, |effect| {
         is_write(effect) && effect.key == "topics/orders.json"
     });
     dying.switch(false);

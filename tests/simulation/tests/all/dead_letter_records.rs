@@ -8,8 +8,8 @@ use posthaste_core::model::DeliveryLogMode;
 use posthaste_ports::{ErrorKind, QueueName};
 use posthaste_services::delivery_log::RECORDS_TIME;
 use posthaste_simulation::{Answer, Faults, VISIBILITY, World, event};
-use posthaste_testkit::faulty::{Fault, Plan, at_every_effect};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, at_every_effect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -97,8 +97,8 @@ async fn an_event_on_which_deliver_failed_is_recorded_with_its_payload() {
 
 #[tokio::test]
 async fn a_letter_that_is_given_up_is_recorded_as_dropped() {
-    let refuses = Plan::at(Fault::Before(ErrorKind::Denied), |effect| {
-        effect.operation == Operation::Put
+    let refuses = FaultPlan::at(CallFault::Before(ErrorKind::Denied), |effect| {
+        effect.operation == PortOperation::Put
     });
     let world = World::with(&Faults::in_bucket(&refuses));
     world
@@ -139,7 +139,7 @@ async fn a_topic_without_a_log_has_no_record_of_its_dead_letters() {
 
 #[tokio::test]
 async fn a_queue_that_refuses_records_never_writes_a_dead_letter_twice() {
-    let refuses = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+    let refuses = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
         effect.port == "records"
     });
     let world = World::with(&Faults::in_queues(&refuses));
@@ -159,7 +159,7 @@ async fn a_queue_that_refuses_records_never_writes_a_dead_letter_twice() {
 
 #[tokio::test]
 async fn a_queue_of_records_that_hangs_costs_an_object_two_seconds() {
-    let hangs = Plan::at(Fault::HangBefore, |effect| effect.port == "records");
+    let hangs = FaultPlan::at(CallFault::HangBefore, |effect| effect.port == "records");
     let world = World::with(&Faults::in_queues(&hangs));
     world.subscribe(json!({})).await;
     refuse(&world, &["a", "b", "c"]).await;

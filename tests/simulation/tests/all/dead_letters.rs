@@ -6,8 +6,8 @@ use bytes::Bytes;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -21,9 +21,9 @@ async fn refuse(world: &World, ids: &[&str]) {
     world.clock.advance(Duration::from_mins(5));
 }
 
-fn refusing() -> Plan {
-    Plan::at(Fault::Before(ErrorKind::Denied), |effect| {
-        effect.operation == Operation::Put
+fn refusing() -> FaultPlan {
+    FaultPlan::at(CallFault::Before(ErrorKind::Denied), |effect| {
+        effect.operation == PortOperation::Put
     })
 }
 

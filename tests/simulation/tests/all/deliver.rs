@@ -11,7 +11,7 @@ use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event, start};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -186,7 +186,7 @@ async fn events_of_a_deleted_subscription_are_dead_lettered() {
 
 #[tokio::test]
 async fn a_topic_that_cannot_be_read_hands_its_messages_back() {
-    let always = |kind| Plan::by(move |_| Some(Fault::Before(kind)));
+    let always = |kind| FaultPlan::by(move |_| Some(CallFault::Before(kind)));
     let world = World::with(&Faults::in_state(&always(ErrorKind::TimedOut)));
     world.subscribe(json!({})).await;
     world.publish(&events(1), DAY).await;
@@ -351,13 +351,13 @@ async fn an_event_whose_payload_is_gone_is_kept_as_what_is_known_of_it() {
 
 #[tokio::test]
 async fn a_payload_that_cannot_be_read_postpones_its_event_without_an_attempt() {
-    let rule = |effect: Effect<'_>| {
+    let rule = |effect: PortEffect<'_>| {
         effect
             .key
             .starts_with("payloads/")
-            .then_some(Fault::Before(ErrorKind::Denied))
+            .then_some(CallFault::Before(ErrorKind::Denied))
     };
-    let world = World::with(&Faults::in_state(&Plan::by(rule)));
+    let world = World::with(&Faults::in_state(&FaultPlan::by(rule)));
     world.subscribe(json!({})).await;
     world
         .publish_stored("payloads/20231114/x", &event("stored"))

@@ -8,8 +8,8 @@ use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_deliver::{DeliverSettings, QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
 use posthaste_ports::{BatchResponse, Clock, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -21,14 +21,16 @@ const INVOCATION: Duration = Duration::from_mins(2);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A plan in which calls for keys that contain this never end.
-fn hanging_at(part: &'static str) -> Plan {
-    Plan::at(Fault::HangBefore, move |effect| effect.key.contains(part))
+fn hanging_at(part: &'static str) -> FaultPlan {
+    FaultPlan::at(CallFault::HangBefore, move |effect| {
+        effect.key.contains(part)
+    })
 }
 
 /// One invocation. Once so many calls hang, so much time passes; then it must end without any more.
 async fn deliver_while(
     world: &World,
-    hanging: &Plan,
+    hanging: &FaultPlan,
     calls: u64,
     passes: Duration,
 ) -> BatchResponse {
@@ -145,8 +147,8 @@ async fn so_many_payloads_are_read_at_once() {
 
 #[tokio::test]
 async fn a_queue_that_hangs_has_its_messages_handed_back_at_the_deadline() {
-    let hanging = Plan::at(Fault::HangBefore, |effect| {
-        effect.operation == Operation::Replace
+    let hanging = FaultPlan::at(CallFault::HangBefore, |effect| {
+        effect.operation == PortOperation::Replace
     });
     let world = World::with(&Faults::in_queues(&hanging));
     world.subscribe(json!({})).await;
@@ -208,8 +210,9 @@ async fn a_topic_that_hangs_does_not_keep_the_others_from_being_delivered() {
 
 #[tokio::test]
 async fn a_store_that_hangs_leaves_what_was_to_be_parked_in_the_queue() {
-    let is_parking = |e: Effect<'_>| e.operation == Operation::Put && e.key.starts_with("parked/");
-    let hanging = Plan::at(Fault::HangBefore, is_parking);
+    let is_parking =
+        |e: PortEffect<'_>| e.operation == PortOperation::Put && e.key.starts_with("parked/");
+    let hanging = FaultPlan::at(CallFault::HangBefore, is_parking);
     hanging.switch(false);
     let world = World::with(&Faults::in_state(&hanging));
     world

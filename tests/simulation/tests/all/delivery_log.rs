@@ -11,7 +11,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader};
 use posthaste_ports::{ObjectStore, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Faults, VISIBILITY, World, start};
-use posthaste_testkit::faulty::{Fault, Plan, at_every_effect};
+use posthaste_testkit::faulty::{CallFault, FaultPlan, at_every_effect};
 
 const RECORDS: u64 = 40;
 
@@ -122,8 +122,8 @@ async fn no_record_is_lost_whichever_effect_fails() {
 
 /// Runs until the fault hangs a call, and kills the process there. Another one goes on. False if
 /// nothing was left to hang.
-async fn is_killed(number: u64, fault: Fault) -> bool {
-    let plan = Plan::nth(number, fault.clone());
+async fn is_killed(number: u64, fault: CallFault) -> bool {
+    let plan = FaultPlan::nth(number, fault.clone());
     let place = format!("{fault:?} at {number}");
     let world = World::with(&Faults::in_log(&plan));
     send(&world).await;
@@ -151,7 +151,7 @@ async fn is_killed(number: u64, fault: Fault) -> bool {
 
 #[tokio::test]
 async fn no_record_is_lost_wherever_the_process_is_killed() {
-    for fault in [Fault::HangBefore, Fault::HangAfter] {
+    for fault in [CallFault::HangBefore, CallFault::HangAfter] {
         let mut number = 0;
         while Box::pin(is_killed(number, fault.clone())).await {
             number += 1;

@@ -9,7 +9,7 @@ use posthaste_core::model::{DISABLED_KEPT, MISSED_TOLD_BEFORE};
 use posthaste_core::stored::HEALTH;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, MISSED_BYTES_MAX, World};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use serde_json::{Value, json};
 
 use super::pending::{send, send_event, shown, topic};
@@ -31,7 +31,7 @@ async fn gone(faults: &Faults) -> World {
     let world = World::with(faults);
     topic(&world, &["billing"]).await;
     world.endpoint.answer([Answer::Status(410)]);
-    send(&world, &Plan::none(), "first").await;
+    send(&world, &FaultPlan::none(), "first").await;
     world.deliver_all().await;
     world.endpoint.take();
     world
@@ -47,7 +47,7 @@ async fn disabled_by_hand() -> World {
 /// Publishes an event of this id.
 async fn miss(world: &World, id: &str) {
     world.clock.advance(MILLISECOND);
-    send(world, &Plan::none(), id).await;
+    send(world, &FaultPlan::none(), id).await;
 }
 
 /// The ids and reasons of all dead letters but that of the first event.
@@ -216,7 +216,7 @@ fn dead_letters_beyond_the_bound_are_skipped_and_counted() {
         let world = gone(&Faults::none()).await;
         for id in ids(100) {
             world.clock.advance(MILLISECOND);
-            send_event(&world, &Plan::none(), &id, "x".repeat(1 << 10)).await;
+            send_event(&world, &FaultPlan::none(), &id, "x".repeat(1 << 10)).await;
         }
         let kept = missed(&world).await.len();
         let counted = book(&world).await.unwrap();
@@ -245,7 +245,7 @@ async fn subscription_without_room_for_its_first_event_is_told_of() {
     for id in ids(2) {
         world.clock.advance(MILLISECOND);
         let data = "x".repeat(usize::try_from(MISSED_BYTES_MAX).unwrap());
-        send_event(&world, &Plan::none(), &id, data).await;
+        send_event(&world, &FaultPlan::none(), &id, data).await;
         assert_eq!(missed(&world).await, []);
         tags.push(
             world
@@ -277,7 +277,7 @@ async fn subscription_without_room_for_its_first_event_is_told_of() {
 /// What storage refuses is counted when it is written, however often it was tried.
 #[tokio::test]
 async fn dead_letter_that_is_refused_is_counted_once() {
-    let plan = Plan::nth(1, Fault::Before(ErrorKind::TimedOut));
+    let plan = FaultPlan::nth(1, CallFault::Before(ErrorKind::TimedOut));
     let world = gone(&Faults::in_bucket(&plan)).await;
     // The first letter is that of the event that was answered with 410.
     assert_eq!(missed(&world).await, []);

@@ -17,9 +17,9 @@ use posthaste_ports::{
 };
 use posthaste_services::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, TopicRegistry};
 use posthaste_simulation::{Answer, World, event, start};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::recorded::PortOperation;
 use posthaste_testkit::{
-    Calls, Fault, Faulty, ManualClock, Plan, Recorded, SeededEntropy, TestPorts,
+    CallFault, FaultPlan, Faulty, ManualClock, Recorded, RecordedCalls, SeededEntropy, TestPorts,
 };
 use serde_json::json;
 
@@ -31,8 +31,8 @@ type Store = Faulty<Recorded<StateStore>>;
 /// The state bucket of a world, with what was asked of it and what goes wrong.
 struct Bucket {
     world: World,
-    calls: Calls,
-    plan: Plan,
+    calls: RecordedCalls,
+    plan: FaultPlan,
 }
 
 /// One process of deliver: its meter, and what it tells.
@@ -43,13 +43,13 @@ struct Process {
 
 impl Bucket {
     fn new() -> Self {
-        Self::with(Plan::none())
+        Self::with(FaultPlan::none())
     }
 
-    fn with(plan: Plan) -> Self {
+    fn with(plan: FaultPlan) -> Self {
         Self {
             world: World::new(),
-            calls: Calls::default(),
+            calls: RecordedCalls::default(),
             plan,
         }
     }
@@ -136,7 +136,7 @@ impl Bucket {
             .unwrap();
     }
 
-    fn asked(&self, operation: Operation) -> usize {
+    fn asked(&self, operation: PortOperation) -> usize {
         self.calls.count(operation)
     }
 }
@@ -168,7 +168,7 @@ async fn while_nothing_waits_nobody_writes_and_nobody_asks() {
     assert_eq!(bucket.calls.all().len(), 0);
     assert_eq!(bucket.told().await, None);
     assert_eq!(
-        (bucket.asked(Operation::List), bucket.calls.all().len()),
+        (bucket.asked(PortOperation::List), bucket.calls.all().len()),
         (1, 1)
     );
 }
@@ -180,7 +180,7 @@ async fn a_process_tells_of_the_time_since_it_received_something_and_at_most_eve
     bucket.world.clock.advance(Duration::from_hours(1));
     bucket.invoke(&process, 2, 100, 5).await;
     assert_eq!(
-        (bucket.told().await, bucket.asked(Operation::Put)),
+        (bucket.told().await, bucket.asked(PortOperation::Put)),
         (Some(drained(100, 2, 5)), 1)
     );
     // Five invocations of two seconds within the next ten: one report of all of them.
@@ -188,7 +188,7 @@ async fn a_process_tells_of_the_time_since_it_received_something_and_at_most_eve
         bucket.invoke(&process, 2, 10, waited).await;
     }
     assert_eq!(
-        (bucket.told().await, bucket.asked(Operation::Put)),
+        (bucket.told().await, bucket.asked(PortOperation::Put)),
         (Some(drained(50, 10, 34)), 2)
     );
 }
@@ -203,7 +203,7 @@ async fn a_rest_between_two_backlogs_is_not_time_that_was_worked() {
     bucket.world.clock.advance(Duration::from_hours(1));
     bucket.invoke(&process, 2, 100, 0).await;
     assert_eq!(
-        (bucket.told().await, bucket.asked(Operation::Put)),
+        (bucket.told().await, bucket.asked(PortOperation::Put)),
         (None, 1)
     );
     bucket.invoke(&process, 2, 40, 20).await;
@@ -295,15 +295,18 @@ async fn more_processes_than_are_looked_at_count_as_those_that_are() {
     bucket.calls.take();
     assert_eq!(bucket.told().await.unwrap().messages, 2560);
     assert_eq!(
-        (bucket.asked(Operation::List), bucket.asked(Operation::Get)),
+        (
+            bucket.asked(PortOperation::List),
+            bucket.asked(PortOperation::Get)
+        ),
         (1, 128)
     );
 }
 
 #[tokio::test]
 async fn a_bucket_that_does_not_answer_holds_no_invocation_up() {
-    let bucket = Bucket::with(Plan::by(|effect| {
-        (effect.number == 0).then_some(Fault::HangBefore)
+    let bucket = Bucket::with(FaultPlan::by(|effect| {
+        (effect.number == 0).then_some(CallFault::HangBefore)
     }));
     let process = bucket.process("a");
     process
@@ -321,9 +324,9 @@ async fn a_bucket_that_does_not_answer_holds_no_invocation_up() {
 
 #[tokio::test]
 async fn reports_that_cannot_be_had_are_an_error_and_not_a_slow_drain() {
-    for failing in [Operation::List, Operation::Get] {
-        let denied = Fault::Before(ErrorKind::Denied);
-        let bucket = Bucket::with(Plan::by(move |effect| {
+    for failing in [PortOperation::List, PortOperation::Get] {
+        let denied = CallFault::Before(ErrorKind::Denied);
+        let bucket = Bucket::with(FaultPlan::by(move |effect| {
             (effect.operation == failing).then(|| denied.clone())
         }));
         bucket.invoke(&bucket.process("a"), 10, 100, 6).await;

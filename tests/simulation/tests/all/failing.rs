@@ -8,7 +8,7 @@ use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, Letter, Request, VISIBILITY, World, event, start};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -203,11 +203,11 @@ async fn what_expires_while_it_is_delayed_in_the_queue_does_so_in_time() {
 
 #[tokio::test]
 async fn without_the_store_of_links_everything_goes_out_as_if_all_were_well() {
-    let state = Plan::by(|effect| {
+    let state = FaultPlan::by(|effect| {
         effect
             .key
             .starts_with(layout::LINKS)
-            .then_some(Fault::Before(ErrorKind::Denied))
+            .then_some(CallFault::Before(ErrorKind::Denied))
     });
     let world = failing(&Faults::in_state(&state), Answer::Status(503)).await;
     publish(&world, 0..30).await;

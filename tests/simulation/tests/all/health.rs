@@ -8,7 +8,7 @@ use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Answer, Faults, World, event, start};
-use posthaste_testkit::faulty::{Effect, at_every_effect_of};
+use posthaste_testkit::faulty::{PortEffect, at_every_effect_of};
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -341,7 +341,7 @@ async fn incident(faults: &Faults) -> Vec<String> {
         .collect()
 }
 
-fn is_of_health(effect: Effect<'_>) -> bool {
+fn is_of_health(effect: PortEffect<'_>) -> bool {
     effect.key == HEALTH
 }
 

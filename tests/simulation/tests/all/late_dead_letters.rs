@@ -9,8 +9,8 @@ use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
-use posthaste_testkit::recorded::{Calls, Operation};
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::{PortOperation, RecordedCalls};
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -100,7 +100,7 @@ async fn dead_letters_waiting(world: &World) -> u64 {
 }
 
 /// The number of times that notes of late answers were read and listed since the last call.
-fn looked_up(calls: &Calls) -> [usize; 2] {
+fn looked_up(calls: &RecordedCalls) -> [usize; 2] {
     let calls = calls.take();
     let count = |operation| {
         calls
@@ -108,7 +108,7 @@ fn looked_up(calls: &Calls) -> [usize; 2] {
             .filter(|it| it.operation == operation && it.key.starts_with(layout::LATE))
             .count()
     };
-    [count(Operation::Get), count(Operation::List)]
+    [count(PortOperation::Get), count(PortOperation::List)]
 }
 
 #[tokio::test]
@@ -227,11 +227,11 @@ async fn a_dead_letter_of_a_delivery_that_never_timed_out_looks_for_nothing() {
 }
 
 /// A store that cannot be asked for notes.
-fn unreadable() -> Plan {
-    let reads = [Operation::Get, Operation::List];
-    Plan::by(move |effect: Effect<'_>| {
+fn unreadable() -> FaultPlan {
+    let reads = [PortOperation::Get, PortOperation::List];
+    FaultPlan::by(move |effect: PortEffect<'_>| {
         let is_asked = reads.contains(&effect.operation) && effect.key.starts_with(layout::LATE);
-        is_asked.then_some(Fault::Before(ErrorKind::Other))
+        is_asked.then_some(CallFault::Before(ErrorKind::Other))
     })
 }
 

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan, at_every_effect};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect, at_every_effect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -166,9 +166,10 @@ async fn what_is_dropped_is_told_of_at_once_with_what_is_known_of_it() {
 
 #[tokio::test]
 async fn what_the_bucket_refused_for_too_long_is_told_of_when_it_is_dropped() {
-    let is_put = |effect: &Effect<'_>| effect.operation == Operation::Put;
-    let bucket =
-        Plan::by(move |effect| is_put(&effect).then_some(Fault::Before(ErrorKind::Denied)));
+    let is_put = |effect: &PortEffect<'_>| effect.operation == PortOperation::Put;
+    let bucket = FaultPlan::by(move |effect| {
+        is_put(&effect).then_some(CallFault::Before(ErrorKind::Denied))
+    });
     let faults = Faults::in_bucket(&bucket);
     let world = refusing(&faults, json!({ "deadLetter": { "giveUpAfter": "PT1H" } })).await;
     world.publish(&[event("a")], DAY).await;
@@ -211,14 +212,14 @@ async fn a_subscription_whose_endpoint_is_gone_is_told_of() {
 #[tokio::test]
 async fn notices_that_cannot_be_sent_yet_leave_one_object() {
     // From the object on, whatever goes into the delivery queue is refused, ten times.
-    let is_notice = |effect: &Effect<'_>| {
-        effect.port == "deliveries" && effect.operation == Operation::SendBatch
+    let is_notice = |effect: &PortEffect<'_>| {
+        effect.port == "deliveries" && effect.operation == PortOperation::SendBatch
     };
     let left = std::sync::atomic::AtomicU32::new(10);
-    let queues = Plan::by(move |effect| {
+    let queues = FaultPlan::by(move |effect| {
         let fails =
             is_notice(&effect) && left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst) > 0;
-        fails.then_some(Fault::Before(ErrorKind::Other))
+        fails.then_some(CallFault::Before(ErrorKind::Other))
     });
     let world = refusing(&Faults::in_queues(&queues), json!({})).await;
     world.publish(&[event("a")], DAY).await;
@@ -244,10 +245,10 @@ fn refuse_one(body: &str, _: Timestamp) -> u16 {
 #[tokio::test]
 async fn dropped_events_whose_notices_fail_do_not_bring_their_neighbours_back() {
     let left = std::sync::atomic::AtomicU32::new(3);
-    let queues = Plan::by(move |effect| {
-        let is_notice = effect.port == "deliveries" && effect.operation == Operation::SendBatch;
+    let queues = FaultPlan::by(move |effect| {
+        let is_notice = effect.port == "deliveries" && effect.operation == PortOperation::SendBatch;
         let fails = is_notice && left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst) > 0;
-        fails.then_some(Fault::Before(ErrorKind::Other))
+        fails.then_some(CallFault::Before(ErrorKind::Other))
     });
     let faults = Faults::in_queues(&queues);
     let world = refusing(&faults, json!({ "deadLetter": { "enabled": false } })).await;
@@ -268,11 +269,11 @@ async fn dropped_events_whose_notices_fail_do_not_bring_their_neighbours_back() 
 #[tokio::test]
 async fn a_crash_between_the_object_and_the_notice_makes_a_second_object_and_a_notice() {
     // Nothing reaches a queue after the object was written, once.
-    let queues = Plan::by(move |effect| {
+    let queues = FaultPlan::by(move |effect| {
         let is_first = |at: u64| effect.number < at;
-        let is_after = effect.operation == Operation::SendBatch
-            || (effect.port == "deadletters" && effect.operation == Operation::Replace);
-        (is_after && is_first(CRASHED_EFFECTS)).then_some(Fault::Before(ErrorKind::Other))
+        let is_after = effect.operation == PortOperation::SendBatch
+            || (effect.port == "deadletters" && effect.operation == PortOperation::Replace);
+        (is_after && is_first(CRASHED_EFFECTS)).then_some(CallFault::Before(ErrorKind::Other))
     });
     let world = refusing(&Faults::in_queues(&queues), json!({})).await;
     world.publish(&[event("a")], DAY).await;

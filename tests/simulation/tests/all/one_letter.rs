@@ -12,8 +12,8 @@ use posthaste_core::model::{DeliveryLogMode, LetterPlace};
 use posthaste_core::stored::resolved_message::render_failed_again;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -197,10 +197,10 @@ async fn event_that_fails_after_its_object_was_deleted_has_its_new_letter() {
 }
 
 /// Fails the first calls of one kind that resolve letters, once it is armed.
-fn failing(armed: &Arc<AtomicUsize>, operation: Operation, fault: Fault) -> Plan {
+fn failing(armed: &Arc<AtomicUsize>, operation: PortOperation, fault: CallFault) -> FaultPlan {
     let left = Arc::clone(armed);
-    Plan::by(move |effect: Effect<'_>| {
-        let is_of_list = effect.key.starts_with("resolved/") || operation == Operation::List;
+    FaultPlan::by(move |effect: PortEffect<'_>| {
+        let is_of_list = effect.key.starts_with("resolved/") || operation == PortOperation::List;
         if effect.operation != operation || !is_of_list {
             return None;
         }
@@ -215,8 +215,8 @@ const FAULTS: usize = 2;
 /// What cannot be resolved when the newer letter is written is resolved a minute later.
 #[tokio::test]
 async fn fault_while_the_earlier_letter_is_resolved_leaves_one_letter() {
-    for operation in [Operation::List, Operation::Get, Operation::Put] {
-        for fault in [Fault::Before, Fault::After] {
+    for operation in [PortOperation::List, PortOperation::Get, PortOperation::Put] {
+        for fault in [CallFault::Before, CallFault::After] {
             let label = format!("{operation:?}");
             let armed = Arc::new(AtomicUsize::new(0));
             let plan = failing(&armed, operation, fault(ErrorKind::TimedOut));
@@ -234,8 +234,8 @@ async fn fault_while_the_earlier_letter_is_resolved_leaves_one_letter() {
 /// The same where an event arrives, whose other delivery was given up.
 #[tokio::test]
 async fn fault_while_letters_of_an_event_that_arrived_are_resolved_leaves_none() {
-    for operation in [Operation::List, Operation::Get, Operation::Put] {
-        for fault in [Fault::Before, Fault::After] {
+    for operation in [PortOperation::List, PortOperation::Get, PortOperation::Put] {
+        for fault in [CallFault::Before, CallFault::After] {
             let label = format!("{operation:?}");
             let armed = Arc::new(AtomicUsize::new(0));
             let plan = failing(&armed, operation, fault(ErrorKind::TimedOut));

@@ -9,24 +9,24 @@ use posthaste_core::model::DeliveryLogMode;
 use posthaste_deliver::DeliverSettings;
 use posthaste_ports::{BatchResponse, MessageId, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
 
 /// Panics at every call on a key that contains this.
-fn at_key(part: &'static str) -> Plan {
-    Plan::by(move |effect: Effect<'_>| {
+fn at_key(part: &'static str) -> FaultPlan {
+    FaultPlan::by(move |effect: PortEffect<'_>| {
         assert!(!effect.key.contains(part), "as the test wants it");
         None
     })
 }
 
 /// Panics at the first call of this operation.
-fn at_first(operation: Operation) -> Plan {
+fn at_first(operation: PortOperation) -> FaultPlan {
     let calls = AtomicUsize::new(0);
-    Plan::by(move |effect: Effect<'_>| {
+    FaultPlan::by(move |effect: PortEffect<'_>| {
         let is_first = effect.operation == operation && calls.fetch_add(1, Ordering::Relaxed) == 0;
         assert!(!is_first, "as the test wants it");
         None
@@ -106,7 +106,7 @@ async fn deliver_hands_back_the_message_whose_payload_makes_it_panic() {
 
 #[tokio::test]
 async fn deliver_hands_back_the_message_that_panics_while_it_is_settled() {
-    let world = world(Faults::in_queues(&at_first(Operation::Replace))).await;
+    let world = world(Faults::in_queues(&at_first(PortOperation::Replace))).await;
     world.endpoint.answer([Answer::Status(400)]);
     publish(&world, &["a", "b", "c"]).await;
     one(&world.deliver().await);
@@ -122,7 +122,7 @@ async fn deliver_hands_back_the_message_that_panics_while_it_is_settled() {
 
 #[tokio::test]
 async fn deliver_hands_back_the_message_that_panics_while_its_end_is_judged() {
-    let world = world(Faults::in_queues(&at_first(Operation::Replace))).await;
+    let world = world(Faults::in_queues(&at_first(PortOperation::Replace))).await;
     for id in ["a", "b"] {
         world.publish(&[event(id)], Duration::from_secs(1)).await;
     }
@@ -221,7 +221,7 @@ async fn deadletter_hands_back_the_object_that_makes_the_bucket_panic_and_writes
 
 #[tokio::test]
 async fn deadletter_hands_back_the_message_that_panics_while_it_is_kept_as_it_is() {
-    let world = world(Faults::in_bucket(&at_first(Operation::Put))).await;
+    let world = world(Faults::in_bucket(&at_first(PortOperation::Put))).await;
     for body in ["one", "other"] {
         world
             .send(QueueName::DeadLetters, Bytes::from_static(body.as_bytes()))
@@ -241,8 +241,8 @@ async fn deadletter_hands_back_the_message_that_panics_while_it_is_kept_as_it_is
 #[tokio::test]
 async fn wake_leaves_the_object_that_makes_it_panic_and_releases_the_others() {
     let gets = AtomicUsize::new(0);
-    let plan = Plan::by(move |effect: Effect<'_>| {
-        let is_parked = effect.operation == Operation::Get && effect.key.starts_with("parked/");
+    let plan = FaultPlan::by(move |effect: PortEffect<'_>| {
+        let is_parked = effect.operation == PortOperation::Get && effect.key.starts_with("parked/");
         assert!(
             !is_parked || gets.fetch_add(1, Ordering::Relaxed) > 0,
             "as the test wants it"

@@ -14,21 +14,21 @@ use posthaste_ports::{Clock, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{ActivityNotes, EventTraces, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::{Answer, Faults, World};
-use posthaste_testkit::faulty::Plan;
+use posthaste_testkit::faulty::FaultPlan;
 use posthaste_testkit::{Faulty, ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
 
 type Ports = TestPorts<Faulty<LocalQueue<ManualClock>>, StateStore>;
 
 /// publish over the world's store, whose effects are counted.
-fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
+fn publish(world: &World, plan: &FaultPlan) -> Arc<Publish<Ports>> {
     traced_publish(world, plan, EventTraces::default())
 }
 
 /// The same, with the spans of what it accepts.
 pub(super) fn traced_publish(
     world: &World,
-    plan: &Plan,
+    plan: &FaultPlan,
     traces: EventTraces,
 ) -> Arc<Publish<Ports>> {
     let state = || world.local.state_store();
@@ -66,18 +66,18 @@ pub(super) async fn topic(world: &World, subscriptions: &[&str]) {
     assert_eq!(status, 201, "{answer}");
 }
 
-pub(super) async fn send(world: &World, plan: &Plan, id: &str) {
+pub(super) async fn send(world: &World, plan: &FaultPlan, id: &str) {
     send_event(world, plan, id, String::new()).await;
 }
 
 /// Publishes an event with this data.
-pub(super) async fn send_event(world: &World, plan: &Plan, id: &str, data: String) {
+pub(super) async fn send_event(world: &World, plan: &FaultPlan, id: &str, data: String) {
     let event =
         json!({ "specversion": "1.0", "id": id, "source": "/s", "type": "t", "data": data });
     send_body(world, plan, "application/cloudevents+json", &event).await;
 }
 
-async fn send_body(world: &World, plan: &Plan, content_type: &str, body: &Value) {
+async fn send_body(world: &World, plan: &FaultPlan, content_type: &str, body: &Value) {
     let api = world.api();
     let (_, keys) = api.ask("GET", "/topics/orders/keys", &Value::Null).await;
     let request = Request::post("/")
@@ -117,7 +117,7 @@ async fn pause(world: &World, subscription: &str, action: &str) {
 async fn subscriptions_are_pending_until_they_have_a_record() {
     let world = World::new();
     topic(&world, &["a", "b", "c"]).await;
-    send(&world, &Plan::none(), "e1").await;
+    send(&world, &FaultPlan::none(), "e1").await;
     assert_eq!(shown(&world, "e1").await, "none:");
     world.endpoint.answer([
         Answer::Status(200),
@@ -146,7 +146,7 @@ async fn event_of_many_subscriptions_is_pending_at_once() {
     let names: Vec<String> = (0..17).map(|n| format!("s{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     topic(&world, &names).await;
-    let plan = Plan::none();
+    let plan = FaultPlan::none();
     send(&world, &plan, "e1").await;
     assert_eq!(plan.effects(), 1);
     let pending: Vec<String> = names
@@ -173,7 +173,7 @@ async fn event_of_a_paused_subscription_is_known_at_once() {
     topic(&world, &["a", "b"]).await;
     pause(&world, "a", "pause").await;
     pause(&world, "b", "pause").await;
-    send(&world, &Plan::none(), "e1").await;
+    send(&world, &FaultPlan::none(), "e1").await;
     assert_eq!(shown(&world, "e1").await, "pending: a=pending b=pending");
     world.deliver().await;
     assert_eq!(shown(&world, "e1").await, "held: a=held b=held");
@@ -187,7 +187,7 @@ async fn large_event_that_was_in_no_request_is_known_by_its_id() {
     pause(&world, "a", "pause").await;
     pause(&world, "b", "pause").await;
     let data = "x".repeat(200_000);
-    send_event(&world, &Plan::none(), "e1", data).await;
+    send_event(&world, &FaultPlan::none(), "e1", data).await;
     assert_eq!(world.all_keys(PAYLOADS).await.len(), 1);
     world.deliver().await;
     assert_eq!(shown(&world, "e1").await, "held: a=held b=held");
@@ -208,7 +208,7 @@ async fn full_queue_of_records_refuses_no_event() {
         &names.iter().map(String::as_str).collect::<Vec<_>>(),
     )
     .await;
-    let plan = Plan::none();
+    let plan = FaultPlan::none();
     send(&world, &plan, "e1").await;
     let counts = world.local.queue(QueueName::Deliveries).counts().await;
     assert_eq!(counts.expect("counts").visible, 17);
@@ -237,7 +237,7 @@ fn acceptances_beyond_the_room_of_a_request_are_counted_as_lost() {
                 |n: usize| json!({ "specversion": "1.0", "id": n.to_string(), "source": "/", "type": "t" });
             let events: Vec<Value> = (0..ACCEPTANCES_MAX + beyond).map(event).collect();
             let batch = "application/cloudevents-batch+json";
-            send_body(&world, &Plan::none(), batch, &json!(events)).await;
+            send_body(&world, &FaultPlan::none(), batch, &json!(events)).await;
             let records = world.log_records().await;
             let id = |record: &LogRecord| record.event_id.as_ref()?.parse::<usize>().ok();
             let mut kept: Vec<_> = records.iter().filter_map(id).collect();

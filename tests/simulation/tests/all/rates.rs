@@ -7,8 +7,8 @@ use posthaste_core::model::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::json;
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -181,9 +181,9 @@ async fn a_place_in_line_past_an_events_end_is_its_end() {
 
 #[tokio::test]
 async fn a_store_that_fails_keeps_the_rate_and_costs_no_attempt() {
-    let plan = Plan::by(|effect| {
+    let plan = FaultPlan::by(|effect| {
         (effect.key.starts_with(layout::RATES) && effect.number < 40)
-            .then_some(Fault::Before(ErrorKind::Other))
+            .then_some(CallFault::Before(ErrorKind::Other))
     });
     let world = World::with(&Faults::in_state(&plan));
     world.subscribe(limited(5.0)).await;
@@ -209,11 +209,11 @@ async fn a_store_that_fails_keeps_the_rate_and_costs_no_attempt() {
 
 #[tokio::test]
 async fn requests_that_wait_together_ask_a_store_that_fails_once() {
-    let plan = Plan::by(|effect| {
+    let plan = FaultPlan::by(|effect| {
         effect
             .key
             .starts_with(layout::RATES)
-            .then_some(Fault::Before(ErrorKind::Other))
+            .then_some(CallFault::Before(ErrorKind::Other))
     });
     let world = World::with(&Faults::in_state(&plan));
     world.subscribe(limited(5.0)).await;
@@ -227,9 +227,10 @@ async fn requests_that_wait_together_ask_a_store_that_fails_once() {
 
 #[tokio::test]
 async fn a_lease_whose_answer_was_lost_is_not_used() {
-    let plan = Plan::by(|effect| {
-        let is_first = effect.key.starts_with(layout::RATES) && effect.operation == Operation::Put;
-        (is_first && effect.number < 4).then_some(Fault::After(ErrorKind::TimedOut))
+    let plan = FaultPlan::by(|effect| {
+        let is_first =
+            effect.key.starts_with(layout::RATES) && effect.operation == PortOperation::Put;
+        (is_first && effect.number < 4).then_some(CallFault::After(ErrorKind::TimedOut))
     });
     let world = World::with(&Faults::in_state(&plan));
     world.subscribe(limited(1.0)).await;

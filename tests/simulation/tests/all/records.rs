@@ -9,8 +9,8 @@ use posthaste_core::model::Timestamp;
 use posthaste_deliver::{DeliverSettings, RecordsSettings};
 use posthaste_ports::ErrorKind;
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::Operation;
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::PortOperation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -85,7 +85,7 @@ async fn an_hour(world: &World) -> Vec<String> {
 }
 
 /// A queue that refuses records for an hour costs the log, and nobody else.
-async fn check(plan: &Plan, settings: RecordsSettings) {
+async fn check(plan: &FaultPlan, settings: RecordsSettings) {
     let settings = DeliverSettings {
         records: settings,
         ..DeliverSettings::default()
@@ -108,7 +108,7 @@ async fn check(plan: &Plan, settings: RecordsSettings) {
 
 #[tokio::test]
 async fn a_queue_that_refuses_records_for_an_hour_sends_no_webhook_twice() {
-    let refuses = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+    let refuses = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
         effect.port == "records"
     });
     check(&refuses, RecordsSettings::AWS).await;
@@ -119,8 +119,8 @@ async fn a_transaction_that_refuses_records_for_an_hour_sends_no_webhook_twice()
     // Each invocation has one message: its first transaction has the records, and its second has
     // none.
     let is_odd = std::sync::atomic::AtomicBool::new(false);
-    let refuses = Plan::at(Fault::Before(ErrorKind::Other), move |effect| {
-        effect.operation == Operation::Replace
+    let refuses = FaultPlan::at(CallFault::Before(ErrorKind::Other), move |effect| {
+        effect.operation == PortOperation::Replace
             && !is_odd.fetch_xor(true, std::sync::atomic::Ordering::SeqCst)
     });
     check(&refuses, RecordsSettings::EMBEDDED).await;

@@ -8,8 +8,8 @@ use posthaste_core::api::IsoTimestamp;
 use posthaste_core::stored::TOPICS;
 use posthaste_ports::{Clock as _, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -23,7 +23,7 @@ async fn publish(world: &World, count: usize) {
 
 /// The number of requests for the topic's record.
 fn asked(world: &World) -> usize {
-    let asks = [Operation::Get, Operation::GetIfChanged];
+    let asks = [PortOperation::Get, PortOperation::GetIfChanged];
     let calls = world.calls.all();
     calls
         .iter()
@@ -112,12 +112,12 @@ async fn whether_a_subscription_was_deleted_is_asked_once_and_not_once_an_event(
 
 #[tokio::test]
 async fn while_the_record_cannot_be_read_nobody_is_taken_for_deleted() {
-    let denied = |effect: Effect<'_>| {
+    let denied = |effect: PortEffect<'_>| {
         let is_read_again =
-            effect.operation == Operation::GetIfChanged && effect.key.starts_with(TOPICS);
-        is_read_again.then_some(Fault::Before(ErrorKind::Denied))
+            effect.operation == PortOperation::GetIfChanged && effect.key.starts_with(TOPICS);
+        is_read_again.then_some(CallFault::Before(ErrorKind::Denied))
     };
-    let world = World::remembering(&Faults::in_state(&Plan::by(denied)), MAX_AGE);
+    let world = World::remembering(&Faults::in_state(&FaultPlan::by(denied)), MAX_AGE);
     world.unsubscribe().await;
     publish(&world, 1).await;
     world.clock.advance(Duration::from_secs(2));

@@ -27,8 +27,8 @@ use posthaste_services::{
 };
 use posthaste_simulation::{data_folder, event, start};
 use posthaste_system::resident_bytes;
-use posthaste_testkit::{Calls, Operation, Recorded};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
+use posthaste_testkit::{PortOperation, Recorded, RecordedCalls};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -74,7 +74,7 @@ type Client = HyperWebhookClient<ManualClock, Loopback>;
 /// The caches that `serve` has in one process.
 struct Process {
     clock: ManualClock,
-    calls: Calls,
+    calls: RecordedCalls,
     machine: Machine,
     names: Loopback,
     queue: Queue,
@@ -93,7 +93,7 @@ impl Process {
         let folder = data_folder();
         let clock = ManualClock::new(start());
         let entropy = SeededEntropy::new(7);
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let local = EmbeddedStore::open(
             folder.path(),
             LocalOptions::default(),
@@ -233,7 +233,7 @@ impl Process {
         let calls = self.calls.take();
         calls
             .iter()
-            .filter(|call| call.operation == Operation::Get && call.key == TOPIC)
+            .filter(|call| call.operation == PortOperation::Get && call.key == TOPIC)
             .count()
     }
 }

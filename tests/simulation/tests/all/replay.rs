@@ -11,8 +11,8 @@ use posthaste_core::pressure::{
 use posthaste_core::stored::{PRESSURE_KEY, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -354,18 +354,18 @@ async fn a_cancelled_replay_sends_nothing_more() {
 }
 
 /// Fails the effects of one operation on one resource, the first so many times.
-fn failing(operation: Operation, prefix: &'static str, times: usize) -> Plan {
+fn failing(operation: PortOperation, prefix: &'static str, times: usize) -> FaultPlan {
     let seen = std::sync::atomic::AtomicUsize::new(0);
-    Plan::by(move |effect: Effect<'_>| {
+    FaultPlan::by(move |effect: PortEffect<'_>| {
         let is_meant = effect.operation == operation && effect.key.starts_with(prefix);
         let is_early = is_meant && seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < times;
-        is_early.then_some(Fault::Before(ErrorKind::TimedOut))
+        is_early.then_some(CallFault::Before(ErrorKind::TimedOut))
     })
 }
 
 #[tokio::test]
 async fn an_object_that_cannot_be_read_for_a_while_is_read_later() {
-    let bucket = failing(Operation::Get, "ORDERS/", 2);
+    let bucket = failing(PortOperation::Get, "ORDERS/", 2);
     let world = world(&["a"], &Faults::in_bucket(&bucket)).await;
     let id = world.replay(json!({})).await;
     world.wake().await;
@@ -380,7 +380,7 @@ async fn an_object_that_cannot_be_read_for_a_while_is_read_later() {
 
 #[tokio::test]
 async fn an_object_that_is_never_read_is_given_up_in_the_end() {
-    let bucket = failing(Operation::Get, "ORDERS/", usize::MAX);
+    let bucket = failing(PortOperation::Get, "ORDERS/", usize::MAX);
     let world = world(&["a"], &Faults::in_bucket(&bucket)).await;
     let id = world.replay(json!({})).await;
     for _ in 0..4 {
@@ -396,7 +396,7 @@ async fn an_object_that_is_never_read_is_given_up_in_the_end() {
 
 #[tokio::test]
 async fn what_the_queue_did_not_take_is_sent_later_and_nothing_is_passed_over() {
-    let queues = failing(Operation::SendBatch, "", 1);
+    let queues = failing(PortOperation::SendBatch, "", 1);
     let ids: Vec<_> = (0..150).map(|id| id.to_string()).collect();
     let world = world(
         &ids.iter().map(String::as_str).collect::<Vec<_>>(),

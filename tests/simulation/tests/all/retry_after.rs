@@ -6,8 +6,8 @@ use posthaste_core::circuit::{DeliveryTarget, Observation, TargetCondition, Targ
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event, start};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -85,7 +85,7 @@ fn written(world: &World) -> usize {
     let is_write = |key: &str| key.starts_with(layout::LINKS);
     calls
         .iter()
-        .filter(|it| it.operation == Operation::Put && is_write(&it.key))
+        .filter(|it| it.operation == PortOperation::Put && is_write(&it.key))
         .count()
 }
 
@@ -303,10 +303,11 @@ async fn what_waits_for_the_end_of_a_pause_expires_meanwhile() {
 }
 
 /// Nothing that is known of links can be written.
-fn unwritable() -> Plan {
-    Plan::by(|effect: Effect<'_>| {
-        let is_write = effect.operation == Operation::Put && effect.key.starts_with(layout::LINKS);
-        is_write.then_some(Fault::Before(ErrorKind::Other))
+fn unwritable() -> FaultPlan {
+    FaultPlan::by(|effect: PortEffect<'_>| {
+        let is_write =
+            effect.operation == PortOperation::Put && effect.key.starts_with(layout::LINKS);
+        is_write.then_some(CallFault::Before(ErrorKind::Other))
     })
 }
 

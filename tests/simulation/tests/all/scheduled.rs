@@ -13,8 +13,8 @@ use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::{Answer, Faults, World};
-use posthaste_testkit::faulty::Plan;
-use posthaste_testkit::{Fault, Faulty, ManualClock, SeededEntropy, TestPorts};
+use posthaste_testkit::faulty::FaultPlan;
+use posthaste_testkit::{CallFault, Faulty, ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
 
 type Ports = TestPorts<Faulty<LocalQueue<ManualClock>>, Faulty<StateStore>>;
@@ -24,7 +24,7 @@ const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
 /// publish over the world's queue and store, whose effects may fail.
-fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
+fn publish(world: &World, plan: &FaultPlan) -> Arc<Publish<Ports>> {
     let clock = world.clock.clone();
     let state = || Faulty::new(world.local.state_store(), "state", plan);
     let queue = |name, label| Faulty::new(world.local.queue(name), label, plan);
@@ -72,7 +72,7 @@ fn event(id: &str) -> Value {
 }
 
 /// Publishes events with these headers; answers the status.
-async fn post(world: &World, plan: &Plan, headers: &[(&str, &str)], events: &[Value]) -> u16 {
+async fn post(world: &World, plan: &FaultPlan, headers: &[(&str, &str)], events: &[Value]) -> u16 {
     let api = world.api();
     let (_, keys) = api.ask("GET", "/topics/orders/keys", &Value::Null).await;
     let mut request = Request::post("/")
@@ -94,7 +94,7 @@ async fn schedule(world: &World, id: &str, ahead: Duration) -> Timestamp {
     let not_before = world.clock.now() + ahead;
     let header = ("posthaste-not-before", &*not_before.to_string());
     assert_eq!(
-        post(world, &Plan::none(), &[header], &[event(id)]).await,
+        post(world, &FaultPlan::none(), &[header], &[event(id)]).await,
         200
     );
     // Requests of one millisecond have the same keys here.
@@ -156,7 +156,7 @@ async fn event_of_a_time_that_is_over_goes_out_at_once() {
     let world = world().await;
     let header = ("posthaste-not-before", "2020-01-01T00:00:00Z");
     assert_eq!(
-        post(&world, &Plan::none(), &[header], &[event("e")]).await,
+        post(&world, &FaultPlan::none(), &[header], &[event("e")]).await,
         200
     );
     world.deliver().await;
@@ -191,7 +191,10 @@ async fn large_event_is_sent_whole_after_thirty_days() {
     let header = ("posthaste-not-before", &*not_before.to_string());
     let mut large = event("e");
     large["data"] = json!("x".repeat(200_000));
-    assert_eq!(post(&world, &Plan::none(), &[header], &[large]).await, 200);
+    assert_eq!(
+        post(&world, &FaultPlan::none(), &[header], &[large]).await,
+        200
+    );
     let stored = world.all_keys(SCHEDULED_PAYLOADS).await;
     assert_eq!(stored.len(), 1, "{stored:?}");
     pass_days(&world, 29).await;
@@ -225,7 +228,7 @@ async fn time_to_live_counts_from_the_time_named() {
         ("posthaste-time-to-live", "PT1H"),
     ];
     assert_eq!(
-        post(&world, &Plan::none(), &headers, &[event("e")]).await,
+        post(&world, &FaultPlan::none(), &headers, &[event("e")]).await,
         200
     );
     world.pass_by(Duration::from_secs(20), 7 * HOUR).await;
@@ -256,7 +259,10 @@ async fn events_of_a_request_have_times_of_their_own() {
     ];
     let of_request = at(2 * HOUR).to_string();
     let header = ("posthaste-not-before", &*of_request);
-    assert_eq!(post(&world, &Plan::none(), &[header], &events).await, 200);
+    assert_eq!(
+        post(&world, &FaultPlan::none(), &[header], &events).await,
+        200
+    );
     let ids = || {
         sent(&world)
             .into_iter()
@@ -283,7 +289,10 @@ async fn batch_of_a_minute_stays_a_batch() {
         &*(world.clock.now() + HOUR).to_string(),
     );
     let events = ["a", "b", "c"].map(event);
-    assert_eq!(post(&world, &Plan::none(), &[header], &events).await, 200);
+    assert_eq!(
+        post(&world, &FaultPlan::none(), &[header], &events).await,
+        200
+    );
     assert_eq!(world.all_keys(PARKED).await.len(), 1);
     world.pass_by(MINUTE, HOUR + 2 * MINUTE).await;
     let requests = world.endpoint.take();
@@ -315,7 +324,10 @@ async fn large_event_that_was_taken_back_has_a_record() {
     let header = ("posthaste-not-before", &*not_before);
     let mut large = event("cancelled");
     large["data"] = json!("x".repeat(200_000));
-    assert_eq!(post(&world, &Plan::none(), &[header], &[large]).await, 200);
+    assert_eq!(
+        post(&world, &FaultPlan::none(), &[header], &[large]).await,
+        200
+    );
     cancel(&world, "cancelled").await;
     world.pass_by(MINUTE, 2 * HOUR).await;
     assert_eq!(sent(&world), []);
@@ -421,13 +433,13 @@ async fn times_that_nothing_can_be_scheduled_for_are_refused_whole() {
     for wrong in ["soon", "", &later] {
         let header = ("posthaste-not-before", wrong);
         assert_eq!(
-            post(&world, &Plan::none(), &[header], &[event("e")]).await,
+            post(&world, &FaultPlan::none(), &[header], &[event("e")]).await,
             400
         );
         let mut second = event("f");
         second["sendafter"] = json!(wrong);
         assert_eq!(
-            post(&world, &Plan::none(), &[], &[event("e"), second]).await,
+            post(&world, &FaultPlan::none(), &[], &[event("e"), second]).await,
             400
         );
     }
@@ -442,7 +454,7 @@ async fn times_that_nothing_can_be_scheduled_for_are_refused_whole() {
 async fn scheduled_event_is_durable_before_the_200_whichever_effect_fails() {
     let effects = {
         let world = world().await;
-        let plan = Plan::none();
+        let plan = FaultPlan::none();
         let header = (
             "posthaste-not-before",
             &*(world.clock.now() + HOUR).to_string(),
@@ -456,8 +468,8 @@ async fn scheduled_event_is_durable_before_the_200_whichever_effect_fails() {
     };
     assert!(effects >= 4, "{effects}");
     let faults = [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::Other),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::Other),
     ];
     for number in 0..effects {
         for fault in &faults {
@@ -467,7 +479,7 @@ async fn scheduled_event_is_durable_before_the_200_whichever_effect_fails() {
                 &*(world.clock.now() + HOUR).to_string(),
             );
             let key = ("idempotency-key", "k");
-            let plan = Plan::nth(number, fault.clone());
+            let plan = FaultPlan::nth(number, fault.clone());
             let mut status = 0;
             for _ in 0..3 {
                 status = post(&world, &plan, &[header, key], &[event("e")]).await;
@@ -488,7 +500,7 @@ async fn scheduled_event_is_durable_before_the_200_whichever_effect_fails() {
 /// Whatever wake and deliver cannot do: what was taken back is never sent, and the rest is.
 #[tokio::test]
 async fn nothing_is_lost_or_sent_too_early_whichever_effect_of_the_state_fails() {
-    let run = async |plan: &Plan| {
+    let run = async |plan: &FaultPlan| {
         plan.switch(false);
         let world = world_over(&Faults::in_state(plan), json!({}), json!({})).await;
         let kept = schedule(&world, "kept", HOUR).await;
@@ -508,16 +520,16 @@ async fn nothing_is_lost_or_sent_too_early_whichever_effect_of_the_state_fails()
         world.pass_by(MINUTE, 20 * MINUTE).await;
         (sent(&world), kept, before)
     };
-    let plan = Plan::none();
+    let plan = FaultPlan::none();
     let (_, _, first) = run(&plan).await;
     let last = plan.effects();
     assert!(last > first);
     for number in first..last {
         for fault in [
-            Fault::Before(ErrorKind::Other),
-            Fault::After(ErrorKind::Other),
+            CallFault::Before(ErrorKind::Other),
+            CallFault::After(ErrorKind::Other),
         ] {
-            let (sent, not_before, _) = run(&Plan::nth(number, fault.clone())).await;
+            let (sent, not_before, _) = run(&FaultPlan::nth(number, fault.clone())).await;
             assert!(!sent.is_empty(), "{number} {fault:?}");
             for (at, id) in sent {
                 assert!(

@@ -9,8 +9,8 @@ use std::time::Duration;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, Request, Worker, World, event};
-use posthaste_testkit::faulty::{Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -109,7 +109,7 @@ fn id(request: &Request) -> String {
 }
 
 /// The calls to the states of slots so far.
-fn asked(world: &World, operation: Operation) -> usize {
+fn asked(world: &World, operation: PortOperation) -> usize {
     let calls = world.calls.all();
     let asked = calls
         .iter()
@@ -158,13 +158,19 @@ async fn invocation_takes_its_slots_once_and_gives_them_back_once() {
     );
     let calls = |operation| asked(&fleet.world, operation);
     // It lasted so long that the state was read again before the slots were given back.
-    assert_eq!((calls(Operation::Get), calls(Operation::Put)), (2, 2));
+    assert_eq!(
+        (calls(PortOperation::Get), calls(PortOperation::Put)),
+        (2, 2)
+    );
     assert_eq!(fleet.held().await, 0);
     // An invocation a moment later knows the state.
     fleet.publish(1).await;
     fleet.deliver_some(10).await;
     let calls = |operation| asked(&fleet.world, operation);
-    assert_eq!((calls(Operation::Get), calls(Operation::Put)), (3, 4));
+    assert_eq!(
+        (calls(PortOperation::Get), calls(PortOperation::Put)),
+        (3, 4)
+    );
     fleet.go_on(1, 1).await;
 }
 
@@ -189,14 +195,14 @@ async fn request_that_finds_no_slot_uses_up_no_attempt() {
 #[tokio::test]
 async fn bound_holds_whatever_fails_at_the_slots() {
     for fault in [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::TimedOut),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::TimedOut),
     ] {
         for at in 0..12 {
             let fault = fault.clone();
             let label = format!("{fault:?} at {at}");
             let calls = AtomicUsize::new(0);
-            let plan = Plan::by(move |effect| {
+            let plan = FaultPlan::by(move |effect| {
                 let is_slots = effect.key.starts_with(layout::SLOTS);
                 let is_it = is_slots && calls.fetch_add(1, Ordering::Relaxed) == at;
                 is_it.then(|| fault.clone())
@@ -212,9 +218,9 @@ async fn bound_holds_whatever_fails_at_the_slots() {
 
 #[tokio::test]
 async fn store_that_is_down_postpones_and_keeps_the_bound() {
-    let plan = Plan::by(|effect| {
+    let plan = FaultPlan::by(|effect| {
         let is_down = effect.key.starts_with(layout::SLOTS) && effect.number < 60;
-        is_down.then_some(Fault::Before(ErrorKind::Other))
+        is_down.then_some(CallFault::Before(ErrorKind::Other))
     });
     let mut fleet = Fleet::new(&Faults::in_state(&plan), 2, bounded(1)).await;
     fleet.publish(3).await;

@@ -6,7 +6,7 @@ use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, World, event};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -180,7 +180,7 @@ async fn a_delivery_is_noted_once_in_a_while_and_only_where_it_counts() {
             .calls
             .all()
             .into_iter()
-            .filter(|call| call.operation == Operation::Put);
+            .filter(|call| call.operation == PortOperation::Put);
         let keys: Vec<_> = puts.map(|call| call.key).collect();
         assert_eq!(keys, vec!["activity/orders.billing"; notes]);
     };

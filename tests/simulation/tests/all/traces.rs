@@ -10,7 +10,7 @@ use posthaste_core::trace::{SampleRatio, SpanKind, SpanValue, TraceContext, Trac
 use posthaste_ports::{Clock, SpanSink};
 use posthaste_services::EventTraces;
 use posthaste_simulation::{Answer, Worker, World};
-use posthaste_testkit::faulty::Plan;
+use posthaste_testkit::faulty::FaultPlan;
 use serde_json::{Value, json};
 
 use super::pending::{topic, traced_publish};
@@ -78,7 +78,7 @@ impl Traced {
             request = request.header("traceparent", header);
         }
         let request = request.body(Body::from(body.to_string())).unwrap();
-        let publish = traced_publish(&self.world, &Plan::none(), self.traces.clone());
+        let publish = traced_publish(&self.world, &FaultPlan::none(), self.traces.clone());
         publish.publish("orders", request).await.unwrap();
     }
 

@@ -9,8 +9,8 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::ManualClock;
-use posthaste_testkit::faulty::{Effect, EntryFault, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, EntryFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -44,11 +44,11 @@ async fn what_waited_for_wake_does_not_read_as_a_slow_drain() {
 
 #[tokio::test]
 async fn what_cannot_be_parked_waits_in_the_queue_and_keeps_its_attempts() {
-    let no_parking = Plan::by(|effect| {
+    let no_parking = FaultPlan::by(|effect| {
         effect
             .key
             .starts_with(layout::PARKED)
-            .then_some(Fault::Before(ErrorKind::Denied))
+            .then_some(CallFault::Before(ErrorKind::Denied))
     });
     let world = parked(&Faults::in_state(&no_parking), 1).await;
     for _ in 0..20 {
@@ -61,13 +61,13 @@ async fn what_cannot_be_parked_waits_in_the_queue_and_keeps_its_attempts() {
 
 #[tokio::test]
 async fn what_was_sent_is_not_sent_again_because_its_neighbour_was_not() {
-    let third_fails = Plan::by(|effect| {
+    let third_fails = FaultPlan::by(|effect| {
         let entry = EntryFault {
             index: 2,
             is_sent: false,
             kind: ErrorKind::Throttled { retry_after: None },
         };
-        (effect.operation == Operation::SendBatch).then(|| Fault::Entries(vec![entry]))
+        (effect.operation == PortOperation::SendBatch).then(|| CallFault::Entries(vec![entry]))
     });
     let world = parked(&Faults::in_queues(&third_fails), 5).await;
     assert_eq!(world.parked().await.len(), 1);
@@ -114,8 +114,8 @@ async fn a_lease_that_is_held_keeps_a_second_run_out_until_it_lapses() {
 #[tokio::test]
 async fn a_run_that_is_killed_in_the_middle_costs_the_next_run_and_loses_nothing() {
     let is_release =
-        |e: Effect<'_>| e.operation == Operation::Get && e.key.starts_with(layout::PARKED);
-    let plan = Plan::nth_of(0, Fault::HangBefore, is_release);
+        |e: PortEffect<'_>| e.operation == PortOperation::Get && e.key.starts_with(layout::PARKED);
+    let plan = FaultPlan::nth_of(0, CallFault::HangBefore, is_release);
     let world = parked(&Faults::in_state(&plan), 1).await;
     world.clock.advance(Duration::from_mins(67));
     plan.kill(world.wake()).await;
@@ -132,8 +132,8 @@ async fn a_run_that_is_killed_in_the_middle_costs_the_next_run_and_loses_nothing
 async fn a_run_ends_in_time_whatever_is_left_to_delete() {
     let clock: Arc<OnceLock<ManualClock>> = Arc::default();
     let slow = Arc::clone(&clock);
-    let plan = Plan::by(move |effect| {
-        if let (Operation::Delete, Some(clock)) = (effect.operation, slow.get()) {
+    let plan = FaultPlan::by(move |effect| {
+        if let (PortOperation::Delete, Some(clock)) = (effect.operation, slow.get()) {
             clock.advance(Duration::from_millis(700));
         }
         None

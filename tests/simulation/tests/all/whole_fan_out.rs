@@ -10,7 +10,7 @@ use posthaste_ports::{ErrorKind, QueueCounts, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishError, PublishSettings};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::World;
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use posthaste_testkit::{Faulty, ManualClock, SeededEntropy, TestPorts};
 use serde_json::json;
 
@@ -35,7 +35,7 @@ async fn world() -> World {
 }
 
 /// publish over the world's store, with a queue that fails by a plan.
-fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
+fn publish(world: &World, plan: &FaultPlan) -> Arc<Publish<Ports>> {
     let state = || world.local.state_store();
     let clock = world.clock.clone();
     let queue = world.local.queue(QueueName::Deliveries);
@@ -46,7 +46,7 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
         records: Some(Faulty::new(
             world.local.queue(QueueName::Records),
             "records",
-            &Plan::none(),
+            &FaultPlan::none(),
         )),
         registry: TopicRegistry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),
@@ -63,7 +63,7 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
 }
 
 /// Publishes so many events; the copies of each take some 6 KB with their envelopes.
-async fn send(world: &World, plan: &Plan, events: usize) -> Result<usize, PublishError> {
+async fn send(world: &World, plan: &FaultPlan, events: usize) -> Result<usize, PublishError> {
     let event = |n: usize| {
         let data = "x".repeat(100);
         json!({ "specversion": "1.0", "id": n.to_string(), "source": "/s", "type": "t", "data": data })
@@ -91,14 +91,14 @@ async fn counts(world: &World) -> QueueCounts {
 #[tokio::test]
 async fn fan_out_that_fails_in_its_middle_sends_nothing() {
     let world = world().await;
-    let counted = Plan::none();
+    let counted = FaultPlan::none();
     assert!(send(&world, &counted, 1_500).await.is_ok());
     let waves = counted.effects();
     assert!(waves > 2, "{waves} waves");
     let whole = counts(&world).await.visible;
     assert_eq!(whole, 60 * 150);
     for wave in [0, waves / 2, waves - 1] {
-        let plan = Plan::nth(wave, Fault::Before(ErrorKind::Full));
+        let plan = FaultPlan::nth(wave, CallFault::Before(ErrorKind::Full));
         let error = send(&world, &plan, 1_500).await.expect_err("no room");
         let problem = error.problem();
         assert_eq!(problem.status.as_u16(), 507);
@@ -114,7 +114,7 @@ async fn fan_out_that_fails_in_its_middle_sends_nothing() {
 #[tokio::test]
 async fn fan_out_of_several_batches_is_one_call() {
     let world = world().await;
-    let plan = Plan::none();
+    let plan = FaultPlan::none();
     assert!(send(&world, &plan, 1).await.is_ok());
     assert_eq!((plan.effects(), counts(&world).await.visible), (1, 60));
 }

@@ -4,7 +4,7 @@ use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{CircuitDecision, HealthSettings};
 use posthaste_ports::ErrorKind;
 use posthaste_services::LinkHealth;
-use posthaste_testkit::{Fault, Faulty, Operation, Plan, Recorded};
+use posthaste_testkit::{CallFault, FaultPlan, Faulty, PortOperation, Recorded};
 use serde_json::json;
 
 use super::*;
@@ -72,7 +72,7 @@ async fn a_streak_of_failures_is_reported_once_and_drops_the_link() {
     assert_eq!(
         (
             world.endpoint.links_dropped(),
-            world.calls.count(Operation::Put)
+            world.calls.count(PortOperation::Put)
         ),
         (1, 2)
     );
@@ -108,7 +108,7 @@ async fn a_success_ends_a_streak() {
     assert_eq!(
         (
             circuit.links.condition(&link()),
-            world.calls.count(Operation::Put)
+            world.calls.count(PortOperation::Put)
         ),
         (None, 0)
     );
@@ -121,7 +121,7 @@ async fn requests_that_all_fail_are_reported_at_the_end_of_the_invocation() {
     let invocation = world.invocation(Vec::new());
     let failures = usize::try_from(circuit.links.settings().failures_of_invocation).unwrap();
     record(&circuit, &invocation, vec![UNREACHABLE; failures], false).await;
-    assert_eq!(world.calls.count(Operation::Put), 0);
+    assert_eq!(world.calls.count(PortOperation::Put), 0);
     circuit.end_invocation(&invocation).await;
     assert!(circuit.links.condition(&link()).is_some());
 }
@@ -136,7 +136,7 @@ async fn a_problem_event_says_nothing_about_its_subscription() {
     assert_eq!(
         (
             circuit.links.condition(&own()),
-            world.calls.count(Operation::Put)
+            world.calls.count(PortOperation::Put)
         ),
         (None, 0)
     );
@@ -204,7 +204,7 @@ async fn refusals_that_disable_or_are_off_are_not_reported() {
         ..circuit.links.settings().clone()
     };
     let store = Recorded::new(world.memory.clone(), "links", &world.calls);
-    let never = Faulty::new(store, "links", &Plan::none());
+    let never = Faulty::new(store, "links", &FaultPlan::none());
     let circuit = Circuit {
         links: LinkHealth::new(never, world.clock.clone(), settings),
         ..world.circuit()
@@ -251,14 +251,14 @@ async fn a_brief_pause_stays_here_and_a_longer_one_is_shared() {
         until: START + secs(2),
     };
     assert_eq!(circuit.counts.pauses.decide(&own(), START), delay);
-    assert_eq!(world.calls.count(Operation::Put), 0);
+    assert_eq!(world.calls.count(PortOperation::Put), 0);
     let circuit = world.circuit();
     record(&circuit, &invocation, [answered(503, Some(300))], false).await;
     assert_eq!(
         circuit.links.condition(&own()).map(|it| it.until),
         Some(START + secs(300))
     );
-    assert_eq!(world.calls.count(Operation::Put), 2);
+    assert_eq!(world.calls.count(PortOperation::Put), 2);
 }
 
 /// The other subscriptions of the host go on.
@@ -280,8 +280,8 @@ async fn pause_that_one_subscription_asked_for_leaves_its_link() {
 #[tokio::test]
 async fn a_pause_that_cannot_be_shared_is_kept_here_for_a_moment() {
     let world = World::new();
-    let plan = Plan::by(|effect| {
-        (effect.operation == Operation::Put).then_some(Fault::Before(ErrorKind::Other))
+    let plan = FaultPlan::by(|effect| {
+        (effect.operation == PortOperation::Put).then_some(CallFault::Before(ErrorKind::Other))
     });
     let broken = Faulty::new(
         Recorded::new(world.memory.clone(), "links", &world.calls),

@@ -59,7 +59,7 @@ async fn recorded(
 }
 
 /// The calls of the queues, in their order.
-fn calls(world: &World) -> Vec<(&'static str, Operation)> {
+fn calls(world: &World) -> Vec<(&'static str, PortOperation)> {
     world
         .calls
         .all()
@@ -93,7 +93,7 @@ async fn without_the_log_a_message_is_settled_at_once() {
     let (settling, _recorded) = settler.begin(&invocation);
     let [attempt] = attempts(&invocation, &DELIVERED).try_into().unwrap();
     settling.attempted(&invocation, attempt).await;
-    assert_eq!(calls(&world), [("queue", Operation::Acknowledge)]);
+    assert_eq!(calls(&world), [("queue", PortOperation::Acknowledge)]);
     assert_eq!(world.recorded().len(), 0);
 }
 
@@ -108,10 +108,14 @@ async fn records_travel_in_the_transaction_that_replaces_the_first_message() {
     let (records, failed) = recorded(&world, settler(&world), &verdicts).await;
     assert_eq!(failed, 0);
     assert_eq!(records.iter().map(Vec::len).collect::<Vec<_>>(), [3]);
-    let acknowledged = ("queue", Operation::Acknowledge);
+    let acknowledged = ("queue", PortOperation::Acknowledge);
     assert_eq!(
         calls(&world),
-        [("queue", Operation::Replace), acknowledged, acknowledged]
+        [
+            ("queue", PortOperation::Replace),
+            acknowledged,
+            acknowledged
+        ]
     );
     assert!(
         records[0]
@@ -128,8 +132,8 @@ async fn no_transaction_stands_between_a_delivered_message_and_its_acknowledgeme
         (records.iter().map(Vec::len).collect::<Vec<_>>(), failed),
         (vec![3], 0)
     );
-    let acknowledged = ("queue", Operation::Acknowledge);
-    let sent = ("records", Operation::SendBatch);
+    let acknowledged = ("queue", PortOperation::Acknowledge);
+    let sent = ("records", PortOperation::SendBatch);
     assert_eq!(
         calls(&world),
         [sent, acknowledged, acknowledged, acknowledged]
@@ -146,11 +150,11 @@ async fn where_they_are_sent_by_themselves_they_are_durable_before_the_first_mes
     let world = World::new();
     let (records, failed) = recorded(&world, beside(&world), &[EntryVerdict::Delivered; 2]).await;
     assert_eq!((records.len(), records[0].len(), failed), (1, 2, 0));
-    let acknowledged = ("queue", Operation::Acknowledge);
+    let acknowledged = ("queue", PortOperation::Acknowledge);
     assert_eq!(
         calls(&world),
         [
-            ("records", Operation::SendBatch),
+            ("records", PortOperation::SendBatch),
             acknowledged,
             acknowledged
         ]
@@ -174,8 +178,8 @@ async fn successors_and_records_share_a_transaction() {
     ];
     assert_eq!(shown.collect::<Vec<_>>(), expected);
     // What is given up is judged by the policy as it is now, and by whether its endpoint is well.
-    let replaced = ("queue", Operation::Replace);
-    let [topic, link] = ["topics", "links"].map(|store| (store, Operation::Get));
+    let replaced = ("queue", PortOperation::Replace);
+    let [topic, link] = ["topics", "links"].map(|store| (store, PortOperation::Get));
     let expected = [topic, link, replaced, replaced];
     assert_eq!(calls(&world), expected);
     assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
@@ -197,7 +201,7 @@ async fn records_of_messages_that_wait_in_the_object_store_are_sent_by_themselve
         (records.len(), records[0].len(), records[0][0].kind),
         (1, 2, Kind::Held)
     );
-    assert_eq!(calls(&world), [("records", Operation::SendBatch)]);
+    assert_eq!(calls(&world), [("records", PortOperation::SendBatch)]);
     assert_eq!(invocation.take_waiting().len(), 2);
 }
 
@@ -244,7 +248,7 @@ async fn settled_after(
             settling.attempted(invocation, attempt).await;
         }
         rest().await;
-        while world.calls.count(Operation::Acknowledge) == 0 {
+        while world.calls.count(PortOperation::Acknowledge) == 0 {
             world.clock.advance_to_next();
             rest().await;
         }
@@ -294,20 +298,20 @@ async fn a_full_group_is_settled_at_once() {
     );
 }
 
-fn refuses(operation: Operation) -> Plan {
-    Plan::at(Fault::Before(ErrorKind::Other), move |effect| {
+fn refuses(operation: PortOperation) -> FaultPlan {
+    FaultPlan::at(CallFault::Before(ErrorKind::Other), move |effect| {
         effect.operation == operation
     })
 }
 
-fn hangs(operation: Operation) -> Plan {
-    Plan::at(Fault::HangBefore, move |effect| {
+fn hangs(operation: PortOperation) -> FaultPlan {
+    FaultPlan::at(CallFault::HangBefore, move |effect| {
         effect.operation == operation
     })
 }
 
-fn panics(operation: Operation) -> Plan {
-    Plan::by(move |effect| {
+fn panics(operation: PortOperation) -> FaultPlan {
+    FaultPlan::by(move |effect| {
         assert!(effect.operation != operation, "as the test wants it");
         None
     })
@@ -321,7 +325,7 @@ async fn delivered(world: &World, settler: Settler<TestPorts>) -> Duration {
         (
             records.len(),
             failed,
-            world.calls.count(Operation::Acknowledge)
+            world.calls.count(PortOperation::Acknowledge)
         ),
         (0, 0, 3)
     );
@@ -330,13 +334,13 @@ async fn delivered(world: &World, settler: Settler<TestPorts>) -> Duration {
 
 #[tokio::test]
 async fn messages_are_settled_though_the_queue_does_not_take_their_records() {
-    let plans: [fn(Operation) -> Plan; 3] = [refuses, panics, hangs];
+    let plans: [fn(PortOperation) -> FaultPlan; 3] = [refuses, panics, hangs];
     for (plan, expected) in plans
         .into_iter()
         .zip([Duration::ZERO, Duration::ZERO, RECORDS_TIME])
     {
         for way in [settler, beside] {
-            let world = World::with_queues(&Plan::none(), &plan(Operation::SendBatch));
+            let world = World::with_queues(&FaultPlan::none(), &plan(PortOperation::SendBatch));
             assert_eq!(delivered(&world, way(&world)).await, expected);
         }
     }
@@ -344,7 +348,10 @@ async fn messages_are_settled_though_the_queue_does_not_take_their_records() {
 
 #[tokio::test]
 async fn a_message_that_is_tried_again_is_settled_without_the_records_that_are_refused() {
-    let world = World::with_queues(&Plan::nth(0, Fault::Before(ErrorKind::Full)), &Plan::none());
+    let world = World::with_queues(
+        &FaultPlan::nth(0, CallFault::Before(ErrorKind::Full)),
+        &FaultPlan::none(),
+    );
     let (records, failed) = recorded(&world, settler(&world), &[retry(START)]).await;
     assert_eq!((records.len(), failed), (0, 0));
     assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
@@ -353,7 +360,10 @@ async fn a_message_that_is_tried_again_is_settled_without_the_records_that_are_r
 #[tokio::test]
 async fn records_are_not_lost_with_a_transaction_that_fails_once() {
     for kind in [ErrorKind::Other, ErrorKind::TimedOut] {
-        let world = World::with_queues(&Plan::nth(0, Fault::Before(kind)), &Plan::none());
+        let world = World::with_queues(
+            &FaultPlan::nth(0, CallFault::Before(kind)),
+            &FaultPlan::none(),
+        );
         let verdicts = [retry(START), EntryVerdict::Delivered];
         let (records, failed) = recorded(&world, settler(&world), &verdicts).await;
         assert_eq!((records.len(), failed), (1, 0), "{kind:?}");
@@ -364,9 +374,13 @@ async fn records_are_not_lost_with_a_transaction_that_fails_once() {
 
 #[tokio::test]
 async fn a_group_that_waits_for_its_records_does_not_delay_the_next() {
-    let is_first =
-        |effect: posthaste_testkit::faulty::Effect<'_>| effect.operation == Operation::SendBatch;
-    let world = World::with_queues(&Plan::none(), &Plan::nth_of(0, Fault::HangBefore, is_first));
+    let is_first = |effect: posthaste_testkit::faulty::PortEffect<'_>| {
+        effect.operation == PortOperation::SendBatch
+    };
+    let world = World::with_queues(
+        &FaultPlan::none(),
+        &FaultPlan::nth_of(0, CallFault::HangBefore, is_first),
+    );
     let mut invocation = logged(&world, 20).await;
     for job in &mut invocation.jobs {
         let large = format!("{{\"id\":\"1\",\"data\":\"{}\"}}", "x".repeat(60_000));
@@ -398,13 +412,13 @@ async fn records_are_not_lost_with_a_message_that_another_worker_has() {
 #[tokio::test]
 async fn a_message_that_a_failed_transaction_may_still_keep_is_handed_back() {
     let tries = std::sync::atomic::AtomicU64::new(0);
-    let keeps = Plan::by(move |effect| {
-        let faults = [ErrorKind::Other, ErrorKind::NotFound].map(Fault::Before);
-        let is_replace = effect.operation == Operation::Replace;
+    let keeps = FaultPlan::by(move |effect| {
+        let faults = [ErrorKind::Other, ErrorKind::NotFound].map(CallFault::Before);
+        let is_replace = effect.operation == PortOperation::Replace;
         let number = is_replace.then(|| tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst))?;
         faults.into_iter().nth(usize::try_from(number).ok()?)
     });
-    let world = World::with_queues(&keeps, &Plan::none());
+    let world = World::with_queues(&keeps, &FaultPlan::none());
     let (records, failed) = recorded(&world, settler(&world), &[retry(START)]).await;
     assert_eq!((records.len(), failed), (1, 1));
 }
@@ -412,7 +426,10 @@ async fn a_message_that_a_failed_transaction_may_still_keep_is_handed_back() {
 #[tokio::test]
 async fn a_message_that_is_slow_to_prepare_delays_no_other() {
     use posthaste_ports::Clock;
-    let world = World::with(&Plan::at(Fault::HangBefore, |_| true), &Plan::none());
+    let world = World::with(
+        &FaultPlan::at(CallFault::HangBefore, |_| true),
+        &FaultPlan::none(),
+    );
     let mut invocation = logged(&world, 3).await;
     let noted = subscription(json!({ "autoDeleteOnIdle": "PT10M" }));
     invocation.jobs[0].subscription = Some(noted);
@@ -444,7 +461,7 @@ async fn a_message_that_is_slow_to_prepare_delays_no_other() {
         rest().await;
         let records: Vec<_> = world.recorded().iter().map(Vec::len).collect();
         assert_eq!(
-            (records, world.calls.count(Operation::Acknowledge)),
+            (records, world.calls.count(PortOperation::Acknowledge)),
             (vec![2], 2)
         );
         world.clock.advance(of.deadlines.end);

@@ -63,12 +63,12 @@ async fn dead_letters_that_their_storage_refused_are_a_backlog() {
         delayed: 5000,
         in_flight: 0,
     });
-    let before = world.calls.count(Operation::Get);
+    let before = world.calls.count(PortOperation::Get);
     assert_eq!(
         reading(&monitor.sample().await.unwrap()),
         (3, PressureLevel::Normal)
     );
-    assert_eq!(world.calls.count(Operation::Get) - before, 1);
+    assert_eq!(world.calls.count(PortOperation::Get) - before, 1);
     let mut letters = RefusedLetters::default();
     for _ in 0..2000 {
         letters.add_letter(START + Duration::from_mins(5));

@@ -1,13 +1,13 @@
 //! Notices of changes: their addressee, their time, and failures between the state and its notices.
 
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_testkit::faulty::Effect;
+use posthaste_testkit::faulty::PortEffect;
 use serde_json::{Value, json};
 
 use super::*;
 
 /// A world that sends notices to the topic `ops`, which has one subscription.
-async fn telling(state: &Plan, sending: &Plan) -> World {
+async fn telling(state: &FaultPlan, sending: &FaultPlan) -> World {
     let world = World {
         sending: sending.clone(),
         ..World::with(state)
@@ -88,8 +88,8 @@ async fn poll(world: &World, monitor: &mut TestMonitor) -> bool {
     monitor.sample().await.is_ok()
 }
 
-fn is_send(effect: Effect<'_>) -> bool {
-    effect.operation == Operation::SendBatch
+fn is_send(effect: PortEffect<'_>) -> bool {
+    effect.operation == PortOperation::SendBatch
 }
 
 fn rose(secs: u64) -> (String, u64) {
@@ -102,7 +102,7 @@ fn fell(secs: u64) -> (String, u64) {
 
 #[tokio::test]
 async fn every_change_is_told_once_and_what_stays_as_it_is_is_not() {
-    let world = telling(&Plan::none(), &Plan::none()).await;
+    let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     let mut monitor = world.monitor();
     for (count, expected) in [
         (0, vec![]),
@@ -121,7 +121,7 @@ async fn every_change_is_told_once_and_what_stays_as_it_is_is_not() {
 
 #[tokio::test]
 async fn a_notice_says_what_producers_get() {
-    let world = telling(&Plan::none(), &Plan::none()).await;
+    let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     let mut monitor = world.monitor();
     world.machine.0.lock().unwrap().database = Some(DatabaseResource::Disk(full(99)));
     monitor.sample().await.unwrap();
@@ -138,10 +138,10 @@ async fn a_notice_says_what_producers_get() {
 
 #[tokio::test]
 async fn where_nobody_is_named_nothing_is_kept_or_asked() {
-    let told = telling(&Plan::none(), &Plan::none()).await;
+    let told = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     let world = World {
         notices_topic: None,
-        ..telling(&Plan::none(), &Plan::none()).await
+        ..telling(&FaultPlan::none(), &FaultPlan::none()).await
     };
     for world in [&told, &world] {
         let mut monitor = world.monitor();
@@ -160,12 +160,12 @@ async fn where_nobody_is_named_nothing_is_kept_or_asked() {
 #[tokio::test]
 async fn what_could_not_be_told_is_told_by_the_next_poll_with_the_same_id() {
     for fault in [
-        Fault::Before(ErrorKind::Full),
-        Fault::After(ErrorKind::TimedOut),
+        CallFault::Before(ErrorKind::Full),
+        CallFault::After(ErrorKind::TimedOut),
     ] {
-        let is_twice = matches!(fault, Fault::After(_));
-        let sending = Plan::at(fault, |effect| is_send(effect) && effect.number < 20);
-        let world = telling(&Plan::none(), &sending).await;
+        let is_twice = matches!(fault, CallFault::After(_));
+        let sending = FaultPlan::at(fault, |effect| is_send(effect) && effect.number < 20);
+        let world = telling(&FaultPlan::none(), &sending).await;
         let mut monitor = world.monitor();
         world.batch_points(2000);
         let mut told = Vec::new();
@@ -182,8 +182,8 @@ async fn what_could_not_be_told_is_told_by_the_next_poll_with_the_same_id() {
 
 #[tokio::test]
 async fn a_queue_that_hangs_holds_the_monitor_up_for_three_seconds_at_most() {
-    let sending = Plan::at(Fault::HangBefore, is_send);
-    let world = telling(&Plan::none(), &sending).await;
+    let sending = FaultPlan::at(CallFault::HangBefore, is_send);
+    let world = telling(&FaultPlan::none(), &sending).await;
     let mut monitor = world.monitor();
     world.batch_points(2000);
     let wait = async {
@@ -201,7 +201,7 @@ async fn a_queue_that_hangs_holds_the_monitor_up_for_three_seconds_at_most() {
 async fn a_topic_that_is_not_there_or_broken_keeps_nobody_waiting() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let world = telling(&Plan::none(), &Plan::none()).await;
+    let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     world.write("topics/ops.json", "{".to_owned()).await;
     let mut monitor = world.monitor();
     world.batch_points(2000);
@@ -222,8 +222,8 @@ async fn a_topic_that_is_not_there_or_broken_keeps_nobody_waiting() {
 async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let sending = Plan::at(Fault::Before(ErrorKind::Full), is_send);
-    let world = telling(&Plan::none(), &sending).await;
+    let sending = FaultPlan::at(CallFault::Before(ErrorKind::Full), is_send);
+    let world = telling(&FaultPlan::none(), &sending).await;
     let mut monitor = world.monitor();
     for n in 0..40_u64 {
         world.batch_points(if n % 2 == 0 { 2000 } else { 0 });
@@ -244,10 +244,10 @@ async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted(
 
 #[tokio::test]
 async fn a_monitor_that_dies_between_the_state_and_the_news_is_succeeded_with_the_same_id() {
-    let sending = Plan::at(Fault::HangBefore, |effect| {
+    let sending = FaultPlan::at(CallFault::HangBefore, |effect| {
         is_send(effect) && effect.number < 4
     });
-    let world = telling(&Plan::none(), &sending).await;
+    let world = telling(&FaultPlan::none(), &sending).await;
     world.batch_points(2000);
     sending.kill(world.monitor().sample()).await;
     assert_eq!(world.told(), []);
@@ -262,7 +262,7 @@ async fn a_monitor_that_dies_between_the_state_and_the_news_is_succeeded_with_th
 #[tokio::test]
 async fn two_monitors_at_once_tell_once() {
     for offset_ms in [0, 1, 500, 1000, 1499] {
-        let world = telling(&Plan::none(), &Plan::none()).await;
+        let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
         let mut one = world.monitor();
         let mut other = world.monitor();
         let [before, after] = [offset_ms, 2000 - offset_ms].map(Duration::from_millis);
@@ -283,9 +283,9 @@ async fn two_monitors_at_once_tell_once() {
 
 #[tokio::test]
 async fn who_loses_the_race_for_the_state_tells_nothing() {
-    let lost = Fault::Before(ErrorKind::PreconditionFailed);
-    let plan = Plan::at(lost, |effect| effect.operation == Operation::Put);
-    let world = telling(&plan, &Plan::none()).await;
+    let lost = CallFault::Before(ErrorKind::PreconditionFailed);
+    let plan = FaultPlan::at(lost, |effect| effect.operation == PortOperation::Put);
+    let world = telling(&plan, &FaultPlan::none()).await;
     world.batch_points(2000);
     world.monitor().sample().await.unwrap();
     assert_eq!((plan.faults(), world.told()), (1, vec![]));
@@ -293,9 +293,10 @@ async fn who_loses_the_race_for_the_state_tells_nothing() {
 
 #[tokio::test]
 async fn what_was_written_though_nobody_heard_so_is_told() {
-    let is_first = |effect: Effect<'_>| effect.operation == Operation::Put && effect.number < 2;
-    let plan = Plan::at(Fault::After(ErrorKind::TimedOut), is_first);
-    let world = telling(&plan, &Plan::none()).await;
+    let is_first =
+        |effect: PortEffect<'_>| effect.operation == PortOperation::Put && effect.number < 2;
+    let plan = FaultPlan::at(CallFault::After(ErrorKind::TimedOut), is_first);
+    let world = telling(&plan, &FaultPlan::none()).await;
     world.batch_points(2000);
     let mut monitor = world.monitor();
     assert!(!poll(&world, &mut monitor).await);
@@ -307,8 +308,8 @@ async fn what_was_written_though_nobody_heard_so_is_told() {
 #[tokio::test]
 async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_nothing_is_written()
 {
-    let sending = Plan::at(Fault::Before(ErrorKind::Full), is_send);
-    let mut world = telling(&Plan::none(), &sending).await;
+    let sending = FaultPlan::at(CallFault::Before(ErrorKind::Full), is_send);
+    let mut world = telling(&FaultPlan::none(), &sending).await;
     world.batch_points(2000);
     world.monitor().sample().await.unwrap();
     assert_eq!(world.stored().await.untold.len(), 1);
@@ -333,7 +334,7 @@ async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_
 
 #[tokio::test]
 async fn a_monitor_that_stood_still_for_an_hour_tells_what_became_of_what_it_told() {
-    let world = telling(&Plan::none(), &Plan::none()).await;
+    let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     let mut monitor = world.monitor();
     world.batch_points(2000);
     assert!(poll(&world, &mut monitor).await && poll(&world, &mut monitor).await);
@@ -346,7 +347,7 @@ async fn a_monitor_that_stood_still_for_an_hour_tells_what_became_of_what_it_tol
 
 #[tokio::test]
 async fn of_garbage_nothing_is_known_that_could_have_been_told() {
-    let world = telling(&Plan::none(), &Plan::none()).await;
+    let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     world.write(PRESSURE_KEY, "{]".to_owned()).await;
     world.monitor().sample().await.unwrap();
     assert_eq!(world.told(), []);
@@ -355,7 +356,7 @@ async fn of_garbage_nothing_is_known_that_could_have_been_told() {
 /// A topic that is slowed by itself is told of as a resource is, and so is its end.
 #[tokio::test]
 async fn slowed_topic_is_told_with_its_subscription() {
-    let world = telling(&Plan::none(), &Plan::none()).await;
+    let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     let record = json!({
         "v": 1, "name": "Orders", "key1": "a", "key2": "b", "createdAt": 0, "updatedAt": 0,
         "settings": { "subscriptions": { "Slow": { "endpoint": { "url": "https://slow.example.com/" } } } },

@@ -31,8 +31,8 @@ async fn two_monitors_at_once_count_the_history_once() {
 
 #[tokio::test]
 async fn who_loses_a_race_takes_the_others_state() {
-    let lost = Fault::Before(ErrorKind::PreconditionFailed);
-    let plan = Plan::by(move |effect| (effect.number == 3).then(|| lost.clone()));
+    let lost = CallFault::Before(ErrorKind::PreconditionFailed);
+    let plan = FaultPlan::by(move |effect| (effect.number == 3).then(|| lost.clone()));
     let world = World::with(&plan);
     let mut monitor = world.monitor();
     let first = monitor.sample().await.unwrap();
@@ -43,9 +43,9 @@ async fn who_loses_a_race_takes_the_others_state() {
 
 #[tokio::test]
 async fn a_state_that_was_not_written_does_not_stop_the_monitor() {
-    let fault = Fault::After(ErrorKind::TimedOut);
-    let plan = Plan::by(move |effect| {
-        (effect.operation == Operation::Put && effect.number == 1).then(|| fault.clone())
+    let fault = CallFault::After(ErrorKind::TimedOut);
+    let plan = FaultPlan::by(move |effect| {
+        (effect.operation == PortOperation::Put && effect.number == 1).then(|| fault.clone())
     });
     let world = World::with(&plan);
     world.machine.0.lock().unwrap().batch_points = Some(2000);

@@ -128,7 +128,7 @@ mod tests {
         };
         let kit = Kit::new();
         let key = entry(&kit, Duration::ZERO);
-        let size = kit.store.under(&key)[0].1.len();
+        let size = kit.store.objects_under(&key)[0].1.len();
         let size = u64::try_from(size).unwrap();
         let bytes = u64::MAX;
         check(Room { entries: 5, bytes }, 5).await;

@@ -101,7 +101,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use posthaste_testkit::{Operation, Plan};
+    use posthaste_testkit::{FaultPlan, PortOperation};
 
     use super::super::clean_up_resolved;
     use super::*;
@@ -145,12 +145,13 @@ mod tests {
     async fn list_beside_many_letters_of_others_is_decided_by_one_page() {
         let listed = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&listed);
-        let counting = Plan::by(move |effect| {
-            let is_of_letters = effect.operation == Operation::List && effect.key == "ORDERS/A/";
+        let counting = FaultPlan::by(move |effect| {
+            let is_of_letters =
+                effect.operation == PortOperation::List && effect.key == "ORDERS/A/";
             count.fetch_add(usize::from(is_of_letters), Ordering::Relaxed);
             None
         });
-        let kit = Kit::with(&counting, &Plan::none());
+        let kit = Kit::with(&counting, &FaultPlan::none());
         kit.clock.advance(Duration::from_mins(25));
         for number in 0..20 * PAGE {
             let key = format!("ORDERS/A/2026/3/7/4/{number:05}.json");

@@ -5,7 +5,7 @@ use posthaste_core::model::{KeepingMissed, Timestamp};
 use posthaste_core::stored::HEALTH;
 use posthaste_ports::{ErrorKind, ObjectStore};
 use posthaste_testkit::records::{topic_name, topic_record, topic_settings};
-use posthaste_testkit::{Fault, Operation, Plan};
+use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 use serde_json::{Value, json};
 
 use super::*;
@@ -116,10 +116,10 @@ async fn topic_that_cannot_be_read_keeps_its_tries() {
 /// The object of the topic `broken` is damaged: its own notice can never be sent.
 #[tokio::test]
 async fn damaged_topic_keeps_nobody_elses_notices() {
-    let plan = Plan::at(Fault::Before(ErrorKind::Damaged), |effect| {
+    let plan = FaultPlan::at(CallFault::Before(ErrorKind::Damaged), |effect| {
         effect.key == "topics/broken.json"
     });
-    let kit = Kit::with(&plan, &Plan::none());
+    let kit = Kit::with(&plan, &FaultPlan::none());
     kit.store.write("topics/broken.json", "{}");
     orders_that_fail_together(&kit);
     note_of(&kit, "broken.billing", kit.clock.now(), BUSY);
@@ -163,10 +163,10 @@ async fn notice_of_missed_events_waits_for_a_topic_that_is_broken() {
 /// Whom the link's notice goes to is not known, because the topics cannot be listed.
 #[tokio::test]
 async fn notice_that_cannot_be_sent_keeps_no_other() {
-    let plan = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
-        effect.operation == Operation::List && effect.key.starts_with("topics/")
+    let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
+        effect.operation == PortOperation::List && effect.key.starts_with("topics/")
     });
-    let kit = Kit::with(&plan, &Plan::none());
+    let kit = Kit::with(&plan, &FaultPlan::none());
     orders_that_fail_together(&kit);
     let elsewhere = json!({ "endpoint": { "url": "https://b.example/" } });
     let settings = json!({ "subscriptions": { "Billing": subscription(elsewhere) } });

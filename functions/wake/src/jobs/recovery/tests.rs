@@ -11,7 +11,7 @@ use posthaste_core::stored::dead_letter::dead_letter_record;
 use posthaste_core::stored::{DeadLetterArray, RecoveryJob, RecoveryMark};
 use posthaste_ports::Clock;
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
-use posthaste_testkit::{Operation, Plan};
+use posthaste_testkit::{FaultPlan, PortOperation};
 use serde_json::{Value, json};
 
 use super::probe::probe;
@@ -36,12 +36,12 @@ fn subscribe(kit: &Kit, settings: Value) {
 /// A kit with a subscription that recovers. Meanwhile something happens, at each effect that
 /// is meant.
 fn kit(
-    is_meant: fn(Operation, &str) -> bool,
+    is_meant: fn(PortOperation, &str) -> bool,
     meanwhile: impl Fn(&Kit) + Send + Sync + 'static,
 ) -> Arc<Kit> {
     let shared = Arc::new(OnceLock::<Weak<Kit>>::new());
     let of_plan = Arc::clone(&shared);
-    let plan = Plan::by(move |effect| {
+    let plan = FaultPlan::by(move |effect| {
         let kit = of_plan.get().and_then(Weak::upgrade);
         if let Some(kit) = kit.filter(|_| is_meant(effect.operation, effect.key)) {
             meanwhile(&kit);
@@ -100,7 +100,7 @@ fn count_one(kit: &Kit) {
 }
 
 fn stored(kit: &Kit) -> Option<RecoveryMark> {
-    let (_, bytes) = kit.store.under(&key()).pop()?;
+    let (_, bytes) = kit.store.objects_under(&key()).pop()?;
     Some(RecoveryMark::parse(&bytes).unwrap())
 }
 
@@ -127,7 +127,10 @@ async fn probes(kit: &Kit) -> usize {
 
 #[tokio::test]
 async fn probe_is_noted_while_deadletter_counts_more() {
-    let kit = kit(|operation, _| operation == Operation::SendBatch, count_one);
+    let kit = kit(
+        |operation, _| operation == PortOperation::SendBatch,
+        count_one,
+    );
     let now = kit.clock.now();
     letter(&kit, now, "a");
     count_one(&kit);
@@ -140,8 +143,9 @@ async fn probe_is_noted_while_deadletter_counts_more() {
 /// Its letter was chosen before that.
 #[tokio::test]
 async fn probe_is_not_sent_where_its_subscription_or_its_mark_changed() {
-    let reads_letter =
-        |operation, key: &str| operation == Operation::Get && key.starts_with("ORDERS/BILLING/");
+    let reads_letter = |operation, key: &str| {
+        operation == PortOperation::Get && key.starts_with("ORDERS/BILLING/")
+    };
     let recovery = json!({ "enabled": true });
     let paused = json!({
         "recovery": recovery,

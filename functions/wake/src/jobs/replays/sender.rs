@@ -73,7 +73,7 @@ fn outgoing_of(message: &ReplayMessage) -> OutgoingMessage {
 mod tests {
     use std::time::Duration;
 
-    use posthaste_testkit::{Fault, Operation, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 
     use super::*;
     use crate::testing::Kit;
@@ -90,11 +90,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_whose_payload_is_not_stored_is_not_queued_and_the_others_are() {
-        let plan = Plan::by(|effect| {
-            let is_hit = effect.operation == Operation::Put && effect.key.ends_with("/1");
-            is_hit.then_some(Fault::Before(ErrorKind::TimedOut))
+        let plan = FaultPlan::by(|effect| {
+            let is_hit = effect.operation == PortOperation::Put && effect.key.ends_with("/1");
+            is_hit.then_some(CallFault::Before(ErrorKind::TimedOut))
         });
-        let kit = Kit::with(&plan, &Plan::none());
+        let kit = Kit::with(&plan, &FaultPlan::none());
         let sent = send(kit.run(), &[0, 1, 2].map(message)).await;
         let kinds: Vec<_> = sent
             .into_iter()

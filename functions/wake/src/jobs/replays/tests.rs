@@ -7,7 +7,7 @@ use posthaste_core::model::{RecoveryPolicy, SubscriptionCreation};
 use posthaste_core::release::recovery::OutageLetters;
 use posthaste_core::stored::{RecoveryJob, RecoveryMark, ReplayRecord};
 use posthaste_testkit::records::{subscription_name, topic_name};
-use posthaste_testkit::{ManualClock, Operation, Plan};
+use posthaste_testkit::{FaultPlan, ManualClock, PortOperation};
 use serde_json::json;
 
 use super::*;
@@ -128,15 +128,15 @@ async fn next_run_goes_on_behind_the_last_replay() {
     let seen = Arc::new(Mutex::new(String::new()));
     let its_clock = Arc::clone(&clock);
     let ids = Arc::clone(&seen);
-    let plan = Plan::by(move |effect| {
+    let plan = FaultPlan::by(move |effect| {
         let id = layout::replay_of(effect.key);
-        if let Some(id) = id.filter(|_| effect.operation == Operation::Get) {
+        if let Some(id) = id.filter(|_| effect.operation == PortOperation::Get) {
             ids.lock().push_str(id);
             its_clock.get().unwrap().advance(MINUTE);
         }
         None
     });
-    let kit = Kit::with(&plan, &Plan::none());
+    let kit = Kit::with(&plan, &FaultPlan::none());
     assert!(clock.set(kit.clock.clone()).is_ok());
     subscribe(&kit);
     let mut permits = RecoveryPermits::new();

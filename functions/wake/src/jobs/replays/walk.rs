@@ -337,7 +337,7 @@ mod tests {
     use posthaste_core::stored::dead_letter::dead_letter_record;
     use posthaste_core::stored::{DeadLetterArray, RecoveryOrigin, ReplayRecord, layout};
     use posthaste_testkit::records::{delivery, subscription_name, topic_name};
-    use posthaste_testkit::{Fault, Operation, Plan};
+    use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
     use serde_json::{Value, json};
     use std::time::Duration;
 
@@ -517,11 +517,11 @@ mod tests {
 
     #[tokio::test]
     async fn an_object_that_is_not_read_waits_and_counts_as_failed_after_some_runs() {
-        let plan = Plan::by(|effect| {
-            let is_hit = effect.operation == Operation::Get && effect.key.ends_with("a.json");
-            is_hit.then_some(Fault::Before(ErrorKind::TimedOut))
+        let plan = FaultPlan::by(|effect| {
+            let is_hit = effect.operation == PortOperation::Get && effect.key.ends_with("a.json");
+            is_hit.then_some(CallFault::Before(ErrorKind::TimedOut))
         });
-        let kit = Kit::with(&plan, &Plan::none());
+        let kit = Kit::with(&plan, &FaultPlan::none());
         dead_letters(&kit, "a", 2);
         for _ in 1..READS_MAX {
             let (ended, record) = run(&kit, 100).await;
@@ -558,10 +558,10 @@ mod tests {
     }
 
     /// Reads of this kind of error, until the plan is switched off.
-    fn unreadable(kind: ErrorKind) -> Plan {
-        Plan::by(move |effect| {
-            let is_hit = effect.operation == Operation::Get && effect.key.ends_with("a.json");
-            is_hit.then_some(Fault::Before(kind))
+    fn unreadable(kind: ErrorKind) -> FaultPlan {
+        FaultPlan::by(move |effect| {
+            let is_hit = effect.operation == PortOperation::Get && effect.key.ends_with("a.json");
+            is_hit.then_some(CallFault::Before(kind))
         })
     }
 
@@ -569,7 +569,7 @@ mod tests {
     async fn recovery_waits_for_letters_that_are_denied_or_late() {
         for kind in [ErrorKind::Denied, ErrorKind::TimedOut] {
             let plan = unreadable(kind);
-            let kit = Kit::with(&plan, &Plan::none());
+            let kit = Kit::with(&plan, &FaultPlan::none());
             dead_letters(&kit, "a", 2);
             // The first run finds that the record was written since, and fails.
             drop(recover(&kit, 0).await);
@@ -589,7 +589,7 @@ mod tests {
 
     #[tokio::test]
     async fn recovery_passes_an_object_that_is_not_read_for_a_day() {
-        let kit = Kit::with(&unreadable(ErrorKind::Denied), &Plan::none());
+        let kit = Kit::with(&unreadable(ErrorKind::Denied), &FaultPlan::none());
         dead_letters(&kit, "a", 2);
         drop(recover(&kit, READS_OF_RECOVERY_MAX - 2).await);
         let (ended, record) = recover(&kit, 0).await;

@@ -333,7 +333,7 @@ mod tests {
     use posthaste_core::api::AuditOutcome;
     use posthaste_core::stored::ActivityNote;
     use posthaste_testkit::records::{subscription_name, topic_name};
-    use posthaste_testkit::{Faulty, Operation, Plan};
+    use posthaste_testkit::{FaultPlan, Faulty, PortOperation};
     use serde_json::{Value, json};
 
     use super::*;
@@ -424,7 +424,7 @@ mod tests {
             kit.topic(settings);
             kit.clock.advance(10 * MINUTE);
             assert_ne!(sweep(&kit).await, (0, 0));
-            let found = kit.store.under(layout::AUDIT);
+            let found = kit.store.objects_under(layout::AUDIT);
             assert_eq!(found.len(), 1, "{found:?}");
             let entry = AuditEntry::parse(&found[0].1).unwrap();
             assert!(entry.is_own() && !entry.changes.is_empty(), "{entry:?}");
@@ -492,8 +492,8 @@ mod tests {
         let record = TopicRecord::parse(&record.bytes).unwrap();
         let tombstone = record.into_tombstone(kit.clock.now()).render();
         let store = kit.store.clone();
-        let plan = Plan::by(move |effect| {
-            if effect.operation == Operation::Delete && effect.key == NAME {
+        let plan = FaultPlan::by(move |effect| {
+            if effect.operation == PortOperation::Delete && effect.key == NAME {
                 store.write(
                     &layout::topic_record_key(&topic_name("orders")),
                     tombstone.clone(),

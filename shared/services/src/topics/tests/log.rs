@@ -34,7 +34,7 @@ impl Log {
 
 #[tokio::test]
 async fn a_topic_that_has_changed_is_logged_once_with_the_time_that_reading_it_took() {
-    let world = World::gated(&Plan::none(), MAX_AGE);
+    let world = World::gated(&FaultPlan::none(), MAX_AGE);
     let log = Log::default();
     let _logging = log.start();
     let look = async |expected| {
@@ -68,7 +68,7 @@ async fn a_topic_that_has_changed_is_logged_once_with_the_time_that_reading_it_t
 
 #[tokio::test]
 async fn many_that_find_the_same_change_at_once_log_it_once() {
-    let world = World::gated(&Plan::none(), Duration::ZERO);
+    let world = World::gated(&FaultPlan::none(), Duration::ZERO);
     let log = Log::default();
     let _logging = log.start();
     world.gate.add_permits(1);

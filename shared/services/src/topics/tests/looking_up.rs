@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_topic_is_read_once_in_an_interval_however_many_ask() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     world.write(RECORD).await;
     for interval in 1..=3 {
         for _ in 0..100 {
@@ -13,12 +13,12 @@ async fn a_topic_is_read_once_in_an_interval_however_many_ask() {
         assert_eq!(world.reads(), interval);
         world.clock.advance(MAX_AGE);
     }
-    assert_eq!(world.calls.count(Operation::Get), 1);
+    assert_eq!(world.calls.count(PortOperation::Get), 1);
 }
 
 #[tokio::test]
 async fn a_topic_that_is_not_there_is_asked_for_once_in_an_interval_too() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     for _ in 0..100 {
         assert_eq!(world.look().await, "absent");
     }
@@ -30,7 +30,7 @@ async fn a_topic_that_is_not_there_is_asked_for_once_in_an_interval_too() {
 
 #[tokio::test]
 async fn many_that_ask_at_once_share_one_read() {
-    let world = World::gated(&Plan::none(), MAX_AGE);
+    let world = World::gated(&FaultPlan::none(), MAX_AGE);
     world.write(RECORD).await;
     for round in 1..=2 {
         let mut lookups = pin!(join_all((0..16).map(|_| world.look())));
@@ -44,7 +44,7 @@ async fn many_that_ask_at_once_share_one_read() {
 
 #[tokio::test]
 async fn who_gives_up_leaves_the_read_to_the_next() {
-    let world = World::gated(&Plan::none(), MAX_AGE);
+    let world = World::gated(&FaultPlan::none(), MAX_AGE);
     world.write(RECORD).await;
     {
         let mut first = Box::pin(world.look());
@@ -61,8 +61,8 @@ async fn who_gives_up_leaves_the_read_to_the_next() {
 
 #[tokio::test]
 async fn an_error_is_shared_by_those_who_wait_and_by_nobody_after() {
-    let denied = Fault::Before(ErrorKind::Denied);
-    let plan = Plan::by(move |effect| (effect.number == 0).then(|| denied.clone()));
+    let denied = CallFault::Before(ErrorKind::Denied);
+    let plan = FaultPlan::by(move |effect| (effect.number == 0).then(|| denied.clone()));
     let world = World::gated(&plan, MAX_AGE);
     world.write(RECORD).await;
     let mut lookups = pin!(join_all((0..4).map(|_| world.look())));
@@ -74,7 +74,7 @@ async fn an_error_is_shared_by_those_who_wait_and_by_nobody_after() {
 
 #[tokio::test]
 async fn where_asking_is_cheap_everybody_asks() {
-    let world = World::gated(&Plan::none(), Duration::ZERO);
+    let world = World::gated(&FaultPlan::none(), Duration::ZERO);
     world.write(RECORD).await;
     world.gate.add_permits(16);
     assert_eq!(join_all((0..16).map(|_| world.look())).await, ["there"; 16]);
@@ -84,7 +84,7 @@ async fn where_asking_is_cheap_everybody_asks() {
 #[tokio::test]
 async fn a_broken_record_leaves_the_last_known_good_one_in_use_until_it_is_mended() {
     for record in broken() {
-        let world = World::with(&Plan::none());
+        let world = World::with(&FaultPlan::none());
         world.write(RECORD).await;
         assert_eq!(world.look().await, "there");
         world.write(record.clone()).await;
@@ -109,7 +109,7 @@ async fn a_broken_record_leaves_the_last_known_good_one_in_use_until_it_is_mende
 #[tokio::test]
 async fn a_broken_record_that_was_never_good_is_unknown_and_never_absent() {
     for record in broken() {
-        let world = World::with(&Plan::none());
+        let world = World::with(&FaultPlan::none());
         world.write(record.clone()).await;
         assert_eq!(world.look().await, "unknown", "{record:?}");
     }
@@ -123,8 +123,8 @@ async fn a_store_that_refuses_or_fails_says_nothing_about_the_topic() {
         ErrorKind::NotFound,
         ErrorKind::Other,
     ] {
-        let fault = Fault::Before(kind);
-        let plan = Plan::by(move |effect| (effect.number > 0).then(|| fault.clone()));
+        let fault = CallFault::Before(kind);
+        let plan = FaultPlan::by(move |effect| (effect.number > 0).then(|| fault.clone()));
         let world = World::with(&plan);
         world.write(RECORD).await;
         assert_eq!(world.look().await, "there");
@@ -147,7 +147,7 @@ async fn a_store_that_refuses_or_fails_says_nothing_about_the_topic() {
 
 #[tokio::test]
 async fn a_record_that_is_gone_is_a_topic_that_is_gone() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     world.write(RECORD).await;
     assert_eq!(world.look().await, "there");
     world.store.delete("topics/orders.json").await.unwrap();
@@ -157,7 +157,7 @@ async fn a_record_that_is_gone_is_a_topic_that_is_gone() {
 
 #[tokio::test]
 async fn a_record_that_says_that_it_is_deleted_is_no_topic() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     world.write(RECORD).await;
     assert_eq!(world.look().await, "there");
     let record = TopicRecord::parse(RECORD.as_bytes())
@@ -170,7 +170,7 @@ async fn a_record_that_says_that_it_is_deleted_is_no_topic() {
 
 #[tokio::test]
 async fn what_is_known_counts_for_a_moment_only_if_it_was_read_after_it() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     let name = TopicName::parse("orders").unwrap();
     let seen = async |moment| {
         world
@@ -200,10 +200,10 @@ async fn what_is_known_counts_for_a_moment_only_if_it_was_read_after_it() {
 #[tokio::test]
 async fn a_store_that_fails_says_nothing_of_any_moment_even_where_something_is_known() {
     for fault in [
-        Fault::Before(ErrorKind::Denied),
-        Fault::After(ErrorKind::TimedOut),
+        CallFault::Before(ErrorKind::Denied),
+        CallFault::After(ErrorKind::TimedOut),
     ] {
-        let plan = Plan::by(move |effect| (effect.number > 0).then(|| fault.clone()));
+        let plan = FaultPlan::by(move |effect| (effect.number > 0).then(|| fault.clone()));
         let world = World::with(&plan);
         world.write(RECORD).await;
         assert_eq!(world.look().await, "there");
@@ -227,7 +227,7 @@ async fn a_store_that_fails_says_nothing_of_any_moment_even_where_something_is_k
                 .is_err()
         );
     }
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     world.write(RECORD).await;
     assert_eq!(world.look().await, "there");
     world.write("{").await;

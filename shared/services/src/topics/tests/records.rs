@@ -50,9 +50,10 @@ async fn a_change_that_came_first_stays() {
 async fn a_topic_whose_object_stays_is_deleted_all_the_same() {
     let store = MemoryStore::default();
     let etag = stored(&store).await;
-    let fault = Fault::Before(ErrorKind::TimedOut);
-    let plan =
-        Plan::by(move |effect| (effect.operation == Operation::Delete).then(|| fault.clone()));
+    let fault = CallFault::Before(ErrorKind::TimedOut);
+    let plan = FaultPlan::by(move |effect| {
+        (effect.operation == PortOperation::Delete).then(|| fault.clone())
+    });
     let broken = Faulty::new(store.clone(), "state", &plan);
     assert!(!delete_topic(&broken, record(), etag, NOW).await.unwrap());
     let object = store.get("topics/orders.json").await.unwrap().unwrap();

@@ -12,7 +12,7 @@ fn freed(record: &str) -> EvictedAmount {
 
 #[tokio::test]
 async fn a_topic_that_was_forgotten_is_read_anew_and_what_it_held_is_counted() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     assert_eq!(world.registry.trim(), EvictedAmount::default());
     world.write(RECORD).await;
     assert_eq!(world.look().await, "there");
@@ -21,7 +21,7 @@ async fn a_topic_that_was_forgotten_is_read_anew_and_what_it_held_is_counted() {
         (freed(RECORD), EvictedAmount::default())
     );
     assert_eq!(
-        (world.look().await, world.calls.count(Operation::Get)),
+        (world.look().await, world.calls.count(PortOperation::Get)),
         ("there", 2)
     );
     // The same after the store has said that nothing has changed.
@@ -29,7 +29,7 @@ async fn a_topic_that_was_forgotten_is_read_anew_and_what_it_held_is_counted() {
     assert_eq!(
         (
             world.look().await,
-            world.calls.count(Operation::GetIfChanged)
+            world.calls.count(PortOperation::GetIfChanged)
         ),
         ("there", 1)
     );
@@ -44,7 +44,7 @@ async fn a_topic_that_was_forgotten_is_read_anew_and_what_it_held_is_counted() {
 #[tokio::test]
 async fn the_last_known_good_record_of_a_broken_one_is_never_trimmed() {
     for record in broken() {
-        let world = World::with(&Plan::none());
+        let world = World::with(&FaultPlan::none());
         world.write(RECORD).await;
         assert_eq!(world.look().await, "there");
         world.write(record.clone()).await;
@@ -78,7 +78,7 @@ async fn the_last_known_good_record_of_a_broken_one_is_never_trimmed() {
 
 #[tokio::test]
 async fn a_topic_that_somebody_works_with_is_not_read_a_second_time_beside() {
-    let world = World::with(&Plan::none());
+    let world = World::with(&FaultPlan::none());
     world.write(RECORD).await;
     let topic = world
         .registry
@@ -95,7 +95,7 @@ async fn a_topic_that_somebody_works_with_is_not_read_a_second_time_beside() {
 
 #[tokio::test]
 async fn a_record_that_turns_out_broken_while_it_is_read_is_still_the_last_known_good_one() {
-    let world = World::gated(&Plan::none(), Duration::ZERO);
+    let world = World::gated(&FaultPlan::none(), Duration::ZERO);
     world.write(RECORD).await;
     world.gate.add_permits(1);
     assert_eq!(world.look().await, "there");

@@ -9,7 +9,7 @@ use posthaste_core::stored::{WAITING, layout};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, SetClock};
 use posthaste_testkit::records::{subscription_name, topic_name};
-use posthaste_testkit::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+use posthaste_testkit::{CallFault, FaultPlan, Faulty, PortOperation, Recorded, RecordedCalls};
 
 use super::*;
 
@@ -27,23 +27,23 @@ struct World {
     store: MemoryStore,
     state: State,
     clock: SetClock,
-    calls: Calls,
+    calls: RecordedCalls,
     book: WaitingBook<State, SetClock>,
 }
 
 impl World {
     fn new() -> Self {
-        Self::with(&Plan::none())
+        Self::with(&FaultPlan::none())
     }
 
-    fn with(plan: &Plan) -> Self {
+    fn with(plan: &FaultPlan) -> Self {
         let store = MemoryStore::like_s3(7);
-        let calls = Calls::default();
+        let calls = RecordedCalls::default();
         let state = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
         let clock = SetClock::default();
         let queue = MemoryQueue::like_sqs();
         Self {
-            slow: queue.beside(QueueName::SlowDeliveries),
+            slow: queue.sibling_queue(QueueName::SlowDeliveries),
             queue,
             book: WaitingBook::new(state.clone(), clock.clone()),
             store,
@@ -59,7 +59,8 @@ impl World {
     }
 
     async fn look(&self) {
-        let others = [QueueName::Records, QueueName::Redrive].map(|name| self.queue.beside(name));
+        let others =
+            [QueueName::Records, QueueName::Redrive].map(|name| self.queue.sibling_queue(name));
         let others = others.each_ref();
         self.book
             .compare_if_due(&self.queue, &others)
@@ -80,7 +81,11 @@ impl World {
             group: None,
             delay: Duration::from_mins(10),
         };
-        let sent = self.queue.beside(name).send_batch(vec![message]).await;
+        let sent = self
+            .queue
+            .sibling_queue(name)
+            .send_batch(vec![message])
+            .await;
         sent.unwrap().remove(0).unwrap();
     }
 
@@ -207,9 +212,15 @@ async fn part_takes_a_read_and_a_write_a_batch_however_many_messages() {
     }
     world.book.write_gathered().await.unwrap();
     let count = |operation| world.calls.count(operation);
-    assert_eq!((count(Operation::Get), count(Operation::Put)), (1, 1));
+    assert_eq!(
+        (count(PortOperation::Get), count(PortOperation::Put)),
+        (1, 1)
+    );
     world.book.write_gathered().await.unwrap();
-    assert_eq!((count(Operation::Get), count(Operation::Put)), (1, 1));
+    assert_eq!(
+        (count(PortOperation::Get), count(PortOperation::Put)),
+        (1, 1)
+    );
     assert_eq!(world.shown("a").await.0, 200);
 }
 
@@ -230,9 +241,9 @@ async fn writes_of_two_instances_add_up() {
 /// The store wrote the part, and its answer was lost.
 #[tokio::test]
 async fn write_whose_answer_was_lost_counts_once() {
-    let plan = Plan::by(|effect| {
-        let is_first = effect.operation == Operation::Put && effect.number == 1;
-        is_first.then_some(Fault::After(ErrorKind::TimedOut))
+    let plan = FaultPlan::by(|effect| {
+        let is_first = effect.operation == PortOperation::Put && effect.number == 1;
+        is_first.then_some(CallFault::After(ErrorKind::TimedOut))
     });
     let world = World::with(&plan);
     world.gather("m-1", "a", &[Wait::Begins]);
@@ -260,7 +271,7 @@ async fn numbers_are_set_right_when_everything_is_at_rest() {
     assert_eq!(world.shown("b").await, (5, false));
     assert_eq!(world.shown("c").await, (0, false));
     // What was held is delivered.
-    for (key, _) in world.store.under("held/") {
+    for (key, _) in world.store.objects_under("held/") {
         world.state.delete(&key).await.unwrap();
     }
     world.gather("m-4", "b", &[Wait::Ends; 5]);
@@ -352,11 +363,11 @@ async fn damaged_or_newer_part_leaves_a_lower_bound() {
 
 #[tokio::test]
 async fn store_that_fails_leaves_a_lower_bound() {
-    let plan = Plan::by(|effect| {
+    let plan = FaultPlan::by(|effect| {
         effect
             .key
             .starts_with(WAITING)
-            .then_some(Fault::Before(ErrorKind::Other))
+            .then_some(CallFault::Before(ErrorKind::Other))
     });
     let world = World::with(&plan);
     world.hold("a", "x.3.1700000000");

@@ -7,7 +7,7 @@ use posthaste_core::model::Timestamp;
 use super::{QueueHarness, message, remove, send, take};
 use posthaste_ports::{GroupCount, OutgoingMessage, QueueReceiver};
 
-fn of(group: &str, body: &'static str, delay_secs: u64) -> OutgoingMessage {
+fn group_message(group: &str, body: &'static str, delay_secs: u64) -> OutgoingMessage {
     OutgoingMessage {
         group: Some(group.to_owned()),
         delay: Duration::from_secs(delay_secs),
@@ -45,10 +45,10 @@ pub(super) async fn events_of_a_group_are_counted_wherever_they_are(harness: &im
     let delivery =
         r#"{"v":1,"n":7,"topic":"a","subscription":"b","schema":"x","publishedAt":5400}"#;
     for message in [
-        of("a", delivery, 0),
-        of("a", "2", 60),
-        of("b", "3", 0),
-        of("a", delivery, 30),
+        group_message("a", delivery, 0),
+        group_message("a", "2", 60),
+        group_message("b", "3", 0),
+        group_message("a", delivery, 30),
         message("none"),
     ] {
         send(&queue, message).await;
@@ -134,10 +134,10 @@ pub(super) async fn due_messages_are_counted_by_group(harness: &impl QueueHarnes
     let queue = harness.fresh().await.deliveries;
     let backend = harness.backend();
     for message in [
-        of("a", "1234", 0),
-        of("a", "1234", 0),
-        of("a", "1234", 30),
-        of("b", "12", 0),
+        group_message("a", "1234", 0),
+        group_message("a", "1234", 0),
+        group_message("a", "1234", 30),
+        group_message("b", "12", 0),
     ] {
         send(&queue, message).await;
     }

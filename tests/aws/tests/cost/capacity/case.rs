@@ -8,7 +8,7 @@ use posthaste_core::model::{SUBSCRIPTIONS_PER_TOPIC_MAX, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::Clock as _;
 use posthaste_testkit::memory::MemoryStore;
-use posthaste_testkit::{Calls, ManualClock, Operation, records};
+use posthaste_testkit::{ManualClock, PortOperation, RecordedCalls, records};
 use serde_json::{Map, Value, json};
 
 use super::clockwork;
@@ -127,8 +127,9 @@ impl Case {
             invocations: *lambda.invocations.lock(),
             queue: lambda.queue.counts(),
             slow_queue,
-            gets: lambda.calls.count(Operation::Get) + lambda.calls.count(Operation::GetIfChanged),
-            puts: lambda.calls.count(Operation::Put) + lambda.calls.count(Operation::List),
+            gets: lambda.calls.count(PortOperation::Get)
+                + lambda.calls.count(PortOperation::GetIfChanged),
+            puts: lambda.calls.count(PortOperation::Put) + lambda.calls.count(PortOperation::List),
             left: queue_left + waiting.iter().sum::<usize>(),
             endpoints: lambda.endpoints,
         }
@@ -156,7 +157,7 @@ impl Case {
         Lambda {
             queue,
             slow,
-            calls: Calls::default(),
+            calls: RecordedCalls::default(),
             endpoints: Endpoints::new(clock.clone(), self.answer_time),
             state,
             clock,

@@ -18,7 +18,7 @@ use posthaste_services::{
     TopicRegistry, send_by_lane,
 };
 use posthaste_testkit::memory::MemoryStore;
-use posthaste_testkit::{Calls, ManualClock, Recorded, SeededEntropy, TestPorts};
+use posthaste_testkit::{ManualClock, Recorded, RecordedCalls, SeededEntropy, TestPorts};
 use posthaste_wake::{DeliveryLog, Wake, WakePorts};
 
 use super::endpoints::Endpoints;
@@ -72,7 +72,7 @@ pub(super) struct Lambda {
     pub(super) slow: Option<(Sqs, SlowPollers)>,
     pub(super) state: MemoryStore,
     /// The requests to the state bucket.
-    pub(super) calls: Calls,
+    pub(super) calls: RecordedCalls,
     pub(super) endpoints: Endpoints,
     pub(super) invocations: Mutex<Invocations>,
 }

@@ -10,8 +10,8 @@ use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, EntryFault, Fault, Plan};
-use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::faulty::{CallFault, EntryFault, FaultPlan, PortEffect};
+use posthaste_testkit::recorded::PortOperation;
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -89,9 +89,10 @@ async fn letters(world: &World) -> Vec<(String, u64)> {
 }
 
 /// A plan that makes puts of held objects fail.
-fn refusing() -> Plan {
-    let is_put = |e: Effect<'_>| e.operation == Operation::Put && e.key.starts_with(layout::HELD);
-    Plan::at(Fault::Before(ErrorKind::Denied), is_put)
+fn refusing() -> FaultPlan {
+    let is_put =
+        |e: PortEffect<'_>| e.operation == PortOperation::Put && e.key.starts_with(layout::HELD);
+    FaultPlan::at(CallFault::Before(ErrorKind::Denied), is_put)
 }
 
 #[tokio::test]
@@ -232,8 +233,8 @@ async fn what_waits_in_the_queue_because_it_cannot_be_held_expires_in_time() {
 #[tokio::test]
 async fn a_run_that_is_killed_between_a_send_and_its_delete_makes_copies_and_loses_nothing() {
     let is_delete =
-        |e: Effect<'_>| e.operation == Operation::Delete && e.key.starts_with(layout::HELD);
-    let state = Plan::nth_of(0, Fault::HangBefore, is_delete);
+        |e: PortEffect<'_>| e.operation == PortOperation::Delete && e.key.starts_with(layout::HELD);
+    let state = FaultPlan::nth_of(0, CallFault::HangBefore, is_delete);
     let world = paused(&Faults::in_state(&state)).await;
     hold(&world, &["1"], DAY).await;
     set(&world, StatusState::Active).await;
@@ -249,13 +250,13 @@ async fn a_run_that_is_killed_between_a_send_and_its_delete_makes_copies_and_los
 
 #[tokio::test]
 async fn of_an_object_whose_messages_were_not_all_sent_the_others_stay_for_the_next_run() {
-    let second_fails = Plan::by(|effect| {
+    let second_fails = FaultPlan::by(|effect| {
         let entry = EntryFault {
             index: 1,
             is_sent: false,
             kind: ErrorKind::Throttled { retry_after: None },
         };
-        (effect.operation == Operation::SendBatch).then(|| Fault::Entries(vec![entry]))
+        (effect.operation == PortOperation::SendBatch).then(|| CallFault::Entries(vec![entry]))
     });
     let world = paused(&Faults::in_queues(&second_fails)).await;
     for id in ["1", "2", "3"] {
@@ -382,7 +383,7 @@ async fn a_run_in_which_nothing_is_held_costs_two_lists() {
             .calls
             .all()
             .iter()
-            .filter(|call| call.operation == Operation::List && call.key == prefix)
+            .filter(|call| call.operation == PortOperation::List && call.key == prefix)
             .count()
     };
     assert_eq!((lists(layout::HELD), lists(layout::FORCING)), (1, 1));

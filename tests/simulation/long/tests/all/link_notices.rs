@@ -14,8 +14,8 @@ use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_services::LinkHealth;
 use posthaste_simulation::{Answer, Faults, World};
 use posthaste_testkit::ManualClock;
-use posthaste_testkit::Operation;
-use posthaste_testkit::faulty::{Effect, at_every_effect_of};
+use posthaste_testkit::PortOperation;
+use posthaste_testkit::faulty::{PortEffect, at_every_effect_of};
 use serde_json::{Value, json};
 
 const LINK: &str = "https://billing.example.com:443";
@@ -353,7 +353,7 @@ async fn changes_of_many_links_are_told_together_and_one_run_marks_them_all() {
     let calls = world.calls.take();
     let sends = calls
         .iter()
-        .filter(|call| call.operation == Operation::SendBatch)
+        .filter(|call| call.operation == PortOperation::SendBatch)
         .count();
     assert_eq!(sends, 1, "thirty notices for one topic: {calls:?}");
     world.deliver_all().await;
@@ -410,8 +410,8 @@ async fn changes(faults: &Faults) -> Vec<String> {
 }
 
 /// Tells whether an effect has to do with telling: not all of a long run are tried.
-fn is_of_telling(effect: Effect<'_>) -> bool {
-    effect.operation == Operation::SendBatch
+fn is_of_telling(effect: PortEffect<'_>) -> bool {
+    effect.operation == PortOperation::SendBatch
         || [layout::LINKS, layout::TOPICS]
             .iter()
             .any(|prefix| effect.key.starts_with(prefix))

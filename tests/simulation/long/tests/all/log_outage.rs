@@ -11,7 +11,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader};
 use posthaste_ports::{ErrorKind, ObjectStore};
 use posthaste_simulation::{Answer, Faults, VISIBILITY, World, event};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -90,7 +90,7 @@ async fn dead_letters(world: &World) -> usize {
 }
 
 async fn an_outage_of_a_day(metrics: &PrometheusHandle) {
-    let refuses = Plan::at(Fault::Before(ErrorKind::Denied), |_| true);
+    let refuses = FaultPlan::at(CallFault::Before(ErrorKind::Denied), |_| true);
     let world = World::with_records_bytes_max(&Faults::in_log(&refuses), RECORDS_BYTES_MAX);
     world.subscribe(json!({})).await;
     world.endpoint.answer([Answer::By(answer)]);

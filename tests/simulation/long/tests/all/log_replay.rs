@@ -9,7 +9,7 @@ use posthaste_core::model::DeliveryLogMode;
 use posthaste_core::stored::ReplayRecord;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -318,12 +318,12 @@ async fn a_fault_at_any_effect_passes_nothing_over() {
         quiet.log.effects(),
     ];
     for fault in [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::Other),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::Other),
     ] {
         for (port, before) in before.into_iter().enumerate() {
             for number in 0..8 {
-                let plan = Plan::nth(before + number, fault.clone());
+                let plan = FaultPlan::nth(before + number, fault.clone());
                 let of = [
                     Faults::in_queues,
                     Faults::in_state,

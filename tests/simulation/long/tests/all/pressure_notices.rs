@@ -11,7 +11,7 @@ use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{ProbeSample, QueueName, ResourceProbe};
 use posthaste_services::{DrainMeter, TopicRegistry};
 use posthaste_simulation::{Answer, World};
-use posthaste_testkit::faulty::{Faulty, Plan, at_every_effect};
+use posthaste_testkit::faulty::{FaultPlan, Faulty, at_every_effect};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
 
@@ -38,12 +38,12 @@ type TestMonitor = Monitor<TestPorts<Queue, State>, Machine, DrainMeter>;
 struct Watched {
     world: World,
     machine: Machine,
-    queues: Plan,
-    state: Plan,
+    queues: FaultPlan,
+    state: FaultPlan,
 }
 
 impl Watched {
-    async fn new(queues: &Plan, state: &Plan) -> Self {
+    async fn new(queues: &FaultPlan, state: &FaultPlan) -> Self {
         let world = World::new();
         world.subscribe(json!({})).await;
         world.tell_ops(json!({})).await;
@@ -107,7 +107,7 @@ fn levels(notices: &[Value]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_rise_and_a_fall_reach_the_endpoint_once_each() {
-    let watched = Watched::new(&Plan::none(), &Plan::none()).await;
+    let watched = Watched::new(&FaultPlan::none(), &FaultPlan::none()).await;
     let mut monitor = watched.monitor();
     for batch_points in [0, 2000, 2000, 4000, 1999, 999, 0] {
         watched.poll(&mut monitor, batch_points).await;
@@ -144,7 +144,7 @@ async fn a_rise_and_a_fall_reach_the_endpoint_once_each() {
 
 #[tokio::test]
 async fn a_notice_of_the_pressure_that_cannot_be_delivered_makes_no_other() {
-    let watched = Watched::new(&Plan::none(), &Plan::none()).await;
+    let watched = Watched::new(&FaultPlan::none(), &FaultPlan::none()).await;
     watched.world.endpoint.answer([Answer::Status(400)]);
     let mut monitor = watched.monitor();
     watched.poll(&mut monitor, 2000).await;
@@ -158,7 +158,7 @@ async fn a_notice_of_the_pressure_that_cannot_be_delivered_makes_no_other() {
 }
 
 /// The notices of a rise and a fall while something fails, as (id, levels), each counted once.
-async fn told(queues: &Plan, state: &Plan, dies: bool) -> BTreeSet<(String, String)> {
+async fn told(queues: &FaultPlan, state: &FaultPlan, dies: bool) -> BTreeSet<(String, String)> {
     let watched = Watched::new(queues, state).await;
     let mut monitor = watched.monitor();
     for batch_points in [0, 2000, 2000, 2000, 0, 0, 0] {
@@ -174,7 +174,7 @@ async fn told(queues: &Plan, state: &Plan, dies: bool) -> BTreeSet<(String, Stri
 
 #[tokio::test]
 async fn no_change_is_lost_whichever_effect_fails() {
-    let none = Plan::none();
+    let none = FaultPlan::none();
     for (dies, is_queue) in [(false, false), (false, true), (true, false), (true, true)] {
         at_every_effect(async |plan, place| {
             let (queues, state) = if is_queue {

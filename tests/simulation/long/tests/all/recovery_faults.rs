@@ -9,7 +9,7 @@ use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, QueueName};
 use posthaste_services::LeftWork;
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use posthaste_wake::WakeError;
 use serde_json::{Value, json};
 
@@ -139,13 +139,13 @@ async fn all_that_an_outage_gave_up_arrives_whatever_fails_once() {
     check(&quiet, "nothing fails").await;
     let after = effects(&quiet);
     for fault in [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::Other),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::Other),
     ] {
         for (port, (before, after)) in before.into_iter().zip(after).enumerate() {
             let apart = ((after - before) / PLACES).max(1);
             for number in (before..after).step_by(usize::try_from(apart).unwrap()) {
-                let plan = Plan::nth(number, fault.clone());
+                let plan = FaultPlan::nth(number, fault.clone());
                 let mut faults = Faults::none();
                 match port {
                     0 => faults.queues = plan.clone(),

@@ -7,7 +7,7 @@ use posthaste_core::api::ReplayState;
 use posthaste_ports::{ErrorKind, QueueName};
 use posthaste_services::LeftWork;
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use posthaste_wake::WakeError;
 use serde_json::{Value, json};
 
@@ -88,12 +88,12 @@ async fn nothing_is_passed_over_whatever_fails_once() {
         ]
     };
     for fault in [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::Other),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::Other),
     ] {
         for (port, before) in before.into_iter().enumerate() {
             for number in 0..8 {
-                let plan = Plan::nth(before + number, fault.clone());
+                let plan = FaultPlan::nth(before + number, fault.clone());
                 let mut faults = Faults::none();
                 match port {
                     0 => faults.queues = plan.clone(),

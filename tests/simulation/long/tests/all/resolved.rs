@@ -8,7 +8,7 @@ use bytes::Bytes;
 use posthaste_core::stored::ResolvedLetters;
 use posthaste_ports::{ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan};
 use serde_json::{Value, json};
 
 const IDS: [&str; 4] = ["0", "1", "2", "3"];
@@ -149,13 +149,13 @@ async fn a_fault_at_any_effect_loses_no_letter() {
         quiet.bucket.effects(),
     ];
     for fault in [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::Other),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::Other),
     ] {
         for (port, before) in before.into_iter().enumerate() {
             for number in 0..12 {
                 for status in [200, 400] {
-                    let plan = Plan::nth(before + number, fault.clone());
+                    let plan = FaultPlan::nth(before + number, fault.clone());
                     let faults =
                         [Faults::in_queues, Faults::in_state, Faults::in_bucket][port](&plan);
                     let label = format!("{status}, {fault:?} at {number} of port {port}");

@@ -10,7 +10,7 @@ mod scenario;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use posthaste_ports::{Entropy, ErrorKind};
-use posthaste_testkit::{Fault, SeededEntropy, seed_of_run};
+use posthaste_testkit::{CallFault, SeededEntropy, seed_of_run};
 
 use play::{Prepared, play};
 use scenario::{Recovery, Replay, Scenario, ThreeEnds};
@@ -28,19 +28,19 @@ const DRAWS_PER_PAIR: usize = 4;
 const TOLD_MAX: usize = 20;
 
 /// An effect, and how it fails.
-type Fall = (u64, Fault);
+type Fall = (u64, CallFault);
 
-fn firsts() -> [Fault; 2] {
+fn firsts() -> [CallFault; 2] {
     [
-        Fault::Before(ErrorKind::Other),
-        Fault::After(ErrorKind::TimedOut),
+        CallFault::Before(ErrorKind::Other),
+        CallFault::After(ErrorKind::TimedOut),
     ]
 }
 
 /// The kinds of a second fault: two that the process lives through, and two with which it is killed.
-fn seconds() -> [Fault; 4] {
+fn seconds() -> [CallFault; 4] {
     let [before, after] = firsts();
-    [before, after, Fault::HangBefore, Fault::HangAfter]
+    [before, after, CallFault::HangBefore, CallFault::HangAfter]
 }
 
 /// The tries of one scenario.

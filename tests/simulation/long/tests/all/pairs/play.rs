@@ -10,7 +10,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 use posthaste_services::LeftWork;
 use posthaste_simulation::{Faults, Start, World, data_folder};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::faulty::{CallFault, FaultPlan, PortEffect};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -41,7 +41,7 @@ pub(crate) struct Played {
 
 /// A run that goes on.
 struct Running {
-    plan: Plan,
+    plan: FaultPlan,
     /// The number of faults with which the process is killed.
     killed_by: Option<u64>,
     step: usize,
@@ -90,17 +90,17 @@ impl Prepared {
 
 /// Plays a scenario in which the effects of these numbers fail so. If the last fault hangs, the
 /// process is killed there, and another one goes on with what it left.
-pub(crate) fn play<S: Scenario>(prepared: &Prepared, faults: &[(u64, Fault)]) -> Played {
-    let is_kill = |fault: &Fault| matches!(fault, Fault::HangBefore | Fault::HangAfter);
+pub(crate) fn play<S: Scenario>(prepared: &Prepared, faults: &[(u64, CallFault)]) -> Played {
+    let is_kill = |fault: &CallFault| matches!(fault, CallFault::HangBefore | CallFault::HangAfter);
     let is_killed = faults.last().is_some_and(|(_, fault)| is_kill(fault));
     let failed = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&failed);
     let planned: BTreeMap<_, _> = faults.iter().cloned().collect();
     let mut running = Running {
-        plan: Plan::by(move |effect| {
+        plan: FaultPlan::by(move |effect| {
             let fault = planned.get(&effect.number)?.clone();
             let mut failed = noted.lock().expect("no panic");
-            let Effect {
+            let PortEffect {
                 number,
                 port,
                 operation,
