@@ -12,35 +12,35 @@ use posthaste_services::AdmissionResult;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::BodyBudget;
-use crate::error::{PublishError, TurnedAway};
+use crate::error::{BackPressureResponse, PublishError};
 use crate::meter;
-use crate::settings::Tarpit;
+use crate::settings::TarpitMode;
 
 /// The turns of topics where the tarpit advises, in this process. Clones share the places.
 #[derive(Debug, Clone, Default)]
-pub struct Advice(Arc<Mutex<AdvisedPlaces>>);
+pub struct TarpitTurns(Arc<Mutex<AdvisedPlaces>>);
 
 /// A place that was taken. It is given back when this is dropped before it was kept: by a request
 /// that publishes nothing, so that a producer of invalid events takes no turns from the others.
-pub(crate) struct Place {
-    advice: Advice,
+pub(crate) struct TakenTurn {
+    advice: TarpitTurns,
     taken: Option<(TopicName, ProducerTier)>,
 }
 
 /// The door of the function at one moment.
-pub(crate) struct Admission<'a> {
+pub(crate) struct AdmissionGate<'a> {
     /// The memory for bodies.
     pub(crate) bodies: &'a BodyBudget,
     /// The turns of topics.
-    pub(crate) advice: &'a Advice,
+    pub(crate) advice: &'a TarpitTurns,
     /// The effect of the tarpit.
-    pub(crate) tarpit: Tarpit,
+    pub(crate) tarpit: TarpitMode,
     /// The time, by the clock's `monotonic`.
     pub(crate) now: Duration,
 }
 
 /// A request that goes on.
-pub(crate) struct Entered {
+pub(crate) struct AdmittedRequest {
     /// How long its acknowledgement waits.
     pub(crate) wait: Duration,
     /// The value of the header `Posthaste-Pressure`, if there is pressure.
@@ -52,83 +52,89 @@ pub(crate) struct Entered {
     /// The room for its body.
     pub(crate) room: OwnedSemaphorePermit,
     /// The place of the request, where the tarpit advises.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<TakenTurn>,
 }
 
-impl Advice {
+impl TarpitTurns {
     /// Takes the place of the topic's tier, if it is free.
-    fn take(
+    fn take_turn(
         &self,
         topic: &TopicName,
         tier: ProducerTier,
         delay: Duration,
         now: Duration,
-    ) -> Option<Place> {
-        let is_taken = self.places(|places| places.take_place(topic, tier, delay, now));
-        is_taken.then(|| Place {
+    ) -> Option<TakenTurn> {
+        let is_taken = self.with_places(|places| places.take_place(topic, tier, delay, now));
+        is_taken.then(|| TakenTurn {
             advice: self.clone(),
             taken: Some((topic.clone(), tier)),
         })
     }
 
     /// The lock is held for a look at a map, never while something is awaited.
-    fn places<T>(&self, look: impl FnOnce(&mut AdvisedPlaces) -> T) -> T {
+    fn with_places<T>(&self, look: impl FnOnce(&mut AdvisedPlaces) -> T) -> T {
         look(&mut self.0.lock())
     }
 }
 
-impl Place {
+impl TakenTurn {
     /// Keeps the place taken for the delay.
     pub(crate) fn keep(mut self) {
         self.taken = None;
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenTurn {
     fn drop(&mut self) {
         if let Some((topic, tier)) = self.taken.take() {
-            self.advice.places(|places| places.give_back(&topic, tier));
+            self.advice
+                .with_places(|places| places.give_back(&topic, tier));
         }
     }
 }
 
-impl Admission<'_> {
+impl AdmissionGate<'_> {
     /// Applies the decision, and reserves the room for the body. The place of the topic is taken
     /// last, by a request that has everything else it needs to go on.
-    pub(crate) fn enter(
+    pub(crate) fn admit_request(
         &self,
         topic: &Topic,
         tier: ProducerTier,
         admitted: AdmissionResult,
         body: &Body,
-    ) -> Result<Entered, PublishError> {
+    ) -> Result<AdmittedRequest, PublishError> {
         if let pressure::Admission::Refuse { retry_after, .. } = admitted.admission {
-            meter::refused(&topic.name, tier);
-            return Err(PublishError::Refused(turned_away(admitted, retry_after)));
+            meter::count_refused(&topic.name, tier);
+            return Err(PublishError::Refused(back_pressure_response(
+                admitted,
+                retry_after,
+            )));
         }
-        let room = self.bodies.reserve(body).map_err(PublishError::Body)?;
+        let room = self.bodies.reserve_room(body).map_err(PublishError::Body)?;
         let (wait, place) = match (admitted.admission, self.tarpit) {
-            (pressure::Admission::Delay(wait), Tarpit::Delay) => {
+            (pressure::Admission::Delay(wait), TarpitMode::Delay) => {
                 if admitted.is_held_back() {
-                    meter::delayed(&topic.name, tier);
+                    meter::count_delayed(&topic.name, tier);
                 }
                 (wait, None)
             }
             // The wait of every acknowledgement at rest is not advised: a producer that came back
             // would get it again.
-            (pressure::Admission::Delay(wait), Tarpit::Advise) if admitted.is_held_back() => {
-                let Some(place) = self.advice.take(&topic.name, tier, wait, self.now) else {
-                    meter::delayed(&topic.name, tier);
-                    return Err(PublishError::Advised(turned_away(admitted, wait)));
+            (pressure::Admission::Delay(wait), TarpitMode::Advise) if admitted.is_held_back() => {
+                let Some(place) = self.advice.take_turn(&topic.name, tier, wait, self.now) else {
+                    meter::count_delayed(&topic.name, tier);
+                    return Err(PublishError::Advised(back_pressure_response(
+                        admitted, wait,
+                    )));
                 };
                 (Duration::ZERO, Some(place))
             }
-            (pressure::Admission::Delay(_), Tarpit::Advise)
+            (pressure::Admission::Delay(_), TarpitMode::Advise)
             | (pressure::Admission::Accept | pressure::Admission::Refuse { .. }, _) => {
                 (Duration::ZERO, None)
             }
         };
-        Ok(Entered {
+        Ok(AdmittedRequest {
             wait,
             pressure: admitted.header,
             dehydrate: admitted.dehydrate,
@@ -139,8 +145,11 @@ impl Admission<'_> {
     }
 }
 
-fn turned_away(admitted: AdmissionResult, retry_after: Duration) -> Box<TurnedAway> {
-    Box::new(TurnedAway {
+fn back_pressure_response(
+    admitted: AdmissionResult,
+    retry_after: Duration,
+) -> Box<BackPressureResponse> {
+    Box::new(BackPressureResponse {
         retry_after,
         header: admitted.header,
         pressing: admitted.pressing,

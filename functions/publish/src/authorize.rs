@@ -36,7 +36,7 @@ pub(crate) fn authorize(
             PublishError::Unauthorized
         }
     };
-    tier(topic, headers, now).ok_or_else(why)
+    offered_tier(topic, headers, now).ok_or_else(why)
 }
 
 /// Tells whether one of the headers carries anything that may be a key or a token.
@@ -62,13 +62,16 @@ pub(crate) fn declared_tier(headers: &HeaderMap) -> Result<Option<ProducerTier>,
 /// The tier whose key, or a token signed with it, one of the headers carries: the most privileged
 /// one where several do, and `None` where none does. Every offered key is compared with every key
 /// of the topic, in constant time, so that the time of the answer tells nothing.
-fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<ProducerTier> {
-    let by_key = [header(headers, AEG_SAS_KEY), authorization(headers, BEARER)]
-        .into_iter()
-        .flatten()
-        .filter(|key| !key.is_empty())
-        .map(|key| topic.keys.tier_of(key));
-    let by_token = tokens(headers).map(|token| {
+fn offered_tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<ProducerTier> {
+    let by_key = [
+        header_text(headers, AEG_SAS_KEY),
+        auth_credentials(headers, BEARER),
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|key| !key.is_empty())
+    .map(|key| topic.keys.tier_of(key));
+    let by_token = offered_tokens(headers).map(|token| {
         topic
             .keys
             .tier_where(|key| token.is_valid_for(key, &topic.name, now))
@@ -85,22 +88,22 @@ fn has_expired_token(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> bool
             .tier_where(|key| token.has_expired(key, &topic.name, now))
             .is_some()
     };
-    tokens(headers).any(has_expired)
+    offered_tokens(headers).any(has_expired)
 }
 
-fn tokens(headers: &HeaderMap) -> impl Iterator<Item = SasToken<'_>> {
+fn offered_tokens(headers: &HeaderMap) -> impl Iterator<Item = SasToken<'_>> {
     let offered = [
-        header(headers, AEG_SAS_TOKEN),
-        authorization(headers, SHARED_ACCESS_SIGNATURE),
+        header_text(headers, AEG_SAS_TOKEN),
+        auth_credentials(headers, SHARED_ACCESS_SIGNATURE),
     ];
     offered.into_iter().flatten().filter_map(SasToken::parse)
 }
 
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-fn authorization<'a>(headers: &'a HeaderMap, scheme: &str) -> Option<&'a str> {
+fn auth_credentials<'a>(headers: &'a HeaderMap, scheme: &str) -> Option<&'a str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (written, credentials) = value.split_at_checked(scheme.len())?;
     written
@@ -152,7 +155,7 @@ mod tests {
             )
         });
         assert_eq!(
-            tier(
+            offered_tier(
                 &topic("first", "second"),
                 &headers.collect(),
                 Timestamp::EPOCH
@@ -232,7 +235,7 @@ mod tests {
             HeaderValue::from_static(""),
         )];
         assert_eq!(
-            tier(
+            offered_tier(
                 &topic("", ""),
                 &headers.into_iter().collect(),
                 Timestamp::EPOCH
@@ -256,12 +259,12 @@ mod tests {
             let signed = |name: KeyName| {
                 let mut record = record("first", "second");
                 record.set_key(name, SecretText::new(KEY));
-                tier(&record.compile().unwrap(), &headers, now)
+                offered_tier(&record.compile().unwrap(), &headers, now)
             };
             for name in KeyName::ALL {
                 assert_eq!(signed(name), Some(name.tier()), "{name}");
             }
-            assert_eq!(tier(&topic("first", "second"), &headers, now), None);
+            assert_eq!(offered_tier(&topic("first", "second"), &headers, now), None);
         }
     }
 
@@ -276,7 +279,7 @@ mod tests {
             let headers = headers.into_iter().collect();
             let now = Timestamp::parse(time).unwrap();
             let found = (
-                tier(&topic, &headers, now),
+                offered_tier(&topic, &headers, now),
                 has_expired_token(&topic, &headers, now),
             );
             assert_eq!(found, expected, "{time}");

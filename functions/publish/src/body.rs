@@ -54,7 +54,7 @@ impl BodyBudget {
     /// Takes the room for a body until the answer is dropped: its length, or where that is not
     /// known the largest. A request that finds no room is refused at once, because others may
     /// hold the room for a minute.
-    pub(crate) fn reserve(&self, body: &Body) -> Result<OwnedSemaphorePermit, BodyError> {
+    pub(crate) fn reserve_room(&self, body: &Body) -> Result<OwnedSemaphorePermit, BodyError> {
         let bytes = match body.size_hint().exact() {
             Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
             None => REQUEST_BYTES_MAX,
@@ -91,7 +91,7 @@ const USUAL_RATIO: usize = 8;
 
 /// The body as it was before the producer packed it. Its room grows to the largest there is while it
 /// is unpacked, and then to its size. `headers` say no more that it is packed.
-pub(crate) fn unpacked(
+pub(crate) fn unpack_if_gzip(
     headers: &mut HeaderMap,
     body: Bytes,
     budget: &BodyBudget,
@@ -103,7 +103,7 @@ pub(crate) fn unpacked(
     }
     budget.grow_to(room, REQUEST_BYTES_MAX)?;
     let work = body.len().saturating_mul(USUAL_RATIO);
-    let unpacked = run_off_worker_if_large(work, || unpack(&body))?;
+    let unpacked = run_off_worker_if_large(work, || gunzip(&body))?;
     let unused = room.num_permits().saturating_sub(unpacked.len());
     drop(room.split(unused));
     headers.remove(CONTENT_ENCODING);
@@ -121,7 +121,7 @@ fn is_gzip(headers: &HeaderMap) -> bool {
     packed.next().is_none() && first.is_some_and(|it| is(it, "gzip") || is(it, "x-gzip"))
 }
 
-fn unpack(body: &[u8]) -> Result<Vec<u8>, BodyError> {
+fn gunzip(body: &[u8]) -> Result<Vec<u8>, BodyError> {
     let most = u64::try_from(REQUEST_BYTES_MAX).unwrap_or(u64::MAX);
     let mut unpacked = Vec::new();
     let mut decoder = MultiGzDecoder::new(body).take(most + 1);
@@ -135,17 +135,17 @@ fn unpack(body: &[u8]) -> Result<Vec<u8>, BodyError> {
 }
 
 /// Reads a body whole. One that arrived in one piece is not copied.
-pub(crate) async fn read<C: Clock>(
+pub(crate) async fn read_body<C: Clock>(
     body: &mut Body,
     clock: &C,
     length: Duration,
 ) -> Result<Bytes, BodyError> {
-    timeout(clock, length, gather(body))
+    timeout(clock, length, gather_frames(body))
         .await
         .unwrap_or(Err(BodyError::TimedOut(length)))
 }
 
-async fn gather(body: &mut Body) -> Result<Bytes, BodyError> {
+async fn gather_frames(body: &mut Body) -> Result<Bytes, BodyError> {
     let whole = body.size_hint().lower();
     let whole = usize::try_from(whole)
         .unwrap_or(usize::MAX)
@@ -193,7 +193,7 @@ mod tests {
     }
 
     async fn read_now(mut body: Body) -> Result<Bytes, BodyError> {
-        read(&mut body, &ManualClock::new(Timestamp::EPOCH), TIMEOUT).await
+        read_body(&mut body, &ManualClock::new(Timestamp::EPOCH), TIMEOUT).await
     }
 
     #[tokio::test]
@@ -233,7 +233,7 @@ mod tests {
     async fn a_body_that_never_ends_is_given_up() {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let mut silent = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-        let (read, ()) = tokio::join!(read(&mut silent, &clock, TIMEOUT), async {
+        let (read, ()) = tokio::join!(read_body(&mut silent, &clock, TIMEOUT), async {
             clock.advance(TIMEOUT);
         });
         assert!(matches!(read, Err(BodyError::TimedOut(TIMEOUT))));
@@ -263,10 +263,10 @@ mod tests {
         body: Bytes,
     ) -> (Result<Bytes, BodyError>, HeaderMap, usize) {
         let budget = BodyBudget::new(REQUEST_BYTES_MAX);
-        let mut room = budget.reserve(&Body::from(body.clone())).unwrap();
+        let mut room = budget.reserve_room(&Body::from(body.clone())).unwrap();
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
-        let unpacked = unpacked(&mut headers, body, &budget, &mut room);
+        let unpacked = unpack_if_gzip(&mut headers, body, &budget, &mut room);
         (unpacked, headers, budget.0.available_permits())
     }
 
@@ -313,19 +313,19 @@ mod tests {
     #[test]
     fn what_unpacks_needs_room_for_the_largest_body() {
         let budget = BodyBudget::new(REQUEST_BYTES_MAX);
-        let _other = budget.reserve(&Body::from("x")).unwrap();
+        let _other = budget.reserve_room(&Body::from("x")).unwrap();
         let body = packed(b"{}");
-        let mut room = budget.reserve(&Body::from(body.clone())).unwrap();
+        let mut room = budget.reserve_room(&Body::from(body.clone())).unwrap();
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        let crowded = unpacked(&mut headers, body, &budget, &mut room);
+        let crowded = unpack_if_gzip(&mut headers, body, &budget, &mut room);
         assert!(matches!(crowded, Err(BodyError::Crowded)));
     }
 
     #[test]
     fn room_of_a_request_grows_to_its_size_and_not_by_it() {
         let budget = BodyBudget::new(25);
-        let mut room = budget.reserve(&Body::from("0123456789")).unwrap();
+        let mut room = budget.reserve_room(&Body::from("0123456789")).unwrap();
         for _ in 0..3 {
             budget.grow_to(&mut room, 20).unwrap();
             assert_eq!(room.num_permits(), 20);
@@ -338,19 +338,22 @@ mod tests {
     fn bodies_take_no_more_memory_than_they_may() {
         let budget = BodyBudget::new(REQUEST_BYTES_MAX + 10);
         let unknown = pieces(vec![]);
-        let held = budget.reserve(&unknown).unwrap();
-        let small = budget.reserve(&Body::from("0123456789")).unwrap();
+        let held = budget.reserve_room(&unknown).unwrap();
+        let small = budget.reserve_room(&Body::from("0123456789")).unwrap();
         assert!(matches!(
-            budget.reserve(&Body::from("x")),
+            budget.reserve_room(&Body::from("x")),
             Err(BodyError::Crowded)
         ));
         drop((held, small));
         assert!(
             budget
-                .reserve(&Body::from(vec![b'x'; REQUEST_BYTES_MAX]))
+                .reserve_room(&Body::from(vec![b'x'; REQUEST_BYTES_MAX]))
                 .is_ok()
         );
         let large = Body::from(vec![b'x'; REQUEST_BYTES_MAX + 1]);
-        assert!(matches!(budget.reserve(&large), Err(BodyError::TooLarge)));
+        assert!(matches!(
+            budget.reserve_room(&large),
+            Err(BodyError::TooLarge)
+        ));
     }
 }

@@ -23,7 +23,7 @@ pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
 
 /// The answer to a producer that back pressure turned away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnedAway {
+pub struct BackPressureResponse {
     /// Time after which to try again.
     pub retry_after: Duration,
     /// The value of the header `Posthaste-Pressure`.
@@ -59,11 +59,11 @@ pub enum PublishError {
     Registry(#[source] RegistryError),
     /// Back pressure refuses this producer.
     #[error("refused by back pressure")]
-    Refused(Box<TurnedAway>),
+    Refused(Box<BackPressureResponse>),
     /// Back pressure asks this producer to wait by itself, instead of letting its acknowledgement
     /// wait.
     #[error("asked by back pressure to come back later")]
-    Advised(Box<TurnedAway>),
+    Advised(Box<BackPressureResponse>),
     /// The body was not read.
     #[error("failed to read the request")]
     Body(#[source] BodyError),
@@ -189,7 +189,7 @@ impl PublishError {
     }
 }
 
-impl TurnedAway {
+impl BackPressureResponse {
     fn problem(&self, outcome: &str) -> ApiProblem {
         let problem = ApiProblem::new(ProblemKind::BackPressure).retry_after(self.retry_after);
         match &self.pressing {

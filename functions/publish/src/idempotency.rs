@@ -63,7 +63,7 @@ impl RequestClaim {
 }
 
 /// Claims of names in the state bucket.
-pub(crate) struct Idempotency<'a, P: Ports> {
+pub(crate) struct IdempotencyClaims<'a, P: Ports> {
     /// The state bucket.
     pub(crate) store: &'a P::Store,
     /// Time.
@@ -77,13 +77,15 @@ impl RequestName {
     pub(crate) fn new(object: String, headers: &HeaderMap, body: &[u8]) -> Self {
         Self {
             object,
-            digest: digest(headers, body),
+            digest: request_digest(headers, body),
         }
     }
 }
 
 /// The name in the headers, if there is one.
-pub(crate) fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, IdempotencyKeyError> {
+pub(crate) fn key_from_headers(
+    headers: &HeaderMap,
+) -> Result<Option<IdempotencyKey>, IdempotencyKeyError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY_HEADER).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
@@ -94,7 +96,7 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Idempot
 
 /// The digest of all that distinguishes a request from others: its body, the content type, the time
 /// to live, the time before which it is not sent, and in binary mode the attributes.
-fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
+fn request_digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
     let says = headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()));
@@ -105,9 +107,9 @@ fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
     RequestDigest::from_request(says.filter(|(name, _)| counts(name)), body)
 }
 
-impl<P: Ports> Idempotency<'_, P> {
+impl<P: Ports> IdempotencyClaims<'_, P> {
     /// Claims the name, unless its request was published or is being so.
-    pub(crate) async fn claim(
+    pub(crate) async fn claim_name(
         &self,
         name: Option<&RequestName>,
     ) -> Result<RequestClaim, PublishError> {
@@ -153,7 +155,7 @@ impl<P: Ports> Idempotency<'_, P> {
 
     /// Marks the name as published with these matches, or gives it back without them. If that fails
     /// the claim lapses by itself; the events are durable all the same, and the answer says so.
-    pub(crate) async fn settle(&self, claim: RequestClaim, published: Option<MatchCounts>) {
+    pub(crate) async fn settle_claim(&self, claim: RequestClaim, published: Option<MatchCounts>) {
         let RequestClaim::Claimed {
             object,
             record,

@@ -14,14 +14,14 @@ mod settings;
 mod spans;
 mod time_to_live;
 
-pub use crate::admission::Advice;
+pub use crate::admission::TarpitTurns;
 pub use crate::body::{BodyBudget, BodyError};
-pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT, TurnedAway};
+pub use crate::error::{BackPressureResponse, PublishError, RETRY_AFTER_DEFAULT};
 pub use crate::headers::{
     IDEMPOTENCY_KEY_HEADER, NOT_BEFORE_HEADER, PRESSURE_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER,
 };
 pub use crate::not_before::NotBeforeError;
-pub use crate::publish::{Publish, Published};
+pub use crate::publish::{Publish, PublishedRequest};
 pub use crate::router::{router, routes};
-pub use crate::settings::{PublishSettings, Tarpit};
+pub use crate::settings::{PublishSettings, TarpitMode};
 pub use crate::time_to_live::TimeToLiveError;

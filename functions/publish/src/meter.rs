@@ -14,34 +14,34 @@ use posthaste_core::pressure::ProducerTier;
 
 /// Counts a request that was published: its events, the events that at least one subscription
 /// receives, and the time it took, the tarpit's wait included.
-pub(crate) fn published(topic: &TopicName, events: usize, matched: usize, took: Duration) {
-    count("PublishSuccessCount", topic, events);
+pub(crate) fn count_published(topic: &TopicName, events: usize, matched: usize, took: Duration) {
+    count_events("PublishSuccessCount", topic, events);
     metrics::histogram!("PublishSuccessLatencyInMs", "topic" => topic.shared())
         .record(took.as_secs_f64() * 1000.0);
     if matched > 0 {
-        count("MatchedEventCount", topic, matched);
+        count_events("MatchedEventCount", topic, matched);
     }
     if events > matched {
-        count("UnmatchedEventCount", topic, events - matched);
+        count_events("UnmatchedEventCount", topic, events - matched);
     }
 }
 
 /// Counts a request that the tarpit holds, or asks to come back later.
-pub(crate) fn delayed(topic: &TopicName, tier: ProducerTier) {
+pub(crate) fn count_delayed(topic: &TopicName, tier: ProducerTier) {
     count_of_tier("PublishDelayedCount", topic, tier);
 }
 
 /// Counts a request that is refused for its tier.
-pub(crate) fn refused(topic: &TopicName, tier: ProducerTier) {
+pub(crate) fn count_refused(topic: &TopicName, tier: ProducerTier) {
     count_of_tier("PublishRefusedCount", topic, tier);
 }
 
 /// Counts events that were not published.
-pub(crate) fn failed(topic: &TopicName, events: usize) {
-    count("PublishFailCount", topic, events);
+pub(crate) fn count_failed(topic: &TopicName, events: usize) {
+    count_events("PublishFailCount", topic, events);
 }
 
-fn count(metric: &'static str, topic: &TopicName, events: usize) {
+fn count_events(metric: &'static str, topic: &TopicName, events: usize) {
     metrics::counter!(metric, "topic" => topic.shared()).increment(events as u64);
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn not_before(
 
 /// The schedule of the events of a request that arrived at `now`. An event's own time comes before
 /// the one of its request.
-pub(crate) fn schedule(
+pub(crate) fn event_schedule(
     topic: &Topic,
     events: &[Event],
     of_request: Option<Timestamp>,

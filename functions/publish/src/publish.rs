@@ -24,15 +24,15 @@ use posthaste_services::{
 };
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::admission::{Admission, Advice, Entered};
+use crate::admission::{AdmissionGate, AdmittedRequest, TarpitTurns};
 use crate::authorize::{authorize, declared_tier, shows_key};
 use crate::body::{self, BodyBudget};
 use crate::error::PublishError;
-use crate::idempotency::{self, Idempotency, RequestClaim, RequestName};
+use crate::idempotency::{self, IdempotencyClaims, RequestClaim, RequestName};
 use crate::meter;
-use crate::not_before::{not_before, schedule};
+use crate::not_before::{event_schedule, not_before};
 use crate::settings::PublishSettings;
-use crate::spans::{self, Acceptances};
+use crate::spans::{self, AcceptedEvents};
 use crate::time_to_live::time_to_live;
 
 /// The time for which a look at the topic stands: what is written later is decided by a new one.
@@ -69,7 +69,7 @@ pub struct Publish<P: Ports> {
     /// The memory for bodies.
     pub bodies: BodyBudget,
     /// The turns of topics where the tarpit advises.
-    pub advice: Advice,
+    pub advice: TarpitTurns,
     /// Keys that were shown and opened nothing.
     pub wrong_keys: WrongKeys,
     /// The traces of events.
@@ -80,7 +80,7 @@ pub struct Publish<P: Ports> {
 
 /// A request that was published: every matching subscription's delivery is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedRequest {
     /// The events that were accepted, and the subscriptions that matched.
     pub answer: PublishResponse,
     /// The value of the header `Posthaste-Pressure`, if there is pressure.
@@ -88,7 +88,7 @@ pub struct Published {
 }
 
 /// A request as it arrived.
-struct Incoming {
+struct IncomingRequest {
     headers: HeaderMap,
     body: Bytes,
     /// The time by which its token is judged: the wait after it is ours.
@@ -103,8 +103,8 @@ struct OpenTopic {
 }
 
 /// The events of a request that was admitted, with the room its body takes.
-struct Received {
-    request: Incoming,
+struct AdmittedEvents {
+    request: IncomingRequest,
     events: Vec<Event>,
     /// The name that the producer gave the request, if any.
     name: Option<RequestName>,
@@ -134,31 +134,32 @@ impl<P: Ports> Publish<P> {
         self: &Arc<Self>,
         topic: &str,
         request: Request<Body>,
-    ) -> Result<Published, PublishError> {
+    ) -> Result<PublishedRequest, PublishError> {
         let (head, body) = request.into_parts();
         let started = self.clock.monotonic();
-        let topic = match self.topic(topic, &head.headers).await {
+        let topic = match self.find_topic_with_key(topic, &head.headers).await {
             Ok(topic) => topic,
             Err(error) => {
-                log(topic, &error);
+                log_error(topic, &error);
                 return Err(self.slow_guess(error).await);
             }
         };
-        let (open, received) = match self.receive(&topic, head.headers, body).await {
+        let (open, received) = match self.receive_events(&topic, head.headers, body).await {
             Ok(received) => received,
-            Err(error) => return Err(self.slow_guess(failed(&topic.name, 1, error)).await),
+            Err(error) => return Err(self.slow_guess(note_failure(&topic.name, 1, error)).await),
         };
         let this = Arc::clone(self);
-        CompletingWork::new(async move { this.write(open, received, started).await }).await
+        CompletingWork::new(async move { this.write_deliveries(open, received, started).await })
+            .await
     }
 
     /// Claims the request's name, writes its deliveries and settles the name.
-    async fn write(
+    async fn write_deliveries(
         &self,
         mut open: OpenTopic,
-        mut received: Received,
+        mut received: AdmittedEvents,
         started: Duration,
-    ) -> Result<Published, PublishError> {
+    ) -> Result<PublishedRequest, PublishError> {
         let name = &open.topic.name.clone();
         let events = received.events.len();
         let Self {
@@ -168,17 +169,17 @@ impl<P: Ports> Publish<P> {
             entropy,
             ..
         } = self;
-        let idempotency = Idempotency::<P> {
+        let idempotency = IdempotencyClaims::<P> {
             store: payloads,
             clock,
             entropy,
         };
-        let claim = idempotency.claim(received.name.as_ref()).await;
-        let claim = claim.map_err(|error| failed(name, events, error))?;
+        let claim = idempotency.claim_name(received.name.as_ref()).await;
+        let claim = claim.map_err(|error| note_failure(name, events, error))?;
         if let RequestClaim::Published { matched } = claim {
             tracing::debug!(topic = %name, events, "published before");
             let answer = PublishResponse::new(events, matched);
-            return Ok(Published {
+            return Ok(PublishedRequest {
                 answer,
                 pressure: received.pressure,
             });
@@ -191,9 +192,9 @@ impl<P: Ports> Publish<P> {
             .activity
             .note_topic(&self.payloads, &open.topic, used_at);
         noted.await;
-        if let Err(error) = self.look_again(&mut open, &mut received).await {
-            idempotency.settle(claim, None).await;
-            return Err(failed(name, events, error));
+        if let Err(error) = self.refresh_topic(&mut open, &mut received).await {
+            idempotency.settle_claim(claim, None).await;
+            return Err(note_failure(name, events, error));
         }
         let topic = &*open.topic;
         let now = clock.now();
@@ -222,7 +223,7 @@ impl<P: Ports> Publish<P> {
             schedule,
             ..EventOrigin::default()
         };
-        let inline = self.inline(topic, received.dehydrate);
+        let inline = self.inline_mode(topic, received.dehydrate);
         let is_recorded = self.log_mode(topic).keeps_attempts();
         let records = self.records.as_ref().filter(|_| is_recorded);
         let acceptance = records.map(|records| AcceptanceLogging {
@@ -232,12 +233,13 @@ impl<P: Ports> Publish<P> {
         let accepted = fan_out.accept_events(topic, &received.events, inline, origin, acceptance);
         let written = accepted.await;
         idempotency
-            .settle(claim, written.as_ref().ok().map(|written| written.matched))
+            .settle_claim(claim, written.as_ref().ok().map(|written| written.matched))
             .await;
-        let written = written.map_err(|error| failed(name, events, PublishError::Write(error)))?;
+        let written =
+            written.map_err(|error| note_failure(name, events, PublishError::Write(error)))?;
         let matched = written.matched;
         let took = self.clock.monotonic().saturating_sub(started);
-        meter::published(name, events, matched.events, took);
+        meter::count_published(name, events, matched.events, took);
         self.take_spans(name, &received, request_id.as_deref(), took);
         tracing::debug!(
             topic = %name,
@@ -247,7 +249,7 @@ impl<P: Ports> Publish<P> {
             messages = written.messages,
             "published"
         );
-        Ok(Published {
+        Ok(PublishedRequest {
             answer: PublishResponse::new(events, Some(matched)),
             pressure: received.pressure,
         })
@@ -265,14 +267,14 @@ impl<P: Ports> Publish<P> {
     fn take_spans(
         &self,
         topic: &TopicName,
-        received: &Received,
+        received: &AdmittedEvents,
         request_id: Option<&str>,
         took: Duration,
     ) {
-        let Received {
+        let AdmittedEvents {
             request, events, ..
         } = received;
-        let accepted = Acceptances {
+        let accepted = AcceptedEvents {
             topic,
             events,
             request_id,
@@ -280,7 +282,7 @@ impl<P: Ports> Publish<P> {
             arrived_at: request.arrived_at,
             took,
         };
-        spans::take(&self.traces, &accepted);
+        spans::take_event_spans(&self.traces, &accepted);
     }
 
     /// Tells wake of events that are due before it would look by itself.
@@ -312,7 +314,7 @@ impl<P: Ports> Publish<P> {
 
     /// The events that travel in their messages. A larger one is stored once, and then it can also
     /// be sent again by its record of the delivery log.
-    fn inline(&self, topic: &Topic, dehydrate: bool) -> InlineEvents {
+    fn inline_mode(&self, topic: &Topic, dehydrate: bool) -> InlineEvents {
         let stores_for_log = self.settings.stores_for_log;
         let log = self.log_mode(topic);
         match (dehydrate, stores_for_log && log.keeps_payloads()) {
@@ -339,15 +341,19 @@ impl<P: Ports> Publish<P> {
     }
 
     /// The topic of this name, which is looked up for those who show a key alone.
-    async fn topic(&self, name: &str, headers: &HeaderMap) -> Result<Arc<Topic>, PublishError> {
+    async fn find_topic_with_key(
+        &self,
+        name: &str,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Topic>, PublishError> {
         if !shows_key(headers) {
             return Err(PublishError::NoKey);
         }
         let name = TopicName::parse(name).map_err(|_| PublishError::UnknownTopic)?;
-        self.find(&name).await
+        self.find_topic(&name).await
     }
 
-    async fn find(&self, name: &TopicName) -> Result<Arc<Topic>, PublishError> {
+    async fn find_topic(&self, name: &TopicName) -> Result<Arc<Topic>, PublishError> {
         let found = self.registry.topic(name).await;
         found
             .map_err(PublishError::Registry)?
@@ -356,8 +362,12 @@ impl<P: Ports> Publish<P> {
 
     /// The topic as it is after a wait, if the request may still be published to it: meanwhile it
     /// may have been deleted, and the key revoked.
-    async fn open(&self, known: &Topic, request: &Incoming) -> Result<OpenTopic, PublishError> {
-        let topic = self.find(&known.name).await;
+    async fn open_topic(
+        &self,
+        known: &Topic,
+        request: &IncomingRequest,
+    ) -> Result<OpenTopic, PublishError> {
+        let topic = self.find_topic(&known.name).await;
         let topic = topic.map_err(|error| match error {
             PublishError::UnknownTopic => PublishError::DeletedTopic,
             error => error,
@@ -371,17 +381,18 @@ impl<P: Ports> Publish<P> {
 
     /// Looks at the topic again if claiming the name took long. Events are parsed again where the
     /// topic has changed.
-    async fn look_again(
+    async fn refresh_topic(
         &self,
         open: &mut OpenTopic,
-        received: &mut Received,
+        received: &mut AdmittedEvents,
     ) -> Result<(), PublishError> {
         if self.clock.monotonic().saturating_sub(open.seen_at) < LOOK_STANDS {
             return Ok(());
         }
-        let now = self.open(&open.topic, &received.request).await?;
+        let now = self.open_topic(&open.topic, &received.request).await?;
         if !Arc::ptr_eq(&now.topic, &open.topic) {
-            received.events = self.events(&now.topic, &received.request, &mut received.room)?;
+            received.events =
+                self.parse_events(&now.topic, &received.request, &mut received.room)?;
             received.schedule = received.schedule_by(&now.topic)?;
         }
         *open = now;
@@ -389,15 +400,15 @@ impl<P: Ports> Publish<P> {
     }
 
     /// The events of a request, as the topic takes them.
-    fn events(
+    fn parse_events(
         &self,
         topic: &Topic,
-        request: &Incoming,
+        request: &IncomingRequest,
         room: &mut OwnedSemaphorePermit,
     ) -> Result<Vec<Event>, PublishError> {
         let request = PublishRequest {
             topic: &topic.name,
-            input: self.input(topic),
+            input: self.topic_input(topic),
             headers: &request.headers,
             body: &request.body,
         };
@@ -418,29 +429,31 @@ impl<P: Ports> Publish<P> {
     /// before the wait, because only a connection that has nothing left to read shows that its
     /// client is gone; it is looked at after the wait. So is the topic. A client that closed its side
     /// may be gone or not: it is answered, and nothing is published.
-    async fn receive(
+    async fn receive_events(
         &self,
         topic: &Topic,
         mut headers: HeaderMap,
         mut body: Body,
-    ) -> Result<(OpenTopic, Received), PublishError> {
+    ) -> Result<(OpenTopic, AdmittedEvents), PublishError> {
         let arrived_at = self.clock.now();
         let tier =
             authorize(topic, &headers, arrived_at)?.stepping_back_to(declared_tier(&headers)?);
         let hops = Hops::from_request(&headers).map_err(PublishError::Hops)?;
-        let key = idempotency::key(&headers).map_err(PublishError::Key)?;
+        let key = idempotency::key_from_headers(&headers).map_err(PublishError::Key)?;
         let time_to_live = time_to_live(&headers).map_err(PublishError::TimeToLive)?;
         let not_before = not_before(&headers, arrived_at).map_err(PublishError::NotBefore)?;
         let admitted = self.pressure.admit_to(&topic.name, tier).await;
-        let Entered {
+        let AdmittedRequest {
             wait,
             pressure,
             dehydrate,
             drain,
             mut room,
             place,
-        } = self.admission().enter(topic, tier, admitted, &body)?;
-        let body = body::read(&mut body, &self.clock, self.settings.body_timeout);
+        } = self
+            .admission_gate()
+            .admit_request(topic, tier, admitted, &body)?;
+        let body = body::read_body(&mut body, &self.clock, self.settings.body_timeout);
         let body = body.await.map_err(PublishError::Body)?;
         if wait > Duration::ZERO {
             tokio::select! {
@@ -449,17 +462,17 @@ impl<P: Ports> Publish<P> {
                 () = client::wait_until_closed() => return Err(PublishError::Closed),
             }
         }
-        let body = body::unpacked(&mut headers, body, &self.bodies, &mut room);
-        let request = Incoming {
+        let body = body::unpack_if_gzip(&mut headers, body, &self.bodies, &mut room);
+        let request = IncomingRequest {
             headers,
             body: body.map_err(PublishError::Body)?,
             arrived_at,
         };
-        let open = self.open(topic, &request).await?;
+        let open = self.open_topic(topic, &request).await?;
         let topic = &*open.topic;
-        let events = self.events(topic, &request, &mut room)?;
+        let events = self.parse_events(topic, &request, &mut room)?;
         let name = key.map(|key| {
-            let Incoming { headers, body, .. } = &request;
+            let IncomingRequest { headers, body, .. } = &request;
             run_off_worker_if_large(body.len(), || {
                 RequestName::new(key.record_key(topic), headers, body)
             })
@@ -467,7 +480,7 @@ impl<P: Ports> Publish<P> {
         if let Some(place) = place {
             place.keep();
         }
-        let mut received = Received {
+        let mut received = AdmittedEvents {
             request,
             events,
             name,
@@ -485,7 +498,7 @@ impl<P: Ports> Publish<P> {
     }
 
     /// The door of this function at this moment.
-    fn admission(&self) -> Admission<'_> {
+    fn admission_gate(&self) -> AdmissionGate<'_> {
         let Self {
             bodies,
             advice,
@@ -493,7 +506,7 @@ impl<P: Ports> Publish<P> {
             clock,
             ..
         } = self;
-        Admission {
+        AdmissionGate {
             bodies,
             advice,
             tarpit: settings.tarpit,
@@ -502,7 +515,7 @@ impl<P: Ports> Publish<P> {
     }
 
     /// The input that the topic accepts. Chance is drawn only where something is made of it.
-    fn input<'t>(&self, topic: &'t Topic) -> TopicInput<'t> {
+    fn topic_input<'t>(&self, topic: &'t Topic) -> TopicInput<'t> {
         match topic.input_schema {
             EventSchema::CloudEvents => TopicInput::CloudEvents,
             EventSchema::EventGrid => TopicInput::EventGrid,
@@ -520,21 +533,22 @@ impl<P: Ports> Publish<P> {
     }
 }
 
-impl Received {
+impl AdmittedEvents {
     /// The times before which its events are not sent, by a topic as it is now.
     fn schedule_by(&self, topic: &Topic) -> Result<EventSchedule, PublishError> {
         let arrived_at = self.request.arrived_at;
-        schedule(topic, &self.events, self.not_before, arrived_at).map_err(PublishError::Input)
+        event_schedule(topic, &self.events, self.not_before, arrived_at)
+            .map_err(PublishError::Input)
     }
 }
 
-fn failed(topic: &TopicName, events: usize, error: PublishError) -> PublishError {
-    log(topic.as_str(), &error);
-    meter::failed(topic, events);
+fn note_failure(topic: &TopicName, events: usize, error: PublishError) -> PublishError {
+    log_error(topic.as_str(), &error);
+    meter::count_failed(topic, events);
     error
 }
 
-fn log(topic: &str, error: &PublishError) {
+fn log_error(topic: &str, error: &PublishError) {
     let cause = error as &dyn Error;
     if error.is_ours() {
         tracing::info!(topic, error = cause, "not published");

@@ -26,14 +26,14 @@ pub fn router<P: Ports>(publish: Arc<Publish<P>>) -> Router {
 /// others. Success is 200 with the counts of events and subscriptions, whose body Event Grid's
 /// clients ignore; everything else is a problem document (RFC 9457).
 pub fn routes<P: Ports>(publish: Arc<Publish<P>>) -> Router {
-    let events = || -> MethodRouter<_> { post(events::<P>) };
+    let events = || -> MethodRouter<_> { post(post_events::<P>) };
     Router::new()
         .route(EVENTS_PATH, events())
         .route(API_EVENTS_PATH, events())
         .with_state(publish)
 }
 
-async fn events<P: Ports>(
+async fn post_events<P: Ports>(
     State(publish): State<Arc<Publish<P>>>,
     topic: Result<Path<String>, PathRejection>,
     request: Request<Body>,

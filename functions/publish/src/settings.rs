@@ -6,7 +6,7 @@ use posthaste_core::model::DeliveryLogMode;
 
 /// The effect of the tarpit on a producer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Tarpit {
+pub enum TarpitMode {
     /// The producer's acknowledgement waits.
     #[default]
     Delay,
@@ -22,7 +22,7 @@ pub struct PublishSettings {
     /// Longest time for a request's body to arrive.
     pub body_timeout: Duration,
     /// The effect of the tarpit.
-    pub tarpit: Tarpit,
+    pub tarpit: TarpitMode,
     /// How much the delivery log keeps of topics that do not say so.
     pub delivery_log: DeliveryLogMode,
     /// Whether events are stored for the delivery log that it only refers to. They stay for
@@ -36,7 +36,7 @@ impl Default for PublishSettings {
     fn default() -> Self {
         Self {
             body_timeout: Duration::from_mins(1),
-            tarpit: Tarpit::default(),
+            tarpit: TarpitMode::default(),
             delivery_log: DeliveryLogMode::default(),
             stores_for_log: false,
         }

@@ -10,7 +10,7 @@ use posthaste_core::trace::{SpanKind, TraceContext, TraceSpan};
 use posthaste_services::{EventTraces, event_key};
 
 /// Events that one request published.
-pub(crate) struct Acceptances<'a> {
+pub(crate) struct AcceptedEvents<'a> {
     pub(crate) topic: &'a TopicName,
     pub(crate) events: &'a [Event],
     /// The id of the request, from which the events have their keys.
@@ -22,7 +22,7 @@ pub(crate) struct Acceptances<'a> {
 
 /// Takes a span of each event that is traced. One without a trace of its own is linked to the span
 /// that the request's header `traceparent` names.
-pub(crate) fn take(traces: &EventTraces, accepted: &Acceptances<'_>) {
+pub(crate) fn take_event_spans(traces: &EventTraces, accepted: &AcceptedEvents<'_>) {
     let Some(request_id) = accepted.request_id.filter(|_| traces.is_on()) else {
         return;
     };

@@ -21,7 +21,7 @@ use posthaste_http::ClientSettings;
 use posthaste_manage::{BegunRequests, DeliveryLog, Manage};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Entropy, NoMachine, PortBundle, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish};
+use posthaste_publish::{BodyBudget, Publish, TarpitTurns};
 use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
@@ -126,7 +126,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &AwsClients, state: S3
         activity: ActivityNotes::default(),
         // Lambda gives an instance one request at a time.
         bodies: BodyBudget::new(REQUEST_BYTES_MAX),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
         traces: export::traces(),
         settings: environment.settings,

@@ -19,7 +19,7 @@ use posthaste_core::model::{
 use posthaste_core::pressure::{PressureProfile, PressureSettings};
 use posthaste_core::trace::collector::{ResourceAttributes, parse_headers, parse_resource};
 use posthaste_deliver::SlowLaneMode;
-use posthaste_publish::Tarpit;
+use posthaste_publish::TarpitMode;
 use serde::de::DeserializeOwned;
 use url::Url;
 
@@ -189,8 +189,11 @@ pub(crate) fn namespace(text: &str) -> Result<String, Refusal> {
     expected(is_name.then(|| text.to_owned()))
 }
 
-pub(crate) fn tarpit(text: &str) -> Result<Tarpit, Refusal> {
-    named(text, [("advise", Tarpit::Advise), ("delay", Tarpit::Delay)])
+pub(crate) fn tarpit(text: &str) -> Result<TarpitMode, Refusal> {
+    named(
+        text,
+        [("advise", TarpitMode::Advise), ("delay", TarpitMode::Delay)],
+    )
 }
 
 /// Whether the queue is read is up to the template.

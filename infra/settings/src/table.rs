@@ -22,7 +22,7 @@ use posthaste_deliver::{DeliverSettings, SlowLaneMode};
 use posthaste_http::{ClientSettings, parse_dns_server};
 use posthaste_manage::{LogSettings, ManageSettings};
 use posthaste_monitor::MonitorSettings;
-use posthaste_publish::{PublishSettings, Tarpit};
+use posthaste_publish::{PublishSettings, TarpitMode};
 use posthaste_record::RecordSettings;
 use posthaste_wake::WakeSettings;
 use tracing::level_filters::LevelFilter;
@@ -490,7 +490,7 @@ table! {
     PRESSURE_INTERVAL_SECONDS: u16 = parsed, None,
         Some(Variable::new("PRESSURE_INTERVAL_SECONDS", INTERVAL_SECS, &[Monitor])
             .optional().parameter("PressureInterval"));
-    TARPIT: Tarpit = parse::tarpit, None,
+    TARPIT: TarpitMode = parse::tarpit, None,
         Some(Variable::new("TARPIT", TARPITS, &[Publish]).default("advise").parameter("Tarpit"));
     LOG_LEVEL: LevelFilter = parsed, None,
         Some(Variable::new("LOG_LEVEL", LOG_LEVELS, &Function::ALL).default("info").parameter("LogLevel"));

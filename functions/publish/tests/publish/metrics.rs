@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 use posthaste_core::pressure::ProducerTier;
-use posthaste_publish::Tarpit;
+use posthaste_publish::TarpitMode;
 use serde_json::json;
 
 use crate::pressure::put_pressure;
@@ -77,7 +77,7 @@ fn requests_that_back_pressure_delays_and_refuses_are_counted_by_tier() {
         let world = World::new(one()).await;
         world.put_topic_with_tier_keys(one()).await;
         let mut publish = world.publish();
-        publish.settings.tarpit = Tarpit::Advise;
+        publish.settings.tarpit = TarpitMode::Advise;
         let app = posthaste_publish::router(publish.into());
         let post = async |key, tier| {
             let headers = [("aeg-sas-key", key), STRUCTURED, ("posthaste-tier", tier)];

@@ -15,7 +15,7 @@ use posthaste_core::pressure::{
 };
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
-use posthaste_publish::{Publish, Tarpit};
+use posthaste_publish::{Publish, TarpitMode};
 use posthaste_testkit::TestPorts;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use serde_json::json;
@@ -216,7 +216,7 @@ async fn advised(publish: &Arc<EmbeddedPublish>, headers: &[(&str, &str)], body:
 
 fn advising(world: &World) -> Arc<EmbeddedPublish> {
     let mut publish = world.publish();
-    publish.settings.tarpit = Tarpit::Advise;
+    publish.settings.tarpit = TarpitMode::Advise;
     Arc::new(publish)
 }
 

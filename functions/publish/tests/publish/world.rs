@@ -13,7 +13,7 @@ use posthaste_core::delivery_log::{LogRecord, parse_records};
 use posthaste_core::model::{Delivery, Timestamp};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ObjectStore, PutCondition, QueueReceiver, QueueSender};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns, router};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -125,7 +125,7 @@ impl World {
             entropy: SeededEntropy::new(1),
             activity: ActivityNotes::default(),
             bodies: BodyBudget::new(16_000_000),
-            advice: Advice::default(),
+            advice: TarpitTurns::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
             traces: posthaste_services::EventTraces::default(),
             settings: self.settings,

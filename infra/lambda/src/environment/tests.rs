@@ -10,7 +10,7 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_core::pressure::{PressureProfile, PressureSettings, Resource};
 use posthaste_deliver::DeliverSettings;
-use posthaste_publish::Tarpit;
+use posthaste_publish::TarpitMode;
 use tracing::level_filters::LevelFilter;
 
 use posthaste_settings::table::{self, Visitor};
@@ -158,7 +158,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     assert_eq!(publish.deliveries_queue_url, DELIVERIES);
     assert_eq!(publish.records_queue_url.as_deref(), Some(RECORDS));
     assert_eq!(publish.registry_max_age, Duration::from_secs(5));
-    assert_eq!(publish.settings.tarpit, Tarpit::Advise);
+    assert_eq!(publish.settings.tarpit, TarpitMode::Advise);
     assert!(publish.settings.stores_for_log);
     let CommonEnvironment {
         state_bucket,
@@ -417,8 +417,8 @@ fn the_tarpit_has_two_ways() {
             "{text}"
         );
     };
-    check("advise", Tarpit::Advise);
-    check("delay", Tarpit::Delay);
+    check("advise", TarpitMode::Advise);
+    check("delay", TarpitMode::Delay);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use posthaste_http::HyperWebhookClient;
 use posthaste_local::{EmbeddedStore, FileStore, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{PortBundle, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish};
+use posthaste_publish::{BodyBudget, Publish, TarpitTurns};
 use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, SummaryStore};
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, EventTraces, LinkHealth, MemoryReliever,
@@ -148,7 +148,7 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
             activity: ActivityNotes::default(),
             bodies: BodyBudget::new(BODIES_BYTES_MAX),
-            advice: Advice::default(),
+            advice: TarpitTurns::default(),
             wrong_keys: WrongKeys::with_pause(),
             traces: self.traces.clone(),
             settings: settings.publish,

@@ -16,7 +16,7 @@ use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{EmbeddedStore, FileStore, LocalOptions, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{PortBundle, QueueName, QueueReceiver};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, LinkHealth, PressureReader, TopicRegistry};
 use posthaste_system::{SystemClock, SystemEntropy};
 use serde_json::Value;
@@ -144,7 +144,7 @@ fn publish(local: &EmbeddedStore<SystemClock>) -> Router {
         entropy: SystemEntropy,
         activity: ActivityNotes::default(),
         bodies: BodyBudget::new(16_000_000),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
         traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),

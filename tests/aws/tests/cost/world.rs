@@ -24,7 +24,7 @@ use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
     Clock, NoMachine, PortBundle, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
@@ -179,7 +179,7 @@ impl Wiring {
             entropy: SeededEntropy::new(1),
             activity: ActivityNotes::default(),
             bodies: BodyBudget::new(6 << 20),
-            advice: Advice::default(),
+            advice: TarpitTurns::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
             traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),

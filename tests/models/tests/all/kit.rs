@@ -24,7 +24,7 @@ use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings, ungua
 use posthaste_ports::{
     BatchResponse, Clock, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceiveRequest,
 };
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns, router};
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, LinkHealth, PressureReader, TopicRegistry, WrongKeys,
 };
@@ -146,7 +146,7 @@ impl Kit {
             entropy: Self::entropy(actor),
             activity: ActivityNotes::default(),
             bodies: BodyBudget::new(16_000_000),
-            advice: Advice::default(),
+            advice: TarpitTurns::default(),
             wrong_keys: WrongKeys::default(),
             traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),

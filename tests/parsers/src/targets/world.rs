@@ -19,7 +19,7 @@ use posthaste_core::model::{
 use posthaste_manage::{
     BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, SummaryStore, unguarded_router,
 };
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, LinkHealth, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_testkit::memory::MemoryQueue;
 use posthaste_testkit::{ManualClock, MemoryEndpoint, SeededEntropy, TestPorts};
@@ -98,7 +98,7 @@ impl World {
             entropy: SeededEntropy::new(1),
             activity: ActivityNotes::default(),
             bodies: BodyBudget::new(16_000_000),
-            advice: Advice::default(),
+            advice: TarpitTurns::default(),
             wrong_keys: WrongKeys::default(),
             traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),

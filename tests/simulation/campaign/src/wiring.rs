@@ -19,7 +19,7 @@ use posthaste_deliver::{
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{NoMachine, PortBundle, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, Tarpit};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitMode, TarpitTurns};
 use posthaste_record::{
     Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
@@ -255,15 +255,15 @@ impl Wiring<'_> {
             entropy: self.entropy("publish"),
             activity: ActivityNotes::default(),
             bodies: BodyBudget::new(10_000_000),
-            advice: Advice::default(),
+            advice: TarpitTurns::default(),
             wrong_keys: WrongKeys::default(),
             traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings {
                 stores_for_log: self.is_on_aws(),
                 tarpit: if self.is_on_aws() {
-                    Tarpit::Advise
+                    TarpitMode::Advise
                 } else {
-                    Tarpit::Delay
+                    TarpitMode::Delay
                 },
                 ..PublishSettings::default()
             },

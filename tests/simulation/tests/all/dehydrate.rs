@@ -15,7 +15,7 @@ use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{Clock, NoMachine, ObjectStore, QueueName, QueueReceiver, ReceivedMessage};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, DrainMeter, PressureReader, TopicRegistry};
 use posthaste_simulation::{Answer, World};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -70,7 +70,7 @@ impl Host {
             entropy: SeededEntropy::new(3),
             activity: ActivityNotes::default(),
             bodies: BodyBudget::new(1_000_000),
-            advice: Advice::default(),
+            advice: TarpitTurns::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
             traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),

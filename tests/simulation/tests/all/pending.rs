@@ -11,7 +11,7 @@ use posthaste_core::delivery_log::LogRecord;
 use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName, QueueReceiver};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, EventTraces, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::{Answer, Faults, World};
 use posthaste_testkit::faulty::FaultPlan;
@@ -45,7 +45,7 @@ pub(super) fn traced_publish(
         clock,
         activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: WrongKeys::default(),
         traces,
         settings: PublishSettings {

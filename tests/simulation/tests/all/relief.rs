@@ -20,7 +20,7 @@ use posthaste_ports::{
     Clock, EvictedAmount, ObjectStore, PortBundle, ProbeSample, PutCondition, QueueName,
     QueueReceiver, ReceiveRequest, ReceivedMessage, ResourceProbe,
 };
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{
     ActivityNotes, DrainMeter, LinkHealth, MemoryReliever, PressureReader, ReliefResult,
     TopicRegistry,
@@ -138,7 +138,7 @@ impl Process {
             entropy: entropy.clone(),
             activity: ActivityNotes::default(),
             bodies: BodyBudget::new(1_000_000),
-            advice: Advice::default(),
+            advice: TarpitTurns::default(),
             wrong_keys: posthaste_services::WrongKeys::default(),
             traces: posthaste_services::EventTraces::default(),
             settings: PublishSettings::default(),

@@ -10,7 +10,7 @@ use posthaste_core::model::{PAYLOAD_KEPT, Timestamp};
 use posthaste_core::stored::layout::{PARKED, SCHEDULED_PAYLOADS};
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, ErrorKind, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::{Answer, Faults, World};
 use posthaste_testkit::faulty::FaultPlan;
@@ -39,7 +39,7 @@ fn publish(world: &World, plan: &FaultPlan) -> Arc<Publish<Ports>> {
         clock,
         activity: ActivityNotes::default(),
         bodies: BodyBudget::new(10_000_000),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: WrongKeys::default(),
         traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings {

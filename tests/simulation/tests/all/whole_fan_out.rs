@@ -7,7 +7,7 @@ use axum::body::Body;
 use http::Request;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{ErrorKind, QueueCounts, QueueName, QueueReceiver};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishError, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishError, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::World;
 use posthaste_testkit::faulty::{CallFault, FaultPlan};
@@ -55,7 +55,7 @@ fn publish(world: &World, plan: &FaultPlan) -> Arc<Publish<Ports>> {
         entropy: SeededEntropy::new(3),
         activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: WrongKeys::default(),
         traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),

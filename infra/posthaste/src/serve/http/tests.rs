@@ -11,7 +11,7 @@ use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_local::{EmbeddedStore, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{ObjectStore, PutCondition, QueueName, QueueReceiver};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use std::net::SocketAddr;
@@ -169,7 +169,7 @@ fn publish(local: &EmbeddedStore<ManualClock>, clock: &ManualClock) -> ManualPub
         entropy: SeededEntropy::new(1),
         activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
         traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),

@@ -7,7 +7,7 @@ use axum::body::Body;
 use http::Request;
 use posthaste_core::model::TopicName;
 use posthaste_ports::OutgoingMessage;
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts, records};
@@ -62,7 +62,7 @@ fn function(
         entropy: SeededEntropy::new(1),
         activity: ActivityNotes::default(),
         bodies: BodyBudget::new(6 << 20),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
         traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),

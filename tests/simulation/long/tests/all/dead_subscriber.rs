@@ -14,7 +14,7 @@ use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{NoMachine, OutgoingMessage, QueueName, QueueSender};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, DrainMeter, PressureReader, TopicRegistry};
 use posthaste_simulation::{Answer, World, event};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -188,7 +188,7 @@ fn publish(world: &World) -> Neighbour {
         entropy: SeededEntropy::new(3),
         activity: ActivityNotes::default(),
         bodies: BodyBudget::new(16_000_000),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
         traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),

@@ -22,7 +22,7 @@ use posthaste_core::model::{CreationId, SubscriptionName, Timestamp};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::{CheckReport, LocalQueue, StateStore, check_folder};
 use posthaste_ports::{Clock, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry};
 use posthaste_simulation::{Request, World, data_folder};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -256,7 +256,7 @@ fn publisher(world: &World) -> Arc<Publisher> {
         clock,
         activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: posthaste_services::WrongKeys::default(),
         traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),

@@ -19,7 +19,7 @@ use posthaste_core::api::IsoTimestamp;
 use posthaste_core::model::Timestamp;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::World;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -86,7 +86,7 @@ fn publish(world: &World) -> Arc<Publish<Ports>> {
         clock,
         activity: ActivityNotes::default(),
         bodies: BodyBudget::new(1_000_000),
-        advice: Advice::default(),
+        advice: TarpitTurns::default(),
         wrong_keys: WrongKeys::default(),
         traces: posthaste_services::EventTraces::default(),
         settings: PublishSettings::default(),
