@@ -22,7 +22,7 @@ use posthaste_services::{LinkHealth, WakeSignaller, stop_at};
 use counts::WorkerCounts;
 
 /// The circuit breaker of one worker.
-pub(crate) struct Circuit<P: Ports> {
+pub(crate) struct CircuitBreaker<P: Ports> {
     pub(crate) links: LinkHealth<P::Store, P::Clock>,
     pub(crate) wake: Arc<WakeSignaller<P::Store, P::Clock>>,
     pub(crate) webhook: Arc<P::Webhook>,
@@ -34,7 +34,7 @@ pub(crate) struct Circuit<P: Ports> {
 /// The longest wait for what was stored before this process began.
 const START_TIME: Duration = Duration::from_secs(5);
 
-impl<P: Ports> Circuit<P> {
+impl<P: Ports> CircuitBreaker<P> {
     /// Reads what is stored of links, once, before the first request. If it cannot be read in time,
     /// requests go out, as they do wherever the state of a link cannot be read.
     pub(crate) async fn know_start(&self) {

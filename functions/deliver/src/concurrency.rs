@@ -20,19 +20,19 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use fair::sharer_max;
 use fair::{FairLimit, FairSlot};
-pub(crate) use subscription::Bound;
-use subscription::{Slot, SubscriptionLimit};
+pub(crate) use subscription::ConcurrencyBound;
+use subscription::{SubscriptionLimit, SubscriptionSlot};
 
-use crate::kept::Kept;
+use crate::kept::SharedValues;
 
 /// The limits of all links and subscriptions.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimits {
     all: Arc<FairLimit<Link>>,
-    per_subscription: Bound,
+    per_subscription: ConcurrencyBound,
     per_link_max: usize,
-    subscriptions: Kept<DeliveryTarget, SubscriptionLimit>,
-    links: Kept<Link, FairLimit<DeliveryTarget>>,
+    subscriptions: SharedValues<DeliveryTarget, SubscriptionLimit>,
+    links: SharedValues<Link, FairLimit<DeliveryTarget>>,
     /// Learns which subscriptions' requests wait for a place of their own.
     drain: DrainMeter,
     closed: CancellationToken,
@@ -40,8 +40,8 @@ pub(crate) struct ConcurrencyLimits {
 
 /// The right to one request. Dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Permit {
-    _subscription: Slot,
+pub(crate) struct RequestPermit {
+    _subscription: SubscriptionSlot,
     _link: FairSlot<DeliveryTarget>,
     _all: FairSlot<Link>,
 }
@@ -50,14 +50,14 @@ impl ConcurrencyLimits {
     /// Limits that are closed once `closed` is cancelled.
     pub(crate) fn new(
         all_max: usize,
-        per_subscription: Bound,
+        per_subscription: ConcurrencyBound,
         per_link_max: usize,
         drain: DrainMeter,
         closed: CancellationToken,
     ) -> Self {
         let all = Arc::new(FairLimit::new(all_max));
-        let subscriptions = Kept::new();
-        let links = Kept::new();
+        let subscriptions = SharedValues::new();
+        let links = SharedValues::new();
         Self {
             all,
             per_subscription,
@@ -70,8 +70,8 @@ impl ConcurrencyLimits {
     }
 
     /// The number of requests that are open, over all links.
-    pub(crate) fn open(&self) -> usize {
-        self.all.open()
+    pub(crate) fn open_requests(&self) -> usize {
+        self.all.open_requests()
     }
 
     /// Whether no request is admitted any more.
@@ -81,7 +81,7 @@ impl ConcurrencyLimits {
 
     /// Notes a request that may not begin now, where that is for its subscription's rate, a ramp or
     /// a pause: it waits in the queue until its time has come.
-    pub(crate) fn turned_back(
+    pub(crate) fn note_postponed(
         &self,
         clock: &impl Clock,
         subscription: &Subscription,
@@ -97,24 +97,28 @@ impl ConcurrencyLimits {
 
     /// Waits from `now`, a time of the clock's `monotonic`, for the right to one request; `None`
     /// once the limits are closed. Without `now` the wait does not count as a slow drain.
-    pub(crate) async fn enter(
+    pub(crate) async fn wait_for_permit(
         &self,
         target: &DeliveryTarget,
         now: Option<Duration>,
-    ) -> Option<Permit> {
+    ) -> Option<RequestPermit> {
         tokio::select! {
             biased;
             () = self.closed.cancelled() => None,
-            permit = self.wait(target, now) => permit,
+            permit = self.wait_for_slots(target, now) => permit,
         }
     }
 
     /// The subscription's own limit comes first, then its link's: a request that waits for a slow
     /// endpoint holds nothing that others need.
-    async fn wait(&self, target: &DeliveryTarget, now: Option<Duration>) -> Option<Permit> {
-        let (subscription, link) = self.own_place(target, now).await?;
-        let all = self.shared_place(target, now).await?;
-        Some(Permit {
+    async fn wait_for_slots(
+        &self,
+        target: &DeliveryTarget,
+        now: Option<Duration>,
+    ) -> Option<RequestPermit> {
+        let (subscription, link) = self.wait_for_own_slots(target, now).await?;
+        let all = self.wait_for_shared_slot(target, now).await?;
+        Some(RequestPermit {
             _subscription: subscription,
             _link: link,
             _all: all,
@@ -123,20 +127,20 @@ impl ConcurrencyLimits {
 
     /// Waits for the places that only this subscription waits for: its own, and its share of the
     /// link.
-    async fn own_place(
+    async fn wait_for_own_slots(
         &self,
         target: &DeliveryTarget,
         now: Option<Duration>,
-    ) -> Option<(Slot, FairSlot<DeliveryTarget>)> {
+    ) -> Option<(SubscriptionSlot, FairSlot<DeliveryTarget>)> {
         let mut place = pin!(async {
-            let subscription = self.subscription(target).enter().await?;
-            let link = self.link(target).enter(target).await?;
+            let subscription = self.subscription_limit(target).wait_for_slot().await?;
+            let link = self.link_limit(target).wait_for_slot(target).await?;
             Some((subscription, link))
         });
         if let Some(place) = poll_immediate(place.as_mut()).await {
             return place;
         }
-        let wait = self.own_wait(target, now);
+        let wait = self.note_own_wait(target, now);
         let place = place.await?;
         wait.into_iter().for_each(PlaceWait::end_with_place);
         Some(place)
@@ -144,7 +148,7 @@ impl ConcurrencyLimits {
 
     /// Waits for a place that all share. While some are free, which are kept for links that have
     /// none, the link waits for its own share of them.
-    async fn shared_place(
+    async fn wait_for_shared_slot(
         &self,
         target: &DeliveryTarget,
         now: Option<Duration>,
@@ -155,15 +159,15 @@ impl ConcurrencyLimits {
         let wait = if self.all.is_full() {
             now.map(|_| self.drain.wait_for_shared_place())
         } else {
-            self.own_wait(target, now)
+            self.note_own_wait(target, now)
         };
-        let place = Arc::clone(&self.all).enter(target.link()).await?;
+        let place = Arc::clone(&self.all).wait_for_slot(target.link()).await?;
         wait.into_iter().for_each(PlaceWait::end_with_place);
         Some(place)
     }
 
     /// Notes that a request of a subscription waits for a place of its own.
-    fn own_wait<'a>(
+    fn note_own_wait<'a>(
         &'a self,
         target: &'a DeliveryTarget,
         now: Option<Duration>,
@@ -173,23 +177,23 @@ impl ConcurrencyLimits {
     }
 
     /// The right to one request, if there is one at once.
-    pub(crate) fn try_enter(&self, target: &DeliveryTarget) -> Option<Permit> {
-        let subscription = self.subscription(target).try_enter()?;
-        let link = self.link(target).try_enter(target)?;
+    pub(crate) fn try_enter(&self, target: &DeliveryTarget) -> Option<RequestPermit> {
+        let subscription = self.subscription_limit(target).try_enter()?;
+        let link = self.link_limit(target).try_enter(target)?;
         let all = self.all.try_enter(target.link())?;
-        Some(Permit {
+        Some(RequestPermit {
             _subscription: subscription,
             _link: link,
             _all: all,
         })
     }
 
-    fn subscription(&self, target: &DeliveryTarget) -> Arc<SubscriptionLimit> {
+    fn subscription_limit(&self, target: &DeliveryTarget) -> Arc<SubscriptionLimit> {
         self.subscriptions
             .get(target, || SubscriptionLimit::new(self.per_subscription))
     }
 
-    fn link(&self, target: &DeliveryTarget) -> Arc<FairLimit<DeliveryTarget>> {
+    fn link_limit(&self, target: &DeliveryTarget) -> Arc<FairLimit<DeliveryTarget>> {
         self.links
             .get(target.link(), || FairLimit::new(self.per_link_max))
     }
@@ -215,7 +219,7 @@ mod tests {
     }
 
     fn limits(all_max: usize, per_subscription: usize, per_link_max: usize) -> ConcurrencyLimits {
-        let bound = Bound::fixed(per_subscription);
+        let bound = ConcurrencyBound::fixed(per_subscription);
         let drain = DrainMeter::default();
         ConcurrencyLimits::new(
             all_max,
@@ -233,13 +237,13 @@ mod tests {
     #[test]
     fn a_full_link_leaves_the_others_free() {
         let limits = limits(10, 1, 1);
-        let Poll::Ready(Some(held)) = poll(limits.enter(&link("slow"), NOW)) else {
+        let Poll::Ready(Some(held)) = poll(limits.wait_for_permit(&link("slow"), NOW)) else {
             panic!("expected a permit")
         };
-        assert!(poll(limits.enter(&link("slow"), NOW)).is_pending());
-        assert!(poll(limits.enter(&link("other"), NOW)).is_ready());
+        assert!(poll(limits.wait_for_permit(&link("slow"), NOW)).is_pending());
+        assert!(poll(limits.wait_for_permit(&link("other"), NOW)).is_ready());
         drop(held);
-        assert!(poll(limits.enter(&link("slow"), NOW)).is_ready());
+        assert!(poll(limits.wait_for_permit(&link("slow"), NOW)).is_ready());
     }
 
     #[test]
@@ -248,14 +252,17 @@ mod tests {
         let hangs = subscription("a", "hangs");
         let other = subscription("a", "other");
         let held = [
-            poll(limits.enter(&hangs, NOW)),
-            poll(limits.enter(&hangs, NOW)),
+            poll(limits.wait_for_permit(&hangs, NOW)),
+            poll(limits.wait_for_permit(&hangs, NOW)),
         ];
-        assert!(held.iter().all(Poll::is_ready) && poll(limits.enter(&hangs, NOW)).is_pending());
-        let Poll::Ready(Some(third)) = poll(limits.enter(&other, NOW)) else {
+        assert!(
+            held.iter().all(Poll::is_ready)
+                && poll(limits.wait_for_permit(&hangs, NOW)).is_pending()
+        );
+        let Poll::Ready(Some(third)) = poll(limits.wait_for_permit(&other, NOW)) else {
             panic!("expected a permit")
         };
-        assert!(poll(limits.enter(&other, NOW)).is_pending());
+        assert!(poll(limits.wait_for_permit(&other, NOW)).is_pending());
         drop((held, third));
     }
 
@@ -263,21 +270,21 @@ mod tests {
     #[test]
     fn slow_link_leaves_places_over_all_to_the_others() {
         let limits = limits(4, 9, 9);
-        let slow = [0; 4].map(|_| poll(limits.enter(&link("slow"), NOW)));
+        let slow = [0; 4].map(|_| poll(limits.wait_for_permit(&link("slow"), NOW)));
         assert_eq!(
             slow.each_ref().map(Poll::is_ready),
             [true, true, true, false]
         );
-        assert!(poll(limits.enter(&link("other"), NOW)).is_ready());
-        assert!(poll(limits.enter(&link("slow"), NOW)).is_pending());
+        assert!(poll(limits.wait_for_permit(&link("other"), NOW)).is_ready());
+        assert!(poll(limits.wait_for_permit(&link("slow"), NOW)).is_pending());
     }
 
     #[test]
     fn closed_lanes_turn_away_who_waits_and_who_comes() {
         let limits = limits(10, 1, 1);
         let slow = link("slow");
-        let held = poll(limits.enter(&slow, NOW));
-        let mut waiting = pin!(limits.enter(&slow, NOW));
+        let held = poll(limits.wait_for_permit(&slow, NOW));
+        let mut waiting = pin!(limits.wait_for_permit(&slow, NOW));
         assert!(
             waiting
                 .as_mut()
@@ -292,7 +299,7 @@ mod tests {
             Poll::Ready(None)
         ));
         assert!(matches!(
-            poll(limits.enter(&link("other"), NOW)),
+            poll(limits.wait_for_permit(&link("other"), NOW)),
             Poll::Ready(None)
         ));
         drop(held);
@@ -302,9 +309,13 @@ mod tests {
     fn closed_limits_turn_away_the_waiting_requests_of_a_full_link() {
         let limits = limits(100, 48, 64);
         let own = subscription("a", "own");
-        let held: Vec<_> = (0..48).map(|_| poll(limits.enter(&own, NOW))).collect();
+        let held: Vec<_> = (0..48)
+            .map(|_| poll(limits.wait_for_permit(&own, NOW)))
+            .collect();
         assert!(held.iter().all(Poll::is_ready));
-        let mut waiting: Vec<_> = (0..2).map(|_| Box::pin(limits.enter(&own, NOW))).collect();
+        let mut waiting: Vec<_> = (0..2)
+            .map(|_| Box::pin(limits.wait_for_permit(&own, NOW)))
+            .collect();
         let mut cx = Context::from_waker(Waker::noop());
         assert!(
             waiting
@@ -312,30 +323,30 @@ mod tests {
                 .all(|one| one.as_mut().poll(&mut cx).is_pending())
         );
         limits.closed.cancel();
-        let is_away = |poll: Poll<Option<Permit>>| matches!(poll, Poll::Ready(None));
+        let is_away = |poll: Poll<Option<RequestPermit>>| matches!(poll, Poll::Ready(None));
         assert!(
             waiting
                 .iter_mut()
                 .all(|one| is_away(one.as_mut().poll(&mut cx)))
         );
         assert!(is_away(poll(
-            limits.enter(&subscription("a", "other"), NOW)
+            limits.wait_for_permit(&subscription("a", "other"), NOW)
         )));
     }
 
     #[test]
     fn a_request_that_waits_for_a_link_holds_nothing_that_others_need() {
         let limits = limits(2, 1, 1);
-        let held = poll(limits.enter(&link("slow"), NOW));
+        let held = poll(limits.wait_for_permit(&link("slow"), NOW));
         let slow = link("slow");
-        let mut waiting = pin!(limits.enter(&slow, NOW));
+        let mut waiting = pin!(limits.wait_for_permit(&slow, NOW));
         assert!(
             waiting
                 .as_mut()
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_pending()
         );
-        assert!(poll(limits.enter(&link("other"), NOW)).is_ready());
+        assert!(poll(limits.wait_for_permit(&link("other"), NOW)).is_ready());
         drop(held);
     }
 
@@ -356,13 +367,13 @@ mod tests {
     async fn request_without_a_time_waits_without_being_noted() {
         let limits = limits(2, 1, 2);
         let own = subscription("a", "own");
-        let held = poll(limits.enter(&own, NOW));
-        let mut waiting = Box::pin(limits.enter(&own, None));
+        let held = poll(limits.wait_for_permit(&own, NOW));
+        let mut waiting = Box::pin(limits.wait_for_permit(&own, None));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
-        let others = poll(limits.enter(&subscription("b", "other"), NOW));
+        let others = poll(limits.wait_for_permit(&subscription("b", "other"), NOW));
         let third = subscription("c", "third");
-        let mut shared = Box::pin(limits.enter(&third, None));
+        let mut shared = Box::pin(limits.wait_for_permit(&third, None));
         assert!(shared.as_mut().poll(&mut cx).is_pending());
         assert_eq!(waits(&limits).await, (vec![], false));
         drop((held, others));
@@ -374,11 +385,11 @@ mod tests {
         let own = subscription("a", "own");
         let other = subscription("b", "other");
         let held = [
-            poll(limits.enter(&own, NOW)),
-            poll(limits.enter(&other, NOW)),
+            poll(limits.wait_for_permit(&own, NOW)),
+            poll(limits.wait_for_permit(&other, NOW)),
         ];
         assert_eq!(waits(&limits).await, (vec![], false));
-        let mut waiting = Box::pin(limits.enter(&own, NOW));
+        let mut waiting = Box::pin(limits.wait_for_permit(&own, NOW));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
         let noted = |wait| (vec![("orders.own".to_owned(), wait)], false);
@@ -393,9 +404,9 @@ mod tests {
     #[tokio::test]
     async fn request_that_waits_for_a_shared_place_is_noted_as_such() {
         let limits = limits(1, 1, 1);
-        let held = poll(limits.enter(&link("a"), NOW));
+        let held = poll(limits.wait_for_permit(&link("a"), NOW));
         let other = subscription("b", "other");
-        let mut waiting = Box::pin(limits.enter(&other, NOW));
+        let mut waiting = Box::pin(limits.wait_for_permit(&other, NOW));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
         assert_eq!(waits(&limits).await, (vec![], true));
@@ -410,17 +421,19 @@ mod tests {
     async fn link_above_its_share_waits_for_itself() {
         let limits = limits(4, 9, 9);
         let slow = subscription("slow", "own");
-        let held: Vec<_> = (0..3).map(|_| poll(limits.enter(&slow, NOW))).collect();
+        let held: Vec<_> = (0..3)
+            .map(|_| poll(limits.wait_for_permit(&slow, NOW)))
+            .collect();
         assert!(held.iter().all(Poll::is_ready));
-        let mut waiting = Box::pin(limits.enter(&slow, NOW));
+        let mut waiting = Box::pin(limits.wait_for_permit(&slow, NOW));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
         let noted = |wait| vec![("orders.own".to_owned(), wait)];
         assert_eq!(waits(&limits).await, (noted(OwnWait::Now), false));
         // The last one is taken too: who waits now waits for what all share.
-        let last = poll(limits.enter(&link("other"), NOW));
+        let last = poll(limits.wait_for_permit(&link("other"), NOW));
         let third = link("third");
-        let mut shared = Box::pin(limits.enter(&third, NOW));
+        let mut shared = Box::pin(limits.wait_for_permit(&third, NOW));
         assert!(last.is_ready() && shared.as_mut().poll(&mut cx).is_pending());
         assert_eq!(waits(&limits).await, (noted(OwnWait::Throughout), true));
     }

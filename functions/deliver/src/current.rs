@@ -18,7 +18,7 @@ use posthaste_core::model::{
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{TopicRegistry, stop_at};
 
-use crate::limits::Disabling;
+use crate::limits::DisablingMode;
 
 /// The longest look. If it takes longer, what was known before stands.
 const LOOK_TIME: Duration = Duration::from_secs(5);
@@ -36,16 +36,16 @@ pub(crate) struct CurrentSubscriptions<P: Ports> {
     registry: Arc<TopicRegistry<P::Store, P::Clock>>,
     clock: P::Clock,
     gone: GoneEndpoints,
-    pub(crate) disabling: Disabling,
+    pub(crate) disabling: DisablingMode,
 }
 
 /// Subscriptions whose endpoints answered 410 here.
 #[derive(Debug, Default)]
-struct GoneEndpoints(Mutex<HashMap<(TopicName, SubscriptionName), Gone>>);
+struct GoneEndpoints(Mutex<HashMap<(TopicName, SubscriptionName), GoneEndpoint>>);
 
 /// An endpoint that is gone.
 #[derive(Debug)]
-struct Gone {
+struct GoneEndpoint {
     identity: Option<Identity>,
     endpoint: EndpointUrl,
     /// The time of the answer.
@@ -58,7 +58,7 @@ impl<P: Ports> CurrentSubscriptions<P> {
     pub(crate) fn new(
         registry: Arc<TopicRegistry<P::Store, P::Clock>>,
         clock: P::Clock,
-        disabling: Disabling,
+        disabling: DisablingMode,
     ) -> Self {
         Self {
             registry,
@@ -71,18 +71,24 @@ impl<P: Ports> CurrentSubscriptions<P> {
     /// Checks that a request which was planned by this view of a subscription may begin. An `Err`
     /// is the verdict over its events if it may not: they go back at once, and are planned again by
     /// the subscription as it is.
-    pub(crate) async fn check(&self, planned: &Subscription) -> Result<(), EntryVerdict> {
-        let current = match self.look(planned).await {
-            Look::Known(current) if may_begin(planned, &current, self.clock.now()) => Some(current),
-            Look::Known(_) | Look::Deleted => return Err(EntryVerdict::NotStarted),
-            Look::Unknown => None,
+    pub(crate) async fn check_may_begin(&self, planned: &Subscription) -> Result<(), EntryVerdict> {
+        let current = match self.look_up(planned).await {
+            SubscriptionLookup::Known(current)
+                if may_begin(planned, &current, self.clock.now()) =>
+            {
+                Some(current)
+            }
+            SubscriptionLookup::Known(_) | SubscriptionLookup::Deleted => {
+                return Err(EntryVerdict::NotStarted);
+            }
+            SubscriptionLookup::Unknown => None,
         };
         let current = current.as_deref().unwrap_or(planned);
         if self.gone.is_gone(current, self.clock.monotonic()) {
             // Its record will say so. Until then its events wait, and are not lost if its URL is
             // corrected meanwhile.
             return Err(EntryVerdict::Postponed {
-                not_before: self.clock.now() + self.disabling.wait(),
+                not_before: self.clock.now() + self.disabling.recheck_wait(),
             });
         }
         Ok(())
@@ -94,7 +100,9 @@ impl<P: Ports> CurrentSubscriptions<P> {
     pub(crate) fn note_gone(&self, subscription: &Subscription) -> bool {
         let at = self.clock.now();
         subscription.retry.disable_on_gone
-            && self.gone.note(subscription, at, self.clock.monotonic())
+            && self
+                .gone
+                .note_gone(subscription, at, self.clock.monotonic())
     }
 
     /// Forgets that: the subscription is not disabled after all.
@@ -104,31 +112,35 @@ impl<P: Ports> CurrentSubscriptions<P> {
 
     /// The subscription as it is now, for judging an attempt that has ended. One that was deleted
     /// or created again, or that cannot be looked up, is as it was known before.
-    pub(crate) async fn of(&self, known: &Arc<Subscription>) -> Arc<Subscription> {
-        match self.look(known).await {
-            Look::Known(current) if current.created.identity() == known.created.identity() => {
+    pub(crate) async fn latest_version(&self, known: &Arc<Subscription>) -> Arc<Subscription> {
+        match self.look_up(known).await {
+            SubscriptionLookup::Known(current)
+                if current.created.identity() == known.created.identity() =>
+            {
                 current
             }
             _ => Arc::clone(known),
         }
     }
 
-    async fn look(&self, planned: &Subscription) -> Look {
+    async fn look_up(&self, planned: &Subscription) -> SubscriptionLookup {
         let end = self.clock.monotonic() + LOOK_TIME;
         let topic = self.registry.topic(&planned.topic);
         match stop_at(&self.clock, end, topic).await {
             Some(Ok(Some(topic))) => topic
                 .find_subscription(&planned.name)
-                .map_or(Look::Deleted, |current| Look::Known(Arc::clone(current))),
-            Some(Ok(None)) => Look::Deleted,
+                .map_or(SubscriptionLookup::Deleted, |current| {
+                    SubscriptionLookup::Known(Arc::clone(current))
+                }),
+            Some(Ok(None)) => SubscriptionLookup::Deleted,
             // Unreadable is not deleted. What is in use was the last good record.
-            Some(Err(_)) | None => Look::Unknown,
+            Some(Err(_)) | None => SubscriptionLookup::Unknown,
         }
     }
 }
 
 /// A subscription that was looked up.
-enum Look {
+enum SubscriptionLookup {
     Known(Arc<Subscription>),
     Deleted,
     Unknown,
@@ -137,7 +149,7 @@ enum Look {
 impl GoneEndpoints {
     /// Notes that the endpoint of a subscription answered 410 at `at`, which is `now` by the clock's
     /// `monotonic`. Answers whether that was not known.
-    fn note(&self, subscription: &Subscription, at: Timestamp, now: Duration) -> bool {
+    fn note_gone(&self, subscription: &Subscription, at: Timestamp, now: Duration) -> bool {
         if self.is_gone(subscription, now) {
             return false;
         }
@@ -148,18 +160,18 @@ impl GoneEndpoints {
         if gone.len() >= GONE_MAX {
             gone.clear();
         }
-        let noted = Gone {
+        let noted = GoneEndpoint {
             identity: subscription.created.identity(),
             endpoint: subscription.endpoint.clone(),
             at,
             until: now + GONE_KEPT,
         };
-        gone.insert(key(subscription), noted);
+        gone.insert(subscription_key(subscription), noted);
         true
     }
 
     fn forget(&self, subscription: &Subscription) {
-        self.0.lock().remove(&key(subscription));
+        self.0.lock().remove(&subscription_key(subscription));
     }
 
     /// Whether the endpoint of an active subscription is gone. One that was activated since its
@@ -169,7 +181,7 @@ impl GoneEndpoints {
         if gone.is_empty() {
             return false;
         }
-        let key = key(subscription);
+        let key = subscription_key(subscription);
         let Some(noted) = gone.get(&key) else {
             return false;
         };
@@ -186,7 +198,7 @@ impl GoneEndpoints {
     }
 }
 
-fn key(subscription: &Subscription) -> (TopicName, SubscriptionName) {
+fn subscription_key(subscription: &Subscription) -> (TopicName, SubscriptionName) {
     (subscription.topic.clone(), subscription.name.clone())
 }
 
@@ -207,18 +219,18 @@ mod tests {
         let own = subscription(json!({}));
         let moved = json!({ "endpoint": { "url": "https://new.example.com/" } });
         assert!(!gone.is_gone(&own, secs(1)));
-        gone.note(&own, START, secs(1));
+        gone.note_gone(&own, START, secs(1));
         assert!(gone.is_gone(&own, secs(150)));
         assert!(!gone.is_gone(&own, secs(151)));
-        gone.note(&own, START, secs(200));
+        gone.note_gone(&own, START, secs(200));
         assert!(!gone.is_gone(&subscription(moved), secs(201)));
         assert!(!gone.is_gone(&own, secs(201)));
-        gone.note(&own, START + secs(1), secs(200));
+        gone.note_gone(&own, START + secs(1), secs(200));
         let before = subscription(activated(START));
         assert!(gone.is_gone(&before, secs(201)));
         let since = subscription(activated(START + secs(1)));
         assert!(!gone.is_gone(&since, secs(201)));
-        gone.note(&own, START, secs(200));
+        gone.note_gone(&own, START, secs(200));
         gone.forget(&own);
         assert!(!gone.is_gone(&own, secs(201)));
     }
@@ -230,8 +242,8 @@ mod tests {
             let name = format!("s{index}");
             crate::testing::subscription_named(&name, json!({}))
         };
-        assert!((0..GONE_MAX).all(|index| gone.note(&named(index), START, secs(1))));
-        gone.note(&named(GONE_MAX), START, secs(2));
+        assert!((0..GONE_MAX).all(|index| gone.note_gone(&named(index), START, secs(1))));
+        gone.note_gone(&named(GONE_MAX), START, secs(2));
         assert_eq!(gone.0.lock().len(), 1);
     }
 
@@ -243,16 +255,19 @@ mod tests {
         current.note_gone(&own);
         let status = json!({ "state": "Disabled", "since": START.to_string() });
         world.subscribe(json!({ "status": status })).await;
-        assert_eq!(current.check(&own).await, Err(EntryVerdict::NotStarted));
+        assert_eq!(
+            current.check_may_begin(&own).await,
+            Err(EntryVerdict::NotStarted)
+        );
         // Who looked before the record said it begins nothing either.
         world.subscribe(json!({})).await;
-        let check = current.check(&own).await;
+        let check = current.check_may_begin(&own).await;
         assert!(
             matches!(check, Err(EntryVerdict::Postponed { .. })),
             "{check:?}"
         );
         world.clock.advance(secs(1));
         world.subscribe(activated(world.clock.now())).await;
-        assert_eq!(current.check(&own).await, Ok(()));
+        assert_eq!(current.check_may_begin(&own).await, Ok(()));
     }
 }

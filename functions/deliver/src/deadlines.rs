@@ -34,19 +34,19 @@ pub const RECEIVING_TIME: Duration = Duration::from_secs(15);
 
 /// The beginning and the end of an invocation, by the clock's `monotonic`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadlines {
+pub(crate) struct InvocationDeadlines {
     pub(crate) began: Duration,
     pub(crate) end: Duration,
 }
 
-impl Deadlines {
+impl InvocationDeadlines {
     /// The end of receiving.
-    pub(crate) fn receiving(self) -> Duration {
-        (self.began + RECEIVING_TIME).min(self.storing())
+    pub(crate) fn receiving_end(self) -> Duration {
+        (self.began + RECEIVING_TIME).min(self.storing_end())
     }
 
     /// The end of the last attempt.
-    pub(crate) fn attempts(self) -> Duration {
+    pub(crate) fn attempts_end(self) -> Duration {
         self.end.saturating_sub(SETTLING_TIME)
     }
 
@@ -57,7 +57,7 @@ impl Deadlines {
     }
 
     /// The end of everything but replacing messages in the queue.
-    pub(crate) fn storing(self) -> Duration {
+    pub(crate) fn storing_end(self) -> Duration {
         self.end.saturating_sub(QUEUE_TIME)
     }
 }
@@ -72,42 +72,42 @@ mod tests {
 
     #[test]
     fn an_invocation_of_two_minutes_has_time_for_the_longest_attempt_after_receiving() {
-        let deadlines = Deadlines {
+        let deadlines = InvocationDeadlines {
             began: secs(1000),
             end: secs(1120),
         };
-        assert_eq!(deadlines.receiving(), secs(1015));
+        assert_eq!(deadlines.receiving_end(), secs(1015));
         assert_eq!(deadlines.last_start(secs(60)), Some(secs(1035)));
-        assert_eq!(deadlines.attempts(), secs(1095));
-        assert_eq!(deadlines.storing(), secs(1110));
+        assert_eq!(deadlines.attempts_end(), secs(1095));
+        assert_eq!(deadlines.storing_end(), secs(1110));
     }
 
     #[test]
     fn a_short_invocation_ends_receiving_early_enough_for_the_queue() {
-        let deadlines = Deadlines {
+        let deadlines = InvocationDeadlines {
             began: secs(1000),
             end: secs(1012),
         };
-        assert_eq!(deadlines.receiving(), secs(1002));
+        assert_eq!(deadlines.receiving_end(), secs(1002));
         assert_eq!(deadlines.last_start(secs(1)), Some(secs(986)));
     }
 
     #[test]
     fn deadlines_before_the_clock_began_to_run_are_its_beginning() {
-        let deadlines = Deadlines {
+        let deadlines = InvocationDeadlines {
             began: Duration::ZERO,
             end: secs(5),
         };
         assert_eq!(
             [
-                deadlines.receiving(),
-                deadlines.attempts(),
-                deadlines.storing()
+                deadlines.receiving_end(),
+                deadlines.attempts_end(),
+                deadlines.storing_end()
             ],
             [Duration::ZERO; 3]
         );
         assert_eq!(deadlines.last_start(Duration::ZERO), None);
-        let deadlines = Deadlines {
+        let deadlines = InvocationDeadlines {
             began: Duration::ZERO,
             end: secs(30),
         };

@@ -11,11 +11,11 @@ use posthaste_services::{GoneError, WakeSignaller, disable_gone, stop_at};
 
 use crate::current::CurrentSubscriptions;
 use crate::invocation::Invocation;
-use crate::limits::Disabling;
+use crate::limits::DisablingMode;
 use crate::notify::NoticePorts;
 
 /// Disables subscriptions, or has wake do it.
-pub(crate) struct Disabler<P: Ports> {
+pub(crate) struct SubscriptionDisabler<P: Ports> {
     pub(crate) ports: Arc<NoticePorts<P>>,
     pub(crate) wake: Arc<WakeSignaller<P::Store, P::Clock>>,
     pub(crate) current: Arc<CurrentSubscriptions<P>>,
@@ -30,7 +30,7 @@ enum DisableError {
     Gone(#[from] GoneError),
 }
 
-impl<P: Ports> Disabler<P> {
+impl<P: Ports> SubscriptionDisabler<P> {
     /// Disables the subscription. If that fails or runs out of time before there is a mark, the
     /// next event gets the same answer and tries again.
     pub(crate) async fn disable_subscription(
@@ -41,7 +41,7 @@ impl<P: Ports> Disabler<P> {
         let topic = &subscription.topic;
         let name = &subscription.name;
         let disabled = catch_panic(self.disable(subscription));
-        let end = invocation.deadlines.attempts();
+        let end = invocation.deadlines.attempts_end();
         match stop_at(&self.ports.clock, end, disabled).await {
             Some(Ok(Ok(()))) => {}
             Some(Ok(Err(error))) => {
@@ -68,12 +68,12 @@ impl<P: Ports> Disabler<P> {
             .put(&key, mark.render(), PutCondition::Always);
         put.await.map_err(DisableError::Mark)?;
         match self.current.disabling {
-            Disabling::ByWake => {
+            DisablingMode::ByWake => {
                 let topic = &mark.topic;
                 let subscription = &mark.subscription;
                 tracing::info!(%topic, %subscription, "endpoint gone, wake disables its subscription");
             }
-            Disabling::AtOnce => {
+            DisablingMode::AtOnce => {
                 let notifier = self.ports.notifier();
                 Box::pin(disable_gone(&*self.ports.state, &notifier, &mark)).await?;
             }
@@ -92,8 +92,8 @@ mod tests {
     use posthaste_core::attempt::EntryVerdict;
     use posthaste_ports::ErrorKind;
 
-    fn disabler(world: &World, disabling: Disabling) -> Disabler<TestPorts> {
-        Disabler {
+    fn disabler(world: &World, disabling: DisablingMode) -> SubscriptionDisabler<TestPorts> {
+        SubscriptionDisabler {
             ports: world.notice_ports(),
             wake: world.wake(),
             current: world.current_where(disabling),
@@ -104,12 +104,12 @@ mod tests {
     async fn subscription_is_disabled_at_once_where_topics_may_be_written() {
         let world = World::new();
         let own = world.subscribe(json!({})).await;
-        let disabler = disabler(&world, Disabling::AtOnce);
+        let disabler = disabler(&world, DisablingMode::AtOnce);
         disabler.current.note_gone(&own);
         let invocation = world.invocation(Vec::new());
         disabler.disable_subscription(&invocation, &own).await;
         assert_eq!(world.memory.keys(layout::DISABLED), [""; 0]);
-        let check = disabler.current.check(&own).await;
+        let check = disabler.current.check_may_begin(&own).await;
         assert_eq!(check, Err(EntryVerdict::NotStarted));
     }
 
@@ -117,7 +117,7 @@ mod tests {
     async fn mark_and_signal_are_all_that_is_written_elsewhere() {
         let world = World::new();
         let own = world.subscribe(json!({})).await;
-        let disabler = disabler(&world, Disabling::ByWake);
+        let disabler = disabler(&world, DisablingMode::ByWake);
         disabler.current.note_gone(&own);
         let invocation = world.invocation(Vec::new());
         disabler.disable_subscription(&invocation, &own).await;
@@ -129,7 +129,7 @@ mod tests {
         let mark = GoneMark::parse(&marks[0].1).unwrap();
         assert_eq!(mark, GoneMark::new(&own, START));
         // Until its record says it, the worker knows.
-        assert!(disabler.current.check(&own).await.is_err());
+        assert!(disabler.current.check_may_begin(&own).await.is_err());
     }
 
     #[tokio::test]
@@ -140,7 +140,7 @@ mod tests {
         };
         let world = World::with(&FaultPlan::by(denied), &FaultPlan::none());
         let own = world.subscribe(json!({})).await;
-        let disabler = disabler(&world, Disabling::ByWake);
+        let disabler = disabler(&world, DisablingMode::ByWake);
         assert!(disabler.current.note_gone(&own));
         assert!(!disabler.current.note_gone(&own));
         let invocation = world.invocation(Vec::new());
@@ -154,7 +154,7 @@ mod tests {
         let own = world.subscribe(json!({})).await;
         let invocation = world.invocation(Vec::new());
         world.clock.advance(crate::testing::INVOCATION);
-        let disabler = disabler(&world, Disabling::AtOnce);
+        let disabler = disabler(&world, DisablingMode::AtOnce);
         disabler.disable_subscription(&invocation, &own).await;
         assert_eq!(world.calls.all().len(), 0);
     }

@@ -16,13 +16,13 @@ use posthaste_core::model::{
 };
 use posthaste_ports::{BatchResponse, MessageId, ReceiptHandle, ReceivedMessage, Successor};
 
-use crate::deadlines::Deadlines;
-use crate::settle::place::Place;
+use crate::deadlines::InvocationDeadlines;
+use crate::settle::place::WaitingPlace;
 
 /// One invocation.
 #[derive(Debug)]
 pub(crate) struct Invocation {
-    pub(crate) deadlines: Deadlines,
+    pub(crate) deadlines: InvocationDeadlines,
     /// The lane whose queue its messages came from.
     pub(crate) lane: DeliveryLane,
     /// The targets that are slow; `None` where nothing takes the slow lane.
@@ -30,7 +30,7 @@ pub(crate) struct Invocation {
     /// The number of late requests of each target.
     late: Mutex<BTreeMap<DeliveryTarget, u32>>,
     /// The messages that could be read.
-    pub(crate) jobs: Vec<Job>,
+    pub(crate) jobs: Vec<DeliveryJob>,
     /// All messages, also those that could not be read.
     ids: Vec<MessageId>,
     settled: Mutex<HashSet<MessageId>>,
@@ -52,7 +52,7 @@ pub(crate) struct MessageHandle {
 
 /// A message that could be read.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct DeliveryJob {
     pub(crate) message: MessageHandle,
     pub(crate) delivery: Delivery,
     /// The subscription; `None` when it was deleted.
@@ -84,7 +84,7 @@ pub(crate) struct EntryRef {
 pub(crate) struct WaitingMessage {
     pub(crate) message: MessageHandle,
     /// The deliveries that wait there.
-    pub(crate) deliveries: Vec<(Place, Delivery)>,
+    pub(crate) deliveries: Vec<(WaitingPlace, Delivery)>,
     /// Other messages that take its place.
     pub(crate) successors: Vec<Successor>,
     /// The lane of deliveries that cannot be stored.
@@ -92,7 +92,7 @@ pub(crate) struct WaitingMessage {
 }
 
 impl MessageHandle {
-    pub(crate) fn of(message: &ReceivedMessage) -> Self {
+    pub(crate) fn from_message(message: &ReceivedMessage) -> Self {
         let ReceivedMessage {
             id,
             receipt,
@@ -108,7 +108,7 @@ impl MessageHandle {
 }
 
 impl Invocation {
-    pub(crate) fn new(deadlines: Deadlines, batch: &[ReceivedMessage]) -> Self {
+    pub(crate) fn new(deadlines: InvocationDeadlines, batch: &[ReceivedMessage]) -> Self {
         Self {
             deadlines,
             lane: DeliveryLane::Quick,
@@ -130,7 +130,7 @@ impl Invocation {
     }
 
     /// Counts a late request of a target, and answers how many there are.
-    pub(crate) fn late_again(&self, target: &DeliveryTarget) -> u32 {
+    pub(crate) fn count_late(&self, target: &DeliveryTarget) -> u32 {
         let mut late = self.late.lock();
         let count = late.entry(target.clone()).or_default();
         *count += 1;
@@ -153,7 +153,7 @@ impl Invocation {
 
     /// The lane of what takes a message's place: that of the message's target. Nothing goes from
     /// the slow lane to the quick one.
-    pub(crate) fn lane_after(&self, job: &Job, now: Timestamp) -> DeliveryLane {
+    pub(crate) fn lane_after(&self, job: &DeliveryJob, now: Timestamp) -> DeliveryLane {
         match (&self.slow_targets, &job.subscription) {
             (Some(targets), Some(subscription)) if self.lane == DeliveryLane::Quick => {
                 targets.lane_of(subscription, now)
@@ -167,12 +167,12 @@ impl Invocation {
     }
 
     /// Notes a settled message: its events arrived, or its successors are durable.
-    pub(crate) fn settled(&self, id: &MessageId) {
+    pub(crate) fn note_settled(&self, id: &MessageId) {
         self.settled.lock().insert(id.clone());
     }
 
     /// Counts the result of a request of a subscription, about a target, that began at this time.
-    pub(crate) fn count(
+    pub(crate) fn count_result(
         &self,
         target: &DeliveryTarget,
         subscription: &DeliveryTarget,
@@ -209,7 +209,7 @@ impl Invocation {
     }
 
     /// Keeps a message that is settled at the invocation's end.
-    pub(crate) fn wait(&self, message: WaitingMessage) {
+    pub(crate) fn add_waiting(&self, message: WaitingMessage) {
         self.waiting.lock().push(message);
     }
 
@@ -218,7 +218,7 @@ impl Invocation {
     }
 
     /// The answer, which names each message that is not settled once.
-    pub(crate) fn response(self) -> BatchResponse {
+    pub(crate) fn into_response(self) -> BatchResponse {
         let mut named = self.settled.into_inner();
         let failures = self.ids.into_iter().filter(|id| named.insert(id.clone()));
         BatchResponse {
@@ -227,7 +227,7 @@ impl Invocation {
     }
 }
 
-impl Job {
+impl DeliveryJob {
     /// The status of the subscription; `None` when it was deleted.
     pub(crate) fn status_at(&self, now: Timestamp) -> Option<SubscriptionStatus> {
         self.subscription
@@ -242,7 +242,11 @@ impl Job {
     }
 
     /// Notes an event's verdict. Answers all verdicts if this was the last one missing.
-    pub(crate) fn judge(&self, entry: usize, verdict: EntryVerdict) -> Option<Vec<EntryVerdict>> {
+    pub(crate) fn note_verdict(
+        &self,
+        entry: usize,
+        verdict: EntryVerdict,
+    ) -> Option<Vec<EntryVerdict>> {
         let mut verdicts = self.verdicts.lock();
         verdicts[entry] = Some(verdict.capped_at(self.delivery.events[entry].expires_at));
         verdicts.iter().copied().collect()
@@ -263,7 +267,7 @@ impl Job {
     }
 
     /// All verdicts, if none is missing.
-    pub(crate) fn complete(&self) -> Option<Vec<EntryVerdict>> {
+    pub(crate) fn all_verdicts(&self) -> Option<Vec<EntryVerdict>> {
         self.verdicts.lock().iter().copied().collect()
     }
 

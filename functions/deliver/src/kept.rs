@@ -11,9 +11,9 @@ const KEPT_MAX: usize = 4096;
 
 /// Values by key. A value is kept while a request uses it, and mostly longer.
 #[derive(Debug)]
-pub(crate) struct Kept<K, V>(Mutex<HashMap<K, Arc<V>>>);
+pub(crate) struct SharedValues<K, V>(Mutex<HashMap<K, Arc<V>>>);
 
-impl<K: Eq + Hash + Clone, V> Kept<K, V> {
+impl<K: Eq + Hash + Clone, V> SharedValues<K, V> {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(HashMap::new()))
     }
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_value_is_made_once_and_shared() {
-        let kept = Kept::new();
+        let kept = SharedValues::new();
         let first = kept.get(&1, || "first");
         assert!(Arc::ptr_eq(&first, &kept.get(&1, || panic!("made twice"))));
         assert_eq!(*kept.get(&2, || "second"), "second");
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn above_the_limit_only_values_in_use_are_kept() {
-        let kept = Kept::new();
+        let kept = SharedValues::new();
         let used = kept.get(&0, || 0);
         (1..KEPT_MAX).for_each(|key| drop(kept.get(&key, || key)));
         kept.get(&KEPT_MAX, || 7);

@@ -48,7 +48,7 @@ impl<Q> DeliveryQueues<Q> {
     }
 
     /// The queue of an invocation's messages.
-    pub(crate) fn of(&self, invocation: &Invocation) -> &Q {
+    pub(crate) fn for_invocation(&self, invocation: &Invocation) -> &Q {
         match (invocation.lane, &self.slow) {
             (DeliveryLane::Slow, Some(slow)) => slow,
             _ => &self.quick,
@@ -70,7 +70,7 @@ pub(crate) struct LaneWatch<P: Ports> {
 
 impl<P: Ports> LaneWatch<P> {
     /// The watch of a worker; `None` where there is one lane.
-    pub(crate) fn over(
+    pub(crate) fn for_worker(
         queues: &DeliveryQueues<P::Queue>,
         state: &Arc<P::Store>,
         clock: &P::Clock,
@@ -88,7 +88,10 @@ impl<P: Ports> LaneWatch<P> {
 
     /// The targets that are slow, for an invocation; `None` where the lane is drained. For a message
     /// that came alone into the quick lane nothing is read: it holds no other up.
-    pub(crate) async fn targets(&self, invocation: &Invocation) -> Option<Arc<SlowTargets>> {
+    pub(crate) async fn known_slow_targets(
+        &self,
+        invocation: &Invocation,
+    ) -> Option<Arc<SlowTargets>> {
         match self.mode {
             SlowLaneMode::On => Some(self.slow_targets(invocation).await),
             SlowLaneMode::Drained => {
@@ -120,12 +123,12 @@ impl<P: Ports> LaneWatch<P> {
 
     fn look_ends(&self, invocation: &Invocation) -> Duration {
         let end = self.clock.monotonic() + LOOK_TIME;
-        end.min(invocation.deadlines.receiving())
+        end.min(invocation.deadlines.receiving_end())
     }
 
     /// Waits for a request to a target, and writes down if it is late: while it is still open, so
     /// that other workers need not run into the same.
-    pub(crate) async fn watch<T>(
+    pub(crate) async fn watch_request<T>(
         &self,
         invocation: &Invocation,
         target: &DeliveryTarget,
@@ -139,22 +142,27 @@ impl<P: Ports> LaneWatch<P> {
         let in_time = timeout(&self.clock, self.slow_after, request.as_mut()).await;
         let Some(answer) = in_time else {
             let late = LaneObservation::Late {
-                in_invocation: invocation.late_again(target),
+                in_invocation: invocation.count_late(target),
                 holds_others_up: invocation.has_several_messages(),
             };
-            let noting = self.note(invocation, late, target);
+            let noting = self.note_slowness(invocation, late, target);
             return join(request, noting).await.0;
         };
         if self.clock.monotonic().saturating_sub(began) > self.slow_after / 2 {
-            self.note(invocation, LaneObservation::SlowAnswer, target)
+            self.note_slowness(invocation, LaneObservation::SlowAnswer, target)
                 .await;
         }
         answer
     }
 
-    async fn note(&self, invocation: &Invocation, seen: LaneObservation, target: &DeliveryTarget) {
+    async fn note_slowness(
+        &self,
+        invocation: &Invocation,
+        seen: LaneObservation,
+        target: &DeliveryTarget,
+    ) {
         let end = self.clock.monotonic() + NOTING_TIME;
-        let end = end.min(invocation.deadlines.storing());
+        let end = end.min(invocation.deadlines.storing_end());
         let noted = Box::pin(self.lanes.note_slowness(seen, target));
         if stop_at(&self.clock, end, noted).await.is_none() {
             tracing::warn!(slow_target = %target, "slow target not written down in time");

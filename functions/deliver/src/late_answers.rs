@@ -28,7 +28,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tracing::field::display;
 
-use crate::concurrency::{Bound, ConcurrencyLimits, Permit};
+use crate::concurrency::{ConcurrencyBound, ConcurrencyLimits, RequestPermit};
 
 /// Notes written at once.
 const NOTES_AT_ONCE: usize = 8;
@@ -40,7 +40,7 @@ pub(crate) struct LateAnswers<P: Ports> {
     /// Limits their number, so that a hanging endpoint cannot pile up connections.
     limits: ConcurrencyLimits,
     /// The way to the listener, if there is one.
-    listener: Mutex<Option<UnboundedSender<Waiting>>>,
+    listener: Mutex<Option<UnboundedSender<OngoingRequest>>>,
     closed: CancellationToken,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct LateRequest {
 
 /// One request that goes on.
 #[derive(Debug)]
-struct Waiting {
+struct OngoingRequest {
     request: LateRequest,
     link: Link,
     subscription: Arc<Subscription>,
@@ -61,7 +61,7 @@ struct Waiting {
     /// The time at which it is given up, by the clock's `monotonic`.
     until: Duration,
     /// The right to go on.
-    _permit: Permit,
+    _permit: RequestPermit,
 }
 
 /// An event of such a request.
@@ -75,9 +75,9 @@ pub(crate) struct LateEvent {
 }
 
 /// Stops handing requests to a listener that has ended.
-struct Listening<'a>(&'a Mutex<Option<UnboundedSender<Waiting>>>);
+struct ListenerGuard<'a>(&'a Mutex<Option<UnboundedSender<OngoingRequest>>>);
 
-impl Drop for Listening<'_> {
+impl Drop for ListenerGuard<'_> {
     fn drop(&mut self) {
         *self.0.lock() = None;
     }
@@ -95,7 +95,7 @@ impl<P: Ports> LateAnswers<P> {
         let per_link = LATE_ANSWERS_PER_LINK_MAX;
         // No request waits for these.
         let drain = DrainMeter::default();
-        let bound = Bound::fixed(per_link);
+        let bound = ConcurrencyBound::fixed(per_link);
         let limits = ConcurrencyLimits::new(max, bound, per_link, drain, closed.clone());
         Self {
             state,
@@ -107,7 +107,7 @@ impl<P: Ports> LateAnswers<P> {
     }
 
     /// Lets a request that timed out go on, if there is a listener and room.
-    pub(crate) fn let_go_on(
+    pub(crate) fn continue_request(
         &self,
         request: LateRequest,
         target: &DeliveryTarget,
@@ -130,7 +130,7 @@ impl<P: Ports> LateAnswers<P> {
         let subscription = Arc::clone(subscription);
         let events = events();
         // A listener that ends in this moment has ended the request.
-        let _ = sender.send(Waiting {
+        let _ = sender.send(OngoingRequest {
             request,
             link,
             subscription,
@@ -141,7 +141,7 @@ impl<P: Ports> LateAnswers<P> {
     }
 
     /// Waits for late answers until they are closed. Dropping it ends the requests.
-    pub(crate) async fn hear(&self) {
+    pub(crate) async fn listen_until_closed(&self) {
         tokio::select! {
             biased;
             () = self.closed.cancelled() => {}
@@ -152,7 +152,7 @@ impl<P: Ports> LateAnswers<P> {
     async fn listen(&self) {
         let (sender, mut receiver) = unbounded_channel();
         *self.listener.lock() = Some(sender);
-        let _listening = Listening(&self.listener);
+        let _listening = ListenerGuard(&self.listener);
         let mut waiting = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -168,8 +168,8 @@ impl<P: Ports> LateAnswers<P> {
         }
     }
 
-    async fn hear_one(&self, waiting: Waiting) {
-        let Waiting {
+    async fn hear_one(&self, waiting: OngoingRequest) {
+        let OngoingRequest {
             request,
             link,
             subscription,
@@ -190,7 +190,7 @@ impl<P: Ports> LateAnswers<P> {
         let error = answer.as_ref().err().map(display);
         let arrived = match &answer {
             Ok(response) if (200..=204).contains(&response.status.as_u16()) => {
-                arrived(&subscription, events, response)
+                arrived_keys(&subscription, events, response)
             }
             Ok(_) | Err(_) => Vec::new(),
         };
@@ -201,7 +201,7 @@ impl<P: Ports> LateAnswers<P> {
             );
             return;
         }
-        count(&subscription, arrived.len());
+        count_late_deliveries(&subscription, arrived.len());
         let events = arrived.len();
         tracing::info!(
             webhook_id, %topic, subscription = %name, %link, status, events, "delivered late"
@@ -212,7 +212,7 @@ impl<P: Ports> LateAnswers<P> {
             .map(|key| layout::late_answer_key(topic, name, key))
             .collect();
         let notes = stream::iter(keys)
-            .map(|key| self.note(key))
+            .map(|key| self.put_note(key))
             .buffer_unordered(NOTES_AT_ONCE);
         let failures: Vec<PortError> = notes.filter_map(|noted| ready(noted.err())).collect().await;
         if let Some(error) = failures.first() {
@@ -224,7 +224,7 @@ impl<P: Ports> LateAnswers<P> {
         }
     }
 
-    async fn note(&self, key: String) -> Result<(), PortError> {
+    async fn put_note(&self, key: String) -> Result<(), PortError> {
         self.state
             .put(&key, Bytes::new(), PutCondition::Always)
             .await
@@ -232,7 +232,7 @@ impl<P: Ports> LateAnswers<P> {
     }
 }
 
-fn count(subscription: &Subscription, events: usize) {
+fn count_late_deliveries(subscription: &Subscription, events: usize) {
     let labels = [
         ("topic", subscription.topic.to_string()),
         ("subscription", subscription.name.to_string()),
@@ -241,7 +241,7 @@ fn count(subscription: &Subscription, events: usize) {
 }
 
 /// The keys of the events that arrived by this answer of success.
-fn arrived(
+fn arrived_keys(
     subscription: &Subscription,
     events: Vec<LateEvent>,
     response: &WebhookResponse,
@@ -305,13 +305,13 @@ mod tests {
             while late.listener.lock().is_none() {
                 tokio::task::yield_now().await;
             }
-            late.let_go_on(request(answer), &target(&own), &own, || events(2));
+            late.continue_request(request(answer), &target(&own), &own, || events(2));
             for _ in 0..50 {
                 tokio::task::yield_now().await;
             }
             world.stopped.cancel();
         };
-        tokio::join!(late.hear(), send);
+        tokio::join!(late.listen_until_closed(), send);
         let page = world.memory.list(layout::LATE, None, 10).await.unwrap();
         page.objects.into_iter().map(|object| object.key).collect()
     }
@@ -353,12 +353,12 @@ mod tests {
         let own = subscription(json!({}));
         let late = late_answers(&world);
         let answer = || LateAnswer::new(async { Ok(response(204, None, "")) });
-        late.let_go_on(request(answer()), &target(&own), &own, || {
+        late.continue_request(request(answer()), &target(&own), &own, || {
             panic!("gathered")
         });
         world.stopped.cancel();
-        late.hear().await;
-        late.let_go_on(request(answer()), &target(&own), &own, || {
+        late.listen_until_closed().await;
+        late.continue_request(request(answer()), &target(&own), &own, || {
             panic!("gathered")
         });
         assert_eq!(world.calls.count(PortOperation::Put), 0);

@@ -35,31 +35,31 @@ use posthaste_services::{
 };
 use tokio_util::sync::CancellationToken;
 
-use circuit::Circuit;
+use circuit::CircuitBreaker;
 use circuit::counts::WorkerCounts;
 use current::CurrentSubscriptions;
-use deadlines::Deadlines;
+use deadlines::InvocationDeadlines;
 pub use deadlines::{QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
-use disable::Disabler;
+use disable::SubscriptionDisabler;
 use invocation::Invocation;
 use lanes::{DeliveryQueues, LaneWatch};
 use late_answers::LateAnswers;
 pub use limits::{
-    DELAY_STEP_AWS, DeliverSettings, Disabling, LinkBoundsError, RecordsSettings, SlowLaneMode,
+    DELAY_STEP_AWS, DeliverSettings, DisablingMode, LinkBoundsError, RecordsSettings, SlowLaneMode,
 };
 use notify::{DroppedNotices, NoticePorts};
-use outages::Outages;
+use outages::OutageLookup;
 use payloads::PayloadReader;
-use plan::plan;
+use plan::plan_requests;
 use rate_limit::RateLimiter;
-use receive::Receiver;
+use receive::MessageReceiver;
 pub use send::UNANSWERED;
-use send::{Attempts, Sender};
-use settle::ending::Ender;
+use send::{EventPoster, RequestSender};
+use settle::ending::MessageEnder;
 use settle::records_queue::RecordsQueue;
 use settle::waiting::WaitingObjects;
-use settle::{Settler, Settling};
-use slots::Slots;
+use settle::{InvocationSettling, MessageSettler};
+use slots::SlotLimiter;
 
 /// The ports of deliver.
 pub struct DeliverPorts<P: Ports> {
@@ -89,13 +89,13 @@ pub struct DeliverPorts<P: Ports> {
 pub struct Deliver<P: Ports> {
     clock: P::Clock,
     entropy: P::Entropy,
-    circuit: Arc<Circuit<P>>,
+    circuit: Arc<CircuitBreaker<P>>,
     late_answers: Arc<LateAnswers<P>>,
     /// `None` where there is one lane.
     lanes: Option<Arc<LaneWatch<P>>>,
-    receiver: Receiver<P>,
-    sender: Sender<P>,
-    settler: Settler<P>,
+    receiver: MessageReceiver<P>,
+    sender: RequestSender<P>,
+    settler: MessageSettler<P>,
     waiting: WaitingObjects<P>,
     stopped: CancellationToken,
 }
@@ -123,7 +123,7 @@ impl<P: Ports> Deliver<P> {
         batch: Vec<ReceivedMessage>,
         deadline: Duration,
     ) -> BatchResponse {
-        let deadlines = Deadlines {
+        let deadlines = InvocationDeadlines {
             began: self.clock.monotonic(),
             end: deadline,
         };
@@ -132,31 +132,31 @@ impl<P: Ports> Deliver<P> {
         let work = async {
             Box::pin(self.circuit.know_start()).await;
             if let Some(lanes) = &self.lanes {
-                invocation.slow_targets = Box::pin(lanes.targets(&invocation)).await;
+                invocation.slow_targets = Box::pin(lanes.known_slow_targets(&invocation)).await;
             }
-            invocation.jobs = self.receiver.receive(&invocation, batch).await;
+            invocation.jobs = self.receiver.receive_batch(&invocation, batch).await;
             let invocation = &invocation;
-            let (settling, recorded) = self.settler.begin(invocation);
-            let send = self.send(invocation, settling);
+            let (settling, recorded) = self.settler.begin_settling(invocation);
+            let send = self.plan_and_send(invocation, settling);
             tokio::join!(send, self.settler.settle_recorded(invocation, recorded));
             self.circuit.end_invocation(invocation).await;
-            self.waiting.store(invocation).await;
+            self.waiting.store_waiting(invocation).await;
         };
         if stop_at(&self.clock, deadline, work).await.is_none() {
             tracing::error!("out of time, messages handed back that are not settled yet");
         }
-        invocation.response()
+        invocation.into_response()
     }
 
     /// Plans and sends. Messages are settled on the way; those with records may join a group until
     /// this ends.
-    async fn send(&self, invocation: &Invocation, settling: Settling<'_, P>) {
+    async fn plan_and_send(&self, invocation: &Invocation, settling: InvocationSettling<'_, P>) {
         settling.settle_unsent(invocation).await;
-        let Circuit { counts, links, .. } = &*self.circuit;
+        let CircuitBreaker { counts, links, .. } = &*self.circuit;
         let is_problem = |delivery: &_, subscription: &_| {
             counts.is_problem(delivery, subscription, links.settings())
         };
-        let requests = plan(&invocation.jobs, is_problem, || {
+        let requests = plan_requests(&invocation.jobs, is_problem, || {
             DrawnJitter::new(self.entropy.fraction())
         });
         self.sender.send_all(invocation, requests, &settling).await;
@@ -167,12 +167,12 @@ impl<P: Ports> Deliver<P> {
     /// called. Dropping it ends those requests. To be awaited once at a time, beside
     /// [`handle`](Self::handle).
     pub async fn hear_late_answers(&self) {
-        self.late_answers.hear().await;
+        self.late_answers.listen_until_closed().await;
     }
 
     /// The number of requests to endpoints that are open. Those that timed out are not among them.
     pub fn open_requests(&self) -> usize {
-        self.sender.limits.open()
+        self.sender.limits.open_requests()
     }
 
     /// Begins no more attempts, and stops waiting for late answers. Events whose attempts did not
@@ -205,7 +205,7 @@ impl<P: Ports> Deliver<P> {
         let queue = Arc::new(queue);
         let state = Arc::new(state);
         let queues = DeliveryQueues::new(&queue, slow_queue);
-        let lanes = LaneWatch::over(&queues, &state, &clock, &settings);
+        let lanes = LaneWatch::for_worker(&queues, &state, &clock, &settings);
         let registry = Arc::new(registry);
         let webhook = Arc::new(webhook);
         let stopped = CancellationToken::new();
@@ -215,7 +215,7 @@ impl<P: Ports> Deliver<P> {
             LateAnswers::new(state.clone(), clock.clone(), late_max, stopped.clone());
         let late_answers = Arc::new(late_answers);
         let wake = Arc::new(WakeSignaller::new(state.clone(), clock.clone()));
-        let circuit = Arc::new(Circuit {
+        let circuit = Arc::new(CircuitBreaker {
             links,
             wake: wake.clone(),
             webhook: webhook.clone(),
@@ -228,7 +228,7 @@ impl<P: Ports> Deliver<P> {
         let current = Arc::new(current);
         let notice_ports = Arc::new(NoticePorts::new(queue, &state, &registry, &clock, &entropy));
         Self {
-            receiver: Receiver {
+            receiver: MessageReceiver {
                 queues: queues.clone(),
                 registry,
                 state: state.clone(),
@@ -236,17 +236,17 @@ impl<P: Ports> Deliver<P> {
                 drain: drain.clone(),
                 delivery_log: settings.delivery_log,
             },
-            sender: Sender {
+            sender: RequestSender {
                 clock: clock.clone(),
-                limits: settings.concurrency(drain.clone(), stopped.clone()),
-                slots: Slots::new(&state, clock.clone(), entropy.clone()),
+                limits: settings.concurrency_limits(drain.clone(), stopped.clone()),
+                slots: SlotLimiter::new(&state, clock.clone(), entropy.clone()),
                 rates: RateLimiter::new(state.clone(), clock.clone()),
                 circuit: circuit.clone(),
                 payloads: payloads.clone(),
                 current: current.clone(),
                 requests_per_link_start: settings.requests_per_link_start,
                 delay_step: settings.delay_step,
-                attempts: Attempts {
+                attempts: EventPoster {
                     webhook,
                     clock: clock.clone(),
                     origin: settings.origin,
@@ -256,21 +256,21 @@ impl<P: Ports> Deliver<P> {
                     lanes: lanes.clone(),
                 },
             },
-            settler: Settler {
+            settler: MessageSettler {
                 circuit: circuit.clone(),
-                disabler: Disabler {
+                disabler: SubscriptionDisabler {
                     ports: notice_ports.clone(),
                     wake: wake.clone(),
                     current: current.clone(),
                 },
-                ender: Ender {
+                ender: MessageEnder {
                     queues: queues.clone(),
                     state: state.clone(),
                     clock: clock.clone(),
                     drain,
                     current,
                     activity: ActivityNotes::default(),
-                    outages: Outages::of(&circuit),
+                    outages: OutageLookup::new(&circuit),
                     notices: DroppedNotices::new(notice_ports, payloads),
                 },
                 records: RecordsQueue::new(Arc::new(records), clock.clone(), settings.records),

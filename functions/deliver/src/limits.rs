@@ -8,7 +8,7 @@ use posthaste_core::model::{DeliveryLogMode, LATE_ANSWERS_MAX, SenderHeaders, or
 use posthaste_services::DrainMeter;
 use tokio_util::sync::CancellationToken;
 
-use crate::concurrency::{Bound, ConcurrencyLimits, sharer_max};
+use crate::concurrency::{ConcurrencyBound, ConcurrencyLimits, sharer_max};
 
 /// The wait of an event that could not be tried because of us (its payload object could not be
 /// read, no socket was left), so that an outage of ours does not become a busy loop.
@@ -56,7 +56,7 @@ pub struct DeliverSettings {
     /// The unit in which the delivery queue delays.
     pub delay_step: Duration,
     /// The way in which a subscription is disabled whose endpoint answered 410.
-    pub disabling: Disabling,
+    pub disabling: DisablingMode,
     /// Whether deliveries to slow targets take the slow lane, where there is one.
     pub slow_lane: SlowLaneMode,
     /// The time after which a request is late. Targets of late requests are slow.
@@ -76,16 +76,16 @@ pub enum SlowLaneMode {
 
 /// The way in which a subscription is disabled whose endpoint answered 410.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disabling {
+pub enum DisablingMode {
     /// By this function, at once: embedded.
     AtOnce,
     /// By wake, in one of its next runs, where this function may not write topics: on AWS.
     ByWake,
 }
 
-impl Disabling {
+impl DisablingMode {
     /// The wait of an event whose endpoint is gone until it looks again whether the record says so.
-    pub(crate) fn wait(self) -> Duration {
+    pub(crate) fn recheck_wait(self) -> Duration {
         match self {
             Self::AtOnce => Duration::from_secs(1),
             Self::ByWake => OUR_FAULT_WAIT,
@@ -150,13 +150,13 @@ impl DeliverSettings {
         }
     }
 
-    pub(crate) fn concurrency(
+    pub(crate) fn concurrency_limits(
         &self,
         drain: DrainMeter,
         closed: CancellationToken,
     ) -> ConcurrencyLimits {
         let max = sharer_max(self.requests_per_link_max);
-        let per_subscription = Bound::new(
+        let per_subscription = ConcurrencyBound::new(
             self.requests_per_link_start,
             self.waiting_per_connection,
             max,
@@ -186,7 +186,7 @@ impl Default for DeliverSettings {
             delivery_log: DeliveryLogMode::default(),
             records: RecordsSettings::EMBEDDED,
             delay_step: DELAY_STEP_EMBEDDED,
-            disabling: Disabling::AtOnce,
+            disabling: DisablingMode::AtOnce,
             slow_lane: SlowLaneMode::On,
             slow_after: SLOW_AFTER_DEFAULT,
         }

@@ -83,8 +83,13 @@ impl<P: Ports> DroppedNotices<P> {
     /// time, so that enough time is left for the queue.
     pub(crate) async fn drop_events(&self, invocation: &Invocation, letter: &DeadLetter) -> bool {
         report_dropped(letter);
-        let end = invocation.deadlines.storing();
-        let sent = stop_at(&self.ports.clock, end, self.send(invocation, letter)).await;
+        let end = invocation.deadlines.storing_end();
+        let sent = stop_at(
+            &self.ports.clock,
+            end,
+            self.send_notices(invocation, letter),
+        )
+        .await;
         if let Some(Err(error)) = &sent {
             tracing::error!(
                 topic = %letter.delivery.topic, subscription = %letter.delivery.subscription,
@@ -96,7 +101,7 @@ impl<P: Ports> DroppedNotices<P> {
 
     /// Sends the notices, except about events that are notices themselves. If the topic names no
     /// topic for notices, only the topic's record is read, which is known already.
-    async fn send(
+    async fn send_notices(
         &self,
         invocation: &Invocation,
         letter: &DeadLetter,
@@ -137,7 +142,7 @@ impl<P: Ports> DroppedNotices<P> {
         let payloads: Vec<_> = entries.iter().map(|entry| &entry.payload).collect();
         let payloads = self
             .payloads
-            .read(&payloads, invocation.deadlines.storing())
+            .read(&payloads, invocation.deadlines.storing_end())
             .await;
         let mut notices = Vec::with_capacity(entries.len());
         for (entry, text) in entries.iter().zip(&payloads.texts) {

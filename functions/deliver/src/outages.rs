@@ -11,20 +11,20 @@ use posthaste_core::release::recovery::may_be_of_outage;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::stop_at;
 
-use crate::circuit::Circuit;
+use crate::circuit::CircuitBreaker;
 use crate::invocation::Invocation;
 
 /// The longest look. If it takes longer, what was known before stands.
 const LOOK_TIME: Duration = Duration::from_secs(5);
 
 /// Looks outages up.
-pub(crate) struct Outages<P: Ports> {
-    circuit: Arc<Circuit<P>>,
+pub(crate) struct OutageLookup<P: Ports> {
+    circuit: Arc<CircuitBreaker<P>>,
 }
 
-impl<P: Ports> Outages<P> {
+impl<P: Ports> OutageLookup<P> {
     /// Looks outages up in this circuit's knowledge of links.
-    pub(crate) fn of(circuit: &Arc<Circuit<P>>) -> Self {
+    pub(crate) fn new(circuit: &Arc<CircuitBreaker<P>>) -> Self {
         Self {
             circuit: Arc::clone(circuit),
         }
@@ -32,7 +32,7 @@ impl<P: Ports> Outages<P> {
 
     /// Notes in dead letters of a subscription, made of this delivery, since when its endpoint has not
     /// been well.
-    pub(crate) async fn note(
+    pub(crate) async fn note_in_letters(
         &self,
         invocation: &Invocation,
         subscription: &Subscription,
@@ -43,17 +43,17 @@ impl<P: Ports> Outages<P> {
             return;
         }
         let clock = &self.circuit.clock;
-        let storing = invocation.deadlines.storing();
+        let storing = invocation.deadlines.storing_end();
         let end = storing.min(clock.monotonic() + LOOK_TIME);
-        let look = Box::pin(self.look(subscription));
+        let look = Box::pin(self.refresh_states(subscription));
         if stop_at(clock, end, look).await.is_none() {
             tracing::warn!(
                 topic = %subscription.topic, subscription = %subscription.name,
                 "state of an endpoint not read in time, what was known of it decides on recovery"
             );
         }
-        let since = self.since(subscription);
-        let remembered = remembered(before);
+        let since = self.unhealthy_since(subscription);
+        let remembered = remembered_outage(before);
         for letter in letters.iter_mut().filter(|letter| may_be_of_outage(letter)) {
             let has_expired = letter.reason == DeadLetterReason::TimeToLiveExceeded;
             letter.outage_since = since.or(remembered.filter(|_| has_expired));
@@ -63,7 +63,7 @@ impl<P: Ports> Outages<P> {
     /// Notes the same in deliveries that wait, as far as it is known: one of them may expire before
     /// its next attempt, and its endpoint be well by then. What was not tried since its endpoint was
     /// not well goes on saying so: only an attempt shows that it is well.
-    pub(crate) fn remember<'a>(
+    pub(crate) fn note_in_waiting<'a>(
         &self,
         subscription: &Subscription,
         before: &Delivery,
@@ -72,8 +72,8 @@ impl<P: Ports> Outages<P> {
         if !subscription.recovery.enabled {
             return;
         }
-        let since = self.since(subscription);
-        let remembered = remembered(before);
+        let since = self.unhealthy_since(subscription);
+        let remembered = remembered_outage(before);
         for delivery in waiting {
             let was_tried = delivery.attempts > before.attempts;
             if let Some(entry) = delivery.events.first_mut() {
@@ -83,7 +83,7 @@ impl<P: Ports> Outages<P> {
     }
 
     /// Reads the states of the endpoints, unless they were read a moment ago.
-    async fn look(&self, subscription: &Subscription) {
+    async fn refresh_states(&self, subscription: &Subscription) {
         for endpoint in subscription.endpoints() {
             let target = DeliveryTarget::on_link(endpoint.link(), subscription);
             self.circuit.links.decide(&target, true).await;
@@ -91,7 +91,7 @@ impl<P: Ports> Outages<P> {
     }
 
     /// The first time since which an endpoint, or its link, has not been well, as far as is known.
-    fn since(&self, subscription: &Subscription) -> Option<Timestamp> {
+    fn unhealthy_since(&self, subscription: &Subscription) -> Option<Timestamp> {
         let endpoints = subscription.endpoints();
         let targets = endpoints.flat_map(|endpoint| {
             let link = endpoint.link();
@@ -106,7 +106,7 @@ impl<P: Ports> Outages<P> {
 }
 
 /// The outage in which the last attempt of a delivery failed, or in which it was put off.
-fn remembered(delivery: &Delivery) -> Option<Timestamp> {
+fn remembered_outage(delivery: &Delivery) -> Option<Timestamp> {
     let events = delivery.events.iter();
     events.filter_map(|entry| entry.marks.outage_since).min()
 }
@@ -140,19 +140,19 @@ mod tests {
 
     async fn noted(
         world: &World,
-        circuit: &Arc<Circuit<TestPorts>>,
+        circuit: &Arc<CircuitBreaker<TestPorts>>,
         settings: serde_json::Value,
     ) -> Vec<Option<Timestamp>> {
         let invocation = world.invocation_of(&[]);
         let mut letters = letters();
         let subscription = subscription(settings);
-        Outages::of(circuit)
-            .note(&invocation, &subscription, &delivery(1), &mut letters)
+        OutageLookup::new(circuit)
+            .note_in_letters(&invocation, &subscription, &delivery(1), &mut letters)
             .await;
         letters.iter().map(|letter| letter.outage_since).collect()
     }
 
-    async fn fail(circuit: &Circuit<TestPorts>, subscription: &Subscription) {
+    async fn fail(circuit: &CircuitBreaker<TestPorts>, subscription: &Subscription) {
         let failing = Observation::Failing {
             failures: 10,
             last: RequestFailure {
@@ -166,7 +166,11 @@ mod tests {
     }
 
     /// The outages that a delivery says, and the letters of its end after an attempt and after none.
-    async fn said(world: &World, circuit: &Arc<Circuit<TestPorts>>, waits: &Delivery) -> [bool; 3] {
+    async fn said(
+        world: &World,
+        circuit: &Arc<CircuitBreaker<TestPorts>>,
+        waits: &Delivery,
+    ) -> [bool; 3] {
         let subscription = subscription(json!({}));
         let letter = |reason| DeadLetter {
             reason,
@@ -182,11 +186,11 @@ mod tests {
         ]
         .map(letter);
         let invocation = world.invocation_of(&[]);
-        Outages::of(circuit)
-            .note(&invocation, &subscription, waits, &mut letters)
+        OutageLookup::new(circuit)
+            .note_in_letters(&invocation, &subscription, waits, &mut letters)
             .await;
         let [expired, used_up] = letters.map(|letter| letter.outage_since.is_some());
-        [remembered(waits).is_some(), expired, used_up]
+        [remembered_outage(waits).is_some(), expired, used_up]
     }
 
     /// What failed or was put off in an outage, and expired when the endpoint was well again, is a
@@ -201,7 +205,7 @@ mod tests {
         let mut tried = before.clone();
         tried.attempts += 1;
         let mut waiting = [tried, before.clone()];
-        Outages::of(&ill).remember(&subscription, &before, waiting.iter_mut());
+        OutageLookup::new(&ill).note_in_waiting(&subscription, &before, waiting.iter_mut());
         // Another worker, of another link: it knows of no outage.
         let elsewhere = World::new();
         let well = Arc::new(elsewhere.circuit());
@@ -214,8 +218,11 @@ mod tests {
         let mut tried = first.clone();
         tried.attempts += 1;
         let mut again = [first, second, tried];
-        Outages::of(&well).remember(&subscription, &waits, again.iter_mut());
-        let said: Vec<_> = again.iter().map(|it| remembered(it).is_some()).collect();
+        OutageLookup::new(&well).note_in_waiting(&subscription, &waits, again.iter_mut());
+        let said: Vec<_> = again
+            .iter()
+            .map(|it| remembered_outage(it).is_some())
+            .collect();
         assert_eq!(said, [true, true, false]);
     }
 
@@ -225,12 +232,12 @@ mod tests {
         let circuit = Arc::new(world.circuit());
         let before = delivery(1);
         let mut waiting = [before.clone()];
-        let outages = Outages::of(&circuit);
-        outages.remember(&subscription(json!({})), &before, waiting.iter_mut());
+        let outages = OutageLookup::new(&circuit);
+        outages.note_in_waiting(&subscription(json!({})), &before, waiting.iter_mut());
         assert_eq!(waiting, std::slice::from_ref(&before));
         fail(&circuit, &subscription(json!({}))).await;
         let off = subscription(json!({ "recovery": { "enabled": false } }));
-        outages.remember(&off, &before, waiting.iter_mut());
+        outages.note_in_waiting(&off, &before, waiting.iter_mut());
         assert_eq!(waiting, [before]);
     }
 
@@ -260,8 +267,8 @@ mod tests {
         let mut refused = letters();
         refused.remove(0);
         let subscription = subscription(json!({}));
-        Outages::of(&circuit)
-            .note(&invocation, &subscription, &delivery(1), &mut refused)
+        OutageLookup::new(&circuit)
+            .note_in_letters(&invocation, &subscription, &delivery(1), &mut refused)
             .await;
         assert_eq!(world.calls.count(PortOperation::Get), before);
     }

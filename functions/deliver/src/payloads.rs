@@ -28,7 +28,7 @@ pub(crate) struct PayloadReader<P: Ports> {
 
 /// Payloads in the order in which they were asked for, each as its text or as the verdict over its
 /// event.
-pub(crate) struct Payloads {
+pub(crate) struct PayloadTexts {
     pub(crate) texts: Vec<Result<Bytes, EntryVerdict>>,
     /// The right to hold them.
     pub(crate) held: Option<OwnedSemaphorePermit>,
@@ -57,29 +57,35 @@ impl<P: Ports> PayloadReader<P> {
     /// Reads payloads until `end`. An event is not started if its bytes could not be held by then,
     /// given up if its payload is missing or altered, and postponed if its payload could not be
     /// read.
-    pub(crate) async fn read(&self, payloads: &[&EventPayload], end: Duration) -> Payloads {
-        let texts: Option<Vec<_>> = payloads.iter().map(|payload| inline(payload)).collect();
+    pub(crate) async fn read(&self, payloads: &[&EventPayload], end: Duration) -> PayloadTexts {
+        let texts: Option<Vec<_>> = payloads
+            .iter()
+            .map(|payload| inline_text(payload))
+            .collect();
         if let Some(texts) = texts {
-            return Payloads { texts, held: None };
+            return PayloadTexts { texts, held: None };
         }
         Box::pin(self.read_stored(payloads, end)).await
     }
 
-    async fn read_stored(&self, payloads: &[&EventPayload], end: Duration) -> Payloads {
+    async fn read_stored(&self, payloads: &[&EventPayload], end: Duration) -> PayloadTexts {
         let bytes = payloads
             .iter()
             .map(|payload| stored_bytes(payload))
             .fold(0, usize::saturating_add);
-        let Some(held) = stop_at(&self.clock, end, self.budget.hold(bytes)).await else {
+        let Some(held) = stop_at(&self.clock, end, self.budget.hold_bytes(bytes)).await else {
             let texts = vec![Err(EntryVerdict::NotStarted); payloads.len()];
-            return Payloads { texts, held: None };
+            return PayloadTexts { texts, held: None };
         };
-        let mut texts: Vec<_> = payloads.iter().map(|payload| inline(payload)).collect();
+        let mut texts: Vec<_> = payloads
+            .iter()
+            .map(|payload| inline_text(payload))
+            .collect();
         let reads = payloads
             .iter()
             .enumerate()
             .filter_map(|(index, payload)| match payload {
-                EventPayload::Stored { key, .. } => Some(self.stored(index, key, payload)),
+                EventPayload::Stored { key, .. } => Some(self.read_one_stored(index, key, payload)),
                 EventPayload::Inline(_) => None,
             });
         let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(self.reads_max);
@@ -93,18 +99,18 @@ impl<P: Ports> PayloadReader<P> {
         }
         let texts = texts
             .into_iter()
-            .map(|text| text.unwrap_or_else(|| Err(self.postponed())))
+            .map(|text| text.unwrap_or_else(|| Err(self.postponed_verdict())))
             .collect();
-        Payloads { texts, held }
+        PayloadTexts { texts, held }
     }
 
-    async fn stored(
+    async fn read_one_stored(
         &self,
         index: usize,
         key: &str,
         payload: &EventPayload,
     ) -> (usize, Result<Bytes, EntryVerdict>) {
-        let text = match self.budget.read(self.state.get(key)).await {
+        let text = match self.budget.read_in_turn(self.state.get(key)).await {
             Ok(Some(object)) if payload.matches_text(&object.bytes) => Ok(object.bytes),
             Ok(Some(_)) => {
                 tracing::error!(%key, "payload is not what was stored, event given up");
@@ -120,13 +126,13 @@ impl<P: Ports> PayloadReader<P> {
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%key, error, "payload not readable, event postponed");
-                Err(self.postponed())
+                Err(self.postponed_verdict())
             }
         };
         (index, text)
     }
 
-    fn postponed(&self) -> EntryVerdict {
+    fn postponed_verdict(&self) -> EntryVerdict {
         EntryVerdict::Postponed {
             not_before: self.clock.now() + OUR_FAULT_WAIT,
         }
@@ -134,7 +140,7 @@ impl<P: Ports> PayloadReader<P> {
 }
 
 /// A payload that came in its message is in memory already.
-fn inline(payload: &EventPayload) -> Option<Result<Bytes, EntryVerdict>> {
+fn inline_text(payload: &EventPayload) -> Option<Result<Bytes, EntryVerdict>> {
     match payload {
         EventPayload::Inline(json) => Some(Ok(json.clone())),
         EventPayload::Stored { .. } => None,

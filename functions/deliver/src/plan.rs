@@ -10,7 +10,7 @@ use posthaste_core::model::{
 };
 use posthaste_services::catch_panic::catch_panic_now;
 
-use crate::invocation::{EntryRef, Job};
+use crate::invocation::{DeliveryJob, EntryRef};
 
 /// A problem event travels alone.
 const ALONE: PackingLimits = PackingLimits {
@@ -48,7 +48,7 @@ pub(crate) struct RequestKind {
 
 /// The events that may share requests.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Group<'a> {
+struct RequestGroup<'a> {
     topic: &'a TopicName,
     subscription: &'a SubscriptionName,
     /// The creation of the subscription that the events were accepted for.
@@ -61,12 +61,12 @@ struct Group<'a> {
 ///
 /// A jitter is drawn once for each group, so that events that are parked together are stored
 /// together. A group that cannot be packed gets no request, and its messages end without a verdict.
-pub(crate) fn plan(
-    jobs: &[Job],
+pub(crate) fn plan_requests(
+    jobs: &[DeliveryJob],
     is_problem: impl Fn(&Delivery, &Subscription) -> bool,
     mut jitter: impl FnMut() -> DrawnJitter,
 ) -> Vec<RequestPlan> {
-    let mut groups: IndexMap<Group<'_>, Vec<EntryRef>> = IndexMap::new();
+    let mut groups: IndexMap<RequestGroup<'_>, Vec<EntryRef>> = IndexMap::new();
     for (index, job) in jobs.iter().enumerate() {
         let delivery = &job.delivery;
         let has_problem = |subscription: &Arc<Subscription>| is_problem(delivery, subscription);
@@ -78,11 +78,11 @@ pub(crate) fn plan(
             .enumerate()
             .filter(|(entry, _)| job.is_open(*entry))
         {
-            let group = Group {
+            let group = RequestGroup {
                 topic: &delivery.topic,
                 subscription: &delivery.subscription,
                 identity: delivery.identity,
-                kind: RequestKind::of(delivery, &event.marks, is_problem),
+                kind: RequestKind::for_delivery(delivery, &event.marks, is_problem),
             };
             groups
                 .entry(group)
@@ -90,14 +90,14 @@ pub(crate) fn plan(
                 .push(EntryRef { job: index, entry });
         }
     }
-    let pack = |(group, entries): (Group<'_>, Vec<EntryRef>)| {
-        catch_panic_now(|| requests(jobs, group.kind, &entries, jitter())).unwrap_or_default()
+    let pack = |(group, entries): (RequestGroup<'_>, Vec<EntryRef>)| {
+        catch_panic_now(|| pack_group(jobs, group.kind, &entries, jitter())).unwrap_or_default()
     };
     in_turn(groups.into_iter().map(pack).collect())
 }
 
 impl RequestKind {
-    fn of(delivery: &Delivery, marks: &EventMarks, is_problem: bool) -> Self {
+    fn for_delivery(delivery: &Delivery, marks: &EventMarks, is_problem: bool) -> Self {
         Self {
             schema: delivery.schema,
             hops: delivery.hops,
@@ -110,8 +110,8 @@ impl RequestKind {
 }
 
 /// The requests of one group.
-fn requests(
-    jobs: &[Job],
+fn pack_group(
+    jobs: &[DeliveryJob],
     kind: RequestKind,
     entries: &[EntryRef],
     jitter: DrawnJitter,
@@ -165,8 +165,8 @@ mod tests {
     use crate::testing::{START, delivery, job, subscription, subscription_named};
 
     /// The events of each request, as `message.event`, where no event has a problem.
-    fn planned(jobs: &[Job]) -> Vec<Vec<String>> {
-        shown(&plan(jobs, |_, _| false, || DrawnJitter::new(0.0)))
+    fn planned(jobs: &[DeliveryJob]) -> Vec<Vec<String>> {
+        shown(&plan_requests(jobs, |_, _| false, || DrawnJitter::new(0.0)))
     }
 
     fn shown(requests: &[RequestPlan]) -> Vec<Vec<String>> {
@@ -271,7 +271,7 @@ mod tests {
             ..delivery(2)
         };
         let jobs = [job(tried(), &own), job(delivery(2), &own)];
-        let requests = plan(
+        let requests = plan_requests(
             &jobs,
             |delivery, _| delivery.attempts == 3,
             || DrawnJitter::new(0.0),
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn nothing_is_asked_of_events_that_were_never_tried() {
         let jobs = [job(delivery(1), &batching(10))];
-        let requests = plan(&jobs, |_, _| panic!("asked"), || DrawnJitter::new(0.0));
+        let requests = plan_requests(&jobs, |_, _| panic!("asked"), || DrawnJitter::new(0.0));
         assert_eq!(requests.len(), 1);
     }
 
@@ -300,7 +300,7 @@ mod tests {
     fn judged_events_are_left_out() {
         let own = batching(10);
         let jobs = [job(delivery(3), &own)];
-        jobs[0].judge(1, EntryVerdict::Held);
+        jobs[0].note_verdict(1, EntryVerdict::Held);
         assert_eq!(planned(&jobs), [["0.0", "0.2"]]);
     }
 
@@ -312,7 +312,7 @@ mod tests {
             ..delivery(1)
         };
         let jobs = [job(delivery(3), &own), job(later, &own)];
-        let requests = plan(&jobs, |_, _| false, || DrawnJitter::new(0.0));
+        let requests = plan_requests(&jobs, |_, _| false, || DrawnJitter::new(0.0));
         assert_eq!(
             requests.iter().map(|it| it.has_waited).collect::<Vec<_>>(),
             [false, true]
@@ -337,7 +337,10 @@ mod tests {
             drawn.set(drawn.get() + 1);
             DrawnJitter::new(0.5)
         };
-        assert_eq!((plan(&jobs, |_, _| false, draw).len(), drawn.get()), (5, 2));
+        assert_eq!(
+            (plan_requests(&jobs, |_, _| false, draw).len(), drawn.get()),
+            (5, 2)
+        );
     }
 
     #[test]
@@ -358,6 +361,6 @@ mod tests {
             assert!(!first.replace(false), "as the test wants it");
             DrawnJitter::new(0.0)
         };
-        assert_eq!(shown(&plan(&jobs, |_, _| false, draw)), [["1.0"]]);
+        assert_eq!(shown(&plan_requests(&jobs, |_, _| false, draw)), [["1.0"]]);
     }
 }

@@ -19,9 +19,9 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ETag, Ports};
 use posthaste_services::stop_at;
 
-use crate::kept::Kept;
-use crate::shared_state::{Line, SharedStates, StateError, TRIES_MAX};
-use limiter::{Available, Limiter};
+use crate::kept::SharedValues;
+use crate::shared_state::{SharedStates, StateError, TRIES_MAX, TurnedAwayLine};
+use limiter::{SubscriptionRateLimiter, TokenAvailability};
 
 /// The longest wait of an admitted request until its permit begins. Otherwise requests that are not
 /// admitted yet could take every permit and lose it while they wait for their link, so that nothing
@@ -33,7 +33,7 @@ pub(crate) struct RateLimiter<P: Ports> {
     states: SharedStates<P, ()>,
     clock: P::Clock,
     /// By the key of the stored state.
-    limiters: Kept<String, Limiter>,
+    limiters: SharedValues<String, SubscriptionRateLimiter>,
 }
 
 /// The right to begin a request; without a token, at any time.
@@ -42,7 +42,7 @@ pub(crate) struct RatePermit(Option<RateToken>);
 
 impl RatePermit {
     /// Whether the request may begin now.
-    pub(crate) fn holds(&self, now: Timestamp) -> bool {
+    pub(crate) fn may_begin(&self, now: Timestamp) -> bool {
         self.0.is_none_or(|token| token.is_valid_at(now))
     }
 }
@@ -52,14 +52,14 @@ impl<P: Ports> RateLimiter<P> {
         Self {
             states: SharedStates::new(state, clock.clone()),
             clock,
-            limiters: Kept::new(),
+            limiters: SharedValues::new(),
         }
     }
 
     /// Waits for the permit of a request until `last_start`, the last moment at which it could
     /// begin, and no longer than `patience` until there is one. An `Err` is the verdict over
     /// its events if it gets none.
-    pub(crate) async fn permit(
+    pub(crate) async fn wait_for_permit(
         &self,
         subscription: &Subscription,
         last_start: Option<Duration>,
@@ -79,7 +79,7 @@ impl<P: Ports> RateLimiter<P> {
         patience: Duration,
     ) -> Result<RatePermit, EntryVerdict> {
         let end = last_start.ok_or(EntryVerdict::NotStarted)?;
-        let token = self.token(subscription, rate, self.clock.now() + patience);
+        let token = self.wait_for_token(subscription, rate, self.clock.now() + patience);
         let token = stop_at(&self.clock, end, token)
             .await
             .unwrap_or(Err(EntryVerdict::NotStarted));
@@ -88,7 +88,7 @@ impl<P: Ports> RateLimiter<P> {
 
     /// Waits until a token begins. If none begins before `until`, the events wait in the queue
     /// instead.
-    async fn token(
+    async fn wait_for_token(
         &self,
         subscription: &Subscription,
         rate: RequestRate,
@@ -96,9 +96,9 @@ impl<P: Ports> RateLimiter<P> {
     ) -> Result<RateToken, EntryVerdict> {
         let key = layout::rate_state_key(&subscription.topic, &subscription.name);
         loop {
-            let limiter = self.limiters.get(&key, Limiter::default);
-            let waiting = limiter.wait();
-            let again = match self.take(&key, rate, &limiter).await {
+            let limiter = self.limiters.get(&key, SubscriptionRateLimiter::default);
+            let waiting = limiter.begin_wait();
+            let again = match self.take_token(&key, rate, &limiter).await {
                 Ok(Ok(token)) => {
                     drop(waiting);
                     self.sleep_until(token.from).await;
@@ -109,7 +109,7 @@ impl<P: Ports> RateLimiter<P> {
                     let now = self.clock.now();
                     if again <= now || again > until {
                         let line = &mut limiter.state.lock().line;
-                        let not_before = line.line_up(rate, rate, nothing_before, now);
+                        let not_before = line.join_line(rate, rate, nothing_before, now);
                         return Err(EntryVerdict::Postponed { not_before });
                     }
                     again
@@ -119,7 +119,7 @@ impl<P: Ports> RateLimiter<P> {
                         topic = %subscription.topic, subscription = %subscription.name,
                         error = &*error as &dyn std::error::Error, "the rate is not known, events postponed"
                     );
-                    return Err(self.states.not_known());
+                    return Err(self.states.unknown_limit_verdict());
                 }
             };
             drop(waiting);
@@ -133,20 +133,20 @@ impl<P: Ports> RateLimiter<P> {
 
     /// A token of the current lease, or of a new one; or the time before which there is none. Of
     /// the requests that wait, one asks the store, and the others share the answer.
-    async fn take(
+    async fn take_token(
         &self,
         key: &str,
         rate: RequestRate,
-        limiter: &Limiter,
+        limiter: &SubscriptionRateLimiter,
     ) -> Result<Result<RateToken, Timestamp>, Arc<StateError>> {
         for _ in 0..TRIES_MAX {
-            let available = limiter.state.lock().available(rate, self.clock.now());
+            let available = limiter.state.lock().next_token(rate, self.clock.now());
             match available {
-                Available::Token(token) => return Ok(Ok(token)),
-                Available::NothingBefore(time) => return Ok(Err(time)),
-                Available::Unknown => {
-                    let lease = || self.lease(key, rate, limiter);
-                    self.states.ask(key, lease).await?;
+                TokenAvailability::Token(token) => return Ok(Ok(token)),
+                TokenAvailability::NothingBefore(time) => return Ok(Err(time)),
+                TokenAvailability::Unknown => {
+                    let lease = || self.lease_slice(key, rate, limiter);
+                    self.states.ask_once(key, lease).await?;
                 }
             }
         }
@@ -155,18 +155,18 @@ impl<P: Ports> RateLimiter<P> {
 
     /// Leases the next slice of time, if no other worker has taken it since the state was read. The
     /// limiter's state says what came of it.
-    async fn lease(
+    async fn lease_slice(
         &self,
         key: &str,
         rate: RequestRate,
-        limiter: &Limiter,
+        limiter: &SubscriptionRateLimiter,
     ) -> Result<(), StateError> {
         // The state is unknown until it is learned again: an answer may be lost, or this request
         // dropped.
         let known = limiter.state.lock().stored.take();
         let stored = match known {
             Some(stored) => Some(stored),
-            None => self.read(key).await?,
+            None => self.read_state(key).await?,
         };
         let now = self.clock.now();
         let wanted = limiter.waiting.load(Ordering::Relaxed);
@@ -180,10 +180,10 @@ impl<P: Ports> RateLimiter<P> {
             };
         if stored.as_ref().is_none_or(|(state, _)| state.is_idle(now)) {
             // No request waits in the line any more.
-            limiter.state.lock().line = Line::default();
+            limiter.state.lock().line = TurnedAwayLine::default();
         }
         let last = stored.map(|(_, etag)| etag);
-        if let Some(etag) = self.states.write(key, next.render(), last).await? {
+        if let Some(etag) = self.states.write_state(key, next.render(), last).await? {
             let mut state = limiter.state.lock();
             state.lease = Some(lease);
             state.stored = Some((next, etag));
@@ -191,8 +191,8 @@ impl<P: Ports> RateLimiter<P> {
         Ok(())
     }
 
-    async fn read(&self, key: &str) -> Result<Option<(RateState, ETag)>, StateError> {
-        let Some(object) = self.states.read(key).await? else {
+    async fn read_state(&self, key: &str) -> Result<Option<(RateState, ETag)>, StateError> {
+        let Some(object) = self.states.read_state(key).await? else {
             return Ok(None);
         };
         Ok(Some((RateState::parse(&object.bytes)?, object.etag)))
@@ -224,10 +224,10 @@ mod tests {
     async fn an_unlimited_subscription_never_touches_the_store() {
         let world = World::new();
         let permit = limiter(&world)
-            .permit(&subscription(json!({})), LAST_START, secs(0))
+            .wait_for_permit(&subscription(json!({})), LAST_START, secs(0))
             .await
             .unwrap();
-        assert!(permit.holds(START) && permit.holds(START + secs(100_000)));
+        assert!(permit.may_begin(START) && permit.may_begin(START + secs(100_000)));
         assert_eq!(world.calls.all().len(), 0);
     }
 
@@ -236,10 +236,10 @@ mod tests {
         let world = World::new();
         let own = limited();
         let permit = limiter(&world)
-            .permit(&own, LAST_START, secs(0))
+            .wait_for_permit(&own, LAST_START, secs(0))
             .await
             .unwrap();
-        assert!(permit.holds(START) && !permit.holds(START + secs(600)));
+        assert!(permit.may_begin(START) && !permit.may_begin(START + secs(600)));
         assert_eq!(
             (
                 world.calls.count(PortOperation::Get),
@@ -255,7 +255,7 @@ mod tests {
         let own = limited();
         let limiter = limiter(&world);
         let permits = futures_util::future::join_all(
-            (0..3).map(|_| async { limiter.permit(&own, LAST_START, secs(0)).await }),
+            (0..3).map(|_| async { limiter.wait_for_permit(&own, LAST_START, secs(0)).await }),
         );
         let advance = async {
             for _ in 0..200 {
@@ -277,7 +277,7 @@ mod tests {
         world.clock.advance(secs(61));
         for last_start in [LAST_START, None] {
             let verdict = limiter(&world)
-                .permit(&own, last_start, secs(0))
+                .wait_for_permit(&own, last_start, secs(0))
                 .await
                 .unwrap_err();
             assert_eq!(verdict, EntryVerdict::NotStarted);
@@ -292,7 +292,7 @@ mod tests {
         let own = subscription(json!({ "endpoint": { "url": url, "maxRequestsPerSecond": 0.1 } }));
         let world = World::new();
         let limiter = limiter(&world);
-        let first = limiter.permit(&own, LAST_START, secs(0)).await;
+        let first = limiter.wait_for_permit(&own, LAST_START, secs(0)).await;
         assert!(first.is_ok());
         let time = async {
             loop {
@@ -302,7 +302,7 @@ mod tests {
         };
         let second = tokio::select! {
             biased;
-            second = limiter.permit(&own, LAST_START, secs(1)) => second,
+            second = limiter.wait_for_permit(&own, LAST_START, secs(1)) => second,
             () = time => unreachable!("time goes on"),
         };
         let not_before = START + secs(10);
@@ -317,7 +317,7 @@ mod tests {
             &FaultPlan::none(),
         );
         let verdict = limiter(&world)
-            .permit(&limited(), LAST_START, secs(0))
+            .wait_for_permit(&limited(), LAST_START, secs(0))
             .await
             .unwrap_err();
         assert_eq!(

@@ -22,16 +22,16 @@ use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::late_answers::answered_late;
 use posthaste_services::{DrainMeter, RegistryError, TopicRegistry, stop_at};
 
-use crate::invocation::{Invocation, Job, MessageHandle};
+use crate::invocation::{DeliveryJob, Invocation, MessageHandle};
 use crate::lanes::DeliveryQueues;
-use crate::settle::replace::replace;
+use crate::settle::replace::replace_message;
 
 /// Messages that are read side by side: as many topics are looked up at once. Up to this number
 /// `join_all` keeps them in one piece of memory, and a batch has ten.
 const READ_AT_ONCE_MAX: usize = 30;
 
 /// Receives messages.
-pub(crate) struct Receiver<P: Ports> {
+pub(crate) struct MessageReceiver<P: Ports> {
     pub(crate) queues: DeliveryQueues<P::Queue>,
     pub(crate) registry: Arc<TopicRegistry<P::Store, P::Clock>>,
     pub(crate) state: Arc<P::Store>,
@@ -41,15 +41,15 @@ pub(crate) struct Receiver<P: Ports> {
     pub(crate) delivery_log: DeliveryLogMode,
 }
 
-impl<P: Ports> Receiver<P> {
+impl<P: Ports> MessageReceiver<P> {
     /// Reads every message. A message that cannot be read, or not yet, is moved at once, without
     /// effect on its neighbours. Messages are read side by side, so that a topic that is not
     /// cached does not delay the others. The order stays.
-    pub(crate) async fn receive(
+    pub(crate) async fn receive_batch(
         &self,
         invocation: &Invocation,
         batch: Vec<ReceivedMessage>,
-    ) -> Vec<Job> {
+    ) -> Vec<DeliveryJob> {
         let mut jobs = Vec::with_capacity(batch.len());
         let mut messages = batch.into_iter();
         while messages.len() > 0 {
@@ -69,10 +69,10 @@ impl<P: Ports> Receiver<P> {
         invocation: &Invocation,
         message: ReceivedMessage,
         now: Timestamp,
-    ) -> Option<Job> {
+    ) -> Option<DeliveryJob> {
         let id = message.id.clone();
-        let read = catch_panic(self.read(invocation, message, now));
-        match stop_at(&self.clock, invocation.deadlines.receiving(), read).await {
+        let read = catch_panic(self.read_message(invocation, message, now));
+        match stop_at(&self.clock, invocation.deadlines.receiving_end(), read).await {
             Some(Ok(job)) => return job,
             Some(Err(_)) => {
                 tracing::error!(message_id = %id.0, "message handed back, reading it panicked");
@@ -84,12 +84,12 @@ impl<P: Ports> Receiver<P> {
         None
     }
 
-    async fn read(
+    async fn read_message(
         &self,
         invocation: &Invocation,
         message: ReceivedMessage,
         now: Timestamp,
-    ) -> Option<Job> {
+    ) -> Option<DeliveryJob> {
         let body = &message.body;
         match run_off_worker_if_large(body.len(), || parse_delivery(body)) {
             Ok(delivery) => self.look_up(invocation, message, delivery, now).await,
@@ -107,12 +107,12 @@ impl<P: Ports> Receiver<P> {
         message: ReceivedMessage,
         delivery: Delivery,
         now: Timestamp,
-    ) -> Option<Job> {
+    ) -> Option<DeliveryJob> {
         let began = invocation.deadlines.began;
         if invocation.measures_drain() {
             self.note_wait(message.receive_count, &delivery, (now, began));
         }
-        let subscription = match self.subscription(&delivery, (now, began)).await {
+        let subscription = match self.find_subscription(&delivery, (now, began)).await {
             Ok(subscription) => subscription,
             Err(error) => {
                 tracing::error!(
@@ -125,10 +125,10 @@ impl<P: Ports> Receiver<P> {
         let acknowledged_late = self.acknowledged_late(&delivery).await;
         let ReceivedMessage { body, .. } = &message;
         let body = body.clone();
-        let message = MessageHandle::of(&message);
+        let message = MessageHandle::from_message(&message);
         let verdicts = Mutex::new(vec![None; delivery.events.len()]);
         let log = delivery.log_mode(subscription.as_deref(), self.delivery_log);
-        let job = Job {
+        let job = DeliveryJob {
             message,
             delivery,
             subscription,
@@ -142,7 +142,7 @@ impl<P: Ports> Receiver<P> {
         judge_unsent(&job, now);
         let is_for_the_slow_lane = invocation.lane == DeliveryLane::Quick
             && invocation.lane_after(&job, now) == DeliveryLane::Slow;
-        if is_for_the_slow_lane && job.complete().is_none() {
+        if is_for_the_slow_lane && job.all_verdicts().is_none() {
             Box::pin(self.hand_over(invocation, &job, body)).await;
             return None;
         }
@@ -150,7 +150,7 @@ impl<P: Ports> Receiver<P> {
     }
 
     /// Moves a message whose target is slow to the slow lane, as it is.
-    async fn hand_over(&self, invocation: &Invocation, job: &Job, body: Bytes) {
+    async fn hand_over(&self, invocation: &Invocation, job: &DeliveryJob, body: Bytes) {
         let moved = Successor {
             to: QueueName::SlowDeliveries,
             message: OutgoingMessage {
@@ -159,8 +159,8 @@ impl<P: Ports> Receiver<P> {
                 delay: Duration::ZERO,
             },
         };
-        let queue = self.queues.of(invocation);
-        if replace(queue, invocation, &job.message, vec![moved]).await {
+        let queue = self.queues.for_invocation(invocation);
+        if replace_message(queue, invocation, &job.message, vec![moved]).await {
             self.drain.note_delivery_settled(&job.delivery);
         }
     }
@@ -190,7 +190,7 @@ impl<P: Ports> Receiver<P> {
     /// A subscription of another identity is looked up again, past every cache: this process may
     /// not know yet that it was created again, or may have a record from before identities
     /// existed. `began` is the start of the invocation, by the clock's `monotonic`.
-    async fn subscription(
+    async fn find_subscription(
         &self,
         delivery: &Delivery,
         (now, began): (Timestamp, Duration),
@@ -257,7 +257,7 @@ impl<P: Ports> Receiver<P> {
             FormatError::Newer(_) => (QueueName::from(invocation.own_lane()), SQS_DELAY_MAX),
             FormatError::Malformed(..) => (QueueName::DeadLetters, Duration::ZERO),
         };
-        let handle = MessageHandle::of(&message);
+        let handle = MessageHandle::from_message(&message);
         tracing::warn!(
             message_id = %handle.id.0, queue = %to, error = error as &dyn std::error::Error,
             "message not readable, moved as it is"
@@ -270,7 +270,13 @@ impl<P: Ports> Receiver<P> {
                 delay,
             },
         };
-        replace(self.queues.of(invocation), invocation, &handle, vec![moved]).await;
+        replace_message(
+            self.queues.for_invocation(invocation),
+            invocation,
+            &handle,
+            vec![moved],
+        )
+        .await;
     }
 }
 
@@ -288,7 +294,7 @@ fn live_subscription(
 }
 
 /// Judges the events of one message that need no attempt.
-fn judge_unsent(job: &Job, now: Timestamp) {
+fn judge_unsent(job: &DeliveryJob, now: Timestamp) {
     let state = job.status_at(now);
     let was_disabled = job.was_disabled_before();
     for (index, entry) in job.delivery.events.iter().enumerate() {
@@ -304,7 +310,7 @@ fn judge_unsent(job: &Job, now: Timestamp) {
             unsent_verdict(state, was_disabled, is_expired(entry.expires_at, now))
         };
         if let Some(verdict) = verdict {
-            job.judge(index, verdict);
+            job.note_verdict(index, verdict);
         }
     }
 }
@@ -403,7 +409,7 @@ mod tests {
                 reason: expected,
                 last: None,
             };
-            assert_eq!(job.complete(), Some(vec![reason]));
+            assert_eq!(job.all_verdicts(), Some(vec![reason]));
         };
         check(START, DeadLetterReason::EndpointGone);
         check(START + secs(1), DeadLetterReason::SubscriptionDisabled);
@@ -423,12 +429,12 @@ mod tests {
             DeadLetterReason::EndpointGone,
         ];
         let expected = reasons.map(|reason| EntryVerdict::GiveUp { reason, last: None });
-        assert_eq!(job.complete(), Some(expected.to_vec()));
+        assert_eq!(job.all_verdicts(), Some(expected.to_vec()));
     }
 
     #[test]
     fn events_that_arrived_late_are_delivered_whatever_became_of_their_subscription() {
-        let mut job = Job {
+        let mut job = DeliveryJob {
             subscription: None,
             ..job(delivery(2), &subscription(json!({})))
         };
@@ -438,7 +444,10 @@ mod tests {
             reason: DeadLetterReason::SubscriptionDeleted,
             last: None,
         };
-        assert_eq!(job.complete(), Some(vec![deleted, EntryVerdict::Delivered]));
+        assert_eq!(
+            job.all_verdicts(),
+            Some(vec![deleted, EntryVerdict::Delivered])
+        );
     }
 
     #[test]
@@ -448,7 +457,7 @@ mod tests {
         let job = job(delivery, &subscription(json!({})));
         judge_unsent(&job, START + secs(1));
         assert_eq!(
-            (job.complete(), job.is_open(0), job.is_open(1)),
+            (job.all_verdicts(), job.is_open(0), job.is_open(1)),
             (None, false, true)
         );
     }
@@ -457,10 +466,10 @@ mod tests {
     async fn received(
         world: &World,
         bodies: Vec<Bytes>,
-    ) -> (Vec<Job>, Vec<posthaste_ports::MessageId>) {
+    ) -> (Vec<DeliveryJob>, Vec<posthaste_ports::MessageId>) {
         let registry =
             TopicRegistry::new(world.store("topics"), world.clock.clone(), Duration::ZERO);
-        let receiver: Receiver<TestPorts> = Receiver {
+        let receiver: MessageReceiver<TestPorts> = MessageReceiver {
             queues: world.queues(),
             registry: Arc::new(registry),
             state: Arc::clone(&world.state),
@@ -476,8 +485,8 @@ mod tests {
             });
         }
         let invocation = world.invocation_of(&batch);
-        let jobs = receiver.receive(&invocation, batch).await;
-        (jobs, invocation.response().failures)
+        let jobs = receiver.receive_batch(&invocation, batch).await;
+        (jobs, invocation.into_response().failures)
     }
 
     #[tokio::test]
@@ -506,7 +515,7 @@ mod tests {
         );
         assert!(
             jobs.iter()
-                .all(|job| job.subscription.is_none() && job.complete().is_some())
+                .all(|job| job.subscription.is_none() && job.all_verdicts().is_some())
         );
     }
 
@@ -562,7 +571,7 @@ mod tests {
             ..delivery(1)
         };
         let (jobs, _) = received(&world, vec![render_delivery(&timed_out)]).await;
-        assert_eq!(jobs[0].complete(), Some(vec![EntryVerdict::Delivered]));
+        assert_eq!(jobs[0].all_verdicts(), Some(vec![EntryVerdict::Delivered]));
         assert_eq!(world.calls.count(PortOperation::Get) - before, 3);
     }
 }

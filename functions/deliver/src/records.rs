@@ -18,7 +18,7 @@ use posthaste_services::catch_panic::catch_panic_now;
 use posthaste_services::delivery_log::{RecordNotMade, report_lost};
 use posthaste_services::outbound::SentRequest;
 
-use crate::invocation::Job;
+use crate::invocation::DeliveryJob;
 use crate::settle::place::due_again;
 
 /// An endpoint's answer as the log keeps it.
@@ -32,7 +32,7 @@ pub(crate) struct LoggedAnswer {
 /// Shortest value in a URL's query that is taken for a secret, in bytes.
 const QUERY_SECRET_BYTES_MIN: usize = 8;
 
-impl Job {
+impl DeliveryJob {
     /// The answer to a request with events of this message, if the log keeps it.
     pub(crate) fn logged_answer(&self, sent: &SentRequest) -> Option<LoggedAnswer> {
         let response = sent.result.as_ref().ok()?;
@@ -83,9 +83,9 @@ impl Job {
         if !self.log.keeps_attempts() {
             return;
         }
-        let change = self.change(entry, verdict, time);
+        let change = self.event_change(entry, verdict, time);
         let record =
-            change.and_then(|change| self.record(entry, Some(text), &change, details, time));
+            change.and_then(|change| self.make_record(entry, Some(text), &change, details, time));
         if let Some(record) = record {
             self.records.lock().insert(entry, record);
         }
@@ -102,10 +102,10 @@ impl Job {
         }
         let mut kept = std::mem::take(&mut *self.records.lock());
         let changes = verdicts.iter().enumerate().filter_map(|(entry, verdict)| {
-            let change = self.change(entry, *verdict, now)?;
+            let change = self.event_change(entry, *verdict, now)?;
             Some(
                 kept.remove(&entry)
-                    .or_else(|| self.unsent(entry, *verdict, &change, now)),
+                    .or_else(|| self.unsent_record(entry, *verdict, &change, now)),
             )
         });
         let records: Vec<_> = changes.collect();
@@ -122,7 +122,7 @@ impl Job {
     }
 
     /// The record of an event that was in no request.
-    fn unsent(
+    fn unsent_record(
         &self,
         entry: usize,
         verdict: EntryVerdict,
@@ -137,7 +137,7 @@ impl Job {
             EntryVerdict::GiveUp { last, .. } => last.and_then(|last| last.status),
             _ => None,
         };
-        self.record(
+        self.make_record(
             entry,
             text,
             change,
@@ -149,7 +149,12 @@ impl Job {
         )
     }
 
-    fn change(&self, entry: usize, verdict: EntryVerdict, now: Timestamp) -> Option<EventChange> {
+    fn event_change(
+        &self,
+        entry: usize,
+        verdict: EntryVerdict,
+        now: Timestamp,
+    ) -> Option<EventChange> {
         if self
             .acknowledged_late
             .contains(&self.delivery.events[entry].key)
@@ -201,7 +206,7 @@ impl Job {
     }
 
     /// A record. `None` if it cannot be made: that never harms the delivery.
-    fn record(
+    fn make_record(
         &self,
         entry: usize,
         text: Option<&Bytes>,
@@ -226,15 +231,20 @@ impl Job {
 }
 
 /// Where an answer leads, if it is a redirect, without the subscription's secrets.
-pub(crate) fn redirect(sent: &SentRequest, subscription: &Subscription) -> Option<String> {
+pub(crate) fn masked_redirect(sent: &SentRequest, subscription: &Subscription) -> Option<String> {
     let response = sent.result.as_ref().ok()?;
     let location = redirect_location(response.status.as_u16(), &response.headers)?;
     let in_query = query_texts(subscription);
-    let masked = || answer_text(location.as_bytes(), &secrets(subscription, &in_query));
+    let masked = || {
+        answer_text(
+            location.as_bytes(),
+            &secrets_to_mask(subscription, &in_query),
+        )
+    };
     catch_panic_now(masked).ok()
 }
 
-fn secrets<'a>(subscription: &'a Subscription, in_query: &'a [String]) -> Vec<&'a str> {
+fn secrets_to_mask<'a>(subscription: &'a Subscription, in_query: &'a [String]) -> Vec<&'a str> {
     subscription
         .secret_texts()
         .chain(in_query.iter().map(String::as_str))
@@ -243,7 +253,7 @@ fn secrets<'a>(subscription: &'a Subscription, in_query: &'a [String]) -> Vec<&'
 
 fn logged_answer(response: &WebhookResponse, subscription: &Subscription) -> LoggedAnswer {
     let in_query = query_texts(subscription);
-    let secrets = secrets(subscription, &in_query);
+    let secrets = secrets_to_mask(subscription, &in_query);
     let text = (!response.body.is_empty())
         .then(|| answer_body_text(&response.headers, &response.body, &secrets));
     // Headers may be media types themselves (`Accept`), so their values are none of its secrets.
@@ -285,14 +295,14 @@ mod tests {
 
     const DELIVERED: EntryVerdict = EntryVerdict::Delivered;
 
-    fn logged(events: usize, log: DeliveryLogMode) -> Job {
-        Job {
+    fn logged(events: usize, log: DeliveryLogMode) -> DeliveryJob {
+        DeliveryJob {
             log,
             ..job(delivery(events), &subscription(json!({})))
         }
     }
 
-    fn taken(job: &Job, verdicts: &[EntryVerdict]) -> Vec<LogRecord> {
+    fn taken(job: &DeliveryJob, verdicts: &[EntryVerdict]) -> Vec<LogRecord> {
         let records = job.take_records(verdicts, START + secs(1));
         join_records(records.iter())
             .iter()
@@ -300,7 +310,7 @@ mod tests {
             .collect()
     }
 
-    fn keep(job: &Job, entry: usize, verdict: EntryVerdict, status: u16) {
+    fn keep(job: &DeliveryJob, entry: usize, verdict: EntryVerdict, status: u16) {
         let details = RecordDetails {
             status: Some(status),
             ..RecordDetails::default()
@@ -512,7 +522,7 @@ mod tests {
         let url = "https://a.example/hook?code=open%20sesame";
         let own = subscription(json!({ "endpoint": { "url": url } }));
         let check = |status, location, expected: Option<&str>| {
-            let kept = redirect(&redirected(status, location), &own);
+            let kept = masked_redirect(&redirected(status, location), &own);
             assert_eq!(kept.as_deref(), expected, "{location}");
         };
         check(

@@ -20,15 +20,15 @@ use posthaste_ports::{Clock, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::timeout_at;
 
-use crate::circuit::Circuit;
+use crate::circuit::CircuitBreaker;
 use crate::concurrency::ConcurrencyLimits;
 use crate::current::CurrentSubscriptions;
 use crate::invocation::{EntryRef, Invocation};
 use crate::payloads::{LoadedPayload, PayloadReader};
 use crate::plan::RequestPlan;
 use crate::rate_limit::RateLimiter;
-use crate::slots::Slots;
-pub(crate) use attempt::Attempts;
+use crate::slots::SlotLimiter;
+pub(crate) use attempt::EventPoster;
 pub use attempt::UNANSWERED;
 
 /// Most requests of one invocation that are under way or wait for their link, over all
@@ -36,15 +36,15 @@ pub use attempt::UNANSWERED;
 const REQUESTS_PER_INVOCATION_MAX: usize = 1000;
 
 /// Sends the requests of invocations.
-pub(crate) struct Sender<P: Ports> {
+pub(crate) struct RequestSender<P: Ports> {
     pub(crate) clock: P::Clock,
     pub(crate) limits: ConcurrencyLimits,
-    pub(crate) slots: Slots<P>,
+    pub(crate) slots: SlotLimiter<P>,
     pub(crate) rates: RateLimiter<P>,
-    pub(crate) circuit: Arc<Circuit<P>>,
+    pub(crate) circuit: Arc<CircuitBreaker<P>>,
     pub(crate) payloads: Arc<PayloadReader<P>>,
     pub(crate) current: Arc<CurrentSubscriptions<P>>,
-    pub(crate) attempts: Attempts<P>,
+    pub(crate) attempts: EventPoster<P>,
     pub(crate) requests_per_link_start: usize,
     /// The unit in which the delivery queue delays.
     pub(crate) delay_step: Duration,
@@ -52,7 +52,7 @@ pub(crate) struct Sender<P: Ports> {
 
 /// An attempt, made or not.
 #[derive(Debug)]
-pub(crate) struct Attempted {
+pub(crate) struct EndedAttempt {
     pub(crate) subscription: Arc<Subscription>,
     pub(crate) verdicts: Vec<(EntryRef, EntryVerdict)>,
     /// Whether the subscription is to be disabled, because its endpoint is gone for good.
@@ -60,16 +60,16 @@ pub(crate) struct Attempted {
 }
 
 /// Takes attempts as they end.
-pub(crate) trait Settle: Sync {
+pub(crate) trait AttemptSink: Sync {
     /// Settles the messages that are complete with this attempt.
-    fn attempted(
+    fn settle_attempt(
         &self,
         invocation: &Invocation,
-        attempted: Attempted,
+        attempted: EndedAttempt,
     ) -> impl Future<Output = ()> + Send;
 }
 
-impl<P: Ports> Sender<P> {
+impl<P: Ports> RequestSender<P> {
     /// Makes all planned requests, and hands each attempt to `settle` as soon as it has ended. The
     /// requests of one subscription begin in their order, and as many of them are under way, or wait
     /// for its link, as is its share.
@@ -77,11 +77,11 @@ impl<P: Ports> Sender<P> {
         &self,
         invocation: &Invocation,
         requests: Vec<RequestPlan>,
-        settle: &impl Settle,
+        settle: &impl AttemptSink,
     ) {
         let targets = by_target(requests);
-        let share = share(targets.len(), self.requests_per_link_start);
-        let send = |request| self.send(invocation, request, settle);
+        let share = requests_per_target(targets.len(), self.requests_per_link_start);
+        let send = |request| self.send_planned(invocation, request, settle);
         let target = async |requests: Vec<RequestPlan>| match <[RequestPlan; 1]>::try_from(requests)
         {
             // Most invocations make one request, which needs no bookkeeping.
@@ -105,19 +105,24 @@ impl<P: Ports> Sender<P> {
     /// Makes a planned request, or several where a batch is split. A panic costs the messages of
     /// this request, which are handed back, and not their neighbours. Slots that no request has a
     /// use for any more are given back after the messages are settled.
-    async fn send(&self, invocation: &Invocation, plan: RequestPlan, settle: &impl Settle) {
-        match catch_panic(self.attempt(invocation, &plan)).await {
-            Ok(Ok(attempted)) => settle.attempted(invocation, attempted).await,
+    async fn send_planned(
+        &self,
+        invocation: &Invocation,
+        plan: RequestPlan,
+        settle: &impl AttemptSink,
+    ) {
+        match catch_panic(self.make_attempt(invocation, &plan)).await {
+            Ok(Ok(attempted)) => settle.settle_attempt(invocation, attempted).await,
             Ok(Err(verdict)) => {
-                self.turned_back(invocation, &plan, verdict);
+                self.note_postponed(invocation, &plan, verdict);
                 let verdicts = plan.entries.iter().map(|at| (*at, verdict)).collect();
                 let subscription = Arc::clone(&plan.subscription);
-                let attempted = Attempted {
+                let attempted = EndedAttempt {
                     subscription,
                     verdicts,
                     is_to_be_disabled: false,
                 };
-                settle.attempted(invocation, attempted).await;
+                settle.settle_attempt(invocation, attempted).await;
             }
             Err(_) => tracing::error!(
                 topic = %plan.subscription.topic, subscription = %plan.subscription.name,
@@ -130,34 +135,34 @@ impl<P: Ports> Sender<P> {
     }
 
     /// Notes a request that may not begin now, as [`ConcurrencyLimits::turned_back`] does.
-    fn turned_back(&self, invocation: &Invocation, plan: &RequestPlan, verdict: EntryVerdict) {
+    fn note_postponed(&self, invocation: &Invocation, plan: &RequestPlan, verdict: EntryVerdict) {
         if invocation.measures_drain() {
             self.limits
-                .turned_back(&self.clock, &plan.subscription, verdict);
+                .note_postponed(&self.clock, &plan.subscription, verdict);
         }
     }
 
     /// Waits until the request is admitted, loads it and sends it. An `Err` is the verdict over its
     /// events if it may not begin.
-    async fn attempt(
+    async fn make_attempt(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
-    ) -> Result<Attempted, EntryVerdict> {
+    ) -> Result<EndedAttempt, EntryVerdict> {
         let subscription = &*plan.subscription;
-        let route = self.circuit.route(plan).await?;
+        let route = self.circuit.choose_route(plan).await?;
         let last_start = invocation.deadlines.last_start(subscription.timeout);
         // First of all, as it takes longest. What comes after it may be over soon.
-        let slot = self.slots.permit(subscription, last_start).await?;
+        let slot = self.slots.wait_for_permit(subscription, last_start).await?;
         let rate = self
             .rates
-            .permit(subscription, last_start, Duration::ZERO)
+            .wait_for_permit(subscription, last_start, Duration::ZERO)
             .await?;
         let now = self.clock.monotonic();
         let last_start = last_start.filter(|last_start| *last_start >= now);
         let last_start = last_start.ok_or(EntryVerdict::NotStarted)?;
         let waits_from = invocation.measures_drain().then_some(now);
-        let entering = self.limits.enter(&route.target, waits_from);
+        let entering = self.limits.wait_for_permit(&route.target, waits_from);
         let admitted = timeout_at(&self.clock, last_start, entering).await;
         let admitted = admitted.flatten().ok_or(EntryVerdict::NotStarted)?;
         let payloads: Vec<_> = plan
@@ -184,7 +189,7 @@ impl<P: Ports> Sender<P> {
 
 /// An equal share, but no less than the link's limit at the start: then none of its slots stays
 /// free.
-fn share(targets: usize, start: usize) -> usize {
+fn requests_per_target(targets: usize, start: usize) -> usize {
     (REQUESTS_PER_INVOCATION_MAX / targets.max(1))
         .max(start)
         .max(1)

@@ -21,38 +21,38 @@ use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::stop_at;
 use tokio::sync::mpsc;
 
-use crate::circuit::Circuit;
-use crate::disable::Disabler;
-use crate::invocation::{EntryRef, Invocation, Job};
+use crate::circuit::CircuitBreaker;
+use crate::disable::SubscriptionDisabler;
+use crate::invocation::{DeliveryJob, EntryRef, Invocation};
 use crate::limits::SETTLED_AT_ONCE_MAX;
-use crate::send::{Attempted, Settle};
-use ending::{Complete, Ender, Ending};
-use group::{Group, Recorded, groups};
+use crate::send::{AttemptSink, EndedAttempt};
+use ending::{JudgedMessage, MessageEnder, MessageEnding};
+use group::{RecordedMessage, SettlingGroup, gather_groups};
 use records_queue::RecordsQueue;
 
 /// Settles messages.
-pub(crate) struct Settler<P: Ports> {
-    pub(crate) ender: Ender<P>,
+pub(crate) struct MessageSettler<P: Ports> {
+    pub(crate) ender: MessageEnder<P>,
     pub(crate) records: RecordsQueue<P>,
-    pub(crate) disabler: Disabler<P>,
-    pub(crate) circuit: Arc<Circuit<P>>,
+    pub(crate) disabler: SubscriptionDisabler<P>,
+    pub(crate) circuit: Arc<CircuitBreaker<P>>,
 }
 
 /// The settling of one invocation's messages. While it exists, messages may join a group.
-pub(crate) struct Settling<'a, P: Ports> {
-    settler: &'a Settler<P>,
+pub(crate) struct InvocationSettling<'a, P: Ports> {
+    settler: &'a MessageSettler<P>,
     /// The way of messages with records into their group.
-    recorded: mpsc::Sender<Box<Recorded>>,
+    recorded: mpsc::Sender<Box<RecordedMessage>>,
 }
 
 /// The messages that are settled in groups.
-pub(crate) struct ToGather(mpsc::Receiver<Box<Recorded>>);
+pub(crate) struct MessagesToGroup(mpsc::Receiver<Box<RecordedMessage>>);
 
-impl<P: Ports> Settle for Settling<'_, P> {
+impl<P: Ports> AttemptSink for InvocationSettling<'_, P> {
     /// Disables the subscription if its endpoint is gone, notes the verdicts, and settles the
     /// messages that are complete with them.
-    async fn attempted(&self, invocation: &Invocation, attempted: Attempted) {
-        let Attempted {
+    async fn settle_attempt(&self, invocation: &Invocation, attempted: EndedAttempt) {
+        let EndedAttempt {
             subscription,
             verdicts,
             is_to_be_disabled,
@@ -75,27 +75,30 @@ impl<P: Ports> Settle for Settling<'_, P> {
                 .await;
         }
         let judge = |(at, verdict): (EntryRef, EntryVerdict)| {
-            Some((at.job, invocation.jobs[at.job].judge(at.entry, verdict)?))
+            Some((
+                at.job,
+                invocation.jobs[at.job].note_verdict(at.entry, verdict)?,
+            ))
         };
         self.complete_all(invocation, verdicts.into_iter().filter_map(judge).collect())
             .await;
     }
 }
 
-impl<P: Ports> Settling<'_, P> {
+impl<P: Ports> InvocationSettling<'_, P> {
     /// Settles messages that need no attempt, side by side, so that messages that are given up
     /// together share requests to the queue.
     pub(crate) async fn settle_unsent(&self, invocation: &Invocation) {
         let jobs = invocation.jobs.iter().enumerate();
         let judged: Vec<_> = jobs
-            .filter_map(|(index, job)| Some((index, job.complete()?)))
+            .filter_map(|(index, job)| Some((index, job.all_verdicts()?)))
             .collect();
         if judged.is_empty() {
             return;
         }
         let settled = Box::pin(self.complete_all(invocation, judged));
         let clock = &self.settler.ender.clock;
-        let end = invocation.deadlines.receiving();
+        let end = invocation.deadlines.receiving_end();
         if stop_at(clock, end, settled).await.is_none() {
             tracing::error!(
                 "messages handed back, the queue did not take what follows them in time"
@@ -108,7 +111,7 @@ impl<P: Ports> Settling<'_, P> {
         invocation: &Invocation,
         messages: Vec<(usize, Vec<EntryVerdict>)>,
     ) {
-        let complete = |(job, verdicts)| self.complete(invocation, job, verdicts);
+        let complete = |(job, verdicts)| self.complete_message(invocation, job, verdicts);
         match <[_; 1]>::try_from(messages) {
             Ok([message]) => complete(message).await,
             Err(messages) => {
@@ -122,33 +125,38 @@ impl<P: Ports> Settling<'_, P> {
     /// Settles a message whose events all have a verdict, or leaves it to a group if it has
     /// records. It joins the group when it is prepared, so that one that is slow to prepare
     /// delays no other.
-    async fn complete(&self, invocation: &Invocation, job: usize, verdicts: Vec<EntryVerdict>) {
+    async fn complete_message(
+        &self,
+        invocation: &Invocation,
+        job: usize,
+        verdicts: Vec<EntryVerdict>,
+    ) {
         let ender = &self.settler.ender;
         self.settler.note_tries(&invocation.jobs[job], &verdicts);
         let at = ender.clock.now();
         let records = invocation.jobs[job].take_records(&verdicts, at);
-        let complete = Complete { job, verdicts, at };
-        let ending = ender.prepare(invocation, complete).await;
+        let complete = JudgedMessage { job, verdicts, at };
+        let ending = ender.prepare_ending(invocation, complete).await;
         if !records.is_empty() {
             // There is room for each message, and the groups are gathered for as long as this
             // exists.
             let _ = self
                 .recorded
-                .send(Box::new(Recorded {
+                .send(Box::new(RecordedMessage {
                     job,
                     ending,
                     records,
                 }))
                 .await;
         } else if let Some(ending) = ending {
-            ender.end(invocation, ending).await;
+            ender.end_message(invocation, ending).await;
         }
     }
 }
 
-impl<P: Ports> Settler<P> {
+impl<P: Ports> MessageSettler<P> {
     /// Notes which events of a message arrived. What is paused is not tried, and no sign.
-    fn note_tries(&self, job: &Job, verdicts: &[EntryVerdict]) {
+    fn note_tries(&self, job: &DeliveryJob, verdicts: &[EntryVerdict]) {
         let links = &self.circuit.links;
         let arrivals = links.arrivals();
         let is_all_well = verdicts.iter().all(|it| *it == EntryVerdict::Delivered);
@@ -174,14 +182,17 @@ impl<P: Ports> Settler<P> {
     }
 
     /// Begins to settle an invocation's messages.
-    pub(crate) fn begin(&self, invocation: &Invocation) -> (Settling<'_, P>, ToGather) {
+    pub(crate) fn begin_settling(
+        &self,
+        invocation: &Invocation,
+    ) -> (InvocationSettling<'_, P>, MessagesToGroup) {
         let (recorded, receiver) = mpsc::channel(invocation.jobs.len().max(1));
         (
-            Settling {
+            InvocationSettling {
                 settler: self,
                 recorded,
             },
-            ToGather(receiver),
+            MessagesToGroup(receiver),
         )
     }
 
@@ -189,22 +200,22 @@ impl<P: Ports> Settler<P> {
     pub(crate) async fn settle_recorded(
         &self,
         invocation: &Invocation,
-        ToGather(messages): ToGather,
+        MessagesToGroup(messages): MessagesToGroup,
     ) {
         let gathering = self.records.settings.gathering;
-        let groups = groups(self.ender.clock.clone(), gathering, messages);
+        let groups = gather_groups(self.ender.clock.clone(), gathering, messages);
         groups
             .for_each_concurrent(None, |group| self.settle_group(invocation, group))
             .await;
     }
 
-    async fn settle_group(&self, invocation: &Invocation, group: Group) {
+    async fn settle_group(&self, invocation: &Invocation, group: SettlingGroup) {
         let by_topic = group.records_by_topic(invocation);
         let (mut endings, records) = group.into_parts();
         if let Err(error) = self.send_records(invocation, &mut endings, records).await {
             self.records.report_lost(&by_topic, &*error);
         }
-        let end = |ending| self.ender.end(invocation, ending);
+        let end = |ending| self.ender.end_message(invocation, ending);
         stream::iter(endings)
             .for_each_concurrent(SETTLED_AT_ONCE_MAX, end)
             .await;
@@ -216,12 +227,12 @@ impl<P: Ports> Settler<P> {
     async fn send_records(
         &self,
         invocation: &Invocation,
-        endings: &mut Vec<Ending>,
+        endings: &mut Vec<MessageEnding>,
         records: Vec<RecordText>,
     ) -> Result<(), Arc<PortError>> {
-        let first = endings.iter().position(Ending::is_replaced);
+        let first = endings.iter().position(MessageEnding::is_replaced);
         let Some(first) = first.filter(|_| self.records.settings.in_settling) else {
-            return self.records.send(records).await;
+            return self.records.send_records(records).await;
         };
         let bodies = join_records(records.iter());
         match self
@@ -237,7 +248,7 @@ impl<P: Ports> Settler<P> {
             Err(error) if error.kind == ErrorKind::Full => Err(Arc::new(error)),
             // Another worker has the message, or nothing could be stored just now. The records of
             // this attempt are nowhere else.
-            Err(_) => self.records.send(records).await,
+            Err(_) => self.records.send_records(records).await,
         }
     }
 }

@@ -39,10 +39,10 @@ pub(crate) enum StateError {
 
 /// The line of a worker's requests that were turned away, with the limit by which it goes on.
 #[derive(Debug)]
-pub(crate) struct Line<L>(Option<(L, LinePlace)>);
+pub(crate) struct TurnedAwayLine<L>(Option<(L, LinePlace)>);
 
 /// A waiting request, counted until this is dropped.
-pub(crate) struct Waiting<'a>(&'a AtomicU32);
+pub(crate) struct WaitGuard<'a>(&'a AtomicU32);
 
 impl<P: Ports, T: Clone> SharedStates<P, T> {
     pub(crate) fn new(store: Arc<P::Store>, clock: P::Clock) -> Self {
@@ -55,7 +55,7 @@ impl<P: Ports, T: Clone> SharedStates<P, T> {
 
     /// Asks about the state of this key, unless another request does so already. The other requests
     /// of the invocation come to wait first, so that one answer serves them all.
-    pub(crate) async fn ask<F: Future<Output = Result<T, StateError>> + Send>(
+    pub(crate) async fn ask_once<F: Future<Output = Result<T, StateError>> + Send>(
         &self,
         key: &str,
         ask: impl FnOnce() -> F + Send,
@@ -67,13 +67,13 @@ impl<P: Ports, T: Clone> SharedStates<P, T> {
         self.asked.run(key, asked).await
     }
 
-    pub(crate) async fn read(&self, key: &str) -> Result<Option<StoredObject>, StateError> {
+    pub(crate) async fn read_state(&self, key: &str) -> Result<Option<StoredObject>, StateError> {
         Ok(self.store.get(key).await?)
     }
 
     /// Writes a state in place of the one with this tag, or of none. `None` if another worker was
     /// first.
-    pub(crate) async fn write(
+    pub(crate) async fn write_state(
         &self,
         key: &str,
         state: Bytes,
@@ -88,23 +88,23 @@ impl<P: Ports, T: Clone> SharedStates<P, T> {
     }
 
     /// The verdict over events whose limit is not known.
-    pub(crate) fn not_known(&self) -> EntryVerdict {
+    pub(crate) fn unknown_limit_verdict(&self) -> EntryVerdict {
         EntryVerdict::Postponed {
             not_before: self.clock.now() + OUR_FAULT_WAIT,
         }
     }
 }
 
-impl<L> Default for Line<L> {
+impl<L> Default for TurnedAwayLine<L> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<L: Copy + PartialEq> Line<L> {
+impl<L: Copy + PartialEq> TurnedAwayLine<L> {
     /// The time at which a request that found nothing comes back, behind those before it. A line of
     /// another limit is gone.
-    pub(crate) fn line_up(
+    pub(crate) fn join_line(
         &mut self,
         limit: L,
         pace: RequestRate,
@@ -119,14 +119,14 @@ impl<L: Copy + PartialEq> Line<L> {
     }
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitGuard<'a> {
     pub(crate) fn begin(count: &'a AtomicU32) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -20,10 +20,12 @@ use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{stop_at, timeout};
 
-use crate::deadlines::Deadlines;
-use crate::kept::Kept;
-use crate::shared_state::{Line, SharedStates, StateError, TRIES_MAX};
-use limiter::{Claimed, Known, Limiter, OpenRequest, Slot, Wanted};
+use crate::deadlines::InvocationDeadlines;
+use crate::kept::SharedValues;
+use crate::shared_state::{SharedStates, StateError, TRIES_MAX, TurnedAwayLine};
+use limiter::{
+    ClaimedSlots, KnownSlotState, OpenRequest, RequestBound, SubscriptionSlots, TakenSlot,
+};
 
 /// The longest wait of a request for a slot of its worker. The message of one that waits longer is
 /// better off in the queue, and the invocation ends.
@@ -61,7 +63,7 @@ const GIVING_BACK_MAX: Duration = Duration::from_secs(2);
 const OVERTAKEN_WAIT_MAX: Duration = Duration::from_millis(200);
 
 /// Bounds the open requests of each subscription that has a bound.
-pub(crate) struct Slots<P: Ports> {
+pub(crate) struct SlotLimiter<P: Ports> {
     /// Answers whether something has changed, so that a request may look again.
     states: SharedStates<P, bool>,
     /// Slots that are being given back.
@@ -69,28 +71,33 @@ pub(crate) struct Slots<P: Ports> {
     clock: P::Clock,
     entropy: P::Entropy,
     /// By the key of the stored state.
-    limiters: Kept<String, Limiter>,
+    limiters: SharedValues<String, SubscriptionSlots>,
 }
 
 /// A request's right to be open, a part at a time; without a slot, whenever it wants.
 #[derive(Debug)]
-pub(crate) struct SlotPermit(Option<Box<Slot>>);
+pub(crate) struct SlotPermit(Option<Box<TakenSlot>>);
 
 /// An open request, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Opened(Option<OpenRequest>);
+pub(crate) struct OpenRequestGuard(Option<OpenRequest>);
 
 impl SlotPermit {
     /// Opens a request that ends by its timeout. `None` if it may not begin any more.
-    pub(crate) fn open(&self, subscription: &Subscription, now: Timestamp) -> Option<Opened> {
-        let (Some(slot), Some(wanted)) = (&self.0, wanted(subscription)) else {
-            return Some(Opened(None));
+    pub(crate) fn open_request(
+        &self,
+        subscription: &Subscription,
+        now: Timestamp,
+    ) -> Option<OpenRequestGuard> {
+        let (Some(slot), Some(wanted)) = (&self.0, request_bound(subscription)) else {
+            return Some(OpenRequestGuard(None));
         };
-        slot.open(wanted, now).map(|open| Opened(Some(open)))
+        slot.open_request(wanted, now)
+            .map(|open| OpenRequestGuard(Some(open)))
     }
 }
 
-impl Opened {
+impl OpenRequestGuard {
     /// Ends the request, which took so long.
     pub(crate) fn end(self, took: Duration) {
         if let Some(open) = self.0 {
@@ -99,31 +106,31 @@ impl Opened {
     }
 }
 
-fn wanted(subscription: &Subscription) -> Option<Wanted> {
+fn request_bound(subscription: &Subscription) -> Option<RequestBound> {
     let timeout = subscription.timeout;
     let limit = subscription.concurrency?;
-    Some(Wanted { limit, timeout })
+    Some(RequestBound { limit, timeout })
 }
 
-impl<P: Ports> Slots<P> {
+impl<P: Ports> SlotLimiter<P> {
     pub(crate) fn new(state: &Arc<P::Store>, clock: P::Clock, entropy: P::Entropy) -> Self {
         Self {
             states: SharedStates::new(Arc::clone(state), clock.clone()),
             returns: SharedStates::new(Arc::clone(state), clock.clone()),
             clock,
             entropy,
-            limiters: Kept::new(),
+            limiters: SharedValues::new(),
         }
     }
 
     /// Waits for the slot of a request, no longer than until `last_start`, the last moment at which
     /// it could begin. An `Err` is the verdict over its events if it gets none.
-    pub(crate) async fn permit(
+    pub(crate) async fn wait_for_permit(
         &self,
         subscription: &Subscription,
         last_start: Option<Duration>,
     ) -> Result<SlotPermit, EntryVerdict> {
-        match wanted(subscription) {
+        match request_bound(subscription) {
             None => Ok(SlotPermit(None)),
             Some(wanted) => Box::pin(self.permit_for(wanted, subscription, last_start)).await,
         }
@@ -131,34 +138,34 @@ impl<P: Ports> Slots<P> {
 
     async fn permit_for(
         &self,
-        wanted: Wanted,
+        wanted: RequestBound,
         subscription: &Subscription,
         last_start: Option<Duration>,
     ) -> Result<SlotPermit, EntryVerdict> {
         let end = last_start.ok_or(EntryVerdict::NotStarted)?;
         let key = layout::slot_state_key(&subscription.topic, &subscription.name);
-        let limiter = self.limiter(&key);
-        let slot = stop_at(&self.clock, end, self.slot(&key, wanted, &limiter)).await;
+        let limiter = self.subscription_slots(&key);
+        let slot = stop_at(&self.clock, end, self.wait_for_slot(&key, wanted, &limiter)).await;
         let slot = slot.ok_or(EntryVerdict::NotStarted)?;
-        let slot = slot.map_err(|error| self.not_known(subscription, &error))?;
-        let slot = slot.ok_or_else(|| self.turned_away(wanted.limit, &limiter))?;
+        let slot = slot.map_err(|error| self.unknown_slots_verdict(subscription, &error))?;
+        let slot = slot.ok_or_else(|| self.turned_away_verdict(wanted.limit, &limiter))?;
         let permit = SlotPermit(Some(Box::new(slot)));
-        self.renew(subscription, &permit, last_start).await?;
+        self.renew_lease(subscription, &permit, last_start).await?;
         Ok(permit)
     }
 
     /// Sees to it that a request which has its slot may begin by `last_start`: the lease may have
     /// ended while it waited. An `Err` is the verdict over its events if it may not.
-    pub(crate) async fn renew(
+    pub(crate) async fn renew_lease(
         &self,
         subscription: &Subscription,
         permit: &SlotPermit,
         last_start: Option<Duration>,
     ) -> Result<(), EntryVerdict> {
-        let (Some(slot), Some(wanted)) = (&permit.0, wanted(subscription)) else {
+        let (Some(slot), Some(wanted)) = (&permit.0, request_bound(subscription)) else {
             return Ok(());
         };
-        if slot.limiter().serves(wanted, self.clock.now()) {
+        if slot.limiter().can_serve(wanted, self.clock.now()) {
             return Ok(());
         }
         let end = last_start.ok_or(EntryVerdict::NotStarted)?;
@@ -169,47 +176,48 @@ impl<P: Ports> Slots<P> {
 
     async fn renew_for(
         &self,
-        wanted: Wanted,
+        wanted: RequestBound,
         subscription: &Subscription,
-        limiter: &Limiter,
+        limiter: &SubscriptionSlots,
     ) -> Result<(), EntryVerdict> {
         let key = layout::slot_state_key(&subscription.topic, &subscription.name);
         for _ in 0..TRIES_MAX {
-            let asked = self.ask(&key, wanted, limiter).await;
-            let is_changed = asked.map_err(|error| self.not_known(subscription, &error))?;
-            if limiter.serves(wanted, self.clock.now()) {
+            let asked = self.ask_for_lease(&key, wanted, limiter).await;
+            let is_changed =
+                asked.map_err(|error| self.unknown_slots_verdict(subscription, &error))?;
+            if limiter.can_serve(wanted, self.clock.now()) {
                 return Ok(());
             }
             if !is_changed {
                 break;
             }
         }
-        Err(self.turned_away(wanted.limit, limiter))
+        Err(self.turned_away_verdict(wanted.limit, limiter))
     }
 
-    fn limiter(&self, key: &String) -> Arc<Limiter> {
-        let make = || Limiter::new(self.entropy.uuid().to_string());
+    fn subscription_slots(&self, key: &String) -> Arc<SubscriptionSlots> {
+        let make = || SubscriptionSlots::new(self.entropy.uuid().to_string());
         self.limiters.get(key, make)
     }
 
     /// Waits for a slot; `None` if there is none soon.
-    async fn slot(
+    async fn wait_for_slot(
         &self,
         key: &str,
-        wanted: Wanted,
-        limiter: &Arc<Limiter>,
-    ) -> Result<Option<Slot>, Arc<StateError>> {
-        let _waiting = limiter.wait();
+        wanted: RequestBound,
+        limiter: &Arc<SubscriptionSlots>,
+    ) -> Result<Option<TakenSlot>, Arc<StateError>> {
+        let _waiting = limiter.begin_wait();
         let came_at = self.clock.now();
-        let mut freed = pin!(Arc::clone(limiter).freed());
+        let mut freed = pin!(Arc::clone(limiter).wait_for_freed());
         loop {
             let mut asked = Ok(true);
             for _ in 0..TRIES_MAX {
-                limiter.lapse(wanted, self.clock.now());
+                limiter.forget_lapsed(wanted, self.clock.now());
                 asked = tokio::select! {
                     biased;
                     slot = freed.as_mut() => return Ok(slot),
-                    asked = self.ask(key, wanted, limiter) => asked,
+                    asked = self.ask_for_lease(key, wanted, limiter) => asked,
                 };
                 if !matches!(asked, Ok(true)) {
                     break;
@@ -229,69 +237,73 @@ impl<P: Ports> Slots<P> {
                 return Ok(None);
             }
             let left = wait_max.saturating_sub(elapsed);
-            let wait = self.look_again().min(left);
+            let wait = self.jittered_look_wait().min(left);
             if let Some(slot) = timeout(&self.clock, wait, freed.as_mut()).await {
                 return Ok(slot);
             }
         }
     }
 
-    fn look_again(&self) -> Duration {
+    fn jittered_look_wait(&self) -> Duration {
         let [shortest, longest] = LOOK_AGAIN;
         let drawn = DrawnJitter::new(self.entropy.fraction());
         shortest + drawn.part_of(longest.saturating_sub(shortest))
     }
 
-    async fn ask(
+    async fn ask_for_lease(
         &self,
         key: &str,
-        wanted: Wanted,
-        limiter: &Limiter,
+        wanted: RequestBound,
+        limiter: &SubscriptionSlots,
     ) -> Result<bool, Arc<StateError>> {
         self.states
-            .ask(key, || self.lease(key, wanted, limiter))
+            .ask_once(key, || self.lease_slots(key, wanted, limiter))
             .await
     }
 
     /// Leases what the requests of this worker have a use for, if it is free and no other worker
     /// has written since the state was read. The limiter's state says what came of it. Answers
     /// whether something has changed, or may have.
-    async fn lease(
+    async fn lease_slots(
         &self,
         key: &str,
-        wanted: Wanted,
-        limiter: &Limiter,
+        wanted: RequestBound,
+        limiter: &SubscriptionSlots,
     ) -> Result<bool, StateError> {
         if limiter.has_all(wanted, self.clock.now()) {
             return Ok(false);
         }
-        let known = self.known(key, limiter).await?;
-        let (pending, next) = match limiter.claim(wanted, &known, self.clock.now()) {
-            Claimed::Lease(pending, next) => (Some(pending), next),
-            Claimed::Nothing(Some(next)) => (None, next),
-            Claimed::Nothing(None) => {
-                limiter.keep(known);
+        let known = self.known_state(key, limiter).await?;
+        let (pending, next) = match limiter.claim_slots(wanted, &known, self.clock.now()) {
+            ClaimedSlots::Lease(pending, next) => (Some(pending), next),
+            ClaimedSlots::Nothing(Some(next)) => (None, next),
+            ClaimedSlots::Nothing(None) => {
+                limiter.keep_known(known);
                 return Ok(false);
             }
         };
-        let is_written = self.write(key, next, known, limiter).await?;
+        let is_written = self.replace_state(key, next, known, limiter).await?;
         let Some(pending) = pending else {
             return Ok(!is_written);
         };
-        limiter.answered(pending.write);
+        limiter.note_write_ended(pending.write);
         if is_written {
-            limiter.leased(pending);
+            limiter.note_lease(pending);
         }
         Ok(true)
     }
 
     /// The state as it is known, or read now.
-    async fn known(&self, key: &str, limiter: &Limiter) -> Result<Known, StateError> {
+    async fn known_state(
+        &self,
+        key: &str,
+        limiter: &SubscriptionSlots,
+    ) -> Result<KnownSlotState, StateError> {
         let now = self.clock.now();
         if let Some(known) = limiter.take_known(now) {
             return Ok(known);
         }
-        let stored = match self.states.read(key).await? {
+        let stored = match self.states.read_state(key).await? {
             None => None,
             Some(object) => match SlotState::parse(&object.bytes) {
                 Ok(state) => Some((state, object.etag)),
@@ -305,54 +317,58 @@ impl<P: Ports> Slots<P> {
                 Err(newer) => return Err(newer.into()),
             },
         };
-        Ok(Known::new(stored, now))
+        Ok(KnownSlotState::new(stored, now))
     }
 
     /// Writes a state in place of the known one. Answers whether no other worker was first.
-    async fn write(
+    async fn replace_state(
         &self,
         key: &str,
         next: SlotState,
-        known: Known,
-        limiter: &Limiter,
+        known: KnownSlotState,
+        limiter: &SubscriptionSlots,
     ) -> Result<bool, StateError> {
         let last = known.stored.map(|(_, etag)| etag);
-        let written = self.states.write(key, next.render(), last).await?;
+        let written = self.states.write_state(key, next.render(), last).await?;
         let Some(etag) = written else {
             return Ok(false);
         };
-        limiter.keep(Known::new(Some((next, etag)), self.clock.now()));
+        limiter.keep_known(KnownSlotState::new(Some((next, etag)), self.clock.now()));
         Ok(true)
     }
 
     /// Gives back the slots that no request of this worker has a use for: at once if it has no open
     /// request, and otherwise a moment later. To be called after each request, however it ended. If
     /// it fails, the slots are free when their lease ends.
-    pub(crate) async fn give_back(&self, subscription: &Subscription, deadlines: &Deadlines) {
+    pub(crate) async fn give_back(
+        &self,
+        subscription: &Subscription,
+        deadlines: &InvocationDeadlines,
+    ) {
         if subscription.concurrency.is_some() {
             Box::pin(self.give_unused_back(subscription, deadlines)).await;
         }
     }
 
-    async fn give_unused_back(&self, subscription: &Subscription, deadlines: &Deadlines) {
+    async fn give_unused_back(&self, subscription: &Subscription, deadlines: &InvocationDeadlines) {
         let key = layout::slot_state_key(&subscription.topic, &subscription.name);
-        let limiter = self.limiter(&key);
+        let limiter = self.subscription_slots(&key);
         if limiter.is_used() && limiter.has_unused() {
             // No request of this invocation begins after its attempts.
             let end = deadlines
-                .attempts()
+                .attempts_end()
                 .min(self.clock.monotonic() + UNUSED_KEPT);
-            stop_at(&self.clock, end, limiter.rest()).await;
+            stop_at(&self.clock, end, limiter.wait_until_quiet()).await;
         }
         if !limiter.has_unused() {
             return;
         }
         let end = deadlines
-            .storing()
+            .storing_end()
             .min(self.clock.monotonic() + GIVING_BACK_MAX);
         let returned = self
             .returns
-            .ask(&key, || self.return_unused(&key, &limiter));
+            .ask_once(&key, || self.return_unused(&key, &limiter));
         match stop_at(&self.clock, end, returned).await {
             Some(Ok(())) => {}
             Some(Err(error)) => tracing::warn!(
@@ -368,21 +384,25 @@ impl<P: Ports> Slots<P> {
     }
 
     /// Gives back, however often other workers are ahead: those that find nothing wait for it.
-    async fn return_unused(&self, key: &str, limiter: &Limiter) -> Result<(), StateError> {
+    async fn return_unused(
+        &self,
+        key: &str,
+        limiter: &SubscriptionSlots,
+    ) -> Result<(), StateError> {
         while limiter.has_unused() {
-            let known = self.known(key, limiter).await?;
+            let known = self.known_state(key, limiter).await?;
             // Requests may have come meanwhile.
             if !limiter.has_unused() {
                 break;
             }
-            let Some((next, write)) = limiter.shrink(&known, self.clock.now()) else {
-                limiter.keep(known);
+            let Some((next, write)) = limiter.shrink_lease(&known, self.clock.now()) else {
+                limiter.keep_known(known);
                 break;
             };
-            let is_written = self.write(key, next, known, limiter).await?;
-            limiter.answered(write);
+            let is_written = self.replace_state(key, next, known, limiter).await?;
+            limiter.note_write_ended(write);
             if is_written {
-                limiter.gave_back(write);
+                limiter.note_given_back(write);
                 break;
             }
             let wait = OVERTAKEN_WAIT_MAX.mul_f64(self.entropy.fraction());
@@ -391,26 +411,30 @@ impl<P: Ports> Slots<P> {
         Ok(())
     }
 
-    fn not_known(&self, subscription: &Subscription, error: &StateError) -> EntryVerdict {
+    fn unknown_slots_verdict(
+        &self,
+        subscription: &Subscription,
+        error: &StateError,
+    ) -> EntryVerdict {
         tracing::warn!(
             topic = %subscription.topic, subscription = %subscription.name,
             error = error as &dyn std::error::Error, "the slots are not known, events postponed"
         );
-        self.states.not_known()
+        self.states.unknown_limit_verdict()
     }
 
     /// The verdict over events that found no slot: they come back as fast as slots become free, as
     /// far as this worker can tell.
-    fn turned_away(&self, limit: SlotLimit, limiter: &Limiter) -> EntryVerdict {
+    fn turned_away_verdict(&self, limit: SlotLimit, limiter: &SubscriptionSlots) -> EntryVerdict {
         let now = self.clock.now();
         let mut state = limiter.state.lock();
         let request_time = state.request_time;
         let pace = limit.return_rate(request_time);
         let nothing_before = now + request_time.max(TURNED_AWAY_MIN);
-        let mut not_before = state.line.line_up(limit, pace, nothing_before, now);
+        let mut not_before = state.line.join_line(limit, pace, nothing_before, now);
         if not_before > nothing_before + LINE_MAX {
-            state.line = Line::default();
-            not_before = state.line.line_up(limit, pace, nothing_before, now);
+            state.line = TurnedAwayLine::default();
+            not_before = state.line.join_line(limit, pace, nothing_before, now);
         }
         EntryVerdict::Postponed { not_before }
     }

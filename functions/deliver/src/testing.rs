@@ -30,13 +30,13 @@ use posthaste_testkit::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::circuit::Circuit;
+use crate::circuit::CircuitBreaker;
 use crate::circuit::counts::WorkerCounts;
 use crate::current::CurrentSubscriptions;
-use crate::deadlines::Deadlines;
-use crate::invocation::{EntryRef, Invocation, Job, MessageHandle};
+use crate::deadlines::InvocationDeadlines;
+use crate::invocation::{DeliveryJob, EntryRef, Invocation, MessageHandle};
 use crate::lanes::DeliveryQueues;
-use crate::limits::Disabling;
+use crate::limits::DisablingMode;
 use crate::notify::NoticePorts;
 use crate::plan::{RequestKind, RequestPlan};
 
@@ -184,8 +184,8 @@ impl World {
     }
 
     /// A circuit breaker of its own, over the state bucket of this world.
-    pub(crate) fn circuit(&self) -> Circuit<TestPorts> {
-        Circuit {
+    pub(crate) fn circuit(&self) -> CircuitBreaker<TestPorts> {
+        CircuitBreaker {
             links: LinkHealth::new(
                 self.store("links"),
                 self.clock.clone(),
@@ -228,13 +228,13 @@ impl World {
 
     /// Subscriptions as the state bucket of this world has them now.
     pub(crate) fn current(&self) -> Arc<CurrentSubscriptions<TestPorts>> {
-        self.current_where(Disabling::AtOnce)
+        self.current_where(DisablingMode::AtOnce)
     }
 
     /// The same, where subscriptions are disabled in this way.
     pub(crate) fn current_where(
         &self,
-        disabling: Disabling,
+        disabling: DisablingMode,
     ) -> Arc<CurrentSubscriptions<TestPorts>> {
         let registry = TopicRegistry::new(self.store("topics"), self.clock.clone(), Duration::ZERO);
         let registry = Arc::new(registry);
@@ -243,7 +243,7 @@ impl World {
     }
 
     /// An invocation that began now.
-    pub(crate) fn invocation(&self, jobs: Vec<Job>) -> Invocation {
+    pub(crate) fn invocation(&self, jobs: Vec<DeliveryJob>) -> Invocation {
         let mut invocation = self.invocation_of(&[]);
         invocation.jobs = jobs;
         invocation
@@ -254,7 +254,7 @@ impl World {
         use posthaste_ports::Clock;
         let began = self.clock.monotonic();
         Invocation::new(
-            Deadlines {
+            InvocationDeadlines {
                 began,
                 end: began + INVOCATION,
             },
@@ -490,13 +490,13 @@ pub(crate) fn handle(id: &str) -> MessageHandle {
     }
 }
 
-pub(crate) fn job(delivery: Delivery, subscription: &Arc<Subscription>) -> Job {
+pub(crate) fn job(delivery: Delivery, subscription: &Arc<Subscription>) -> DeliveryJob {
     let verdicts = Mutex::new(vec![None; delivery.events.len()]);
     let message = handle("m");
     let subscription = Some(Arc::clone(subscription));
     let log = DeliveryLogMode::Off;
     let records = Mutex::default();
-    Job {
+    DeliveryJob {
         message,
         delivery,
         subscription,
@@ -509,7 +509,7 @@ pub(crate) fn job(delivery: Delivery, subscription: &Arc<Subscription>) -> Job {
 }
 
 /// A request with all events of the first job.
-pub(crate) fn request_plan(job: &Job) -> RequestPlan {
+pub(crate) fn request_plan(job: &DeliveryJob) -> RequestPlan {
     let delivery = &job.delivery;
     RequestPlan {
         subscription: Arc::clone(job.subscription.as_ref().expect("a subscription")),

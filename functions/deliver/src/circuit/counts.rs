@@ -9,8 +9,8 @@ use posthaste_core::circuit::{
 use posthaste_core::model::{Delivery, Subscription, Timestamp};
 
 use super::fresh::FreshDeliveries;
-use super::pauses::Pauses;
-use super::ramps::Ramps;
+use super::pauses::TargetPauses;
+use super::ramps::RecoveryRamps;
 
 /// The counts of one worker.
 #[derive(Debug, Default)]
@@ -20,8 +20,8 @@ pub(crate) struct WorkerCounts {
     successes: Mutex<LastSuccesses>,
     answered: Mutex<AnsweredSubscriptions>,
     pub(super) fresh: FreshDeliveries,
-    pub(super) ramps: Ramps,
-    pub(super) pauses: Pauses,
+    pub(super) ramps: RecoveryRamps,
+    pub(super) pauses: TargetPauses,
 }
 
 impl WorkerCounts {
@@ -48,7 +48,7 @@ impl WorkerCounts {
     }
 
     /// Notes that a target is well.
-    pub(super) fn succeeded(&self, target: &DeliveryTarget, now: Timestamp) {
+    pub(super) fn note_success(&self, target: &DeliveryTarget, now: Timestamp) {
         self.successes.lock().note_success(target, now);
         self.refusals.lock().reset(target);
         self.failures.lock().note_success(target, now);
@@ -75,7 +75,7 @@ impl WorkerCounts {
 
     /// Counts the result of a request of a subscription, and answers how many failures in a row
     /// that makes.
-    pub(super) fn count(
+    pub(super) fn count_result(
         &self,
         target: &DeliveryTarget,
         subscription: &DeliveryTarget,
@@ -84,21 +84,21 @@ impl WorkerCounts {
     ) -> u32 {
         match sign {
             HealthSignal::Good => {
-                self.succeeded(target, now);
+                self.note_success(target, now);
                 if matches!(target, DeliveryTarget::Link(_)) {
                     self.answered.lock().note_answer(subscription, now);
                 }
                 0
             }
             HealthSignal::Bad => self.failures.lock().count_failure(target),
-            HealthSignal::Suspect => self.suspected(target, subscription, now),
+            HealthSignal::Suspect => self.count_suspected_failure(target, subscription, now),
             HealthSignal::Answers | HealthSignal::Refuses(_) | HealthSignal::Unknown => 0,
         }
     }
 
     /// Counts a failure of a subscription that may be its target's. While others there are
     /// answered, it is not.
-    fn suspected(
+    fn count_suspected_failure(
         &self,
         target: &DeliveryTarget,
         subscription: &DeliveryTarget,
@@ -130,7 +130,7 @@ impl WorkerCounts {
     }
 
     /// Counts a target from zero: its failures were reported.
-    pub(super) fn reset(&self, target: &DeliveryTarget) {
+    pub(super) fn reset_target(&self, target: &DeliveryTarget) {
         self.failures.lock().reset(target);
         self.refusals.lock().reset(target);
     }
@@ -150,11 +150,11 @@ mod tests {
         let link = DeliveryTarget::Link(own.link().clone());
         assert!(!counts.is_failing(&own));
         assert_eq!(
-            [1, 2].map(|_| counts.count(&link, &own, HealthSignal::Bad, START)),
+            [1, 2].map(|_| counts.count_result(&link, &own, HealthSignal::Bad, START)),
             [1, 2]
         );
         assert!(counts.is_failing(&own) && counts.is_failing(&link));
-        counts.reset(&link);
+        counts.reset_target(&link);
         assert!(!counts.is_failing(&own));
     }
 
@@ -167,7 +167,7 @@ mod tests {
         };
         let [first, second, well] = ["first", "second", "well"].map(of);
         let link = DeliveryTarget::Link(well.link().clone());
-        let count = |of, sign, at| counts.count(&link, of, sign, at);
+        let count = |of, sign, at| counts.count_result(&link, of, sign, at);
         count(&well, HealthSignal::Good, START);
         let both = |at| [&first, &second].map(|of| count(of, HealthSignal::Suspect, at));
         assert_eq!([both(START), both(START + secs(60))], [[0; 2]; 2]);
@@ -183,7 +183,7 @@ mod tests {
     fn a_success_ends_a_streak_and_what_says_nothing_does_not() {
         let counts = WorkerCounts::default();
         let own = target(&subscription(json!({})));
-        let count = |sign| counts.count(&own, &own, sign, START);
+        let count = |sign| counts.count_result(&own, &own, sign, START);
         assert_eq!(
             [
                 HealthSignal::Bad,
@@ -195,7 +195,7 @@ mod tests {
             [1, 0, 0, 2]
         );
         assert_eq!([HealthSignal::Good, HealthSignal::Bad].map(count), [0, 1]);
-        counts.reset(&own);
+        counts.reset_target(&own);
         assert!(!counts.is_failing(&own));
     }
 
@@ -216,7 +216,7 @@ mod tests {
         };
         let is_problem = || counts.is_problem(&delivery, &own, &HealthSettings::default());
         let own_target = target(&own);
-        let count = |sign, at| counts.count(&own_target, &own_target, sign, at);
+        let count = |sign, at| counts.count_result(&own_target, &own_target, sign, at);
         count(HealthSignal::Bad, START);
         count(HealthSignal::Good, START + secs(1));
         assert!(!is_problem());

@@ -16,7 +16,7 @@ pub(crate) struct FreshDeliveries(Mutex<HashMap<DeliveryTarget, Timestamp>>);
 
 impl FreshDeliveries {
     /// Notes that a delivery of a subscription waits until then, for it or for its link.
-    pub(crate) fn wait(&self, target: &DeliveryTarget, until: Timestamp) {
+    pub(crate) fn note_waiting(&self, target: &DeliveryTarget, until: Timestamp) {
         let mut waiting = self.0.lock();
         if waiting.len() >= TARGETS_MAX {
             waiting.clear();
@@ -47,7 +47,7 @@ mod tests {
         let fresh = FreshDeliveries::default();
         let target = |text: &str| DeliveryTarget::parse(text).unwrap();
         let own = target("https://a.example:443 orders.billing");
-        fresh.wait(&own, at(100));
+        fresh.note_waiting(&own, at(100));
         let expected = |target: &DeliveryTarget| {
             [89, 90, 109, 110].map(|secs| fresh.is_expected(target, at(secs)))
         };
@@ -67,7 +67,7 @@ mod tests {
         let fresh = FreshDeliveries::default();
         for index in 0..=TARGETS_MAX {
             let text = format!("https://h{index}.example:443 orders.billing");
-            fresh.wait(&DeliveryTarget::parse(&text).unwrap(), at(1));
+            fresh.note_waiting(&DeliveryTarget::parse(&text).unwrap(), at(1));
         }
         assert!(fresh.0.lock().len() <= TARGETS_MAX + 1);
     }

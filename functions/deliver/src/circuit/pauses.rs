@@ -16,11 +16,11 @@ const ONE_AT_A_TIME: Duration = Duration::from_mins(1);
 
 /// The ends of pauses, by target. Targets that asked for no pause are not kept.
 #[derive(Debug, Default)]
-pub(crate) struct Pauses(Mutex<HashMap<DeliveryTarget, Timestamp>>);
+pub(crate) struct TargetPauses(Mutex<HashMap<DeliveryTarget, Timestamp>>);
 
-impl Pauses {
+impl TargetPauses {
     /// Notes a pause. The latest end wins, unless a clock that was set back since made it late.
-    pub(crate) fn begin(&self, target: &DeliveryTarget, until: Timestamp, now: Timestamp) {
+    pub(crate) fn begin_pause(&self, target: &DeliveryTarget, until: Timestamp, now: Timestamp) {
         let mut pauses = self.0.lock();
         if pauses.len() >= PAUSES_MAX && !pauses.contains_key(target) {
             pauses.retain(|_, until| now < *until + ONE_AT_A_TIME);
@@ -42,7 +42,7 @@ impl Pauses {
     }
 
     /// Notes a success: requests no longer go one at a time. A pause that has not ended stays.
-    pub(crate) fn succeeded(&self, target: &DeliveryTarget, now: Timestamp) {
+    pub(crate) fn note_success(&self, target: &DeliveryTarget, now: Timestamp) {
         let mut pauses = self.0.lock();
         if pauses.get(target).is_some_and(|until| *until <= now) {
             pauses.remove(target);
@@ -90,15 +90,15 @@ mod tests {
 
     #[test]
     fn after_a_pause_one_at_a_time_goes_until_one_succeeds() {
-        let pauses = Pauses::default();
+        let pauses = TargetPauses::default();
         let a = target("a.example");
         let check = |secs, expected| assert_eq!(pauses.decide(&a, at(secs)), expected, "{secs}");
         check(100, CircuitDecision::Open);
-        pauses.begin(&a, at(105), at(100));
-        pauses.begin(&a, at(103), at(100));
+        pauses.begin_pause(&a, at(105), at(100));
+        pauses.begin_pause(&a, at(103), at(100));
         check(100, CircuitDecision::Delay { until: at(105) });
         // Another that was under way does not end it.
-        pauses.succeeded(&a, at(104));
+        pauses.note_success(&a, at(104));
         check(104, CircuitDecision::Delay { until: at(105) });
         check(
             105,
@@ -111,35 +111,35 @@ mod tests {
             pauses.decide(&target("b.example"), at(104)),
             CircuitDecision::Open
         );
-        pauses.succeeded(&a, at(106));
+        pauses.note_success(&a, at(106));
         check(106, CircuitDecision::Open);
     }
 
     #[test]
     fn a_clock_that_is_set_back_ends_a_pause() {
-        let pauses = Pauses::default();
+        let pauses = TargetPauses::default();
         let a = target("a.example");
-        pauses.begin(&a, at(20_005), at(20_000));
-        pauses.begin(&a, at(105), at(100));
+        pauses.begin_pause(&a, at(20_005), at(20_000));
+        pauses.begin_pause(&a, at(105), at(100));
         assert_eq!(
             pauses.decide(&a, at(100)),
             CircuitDecision::Delay { until: at(105) }
         );
-        pauses.begin(&a, at(20_005), at(20_000));
+        pauses.begin_pause(&a, at(20_005), at(20_000));
         assert_eq!(pauses.decide(&a, at(100)), CircuitDecision::Open);
     }
 
     #[test]
     fn a_pause_that_is_over_is_forgotten_and_room_is_bounded() {
-        let pauses = Pauses::default();
+        let pauses = TargetPauses::default();
         let a = target("a.example");
-        pauses.begin(&a, at(105), at(100));
+        pauses.begin_pause(&a, at(105), at(100));
         assert_eq!(pauses.decide(&a, at(165)), CircuitDecision::Open);
         assert!(pauses.0.lock().is_empty());
         for index in 0..PAUSES_MAX {
-            pauses.begin(&target(&format!("h{index}.example")), at(105), at(100));
+            pauses.begin_pause(&target(&format!("h{index}.example")), at(105), at(100));
         }
-        pauses.begin(&a, at(205), at(200));
+        pauses.begin_pause(&a, at(205), at(200));
         assert_eq!(pauses.0.lock().len(), 1);
     }
 }

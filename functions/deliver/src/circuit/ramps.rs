@@ -13,11 +13,11 @@ const RETURN_TIME: Duration = Duration::from_secs(5);
 
 /// The requests under way, by what is recovering. Targets without any are not kept.
 #[derive(Debug, Default)]
-pub(crate) struct Ramps(Arc<Mutex<HashMap<DeliveryTarget, Ramp>>>);
+pub(crate) struct RecoveryRamps(Arc<Mutex<HashMap<DeliveryTarget, RampRequests>>>);
 
 /// The requests under way to one target.
 #[derive(Debug, Default)]
-struct Ramp {
+struct RampRequests {
     under_way: u32,
     /// The same, by subscription.
     by_subscription: HashMap<DeliveryTarget, u32>,
@@ -30,12 +30,12 @@ struct Ramp {
 /// One of them. Dropping it makes room for another.
 #[derive(Debug)]
 pub(crate) struct RampPermit {
-    ramps: Arc<Mutex<HashMap<DeliveryTarget, Ramp>>>,
+    ramps: Arc<Mutex<HashMap<DeliveryTarget, RampRequests>>>,
     recovering: DeliveryTarget,
     subscription: DeliveryTarget,
 }
 
-impl Ramps {
+impl RecoveryRamps {
     /// The right of a subscription to one request, while fewer than `at_once` are under way to what
     /// is recovering: the subscription itself, or its link.
     pub(crate) fn try_enter(
@@ -47,7 +47,7 @@ impl Ramps {
     ) -> Option<RampPermit> {
         let mut ramps = self.0.lock();
         let ramp = ramps.entry(recovering.clone()).or_default();
-        if !ramp.enter(subscription, at_once, now) {
+        if !ramp.try_enter(subscription, at_once, now) {
             return None;
         }
         drop(ramps);
@@ -77,9 +77,9 @@ impl Ramps {
     }
 }
 
-impl Ramp {
+impl RampRequests {
     /// Counts a request, if there is room for it.
-    fn enter(&mut self, subscription: &DeliveryTarget, at_once: u32, now: Timestamp) -> bool {
+    fn try_enter(&mut self, subscription: &DeliveryTarget, at_once: u32, now: Timestamp) -> bool {
         self.turned_away.retain(|_, until| now < *until);
         let has_none = !self.by_subscription.contains_key(subscription);
         let kept = if has_none {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_ramp_admits_its_number_of_requests_and_no_more() {
-        let ramps = Ramps::default();
+        let ramps = RecoveryRamps::default();
         let enter = |host: &str, at_once| {
             ramps.try_enter(&link(host), &subscription(host, "own"), at_once, NOW)
         };
@@ -154,7 +154,7 @@ mod tests {
     }
 
     /// Requests of subscriptions to one recovering link.
-    struct OnLink(Ramps);
+    struct OnLink(RecoveryRamps);
 
     impl OnLink {
         /// A request at this second. One that finds no room waits for ten seconds.
@@ -175,7 +175,7 @@ mod tests {
     /// those that were turned away.
     #[test]
     fn link_s_ramp_keeps_a_place_for_who_was_turned_away() {
-        let on_link = OnLink(Ramps::default());
+        let on_link = OnLink(RecoveryRamps::default());
         let enter = |name: &str, at_once| on_link.enter(name, at_once, 0);
         let hanging = [enter("hangs", 2), enter("hangs", 2)];
         assert!(hanging.iter().all(Option::is_some));
@@ -193,7 +193,7 @@ mod tests {
     /// Its events were parked, or have expired.
     #[test]
     fn place_of_who_does_not_come_again_is_free_after_its_wait() {
-        let on_link = OnLink(Ramps::default());
+        let on_link = OnLink(RecoveryRamps::default());
         let _hanging = [on_link.enter("hangs", 2, 0), on_link.enter("hangs", 2, 0)];
         assert!(on_link.enter("gone", 2, 0).is_none());
         assert!(on_link.enter("hangs", 3, 14).is_none());

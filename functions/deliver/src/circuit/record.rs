@@ -14,8 +14,8 @@ use posthaste_ports::{Clock, Ports, WebhookClient};
 use posthaste_services::stop_at;
 use tracing::field::display;
 
-use super::Circuit;
-use super::route::{Probe, Route};
+use super::CircuitBreaker;
+use super::route::{ProbePermit, RequestRoute};
 use crate::invocation::Invocation;
 
 /// The longest report to the other workers. The request's events wait for it.
@@ -47,7 +47,12 @@ impl CompletedRequest<'_> {
     }
 
     /// The answer to a probe of a target.
-    fn answers(self, probe: &Probe, target: &DeliveryTarget, sign: HealthSignal) -> Observation {
+    fn probe_observation(
+        self,
+        probe: &ProbePermit,
+        target: &DeliveryTarget,
+        sign: HealthSignal,
+    ) -> Observation {
         let by = probe.by.clone();
         match RequestFailure::from_outcome(self.outcome) {
             _ if self.outcome.is_unknown_name() => Observation::ProbeFoundNoName { by },
@@ -68,12 +73,12 @@ impl CompletedRequest<'_> {
     }
 }
 
-impl<P: Ports> Circuit<P> {
+impl<P: Ports> CircuitBreaker<P> {
     /// Records the outcome of a request. Its probe is used up, unless its parts follow.
     pub(crate) async fn record_outcome(
         &self,
         invocation: &Invocation,
-        route: &mut Route<'_>,
+        route: &mut RequestRoute<'_>,
         request: CompletedRequest<'_>,
     ) {
         let Some(signs) = health_signals(request.outcome) else {
@@ -81,7 +86,7 @@ impl<P: Ports> Circuit<P> {
         };
         if request.is_split {
             let link = DeliveryTarget::Link(route.target.link().clone());
-            self.count(invocation, route, &link, HealthSignal::Good, request);
+            self.count_result(invocation, route, &link, HealthSignal::Good, request);
             return;
         }
         let probe = route.probe.take();
@@ -89,7 +94,7 @@ impl<P: Ports> Circuit<P> {
         if request.outcome.is_success() && probe.is_none() && self.is_all_well() {
             // One more success is no news for the other workers.
             for target in [&link, &route.target] {
-                self.count(invocation, route, target, HealthSignal::Good, request);
+                self.count_result(invocation, route, target, HealthSignal::Good, request);
             }
             return;
         }
@@ -99,18 +104,18 @@ impl<P: Ports> Circuit<P> {
     async fn record_news(
         &self,
         invocation: &Invocation,
-        route: &Route<'_>,
+        route: &RequestRoute<'_>,
         request: CompletedRequest<'_>,
-        (probe, signs): (Option<Probe>, HealthSignals),
+        (probe, signs): (Option<ProbePermit>, HealthSignals),
     ) {
         let link = DeliveryTarget::Link(route.target.link().clone());
-        let asked = self.asked(&route.target, signs, request);
+        let asked = self.pause_to_share(&route.target, signs, request);
         let of_both = [
             (link, signs.link),
             (route.target.clone(), signs.subscription),
         ];
         let seen = of_both.into_iter().filter_map(|(target, sign)| {
-            let probe = probe.as_ref().filter(|probe| probe.asks(&target));
+            let probe = probe.as_ref().filter(|probe| probe.probes(&target));
             let seen = match (&asked, probe) {
                 (Some(asked), probe) if target == route.target => {
                     Observation::Asked(RequestedPause {
@@ -120,21 +125,21 @@ impl<P: Ports> Circuit<P> {
                 }
                 (_, Some(probe)) => {
                     if sign == HealthSignal::Good {
-                        self.counts.succeeded(&target, self.clock.now());
+                        self.counts.note_success(&target, self.clock.now());
                     }
-                    request.answers(probe, &target, sign)
+                    request.probe_observation(probe, &target, sign)
                 }
-                (_, None) => self.count(invocation, route, &target, sign, request)?,
+                (_, None) => self.count_result(invocation, route, &target, sign, request)?,
             };
             Some((target, seen))
         });
         let seen: Vec<_> = seen.collect();
-        self.report(invocation, &seen).await;
+        self.report_observations(invocation, &seen).await;
     }
 
     /// The pause that the endpoint asked for, if the other workers should know of it. A brief one
     /// stays here.
-    fn asked(
+    fn pause_to_share(
         &self,
         target: &DeliveryTarget,
         signs: HealthSignals,
@@ -146,7 +151,7 @@ impl<P: Ports> Circuit<P> {
             signs.subscription,
             HealthSignal::Good | HealthSignal::Answers | HealthSignal::Refuses(_)
         ) {
-            pauses.succeeded(target, now);
+            pauses.note_success(target, now);
         }
         // What is wrong with one event is no reason to let the others wait. That there are too many
         // of them is nothing that is wrong with one.
@@ -160,7 +165,7 @@ impl<P: Ports> Circuit<P> {
                 subscription = target.subscription().map(display), until = %pause.until,
                 "the endpoint asked for a brief pause"
             );
-            pauses.begin(target, pause.until, now);
+            pauses.begin_pause(target, pause.until, now);
             return None;
         }
         let last = RequestFailure::from_outcome(request.outcome)?;
@@ -174,10 +179,10 @@ impl<P: Ports> Circuit<P> {
 
     /// Counts the result of a request that was no probe, and answers the observation that is worth
     /// reporting.
-    fn count(
+    fn count_result(
         &self,
         invocation: &Invocation,
-        route: &Route<'_>,
+        route: &RequestRoute<'_>,
         target: &DeliveryTarget,
         sign: HealthSignal,
         request: CompletedRequest<'_>,
@@ -188,9 +193,9 @@ impl<P: Ports> Circuit<P> {
         let subscription = &route.target;
         let failures = self
             .counts
-            .count(target, subscription, sign, self.clock.now());
+            .count_result(target, subscription, sign, self.clock.now());
         let last = RequestFailure::from_outcome(request.outcome);
-        invocation.count(target, subscription, sign, last, request.began);
+        invocation.count_result(target, subscription, sign, last, request.began);
         let is_streak = failures >= self.links.settings().failures_in_a_row;
         match (sign, last) {
             (HealthSignal::Refuses(refusal), Some(last)) => {
@@ -232,14 +237,18 @@ impl<P: Ports> Circuit<P> {
     }
 
     /// Leaves the probe to another request, because this one was not made or showed nothing.
-    pub(crate) async fn give_up_probe(&self, invocation: &Invocation, route: &mut Route<'_>) {
+    pub(crate) async fn give_up_probe(
+        &self,
+        invocation: &Invocation,
+        route: &mut RequestRoute<'_>,
+    ) {
         let Some(probe) = route.probe.take() else {
             return;
         };
         let link = DeliveryTarget::Link(route.target.link().clone());
         let asked = [link, route.target.clone()]
             .into_iter()
-            .filter(|target| probe.asks(target));
+            .filter(|target| probe.probes(target));
         let given_up = |target| {
             (
                 target,
@@ -249,7 +258,7 @@ impl<P: Ports> Circuit<P> {
             )
         };
         let seen: Vec<_> = asked.map(given_up).collect();
-        self.report(invocation, &seen).await;
+        self.report_observations(invocation, &seen).await;
     }
 
     /// Reports the targets all of whose requests failed in this invocation, and of which this
@@ -258,19 +267,23 @@ impl<P: Ports> Circuit<P> {
         for all_failed in invocation.all_failed(self.links.settings().failures_of_invocation) {
             if self.counts.is_streak(&all_failed, self.clock.now()) {
                 let seen = (all_failed.target, all_failed.observation);
-                Box::pin(self.report(invocation, &[seen])).await;
+                Box::pin(self.report_observations(invocation, &[seen])).await;
             }
         }
     }
 
     /// Reports to the other workers. If that fails, the next failure is reported instead.
-    async fn report(&self, invocation: &Invocation, seen: &[(DeliveryTarget, Observation)]) {
+    async fn report_observations(
+        &self,
+        invocation: &Invocation,
+        seen: &[(DeliveryTarget, Observation)],
+    ) {
         if seen.is_empty() {
             return;
         }
         let end = invocation
             .deadlines
-            .storing()
+            .storing_end()
             .min(self.clock.monotonic() + REPORT_TIME);
         let changed = match stop_at(&self.clock, end, self.links.observe(seen)).await {
             Some(Ok(changed)) => changed,
@@ -289,12 +302,12 @@ impl<P: Ports> Circuit<P> {
                 observation,
                 Observation::Failing { .. } | Observation::Refused { .. } | Observation::Asked(_)
             ) {
-                self.counts.reset(target);
+                self.counts.reset_target(target);
                 invocation.forget_results(target);
             }
         }
         for target in &changed {
-            self.changed(target);
+            self.act_on_change(target);
         }
         if !changed.is_empty() {
             // wake sends the notices of links.
@@ -310,13 +323,13 @@ impl<P: Ports> Circuit<P> {
             if let Observation::Asked(asked) = observation {
                 self.counts
                     .pauses
-                    .begin(target, brief_pause_end(asked.until, now), now);
+                    .begin_pause(target, brief_pause_end(asked.until, now), now);
             }
         }
     }
 
     /// Acts on a change of a target's state.
-    fn changed(&self, target: &DeliveryTarget) {
+    fn act_on_change(&self, target: &DeliveryTarget) {
         let Some(condition) = self.links.condition(target) else {
             return;
         };

@@ -12,7 +12,7 @@ use posthaste_core::model::{EndpointUrl, Timestamp};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::stop_at;
 
-use super::Circuit;
+use super::CircuitBreaker;
 use super::ramps::RampPermit;
 use crate::plan::RequestPlan;
 
@@ -25,43 +25,43 @@ const RAMP_WAIT_MIN: Duration = Duration::from_secs(1);
 
 /// The way of one request.
 #[derive(Debug)]
-pub(crate) struct Route<'a> {
+pub(crate) struct RequestRoute<'a> {
     pub(crate) endpoint: &'a EndpointUrl,
     /// The subscription at that endpoint.
     pub(crate) target: DeliveryTarget,
     pub(crate) is_fallback: bool,
     /// The right to find out whether the target is well again.
-    pub(super) probe: Option<Probe>,
+    pub(super) probe: Option<ProbePermit>,
     /// Of its link, and of its subscription.
     ramps: Vec<RampPermit>,
 }
 
 /// The right to a probe.
 #[derive(Debug)]
-pub(super) struct Probe {
+pub(super) struct ProbePermit {
     pub(super) by: String,
     probed: ProbedTargets,
 }
 
 /// The answer to a claim of that right.
-enum Claimed {
-    Probe(Probe),
+enum ProbeClaim {
+    Probe(ProbePermit),
     /// Another worker probes, or was answered.
     ByAnother,
     /// The claim could not be written.
     Unknown,
 }
 
-impl Route<'_> {
+impl RequestRoute<'_> {
     /// Whether the request finds out if the target is well again.
     pub(crate) fn is_probe(&self) -> bool {
         self.probe.is_some()
     }
 }
 
-impl Probe {
+impl ProbePermit {
     /// Whether it probes this target.
-    pub(super) fn asks(&self, target: &DeliveryTarget) -> bool {
+    pub(super) fn probes(&self, target: &DeliveryTarget) -> bool {
         match target {
             DeliveryTarget::Link(_) => self.probed.link,
             DeliveryTarget::Subscription { .. } => self.probed.subscription,
@@ -69,9 +69,12 @@ impl Probe {
     }
 }
 
-impl<P: Ports> Circuit<P> {
+impl<P: Ports> CircuitBreaker<P> {
     /// The route of a request. An `Err` is the verdict over its events if it can go nowhere now.
-    pub(crate) async fn route<'a>(&self, plan: &'a RequestPlan) -> Result<Route<'a>, EntryVerdict> {
+    pub(crate) async fn choose_route<'a>(
+        &self,
+        plan: &'a RequestPlan,
+    ) -> Result<RequestRoute<'a>, EntryVerdict> {
         let subscription = &*plan.subscription;
         let mut probing = None;
         for (index, endpoint) in subscription.endpoints().enumerate() {
@@ -80,7 +83,7 @@ impl<P: Ports> Circuit<P> {
             // knows nothing yet then reads the state first, and sends them only as the
             // probe that they may be.
             let is_suspected = plan.has_waited || self.counts.is_failing(&target);
-            match self.look(&target, is_suspected).await {
+            match self.decision_for(&target, is_suspected).await {
                 // A request that comes back to it counts from zero.
                 CircuitDecision::Hold => self.count_from_zero(&target),
                 CircuitDecision::Delay { until } => {
@@ -91,7 +94,7 @@ impl<P: Ports> Circuit<P> {
                 CircuitDecision::Probe(probed)
                     if self.should_wait_for_fresh(plan, &target, probed) =>
                 {
-                    return probing.ok_or(self.look_again());
+                    return probing.ok_or(self.look_again_verdict());
                 }
                 gate @ (CircuitDecision::Open
                 | CircuitDecision::Ramp { .. }
@@ -99,7 +102,7 @@ impl<P: Ports> Circuit<P> {
                     let is_left = matches!(gate, CircuitDecision::Probe(_))
                         && self.should_leave_probe_to_others(plan, &target);
                     let is_fallback = index > 0;
-                    let route = Route {
+                    let route = RequestRoute {
                         endpoint,
                         target,
                         is_fallback,
@@ -133,15 +136,15 @@ impl<P: Ports> Circuit<P> {
     fn count_from_zero(&self, target: &DeliveryTarget) {
         let link = DeliveryTarget::Link(target.link().clone());
         if self.links.condition(&link).is_some() {
-            self.counts.reset(&link);
+            self.counts.reset_target(&link);
         }
-        self.counts.reset(target);
+        self.counts.reset_target(target);
     }
 
     /// Notes a delivery that never failed and waits.
     fn note_wait(&self, plan: &RequestPlan, target: &DeliveryTarget, until: Timestamp) {
         if plan.kind.attempts_before == 0 {
-            self.counts.fresh.wait(target, until);
+            self.counts.fresh.note_waiting(target, until);
         }
     }
 
@@ -164,7 +167,7 @@ impl<P: Ports> Circuit<P> {
             && self.counts.fresh.is_expected(asked, self.clock.now())
     }
 
-    fn look_again(&self) -> EntryVerdict {
+    fn look_again_verdict(&self) -> EntryVerdict {
         EntryVerdict::Postponed {
             not_before: self.clock.now() + PROBE_LOOK_AGAIN,
         }
@@ -175,26 +178,26 @@ impl<P: Ports> Circuit<P> {
     pub(crate) async fn admit(
         &self,
         plan: &RequestPlan,
-        route: &mut Route<'_>,
+        route: &mut RequestRoute<'_>,
     ) -> Result<(), EntryVerdict> {
         if route.probe.is_some() {
             // A part of the batch that is the probe.
             return Ok(());
         }
         let is_suspected = plan.has_waited || self.counts.is_failing(&route.target);
-        let mut gate = self.look(&route.target, is_suspected).await;
+        let mut gate = self.decision_for(&route.target, is_suspected).await;
         if let CircuitDecision::Probe(probed) = gate {
             if self.should_wait_for_fresh(plan, &route.target, probed) {
-                return Err(self.look_again());
+                return Err(self.look_again_verdict());
             }
-            gate = match Box::pin(self.claim(&route.target)).await {
-                Claimed::Probe(probe) => {
+            gate = match Box::pin(self.claim_probe(&route.target)).await {
+                ProbeClaim::Probe(probe) => {
                     route.probe = Some(probe);
                     return Ok(());
                 }
-                Claimed::ByAnother => self.look(&route.target, true).await,
+                ProbeClaim::ByAnother => self.decision_for(&route.target, true).await,
                 // One at a time, as far as this worker can tell.
-                Claimed::Unknown => CircuitDecision::Ramp {
+                ProbeClaim::Unknown => CircuitDecision::Ramp {
                     at_once: 1,
                     until: self.clock.now() + PROBE_LOOK_AGAIN,
                 },
@@ -209,7 +212,7 @@ impl<P: Ports> Circuit<P> {
                 self.note_wait(plan, &route.target, until);
                 Err(EntryVerdict::Postponed { not_before: until })
             }
-            CircuitDecision::Probe(_) => Err(self.look_again()),
+            CircuitDecision::Probe(_) => Err(self.look_again_verdict()),
             // There may be another way.
             CircuitDecision::Hold if plan.subscription.fallback.is_some() => {
                 Err(EntryVerdict::NotStarted)
@@ -218,7 +221,7 @@ impl<P: Ports> Circuit<P> {
         }
     }
 
-    async fn look(&self, target: &DeliveryTarget, is_suspected: bool) -> CircuitDecision {
+    async fn decision_for(&self, target: &DeliveryTarget, is_suspected: bool) -> CircuitDecision {
         if !is_suspected && self.is_all_well() {
             return CircuitDecision::Open;
         }
@@ -235,7 +238,7 @@ impl<P: Ports> Circuit<P> {
         stricter_decision(gate, self.counts.pauses.decide(target, self.clock.now()))
     }
 
-    async fn claim(&self, target: &DeliveryTarget) -> Claimed {
+    async fn claim_probe(&self, target: &DeliveryTarget) -> ProbeClaim {
         let by = self.entropy.uuid().to_string();
         match stop_at(
             &self.clock,
@@ -249,18 +252,18 @@ impl<P: Ports> Circuit<P> {
                     link = %target.link(), topic = target.topic().map(display),
                     subscription = target.subscription().map(display), "one delivery goes out as a probe"
                 );
-                Claimed::Probe(Probe { by, probed })
+                ProbeClaim::Probe(ProbePermit { by, probed })
             }
-            Some(Ok(None)) => Claimed::ByAnother,
+            Some(Ok(None)) => ProbeClaim::ByAnother,
             Some(Err(error)) => {
                 tracing::warn!(
                     link = %target.link(), topic = target.topic().map(display),
                     subscription = target.subscription().map(display),
                     error = &error as &dyn std::error::Error, "probe not stored"
                 );
-                Claimed::Unknown
+                ProbeClaim::Unknown
             }
-            None => Claimed::Unknown,
+            None => ProbeClaim::Unknown,
         }
     }
 
@@ -269,7 +272,7 @@ impl<P: Ports> Circuit<P> {
     /// back before the ramp ends, when more are allowed.
     async fn enter_ramp(
         &self,
-        route: &mut Route<'_>,
+        route: &mut RequestRoute<'_>,
         at_once: u32,
         until: Timestamp,
     ) -> Result<(), EntryVerdict> {
@@ -278,7 +281,7 @@ impl<P: Ports> Circuit<P> {
         }
         let link = DeliveryTarget::Link(route.target.link().clone());
         // Where the link is recovering, all of its subscriptions share what it may get.
-        let of_link = ramp(self.look(&link, false).await);
+        let of_link = ramp_bound(self.decision_for(&link, false).await);
         let now = self.clock.now();
         let of_subscription = match self.ramp_of_subscription(&route.target, now) {
             // It is not recovering, but may get no more than this.
@@ -309,7 +312,7 @@ impl<P: Ports> Circuit<P> {
     fn ramp_of_subscription(&self, target: &DeliveryTarget, now: Timestamp) -> Option<u32> {
         let condition = self.links.condition(target);
         let own = decide_for_subscription(None, condition.as_ref(), now, self.links.settings());
-        ramp(stricter_decision(
+        ramp_bound(stricter_decision(
             own,
             self.counts.pauses.decide(target, now),
         ))
@@ -317,7 +320,7 @@ impl<P: Ports> Circuit<P> {
 }
 
 /// The bound of a ramp.
-fn ramp(decision: CircuitDecision) -> Option<u32> {
+fn ramp_bound(decision: CircuitDecision) -> Option<u32> {
     match decision {
         CircuitDecision::Ramp { at_once, .. } => Some(at_once),
         _ => None,
@@ -348,7 +351,12 @@ mod tests {
 
     /// Reports failures in a row of the plan's subscription, `times` times. Between two reports the
     /// hold passes; after the last one it has not.
-    async fn fail(world: &World, circuit: &Circuit<TestPorts>, plan: &RequestPlan, times: usize) {
+    async fn fail(
+        world: &World,
+        circuit: &CircuitBreaker<TestPorts>,
+        plan: &RequestPlan,
+        times: usize,
+    ) {
         for time in 0..times {
             if time > 0 {
                 world.clock.advance(secs(61));
@@ -373,7 +381,7 @@ mod tests {
         let world = World::new();
         let plan = plan(with_fallback());
         let circuit = world.circuit();
-        let mut route = circuit.route(&plan).await.unwrap();
+        let mut route = circuit.choose_route(&plan).await.unwrap();
         circuit.admit(&plan, &mut route).await.unwrap();
         assert!(!route.is_fallback && route.probe.is_none() && route.ramps.is_empty());
         assert_eq!(world.calls.all().len(), 0);
@@ -386,7 +394,7 @@ mod tests {
             has_waited: true,
             ..plan(json!({}))
         };
-        world.circuit().route(&plan).await.unwrap();
+        world.circuit().choose_route(&plan).await.unwrap();
         assert_eq!(world.calls.all().len(), 1);
     }
 
@@ -397,7 +405,7 @@ mod tests {
         let circuit = world.circuit();
         fail(&world, &circuit, &plan, 1).await;
         let verdict = circuit
-            .route(&plan)
+            .choose_route(&plan)
             .await
             .map(|route| route.is_fallback)
             .unwrap_err();
@@ -420,7 +428,10 @@ mod tests {
             let circuit = world.circuit();
             fail(&world, &circuit, &plan, 4).await;
             assert_eq!(
-                circuit.route(&plan).await.map(|route| route.is_fallback),
+                circuit
+                    .choose_route(&plan)
+                    .await
+                    .map(|route| route.is_fallback),
                 expected
             );
         }
@@ -437,7 +448,7 @@ mod tests {
             fail(&world, &circuit, &plan, 4).await;
             let down = circuit.links.condition(&target(&plan.subscription));
             world.clock.advance_to(down.expect("a hold").until);
-            let route = circuit.route(&plan).await.expect("a route");
+            let route = circuit.choose_route(&plan).await.expect("a route");
             assert_eq!(route.is_fallback, is_fallback, "{attempts_before}");
         }
     }
@@ -451,7 +462,7 @@ mod tests {
             let world = World::new();
             let plan = plan(settings);
             let circuit = world.circuit();
-            let mut route = circuit.route(&plan).await.unwrap();
+            let mut route = circuit.choose_route(&plan).await.unwrap();
             fail(&world, &circuit, &plan, 4).await;
             assert_eq!(circuit.admit(&plan, &mut route).await, Err(expected));
         }
@@ -464,8 +475,8 @@ mod tests {
         let circuit = world.circuit();
         fail(&world, &circuit, &plan, 1).await;
         world.clock.advance(secs(61));
-        let mut first = circuit.route(&plan).await.unwrap();
-        let mut second = circuit.route(&plan).await.unwrap();
+        let mut first = circuit.choose_route(&plan).await.unwrap();
+        let mut second = circuit.choose_route(&plan).await.unwrap();
         circuit.admit(&plan, &mut first).await.unwrap();
         assert!(first.probe.is_some());
         let not_before = world.clock.now() + PROBE_LOOK_AGAIN;
@@ -487,7 +498,7 @@ mod tests {
         world.clock.advance(secs(61));
         let mut routes = Vec::new();
         for _ in 0..3 {
-            routes.push(circuit.route(&plan).await.unwrap());
+            routes.push(circuit.choose_route(&plan).await.unwrap());
         }
         let [probe, first, second] = &mut routes[..] else {
             panic!("three routes")
@@ -561,7 +572,7 @@ mod tests {
         world.clock.advance(secs(5));
         let mut routes = Vec::new();
         for plan in [&other, &own, &own, &own, &other, &other] {
-            let mut route = circuit.route(plan).await.unwrap();
+            let mut route = circuit.choose_route(plan).await.unwrap();
             let is_admitted = circuit.admit(plan, &mut route).await.is_ok();
             routes.push((is_admitted, route));
         }

@@ -18,43 +18,43 @@ pub(crate) fn sharer_max(max: usize) -> usize {
 }
 
 /// A key of those that share a limit.
-pub(super) trait Sharer: Clone + Eq + Hash {}
+pub(super) trait SharerKey: Clone + Eq + Hash {}
 
-impl<K: Clone + Eq + Hash> Sharer for K {}
+impl<K: Clone + Eq + Hash> SharerKey for K {}
 
 /// A limit that several share, each by its key.
 #[derive(Debug)]
-pub(super) struct FairLimit<K: Sharer> {
+pub(super) struct FairLimit<K: SharerKey> {
     max: usize,
-    slots: Mutex<Slots<K>>,
+    slots: Mutex<FairSlots<K>>,
 }
 
 #[derive(Debug)]
-struct Slots<K: Sharer> {
+struct FairSlots<K: SharerKey> {
     /// Open requests in all.
     taken: usize,
     /// Sharers with open or waiting requests.
-    queues: HashMap<K, Queue<K>>,
+    queues: HashMap<K, SharerQueue<K>>,
     /// Sharers with waiting requests; the one that is served next comes first.
-    ranked: BTreeMap<Rank, K>,
+    ranked: BTreeMap<SharerRank, K>,
     /// Requests that were opened or began to wait.
     turns: u64,
 }
 
 /// The requests of one sharer.
 #[derive(Debug)]
-struct Queue<K: Sharer> {
+struct SharerQueue<K: SharerKey> {
     open: usize,
     /// The turn in which it had a slot last, or began to wait for its first.
     served: u64,
     /// Waiting requests, in the order in which they came.
-    waiting: VecDeque<Waiter<K>>,
+    waiting: VecDeque<SlotWaiter<K>>,
 }
 
 /// The place of a sharer among those that wait: one with fewer open requests comes first, then the
 /// one that has had no slot for longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
+struct SharerRank {
     open: usize,
     served: u64,
     /// No two have it in common.
@@ -63,21 +63,21 @@ struct Rank {
 
 /// A request that waits for a slot.
 #[derive(Debug)]
-struct Waiter<K: Sharer> {
+struct SlotWaiter<K: SharerKey> {
     came: u64,
     slot: oneshot::Sender<FairSlot<K>>,
 }
 
 /// The right to one request. Dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct FairSlot<K: Sharer> {
+pub(super) struct FairSlot<K: SharerKey> {
     limit: Arc<FairLimit<K>>,
     sharer: K,
 }
 
-impl<K: Sharer> FairLimit<K> {
+impl<K: SharerKey> FairLimit<K> {
     pub(super) fn new(max: usize) -> Self {
-        let slots = Slots {
+        let slots = FairSlots {
             taken: 0,
             queues: HashMap::new(),
             ranked: BTreeMap::new(),
@@ -90,19 +90,19 @@ impl<K: Sharer> FairLimit<K> {
     }
 
     /// Waits for a slot.
-    pub(super) async fn enter(self: Arc<Self>, sharer: &K) -> Option<FairSlot<K>> {
+    pub(super) async fn wait_for_slot(self: Arc<Self>, sharer: &K) -> Option<FairSlot<K>> {
         let slot = {
             let mut slots = self.slots.lock();
             if slots.may_enter(sharer, self.max) {
-                return Some(self.take(&mut slots, sharer));
+                return Some(self.take_slot(&mut slots, sharer));
             }
-            slots.wait(sharer)
+            slots.add_waiter(sharer)
         };
         slot.await.ok()
     }
 
     /// The number of open requests.
-    pub(super) fn open(&self) -> usize {
+    pub(super) fn open_requests(&self) -> usize {
         self.slots.lock().taken
     }
 
@@ -116,18 +116,18 @@ impl<K: Sharer> FairLimit<K> {
         let mut slots = self.slots.lock();
         slots
             .may_enter(sharer, self.max)
-            .then(|| self.take(&mut slots, sharer))
+            .then(|| self.take_slot(&mut slots, sharer))
     }
 
-    fn take(self: &Arc<Self>, slots: &mut Slots<K>, sharer: &K) -> FairSlot<K> {
+    fn take_slot(self: &Arc<Self>, slots: &mut FairSlots<K>, sharer: &K) -> FairSlot<K> {
         slots.taken += 1;
         let turn = slots.next_turn();
-        slots.change(sharer, |queue| queue.open(turn));
-        self.slot(sharer.clone())
+        slots.change_queue(sharer, |queue| queue.open_request(turn));
+        self.taken_slot(sharer.clone())
     }
 
     /// A slot that is counted as taken.
-    fn slot(self: &Arc<Self>, sharer: K) -> FairSlot<K> {
+    fn taken_slot(self: &Arc<Self>, sharer: K) -> FairSlot<K> {
         FairSlot {
             limit: Arc::clone(self),
             sharer,
@@ -139,10 +139,10 @@ impl<K: Sharer> FairLimit<K> {
         let mut slots = self.slots.lock();
         slots.taken -= 1;
         let turn = slots.next_turn();
-        slots.change(sharer, |queue| queue.close(turn));
+        slots.change_queue(sharer, |queue| queue.close_request(turn));
         let mut given = Vec::new();
         while let Some((next, waiter)) = slots.next(self.max) {
-            given.push((waiter, self.slot(next)));
+            given.push((waiter, self.taken_slot(next)));
         }
         drop(slots);
         // A waiter that has gone drops its slot, which is given back in turn.
@@ -152,7 +152,7 @@ impl<K: Sharer> FairLimit<K> {
     }
 }
 
-impl<K: Sharer> Slots<K> {
+impl<K: SharerKey> FairSlots<K> {
     fn next_turn(&mut self) -> u64 {
         self.turns += 1;
         self.turns
@@ -171,17 +171,17 @@ impl<K: Sharer> Slots<K> {
             && self.has_room(queue.map_or(0, |it| it.open), max)
     }
 
-    fn wait(&mut self, sharer: &K) -> oneshot::Receiver<FairSlot<K>> {
+    fn add_waiter(&mut self, sharer: &K) -> oneshot::Receiver<FairSlot<K>> {
         let (slot, given) = oneshot::channel();
         let came = self.next_turn();
-        let waiter = Waiter { came, slot };
-        self.change(sharer, |queue| queue.wait(waiter));
+        let waiter = SlotWaiter { came, slot };
+        self.change_queue(sharer, |queue| queue.push_waiter(waiter));
         given
     }
 
     /// Opens the waiting request that is served next, if it may be. Requests that have given up are removed when they come to
     /// the front, so that no search over all queues is needed.
-    fn next(&mut self, max: usize) -> Option<(K, Waiter<K>)> {
+    fn next(&mut self, max: usize) -> Option<(K, SlotWaiter<K>)> {
         loop {
             let (rank, sharer) = self.ranked.first_key_value()?;
             if !self.has_room(rank.open, max) {
@@ -189,13 +189,13 @@ impl<K: Sharer> Slots<K> {
             }
             let sharer = sharer.clone();
             let turn = self.next_turn();
-            let waiter = self.change(&sharer, |queue| {
+            let waiter = self.change_queue(&sharer, |queue| {
                 let waiter = queue
                     .waiting
                     .pop_front()
                     .filter(|waiter| !waiter.slot.is_closed());
                 if waiter.is_some() {
-                    queue.open(turn);
+                    queue.open_request(turn);
                 }
                 waiter
             });
@@ -207,8 +207,11 @@ impl<K: Sharer> Slots<K> {
     }
 
     /// Changes a sharer's requests, and ranks it again.
-    fn change<T>(&mut self, sharer: &K, change: impl FnOnce(&mut Queue<K>) -> T) -> T {
-        let queue = self.queues.entry(sharer.clone()).or_insert_with(Queue::new);
+    fn change_queue<T>(&mut self, sharer: &K, change: impl FnOnce(&mut SharerQueue<K>) -> T) -> T {
+        let queue = self
+            .queues
+            .entry(sharer.clone())
+            .or_insert_with(SharerQueue::new);
         let before = queue.rank();
         let changed = change(queue);
         let after = queue.rank();
@@ -224,7 +227,7 @@ impl<K: Sharer> Slots<K> {
     }
 }
 
-impl<K: Sharer> Queue<K> {
+impl<K: SharerKey> SharerQueue<K> {
     fn new() -> Self {
         Self {
             open: 0,
@@ -234,18 +237,18 @@ impl<K: Sharer> Queue<K> {
     }
 
     /// Opens a request in this turn.
-    fn open(&mut self, turn: u64) {
+    fn open_request(&mut self, turn: u64) {
         self.open += 1;
         self.served = turn;
     }
 
     /// Ends an open request in this turn.
-    fn close(&mut self, turn: u64) {
+    fn close_request(&mut self, turn: u64) {
         self.open -= 1;
         self.served = turn;
     }
 
-    fn wait(&mut self, waiter: Waiter<K>) {
+    fn push_waiter(&mut self, waiter: SlotWaiter<K>) {
         if self.open == 0 && self.waiting.is_empty() {
             self.served = waiter.came;
         }
@@ -253,9 +256,9 @@ impl<K: Sharer> Queue<K> {
     }
 
     /// The rank of the sharer; `None` if it has no waiting request.
-    fn rank(&self) -> Option<Rank> {
+    fn rank(&self) -> Option<SharerRank> {
         let came = self.waiting.front()?.came;
-        Some(Rank {
+        Some(SharerRank {
             open: self.open,
             served: self.served,
             came,
@@ -263,7 +266,7 @@ impl<K: Sharer> Queue<K> {
     }
 }
 
-impl<K: Sharer> Drop for FairSlot<K> {
+impl<K: SharerKey> Drop for FairSlot<K> {
     fn drop(&mut self) {
         self.limit.give_back(&self.sharer);
     }
@@ -309,8 +312,10 @@ mod tests {
             for _ in 0..count {
                 let limit = Arc::clone(&self.limit);
                 let target = target(index);
-                self.waiting
-                    .push((index, Box::pin(async move { limit.enter(&target).await })));
+                self.waiting.push((
+                    index,
+                    Box::pin(async move { limit.wait_for_slot(&target).await }),
+                ));
             }
             self.look();
         }

@@ -7,13 +7,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The number of requests of one subscription that are open at once.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bound {
+pub(crate) struct ConcurrencyBound {
     start: usize,
     waiting_per_slot: usize,
     max: usize,
 }
 
-impl Bound {
+impl ConcurrencyBound {
     /// A number that grows: `start`, and one more for each `waiting_per_slot` requests that wait,
     /// up to `max`.
     pub(crate) fn new(start: usize, waiting_per_slot: usize, max: usize) -> Self {
@@ -40,14 +40,14 @@ impl Bound {
 /// The limit of one subscription. Requests enter in the order in which they came.
 #[derive(Debug)]
 pub(super) struct SubscriptionLimit {
-    bound: Bound,
+    bound: ConcurrencyBound,
     /// The free slots.
     free: Arc<Semaphore>,
-    count: Mutex<Count>,
+    count: Mutex<SlotCount>,
 }
 
 #[derive(Debug)]
-struct Count {
+struct SlotCount {
     waiting: usize,
     /// All slots, free ones and taken ones.
     slots: usize,
@@ -55,42 +55,42 @@ struct Count {
 
 /// The right to one request. Dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct SubscriptionSlot {
     limit: Arc<SubscriptionLimit>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A waiting request, counted until this is dropped.
-struct Waiting<'a>(&'a SubscriptionLimit);
+struct SlotWaitGuard<'a>(&'a SubscriptionLimit);
 
 impl SubscriptionLimit {
-    pub(super) fn new(bound: Bound) -> Self {
+    pub(super) fn new(bound: ConcurrencyBound) -> Self {
         let slots = bound.at_once(0);
         let free = Arc::new(Semaphore::new(slots));
         Self {
             bound,
             free,
-            count: Mutex::new(Count { waiting: 0, slots }),
+            count: Mutex::new(SlotCount { waiting: 0, slots }),
         }
     }
 
     /// Waits for a slot.
-    pub(super) async fn enter(self: Arc<Self>) -> Option<Slot> {
+    pub(super) async fn wait_for_slot(self: Arc<Self>) -> Option<SubscriptionSlot> {
         if let Some(slot) = self.try_enter() {
             return Some(slot);
         }
-        let _waiting = Waiting::begin(&self);
+        let _waiting = SlotWaitGuard::begin(&self);
         let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
-        Some(Slot {
+        Some(SubscriptionSlot {
             limit: Arc::clone(&self),
             permit: Some(permit),
         })
     }
 
     /// A free slot, if there is one.
-    pub(super) fn try_enter(self: &Arc<Self>) -> Option<Slot> {
+    pub(super) fn try_enter(self: &Arc<Self>) -> Option<SubscriptionSlot> {
         let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
-        Some(Slot {
+        Some(SubscriptionSlot {
             limit: Arc::clone(self),
             permit: Some(permit),
         })
@@ -98,7 +98,7 @@ impl SubscriptionLimit {
 
     /// The number of slots there should be. Slots that were added for waiting requests stay until
     /// no request waits: removing them sooner would slow the end of every queue.
-    fn wanted(&self, count: &Count) -> usize {
+    fn wanted_slots(&self, count: &SlotCount) -> usize {
         let wanted = self.bound.at_once(count.waiting);
         if count.waiting > 0 {
             wanted.max(count.slots)
@@ -108,28 +108,28 @@ impl SubscriptionLimit {
     }
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> SlotWaitGuard<'a> {
     fn begin(limit: &'a SubscriptionLimit) -> Self {
         let mut count = limit.count.lock();
         count.waiting += 1;
-        let more = limit.wanted(&count).saturating_sub(count.slots);
+        let more = limit.wanted_slots(&count).saturating_sub(count.slots);
         count.slots += more;
         limit.free.add_permits(more);
         Self(limit)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for SlotWaitGuard<'_> {
     fn drop(&mut self) {
         self.0.count.lock().waiting -= 1;
     }
 }
 
-impl Drop for Slot {
+impl Drop for SubscriptionSlot {
     /// Removes the slot where there are more than wanted, and free ones with it.
     fn drop(&mut self) {
         let mut count = self.limit.count.lock();
-        let surplus = count.slots.saturating_sub(self.limit.wanted(&count));
+        let surplus = count.slots.saturating_sub(self.limit.wanted_slots(&count));
         if surplus > 0
             && let Some(permit) = self.permit.take()
         {
@@ -149,12 +149,12 @@ mod tests {
     /// Requests of one subscription: those that have a slot, and those that wait, in order.
     struct Requests {
         limit: Arc<SubscriptionLimit>,
-        open: Vec<Slot>,
-        waiting: Vec<Pin<Box<dyn Future<Output = Option<Slot>>>>>,
+        open: Vec<SubscriptionSlot>,
+        waiting: Vec<Pin<Box<dyn Future<Output = Option<SubscriptionSlot>>>>>,
     }
 
     impl Requests {
-        fn new(bound: Bound) -> Self {
+        fn new(bound: ConcurrencyBound) -> Self {
             Self {
                 limit: Arc::new(SubscriptionLimit::new(bound)),
                 open: Vec::new(),
@@ -164,7 +164,8 @@ mod tests {
 
         fn come(&mut self, count: usize) {
             self.waiting.extend(
-                (0..count).map(|_| Box::pin(Arc::clone(&self.limit).enter()) as Pin<Box<_>>),
+                (0..count)
+                    .map(|_| Box::pin(Arc::clone(&self.limit).wait_for_slot()) as Pin<Box<_>>),
             );
             self.look();
         }
@@ -204,23 +205,24 @@ mod tests {
 
     #[test]
     fn one_more_is_open_for_every_twenty_that_wait_up_to_the_bound() {
-        let check =
-            |waiting, expected| assert_eq!(Bound::new(10, 20, 64).at_once(waiting), expected);
+        let check = |waiting, expected| {
+            assert_eq!(ConcurrencyBound::new(10, 20, 64).at_once(waiting), expected)
+        };
         check(0, 10);
         check(19, 10);
         check(20, 11);
         check(199, 19);
         check(1080, 64);
         check(usize::MAX, 64);
-        assert_eq!(Bound::new(10, 20, 4).at_once(1000), 4);
-        assert_eq!(Bound::new(0, 0, 0).at_once(1000), 1);
-        assert_eq!(Bound::fixed(7).at_once(0), 7);
-        assert_eq!(Bound::fixed(7).at_once(1000), 7);
+        assert_eq!(ConcurrencyBound::new(10, 20, 4).at_once(1000), 4);
+        assert_eq!(ConcurrencyBound::new(0, 0, 0).at_once(1000), 1);
+        assert_eq!(ConcurrencyBound::fixed(7).at_once(0), 7);
+        assert_eq!(ConcurrencyBound::fixed(7).at_once(1000), 7);
     }
 
     #[test]
     fn waiting_requests_add_slots_that_stay_while_any_waits() {
-        let mut requests = Requests::new(Bound::new(2, 5, 4));
+        let mut requests = Requests::new(ConcurrencyBound::new(2, 5, 4));
         requests.come(2);
         requests.check(2, 0);
         requests.come(4);
@@ -250,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_request_that_gives_up_waiting_is_not_counted_any_more() {
-        let mut requests = Requests::new(Bound::new(1, 2, 9));
+        let mut requests = Requests::new(ConcurrencyBound::new(1, 2, 9));
         requests.come(6);
         requests.check(3, 3);
         requests.waiting.clear();
@@ -265,7 +267,7 @@ mod tests {
 
     #[test]
     fn free_slots_go_with_the_next_that_is_given_back() {
-        let mut requests = Requests::new(Bound::new(1, 1, 8));
+        let mut requests = Requests::new(ConcurrencyBound::new(1, 1, 8));
         requests.come(20);
         requests.check(8, 12);
         // Handed on to a waiting request, which gives up before it takes it.

@@ -503,17 +503,17 @@ fn queue_of_an_invocation_is_that_of_its_lane() {
         quick: Arc::new("quick"),
         slow: Some(Arc::new("slow")),
     };
-    let deadlines = crate::deadlines::Deadlines {
+    let deadlines = crate::deadlines::InvocationDeadlines {
         began: Duration::ZERO,
         end: secs(1),
     };
     let mut invocation = Invocation::new(deadlines, &[]);
-    assert_eq!(*queues.of(&invocation), "quick");
+    assert_eq!(*queues.for_invocation(&invocation), "quick");
     invocation.lane = DeliveryLane::Slow;
-    assert_eq!(*queues.of(&invocation), "slow");
+    assert_eq!(*queues.for_invocation(&invocation), "slow");
     let one = DeliveryQueues {
         quick: Arc::new("quick"),
         slow: None,
     };
-    assert_eq!(*one.of(&invocation), "quick");
+    assert_eq!(*one.for_invocation(&invocation), "quick");
 }

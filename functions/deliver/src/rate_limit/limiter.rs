@@ -7,28 +7,28 @@ use posthaste_core::attempt::{RateLease, RateState, RateToken, RequestRate};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::ETag;
 
-use crate::shared_state::{Line, Waiting};
+use crate::shared_state::{TurnedAwayLine, WaitGuard};
 
 /// The limiter of one subscription.
 #[derive(Debug, Default)]
-pub(super) struct Limiter {
+pub(super) struct SubscriptionRateLimiter {
     /// The requests that wait for a permit.
     pub(super) waiting: AtomicU32,
-    pub(super) state: Mutex<LimiterState>,
+    pub(super) state: Mutex<RateLimiterState>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct LimiterState {
+pub(super) struct RateLimiterState {
     pub(super) lease: Option<RateLease>,
     /// The object as it was last read or written.
     pub(super) stored: Option<(RateState, ETag)>,
     /// The requests that found nothing. They come back at the rate.
-    pub(super) line: Line<RequestRate>,
+    pub(super) line: TurnedAwayLine<RequestRate>,
 }
 
 /// The answer that is available without asking the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Available {
+pub(super) enum TokenAvailability {
     /// The right to a request.
     Token(RateToken),
     /// No right before this time.
@@ -37,23 +37,23 @@ pub(super) enum Available {
     Unknown,
 }
 
-impl Limiter {
-    pub(super) fn wait(&self) -> Waiting<'_> {
-        Waiting::begin(&self.waiting)
+impl SubscriptionRateLimiter {
+    pub(super) fn begin_wait(&self) -> WaitGuard<'_> {
+        WaitGuard::begin(&self.waiting)
     }
 }
 
-impl LimiterState {
-    pub(super) fn available(&mut self, rate: RequestRate, now: Timestamp) -> Available {
+impl RateLimiterState {
+    pub(super) fn next_token(&mut self, rate: RequestRate, now: Timestamp) -> TokenAvailability {
         let lease = self.lease.as_mut().filter(|lease| lease.has_rate(rate));
         if let Some(token) = lease.and_then(|lease| lease.next_token(now)) {
-            return Available::Token(token);
+            return TokenAvailability::Token(token);
         }
         self.lease = None;
         let time = self
             .stored
             .as_ref()
             .and_then(|(state, _)| state.gives_nothing(now));
-        time.map_or(Available::Unknown, Available::NothingBefore)
+        time.map_or(TokenAvailability::Unknown, TokenAvailability::NothingBefore)
     }
 }

@@ -16,21 +16,21 @@ use posthaste_services::busy::run_off_worker_if_large;
 use posthaste_services::outbound::{OutboundSender, SentRequest, delivery_request};
 
 use super::judge::{RequestOutcome, UNRENDERABLE};
-use crate::circuit::route::Route;
+use crate::circuit::route::RequestRoute;
 use crate::current::CurrentSubscriptions;
 use crate::invocation::Invocation;
 use crate::lanes::LaneWatch;
 use crate::late_answers::{LateAnswers, LateEvent, LateRequest};
 use crate::payloads::LoadedPayload;
 use crate::plan::{RequestKind, RequestPlan};
-use crate::records::redirect;
+use crate::records::masked_redirect;
 
 /// Target of the measurements of requests without an answer, by which a recorder can leave them
 /// out.
 pub const UNANSWERED: &str = "posthaste_deliver::unanswered";
 
 /// Posts events to endpoints.
-pub(crate) struct Attempts<P: Ports> {
+pub(crate) struct EventPoster<P: Ports> {
     pub(crate) webhook: Arc<P::Webhook>,
     pub(crate) clock: P::Clock,
     pub(crate) origin: HeaderValue,
@@ -43,23 +43,23 @@ pub(crate) struct Attempts<P: Ports> {
     pub(crate) lanes: Option<Arc<LaneWatch<P>>>,
 }
 
-impl<P: Ports> Attempts<P> {
+impl<P: Ports> EventPoster<P> {
     /// Posts one request. An `Err` is the verdict over its events if it cannot be rendered, or may
     /// not begin any more when it has a connection.
-    pub(super) async fn post(
+    pub(super) async fn post_request(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
-        route: &Route<'_>,
+        route: &RequestRoute<'_>,
         run: &[LoadedPayload],
         current: &CurrentSubscriptions<P>,
     ) -> Result<RequestOutcome, EntryVerdict> {
         let began = self.clock.now();
         let started = self.clock.monotonic();
         let subscription = &*plan.subscription;
-        let request = self.request((invocation, plan), route, run, began)?;
-        let webhook_id = header(&request, "webhook-id");
-        let look = StillCurrent {
+        let request = self.build_request((invocation, plan), route, run, began)?;
+        let webhook_id = header_text(&request, "webhook-id");
+        let look = StillCurrentCheck {
             current,
             planned: subscription,
             refused: Mutex::new(None),
@@ -71,17 +71,17 @@ impl<P: Ports> Attempts<P> {
         let sending = outbound.send_if(request, &look);
         let sent = match &self.lanes {
             None => sending.await,
-            Some(lanes) => Box::pin(lanes.watch(invocation, &route.target, sending)).await,
+            Some(lanes) => Box::pin(lanes.watch_request(invocation, &route.target, sending)).await,
         };
         if let Some(verdict) = look.refused.into_inner() {
             return Err(verdict);
         }
-        let acknowledged = acknowledged(invocation, plan, run, &sent);
+        let acknowledged = acknowledged_events(invocation, plan, run, &sent);
         let answer = run
             .first()
             .and_then(|event| invocation.jobs[event.at.job].logged_answer(&sent));
         let failure_words = sent.failure_words();
-        let redirect = redirect(&sent, subscription);
+        let redirect = masked_redirect(&sent, subscription);
         let outcome = sent.outcome;
         let took = sent.took;
         let outcome = RequestOutcome {
@@ -95,7 +95,7 @@ impl<P: Ports> Attempts<P> {
             answer,
             redirect,
         };
-        count(plan, run.len(), &outcome);
+        count_request(plan, run.len(), &outcome);
         // Where open requests are bounded, dropping it closes the connection before the slot is free.
         let is_bounded = subscription.concurrency.is_some();
         if let Some(answer) = sent.late.filter(|_| !is_bounded) {
@@ -109,16 +109,16 @@ impl<P: Ports> Attempts<P> {
                 webhook_id: outcome.webhook_id.clone(),
             };
             self.late_answers
-                .let_go_on(late, &route.target, &plan.subscription, events);
+                .continue_request(late, &route.target, &plan.subscription, events);
         }
         Ok(outcome)
     }
 
     /// The request that posts these events, made at `began`.
-    fn request(
+    fn build_request(
         &self,
         (invocation, plan): (&Invocation, &RequestPlan),
-        route: &Route<'_>,
+        route: &RequestRoute<'_>,
         run: &[LoadedPayload],
         began: Timestamp,
     ) -> Result<WebhookRequest, EntryVerdict> {
@@ -144,7 +144,7 @@ impl<P: Ports> Attempts<P> {
         };
         let mut events: Vec<_> = run
             .iter()
-            .map(|event| outgoing(invocation, event))
+            .map(|event| outgoing_event(invocation, event))
             .collect();
         // As the event's own context, that of its span is for one that travels alone.
         let traceparent = match run {
@@ -174,16 +174,16 @@ impl<P: Ports> Attempts<P> {
 }
 
 /// The look whether a subscription still is what its request was planned by.
-struct StillCurrent<'a, P: Ports> {
+struct StillCurrentCheck<'a, P: Ports> {
     current: &'a CurrentSubscriptions<P>,
     planned: &'a Subscription,
     /// The verdict over its events if not.
     refused: Mutex<Option<EntryVerdict>>,
 }
 
-impl<P: Ports> LastLook for StillCurrent<'_, P> {
+impl<P: Ports> LastLook for StillCurrentCheck<'_, P> {
     async fn may_begin(&self) -> bool {
-        let checked = self.current.check(self.planned).await;
+        let checked = self.current.check_may_begin(self.planned).await;
         *self.refused.lock() = checked.err();
         checked.is_ok()
     }
@@ -197,7 +197,7 @@ fn had_no_answer_in_time(invocation: &Invocation, run: &[LoadedPayload]) -> bool
         .any(LastAttempt::had_no_answer_in_time)
 }
 
-fn header(request: &WebhookRequest, name: &str) -> String {
+fn header_text(request: &WebhookRequest, name: &str) -> String {
     request
         .headers
         .get(name)
@@ -206,7 +206,7 @@ fn header(request: &WebhookRequest, name: &str) -> String {
         .to_owned()
 }
 
-fn outgoing<'a>(invocation: &'a Invocation, event: &LoadedPayload) -> OutgoingEvent<'a> {
+fn outgoing_event<'a>(invocation: &'a Invocation, event: &LoadedPayload) -> OutgoingEvent<'a> {
     let entry = invocation.entry(event.at);
     OutgoingEvent {
         key: &entry.key,
@@ -233,7 +233,7 @@ fn late_event(invocation: &Invocation, plan: &RequestPlan, event: &LoadedPayload
     }
 }
 
-fn acknowledged(
+fn acknowledged_events(
     invocation: &Invocation,
     plan: &RequestPlan,
     run: &[LoadedPayload],
@@ -259,7 +259,7 @@ fn acknowledged(
 }
 
 /// Counts a request, answered or not. The counts are of events, as in Event Grid.
-fn count(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
+fn count_request(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
     let subscription = &plan.subscription;
     let labels = [
         ("topic", subscription.topic.shared()),
@@ -272,7 +272,7 @@ fn count(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
         histogram!(target: UNANSWERED, "DestinationProcessingDurationInMs", &labels)
     };
     time.record(request.took.as_secs_f64() * 1000.0);
-    let failed = request.failures(events);
+    let failed = request.failed_events(events);
     let class = status_class(request.outcome.status());
     if events > failed {
         let topic = subscription.topic.shared();

@@ -43,7 +43,7 @@ pub(super) struct RequestOutcome {
 
 impl RequestOutcome {
     /// The outcome of the event at this index of the request.
-    pub(super) fn of(&self, index: usize) -> AttemptOutcome {
+    pub(super) fn event_outcome(&self, index: usize) -> AttemptOutcome {
         match self.outcome {
             AttemptOutcome::Answered { status, .. } if !self.acknowledged.includes(index) => {
                 AttemptOutcome::Unacknowledged { status }
@@ -53,9 +53,9 @@ impl RequestOutcome {
     }
 
     /// The number of the request's events that failed.
-    pub(super) fn failures(&self, events: usize) -> usize {
+    pub(super) fn failed_events(&self, events: usize) -> usize {
         (0..events)
-            .filter(|index| !self.of(*index).is_success())
+            .filter(|index| !self.event_outcome(*index).is_success())
             .count()
     }
 }
@@ -71,7 +71,7 @@ pub(super) struct AttemptEnd<'a> {
 
 impl RequestPlan {
     /// The verdict over an event of an attempt that ended like this, with this outcome.
-    pub(super) fn verdict(
+    pub(super) fn verdict_for(
         &self,
         end: AttemptEnd<'_>,
         outcome: AttemptOutcome,
@@ -142,7 +142,7 @@ mod tests {
     /// The verdict over an event that expires in an hour.
     fn check(plan: &RequestPlan, outcome: AttemptOutcome, expected: EntryVerdict) {
         let expires_at = START + secs(3600);
-        let verdict = plan.verdict(
+        let verdict = plan.verdict_for(
             end(plan, START),
             outcome,
             expires_at,
@@ -221,7 +221,7 @@ mod tests {
             reason: DeadLetterReason::TimeToLiveExceeded,
             last: LastAttempt::from_outcome(answered(500), now),
         };
-        let verdict = plan.verdict(
+        let verdict = plan.verdict_for(
             end(&plan, now),
             answered(500),
             START,
@@ -238,7 +238,7 @@ mod tests {
             ..end(&plan, START)
         };
         let jitter = RetryJitter::default();
-        let verdict = plan.verdict(end, answered(400), START + secs(36_000), jitter);
+        let verdict = plan.verdict_for(end, answered(400), START + secs(36_000), jitter);
         assert!(matches!(verdict, EntryVerdict::Retry { .. }), "{verdict:?}");
     }
 
@@ -257,18 +257,24 @@ mod tests {
         let request = request(answered(200), acknowledged);
         let failed = AttemptOutcome::Unacknowledged { status: 200 };
         assert_eq!(
-            [0, 1, 2].map(|index| request.of(index)),
+            [0, 1, 2].map(|index| request.event_outcome(index)),
             [answered(200), failed, answered(200)]
         );
-        assert_eq!((request.of(1), request.failures(3)), (failed, 1));
+        assert_eq!(
+            (request.event_outcome(1), request.failed_events(3)),
+            (failed, 1)
+        );
     }
 
     #[test]
     fn a_failure_is_the_failure_of_all_events() {
         let failed = request(answered(503), BatchAcknowledgement::All);
-        assert_eq!((failed.of(7), failed.failures(4)), (answered(503), 4));
         assert_eq!(
-            request(answered(202), BatchAcknowledgement::All).failures(4),
+            (failed.event_outcome(7), failed.failed_events(4)),
+            (answered(503), 4)
+        );
+        assert_eq!(
+            request(answered(202), BatchAcknowledgement::All).failed_events(4),
             0
         );
     }

@@ -31,7 +31,7 @@ pub(super) struct RequestLog<'a> {
 impl RequestLog<'_> {
     /// Logs an event with its outcome and its verdict. `is_sent`: whether it was in this request.
     /// If not, the answer to the request counts for it too.
-    pub(super) fn event(
+    pub(super) fn log_event(
         &self,
         event: &LoadedPayload,
         outcome: AttemptOutcome,
@@ -51,15 +51,15 @@ impl RequestLog<'_> {
             tracing::debug!(
                 event_id = &*self.event_id(event), webhook_id,
                 topic = %subscription.topic, subscription = %subscription.name, link = %self.link,
-                attempt = self.attempt(), status = outcome.status(), took_ms,
+                attempt = self.attempt_number(), status = outcome.status(), took_ms,
                 verdict = word, "delivered"
             );
         } else {
-            let error = self.error(outcome);
+            let error = self.error_text(outcome);
             tracing::info!(
                 event_id = &*self.event_id(event), webhook_id,
                 topic = %subscription.topic, subscription = %subscription.name, link = %self.link,
-                attempt = self.attempt(), status = outcome.status(), outcome = outcome.name().map(display),
+                attempt = self.attempt_number(), status = outcome.status(), outcome = outcome.name().map(display),
                 error = error.as_deref(), took_ms, verdict = word,
                 retry_at = retry_at.map(display), reason = reason.map(display), "delivery attempt failed"
             );
@@ -67,7 +67,7 @@ impl RequestLog<'_> {
     }
 
     /// Makes the event's record of the delivery log, which its message keeps until it is settled.
-    pub(super) fn record(
+    pub(super) fn keep_record(
         &self,
         event: &LoadedPayload,
         outcome: AttemptOutcome,
@@ -93,12 +93,12 @@ impl RequestLog<'_> {
 
     /// Logs that all events of the request are sent again in parts. Each has a line with the answer
     /// to it.
-    pub(super) fn split(&self, events: usize) {
+    pub(super) fn log_split(&self, events: usize) {
         let subscription = &*self.plan.subscription;
         let request = self.request;
         tracing::info!(
             webhook_id = request.webhook_id, topic = %subscription.topic, subscription = %subscription.name,
-            link = %self.link, attempt = self.attempt(), events, status = request.outcome.status(),
+            link = %self.link, attempt = self.attempt_number(), events, status = request.outcome.status(),
             took_ms = log_millis(request.took), "the endpoint refused a batch, which is sent again in parts"
         );
     }
@@ -109,7 +109,7 @@ impl RequestLog<'_> {
         let request = self.request;
         tracing::info!(
             webhook_id = request.webhook_id, topic = %subscription.topic, subscription = %subscription.name,
-            link = %self.link, attempt = self.attempt(), status = request.outcome.status(),
+            link = %self.link, attempt = self.attempt_number(), status = request.outcome.status(),
             "the endpoint refuses each event of a batch alike, the rest is not sent one by one"
         );
     }
@@ -121,7 +121,7 @@ impl RequestLog<'_> {
     }
 
     /// What the status does not say, in words.
-    pub(super) fn error(&self, outcome: AttemptOutcome) -> Option<Cow<'_, str>> {
+    pub(super) fn error_text(&self, outcome: AttemptOutcome) -> Option<Cow<'_, str>> {
         let failure = self.failure_words(outcome).map(Cow::Borrowed);
         failure.or_else(|| {
             let place = self.request.redirect.as_deref()?;
@@ -129,14 +129,14 @@ impl RequestLog<'_> {
         })
     }
 
-    pub(super) fn attempt(&self) -> u16 {
+    pub(super) fn attempt_number(&self) -> u16 {
         self.plan.kind.attempts_before.saturating_add(1)
     }
 
     pub(super) fn event_id<'e>(&'e self, event: &'e LoadedPayload) -> Cow<'e, str> {
         let envelope = self.invocation.entry(event.at).envelope.as_ref();
         let envelope_id = envelope.map(|envelope| &*envelope.id);
-        shortened(
+        shorten_id(
             BatchEvent {
                 text: &event.text,
                 envelope_id,
@@ -146,7 +146,7 @@ impl RequestLog<'_> {
     }
 }
 
-fn shortened(id: Cow<'_, str>) -> Cow<'_, str> {
+fn shorten_id(id: Cow<'_, str>) -> Cow<'_, str> {
     let end = id.floor_char_boundary(EVENT_ID_BYTES_MAX);
     if end < id.len() {
         Cow::Owned(format!("{}…", &id[..end]))
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_long_event_id_is_cut_at_a_character() {
-        let check = |id: &str, expected: &str| assert_eq!(shortened(id.into()), expected);
+        let check = |id: &str, expected: &str| assert_eq!(shorten_id(id.into()), expected);
         check("e-1", "e-1");
         check(&"a".repeat(256), &"a".repeat(256));
         check(&"a".repeat(257), &format!("{}…", "a".repeat(256)));

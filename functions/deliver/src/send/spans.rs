@@ -41,7 +41,7 @@ impl RequestLog<'_> {
             link: None,
             began: waited_from,
             took: began.since(waited_from),
-            values: self.values(event),
+            values: self.span_values(event),
             error: None,
         });
         self.traces.take_span(TraceSpan {
@@ -73,7 +73,7 @@ impl RequestLog<'_> {
 
     /// What both spans say of the event. Names are those of OpenTelemetry's conventions where it
     /// has one: <https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/>
-    fn values(&self, event: &LoadedPayload) -> Vec<(&'static str, SpanValue)> {
+    fn span_values(&self, event: &LoadedPayload) -> Vec<(&'static str, SpanValue)> {
         let subscription = &*self.plan.subscription;
         vec![
             (
@@ -88,7 +88,7 @@ impl RequestLog<'_> {
                 "messaging.message.id",
                 self.event_id(event).into_owned().into(),
             ),
-            ("posthaste.attempt", self.attempt().into()),
+            ("posthaste.attempt", self.attempt_number().into()),
         ]
     }
 
@@ -99,7 +99,7 @@ impl RequestLog<'_> {
         outcome: AttemptOutcome,
         verdict: EntryVerdict,
     ) -> Vec<(&'static str, SpanValue)> {
-        let mut values = self.values(event);
+        let mut values = self.span_values(event);
         let url = self.endpoint.url();
         let shown = verdict.describe(&self.plan.subscription.dead_letter, self.ended_at);
         values.extend([
@@ -125,7 +125,7 @@ impl RequestLog<'_> {
     }
 
     fn error_words(&self, outcome: AttemptOutcome) -> String {
-        let words = self.error(outcome).map(Cow::into_owned);
+        let words = self.error_text(outcome).map(Cow::into_owned);
         let status = || {
             outcome
                 .status()

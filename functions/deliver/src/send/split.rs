@@ -16,14 +16,14 @@ use posthaste_ports::{Clock, Entropy, Ports};
 
 use super::judge::{AttemptEnd, RequestOutcome};
 use super::log::RequestLog;
-use super::{Attempted, Sender};
+use super::{EndedAttempt, RequestSender};
 use crate::circuit::record::CompletedRequest;
-use crate::circuit::route::Route;
+use crate::circuit::route::RequestRoute;
 use crate::invocation::{EntryRef, Invocation};
 use crate::payloads::LoadedPayload;
 use crate::plan::RequestPlan;
 use crate::rate_limit::{ADMITTED_WAIT_MAX, RatePermit};
-use crate::slots::{Opened, SlotPermit};
+use crate::slots::{OpenRequestGuard, SlotPermit};
 
 /// The keys of a request's first events, by which refusals of different events are told apart.
 fn first_keys<'a>(
@@ -34,8 +34,8 @@ fn first_keys<'a>(
 }
 
 /// An attempt under way.
-struct Progress<'a> {
-    route: Route<'a>,
+struct AttemptProgress<'a> {
+    route: RequestRoute<'a>,
     slot: SlotPermit,
     permit: Option<RatePermit>,
     splitting: SplitProgress,
@@ -44,25 +44,25 @@ struct Progress<'a> {
     verdicts: Vec<(EntryRef, EntryVerdict)>,
 }
 
-impl Progress<'_> {
+impl AttemptProgress<'_> {
     fn judge_all(&mut self, run: &[LoadedPayload], verdict: EntryVerdict) {
         self.verdicts
             .extend(run.iter().map(|event| (event.at, verdict)));
     }
 }
 
-impl<P: Ports> Sender<P> {
+impl<P: Ports> RequestSender<P> {
     /// Posts the loaded events of an admitted request, in one part or several. Answers the verdicts
     /// over all of its events.
     pub(super) async fn send_parts(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
-        (route, slot, permit): (Route<'_>, SlotPermit, RatePermit),
+        (route, slot, permit): (RequestRoute<'_>, SlotPermit, RatePermit),
         loaded: Vec<LoadedPayload>,
         verdicts: Vec<(EntryRef, EntryVerdict)>,
-    ) -> Attempted {
-        let mut progress = Progress {
+    ) -> EndedAttempt {
+        let mut progress = AttemptProgress {
             route,
             slot,
             permit: Some(permit),
@@ -77,7 +77,10 @@ impl<P: Ports> Sender<P> {
             vec![loaded]
         };
         while let Some(mut run) = waiting.pop() {
-            let Some(request) = self.post(invocation, plan, &mut progress, &mut run).await else {
+            let Some(request) = self
+                .post_part(invocation, plan, &mut progress, &mut run)
+                .await
+            else {
                 self.circuit
                     .give_up_probe(invocation, &mut progress.route)
                     .await;
@@ -89,7 +92,7 @@ impl<P: Ports> Sender<P> {
             // At once: other requests begin while this one is recorded.
             let is_news = is_gone && self.current.note_gone(&plan.subscription);
             let follow = self
-                .record(invocation, plan, &mut progress, &run, &request)
+                .record_part(invocation, plan, &mut progress, &run, &request)
                 .await;
             let judged_by = self.judged_by(plan, &request, run.len()).await;
             if is_news {
@@ -111,7 +114,7 @@ impl<P: Ports> Sender<P> {
                 traces: &self.attempts.traces,
             };
             if follow == SplitDecision::Split {
-                log.split(run.len());
+                log.log_split(run.len());
                 progress.refused = LastAttempt::from_outcome(outcome, now);
                 let took = self.clock.monotonic().saturating_sub(request.started);
                 let left = self.time_to_start(invocation, plan);
@@ -132,9 +135,9 @@ impl<P: Ports> Sender<P> {
                 } else {
                     self.retry_jitter(invocation, plan, event.at)
                 };
-                let verdict = plan.verdict(end, outcome, expires_at, jitter);
-                log.event(event, outcome, verdict, is_sent);
-                log.record(event, outcome, verdict, is_sent);
+                let verdict = plan.verdict_for(end, outcome, expires_at, jitter);
+                log.log_event(event, outcome, verdict, is_sent);
+                log.keep_record(event, outcome, verdict, is_sent);
                 if is_sent {
                     log.take_spans(event, outcome, verdict);
                 }
@@ -143,7 +146,7 @@ impl<P: Ports> Sender<P> {
             let judged = run
                 .iter()
                 .enumerate()
-                .map(|(index, event)| judge(event, request.of(index), true));
+                .map(|(index, event)| judge(event, request.event_outcome(index), true));
             progress.verdicts.extend(judged);
             // An endpoint that is gone is not asked for the other parts.
             if is_gone || follow == SplitDecision::JudgeAll {
@@ -156,7 +159,7 @@ impl<P: Ports> Sender<P> {
                 log.refused_alike();
             }
         }
-        Attempted {
+        EndedAttempt {
             subscription: Arc::clone(&plan.subscription),
             verdicts: progress.verdicts,
             is_to_be_disabled,
@@ -171,18 +174,18 @@ impl<P: Ports> Sender<P> {
         request: &RequestOutcome,
         events: usize,
     ) -> Arc<Subscription> {
-        if request.failures(events) == 0 {
+        if request.failed_events(events) == 0 {
             return Arc::clone(&plan.subscription);
         }
-        self.current.of(&plan.subscription).await
+        self.current.latest_version(&plan.subscription).await
     }
 
     /// Records the answer to a part, and returns the step that follows it.
-    async fn record(
+    async fn record_part(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
-        progress: &mut Progress<'_>,
+        progress: &mut AttemptProgress<'_>,
         run: &[LoadedPayload],
         request: &RequestOutcome,
     ) -> SplitDecision {
@@ -214,14 +217,14 @@ impl<P: Ports> Sender<P> {
 
     /// Posts one part as soon as it may begin, without the events that have expired. `None` if it
     /// was not posted: then its events are judged already.
-    async fn post(
+    async fn post_part(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
-        progress: &mut Progress<'_>,
+        progress: &mut AttemptProgress<'_>,
         run: &mut Vec<LoadedPayload>,
     ) -> Option<RequestOutcome> {
-        let opened = match self.ready(invocation, plan, progress).await {
+        let opened = match self.open_when_ready(invocation, plan, progress).await {
             Ok(opened) => opened,
             Err(verdict) => {
                 progress.judge_all(run, verdict);
@@ -245,7 +248,7 @@ impl<P: Ports> Sender<P> {
         }
         match self
             .attempts
-            .post(invocation, plan, &progress.route, run, &self.current)
+            .post_request(invocation, plan, &progress.route, run, &self.current)
             .await
         {
             Ok(request) => {
@@ -261,23 +264,26 @@ impl<P: Ports> Sender<P> {
 
     /// Waits until a request may begin, and opens it. An `Err` is the verdict over its events if it
     /// may not.
-    async fn ready(
+    async fn open_when_ready(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
-        progress: &mut Progress<'_>,
-    ) -> Result<Opened, EntryVerdict> {
+        progress: &mut AttemptProgress<'_>,
+    ) -> Result<OpenRequestGuard, EntryVerdict> {
         if self.limits.is_closed() || self.time_to_start(invocation, plan).is_none() {
             return Err(EntryVerdict::NotStarted);
         }
-        let admitted = self.admit(invocation, plan, progress).await;
-        admitted.inspect_err(|verdict| self.turned_back(invocation, plan, *verdict))?;
+        let admitted = self.wait_for_admission(invocation, plan, progress).await;
+        admitted.inspect_err(|verdict| self.note_postponed(invocation, plan, *verdict))?;
         // Last: all that was waited for has taken time, in which the subscription may have changed.
-        self.current.check(&plan.subscription).await?;
+        self.current.check_may_begin(&plan.subscription).await?;
         // So has asking for it, and other workers whether it may be sent.
         self.time_to_start(invocation, plan)
             .ok_or(EntryVerdict::NotStarted)?;
-        match progress.slot.open(&plan.subscription, self.clock.now()) {
+        match progress
+            .slot
+            .open_request(&plan.subscription, self.clock.now())
+        {
             Some(opened) => Ok(opened),
             None => Box::pin(self.open_renewed(invocation, plan, &progress.slot)).await,
         }
@@ -290,19 +296,19 @@ impl<P: Ports> Sender<P> {
         invocation: &Invocation,
         plan: &RequestPlan,
         slot: &SlotPermit,
-    ) -> Result<Opened, EntryVerdict> {
-        let renewed = self.renew(invocation, plan, slot).await;
-        renewed.inspect_err(|verdict| self.turned_back(invocation, plan, *verdict))?;
+    ) -> Result<OpenRequestGuard, EntryVerdict> {
+        let renewed = self.renew_slot(invocation, plan, slot).await;
+        renewed.inspect_err(|verdict| self.note_postponed(invocation, plan, *verdict))?;
         // Both again: renewing has taken time as well.
-        self.current.check(&plan.subscription).await?;
+        self.current.check_may_begin(&plan.subscription).await?;
         self.time_to_start(invocation, plan)
             .ok_or(EntryVerdict::NotStarted)?;
-        let opened = slot.open(&plan.subscription, self.clock.now());
+        let opened = slot.open_request(&plan.subscription, self.clock.now());
         opened.ok_or(EntryVerdict::NotStarted)
     }
 
     /// Renews the lease of a slot where it is over.
-    fn renew(
+    fn renew_slot(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
@@ -310,31 +316,31 @@ impl<P: Ports> Sender<P> {
     ) -> impl Future<Output = Result<(), EntryVerdict>> {
         let subscription = &plan.subscription;
         let last_start = invocation.deadlines.last_start(subscription.timeout);
-        self.slots.renew(subscription, slot, last_start)
+        self.slots.renew_lease(subscription, slot, last_start)
     }
 
     /// Waits for what lets a request of this subscription begin: its rate, its slot, its ramp, or
     /// the right to probe. An `Err` is the verdict over its events if it may not.
-    async fn admit(
+    async fn wait_for_admission(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
-        progress: &mut Progress<'_>,
+        progress: &mut AttemptProgress<'_>,
     ) -> Result<(), EntryVerdict> {
         // The permit may be over since the request was admitted, and each part of a batch needs one
         // of its own.
         if progress
             .permit
             .take()
-            .is_none_or(|permit| !permit.holds(self.clock.now()))
+            .is_none_or(|permit| !permit.may_begin(self.clock.now()))
         {
             let last_start = invocation.deadlines.last_start(plan.subscription.timeout);
             self.rates
-                .permit(&plan.subscription, last_start, ADMITTED_WAIT_MAX)
+                .wait_for_permit(&plan.subscription, last_start, ADMITTED_WAIT_MAX)
                 .await?;
         }
         // All parts of a batch use one slot, one after the other. Its lease may be over.
-        self.renew(invocation, plan, &progress.slot).await?;
+        self.renew_slot(invocation, plan, &progress.slot).await?;
         self.circuit.admit(plan, &mut progress.route).await
     }
 

@@ -7,10 +7,10 @@ use posthaste_testkit::{FaultPlan, Faulty, Recorded};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::invocation::Job;
+use crate::invocation::DeliveryJob;
 use crate::late_answers::LateAnswers;
-use crate::limits::{DeliverSettings, Disabling};
-use crate::plan::plan;
+use crate::limits::{DeliverSettings, DisablingMode};
+use crate::plan::plan_requests;
 use crate::testing::{
     Answer, START, TestPorts, World, delivery, event, job, secs, subscription_named, target,
     topic_record, topic_settings,
@@ -22,11 +22,11 @@ use posthaste_ports::{DrainSource, LookTime, ObjectStore, PutCondition};
 
 #[test]
 fn subscriptions_share_equally_and_each_fills_its_limit() {
-    assert_eq!(share(0, 10), 1000);
-    assert_eq!(share(1, 10), 1000);
-    assert_eq!(share(3, 10), 333);
-    assert_eq!(share(500, 10), 10);
-    assert_eq!(share(5000, 0), 1);
+    assert_eq!(requests_per_target(0, 10), 1000);
+    assert_eq!(requests_per_target(1, 10), 1000);
+    assert_eq!(requests_per_target(3, 10), 333);
+    assert_eq!(requests_per_target(500, 10), 10);
+    assert_eq!(requests_per_target(5000, 0), 1);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn requests_keep_their_order_by_subscription() {
         )
     };
     let jobs = [of(&a), of(&b), of(&c), of(&a)];
-    let targets = by_target(plan(&jobs, |_, _| false, || DrawnJitter::new(0.0)));
+    let targets = by_target(plan_requests(&jobs, |_, _| false, || DrawnJitter::new(0.0)));
     let names = |target: &Vec<RequestPlan>| {
         target
             .iter()
@@ -60,19 +60,19 @@ fn requests_keep_their_order_by_subscription() {
 
 /// Keeps the attempts that ended.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Attempted>>);
+struct Kept(Mutex<Vec<EndedAttempt>>);
 
-impl Settle for Kept {
-    async fn attempted(&self, _: &Invocation, attempted: Attempted) {
+impl AttemptSink for Kept {
+    async fn settle_attempt(&self, _: &Invocation, attempted: EndedAttempt) {
         self.0.lock().push(attempted);
     }
 }
 
-fn sender(world: &World) -> Sender<TestPorts> {
+fn sender(world: &World) -> RequestSender<TestPorts> {
     sender_noting(world, DrainMeter::default())
 }
 
-fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
+fn sender_noting(world: &World, drain: DrainMeter) -> RequestSender<TestPorts> {
     let state = &world.state;
     let clock = world.clock.clone();
     let settings = DeliverSettings::default();
@@ -82,9 +82,9 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
         settings.late_answers_max,
         world.stopped.clone(),
     );
-    Sender {
-        limits: settings.concurrency(drain, world.stopped.clone()),
-        slots: Slots::new(state, clock.clone(), world.entropy.clone()),
+    RequestSender {
+        limits: settings.concurrency_limits(drain, world.stopped.clone()),
+        slots: SlotLimiter::new(state, clock.clone(), world.entropy.clone()),
         rates: RateLimiter::new(Arc::clone(state), clock.clone()),
         circuit: Arc::new(world.circuit()),
         payloads: Arc::new(PayloadReader::new(
@@ -93,7 +93,7 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
             &settings,
         )),
         current: world.current(),
-        attempts: Attempts {
+        attempts: EventPoster {
             webhook: Arc::new(world.endpoint.clone()),
             clock: clock.clone(),
             origin: settings.origin,
@@ -109,10 +109,10 @@ fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
 }
 
 /// Sends these jobs, and answers the attempts.
-async fn sent(world: &World, jobs: Vec<Job>) -> Vec<Attempted> {
+async fn sent(world: &World, jobs: Vec<DeliveryJob>) -> Vec<EndedAttempt> {
     let invocation = world.invocation(jobs);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
+    let requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     sender(world).send_all(&invocation, requests, &kept).await;
     kept.0.into_inner()
 }
@@ -232,7 +232,7 @@ async fn a_pause_is_kept_and_what_comes_next_waits_for_its_end() {
     let sender = sender(&world);
     let own = world.subscribe(json!({})).await;
     let invocation = world.invocation(vec![job(delivery(1), &own), job(delivery(1), &own)]);
-    let mut requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
+    let mut requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     let second = requests.pop();
     let kept = Kept::default();
     sender.send_all(&invocation, requests, &kept).await;
@@ -300,12 +300,12 @@ async fn recorded(
     more: Value,
 ) -> Vec<(bool, Option<u16>, String, String)> {
     let log = DeliveryLogMode::Attempts;
-    let job = Job {
+    let job = DeliveryJob {
         log,
         ..job(delivery(events), &world.subscribe(more).await)
     };
     let invocation = world.invocation(vec![job]);
-    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
+    let requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     sender(world)
         .send_all(&invocation, requests, &Kept::default())
         .await;
@@ -438,7 +438,7 @@ async fn an_attempt_that_would_end_too_late_is_not_started() {
     let world = World::new();
     let invocation = world.invocation(vec![job(delivery(2), &world.subscribe(batching(10)).await)]);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
+    let requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     world
         .clock
         .advance(crate::testing::INVOCATION.saturating_sub(crate::SETTLING_TIME));
@@ -463,7 +463,7 @@ async fn once_limits_are_closed_nothing_is_started() {
     world.stopped.cancel();
     let invocation = world.invocation(vec![job(delivery(1), &world.subscribe(json!({})).await)]);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
+    let requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     sender.send_all(&invocation, requests, &kept).await;
     assert_eq!(
         kept.0.into_inner()[0].verdicts[0].1,
@@ -477,7 +477,7 @@ async fn bodies_around(world: &World, change: impl Future<Output = ()>) -> (usiz
     let sender = sender(world);
     let own = world.subscribe(json!({})).await;
     let invocation = world.invocation(vec![job(delivery(1), &own), job(delivery(1), &own)]);
-    let mut requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
+    let mut requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     let kept = Kept::default();
     let second = requests.split_off(1);
     sender.send_all(&invocation, requests, &kept).await;
@@ -538,7 +538,7 @@ async fn refusals_of_ten_events_hold_their_subscription() {
         let sender = sender(&world);
         let kept = Kept::default();
         let invocation = world.invocation((0..10).map(refused).collect());
-        let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
+        let requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
         sender.send_all(&invocation, requests, &kept).await;
         let condition = sender.circuit.links.condition(&target(&own));
         assert_eq!(condition.is_some_and(|it| it.refused), is_held);
@@ -618,11 +618,11 @@ async fn gone_endpoint_gets_no_request_that_waited() {
 }
 
 /// The waits for places of their own that are noted while the events of these messages are sent.
-async fn own_waits(world: &World, jobs: Vec<Job>) -> Vec<OwnWait> {
+async fn own_waits(world: &World, jobs: Vec<DeliveryJob>) -> Vec<OwnWait> {
     let drain = DrainMeter::default();
     let invocation = world.invocation(jobs);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
+    let requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     let sender = sender_noting(world, drain.clone());
     sender.send_all(&invocation, requests, &kept).await;
     let time = LookTime {
@@ -709,12 +709,12 @@ async fn panicked_request_frees_its_slot_for_the_next() {
 /// Sends these jobs, and the clock moves on whenever all of them wait.
 async fn sent_in_time(
     world: &World,
-    sender: &Sender<TestPorts>,
-    jobs: Vec<Job>,
+    sender: &RequestSender<TestPorts>,
+    jobs: Vec<DeliveryJob>,
 ) -> Vec<EntryVerdict> {
     let invocation = world.invocation(jobs);
     let kept = Kept::default();
-    let requests = plan(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
+    let requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
     let time = async {
         loop {
             for _ in 0..100 {
@@ -771,9 +771,12 @@ async fn lease_that_ends_right_before_the_request_is_renewed() {
     let topics = Recorded::new(world.memory.clone(), "topics", &world.calls);
     let topics = Faulty::new(topics, "topics", &plan);
     let registry = TopicRegistry::new(topics, world.clock.clone(), Duration::ZERO);
-    let current =
-        CurrentSubscriptions::new(Arc::new(registry), world.clock.clone(), Disabling::AtOnce);
-    let sender = Sender {
+    let current = CurrentSubscriptions::new(
+        Arc::new(registry),
+        world.clock.clone(),
+        DisablingMode::AtOnce,
+    );
+    let sender = RequestSender {
         current: Arc::new(current),
         ..sender(&world)
     };

@@ -13,32 +13,32 @@ use posthaste_services::delivery_log::record_message;
 use posthaste_services::late_answers::forget_late;
 use posthaste_services::{ActivityNotes, DrainMeter, stop_at};
 
-use super::place::Place;
-use super::replace::{replace, replace_after_failure};
-use super::successors::Successors;
+use super::place::WaitingPlace;
+use super::replace::{replace_after_failure, replace_message};
+use super::successors::MessageSuccessors;
 use crate::current::CurrentSubscriptions;
-use crate::invocation::{Invocation, Job, WaitingMessage};
+use crate::invocation::{DeliveryJob, Invocation, WaitingMessage};
 use crate::lanes::DeliveryQueues;
 use crate::notify::DroppedNotices;
-use crate::outages::Outages;
+use crate::outages::OutageLookup;
 
 const RECORDING: &str = "replace a message by its successors and records";
 
 /// Ends messages.
-pub(crate) struct Ender<P: Ports> {
+pub(crate) struct MessageEnder<P: Ports> {
     pub(crate) queues: DeliveryQueues<P::Queue>,
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
     pub(crate) drain: DrainMeter,
     pub(crate) current: Arc<CurrentSubscriptions<P>>,
     pub(crate) activity: ActivityNotes,
-    pub(crate) outages: Outages<P>,
+    pub(crate) outages: OutageLookup<P>,
     pub(crate) notices: DroppedNotices<P>,
 }
 
 /// A message whose events all have a verdict.
 #[derive(Debug)]
-pub(crate) struct Complete {
+pub(crate) struct JudgedMessage {
     /// Index into the invocation's jobs.
     pub(crate) job: usize,
     pub(crate) verdicts: Vec<EntryVerdict>,
@@ -48,7 +48,7 @@ pub(crate) struct Complete {
 
 /// A message that may end.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct MessageEnding {
     job: usize,
     /// The messages that take its place.
     successors: Vec<Successor>,
@@ -56,17 +56,17 @@ pub(crate) struct Ending {
     /// resolved.
     is_delivered: bool,
     /// The deliveries that wait in the object store.
-    deliveries: Vec<(Place, Delivery)>,
+    deliveries: Vec<(WaitingPlace, Delivery)>,
     /// Whether a transaction with records failed to end it.
     has_failed: bool,
 }
 
-impl Ending {
+impl MessageEnding {
     /// The end of a message whose events were all delivered, and that resolves these dead letters.
-    fn delivered(job: usize, letters: Vec<LetterPlace>) -> Self {
-        let mut successors = Successors::default();
-        successors.resolved(letters);
-        let Successors {
+    fn of_delivered(job: usize, letters: Vec<LetterPlace>) -> Self {
+        let mut successors = MessageSuccessors::default();
+        successors.add_resolved(letters);
+        let MessageSuccessors {
             messages: successors,
             stored: deliveries,
             ..
@@ -88,7 +88,7 @@ impl Ending {
     }
 }
 
-impl<P: Ports> Ender<P> {
+impl<P: Ports> MessageEnder<P> {
     /// Notes that a subscription is in use, for one that is deleted when it is idle.
     pub(crate) async fn note_attempt(&self, invocation: &Invocation, subscription: &Subscription) {
         if subscription.lifetime.idle.is_none() {
@@ -100,28 +100,33 @@ impl<P: Ports> Ender<P> {
             subscription,
             self.clock.now(),
         ));
-        stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
+        stop_at(&self.clock, invocation.deadlines.storing_end(), noted).await;
     }
 
     /// Prepares the end of a message whose events all have a verdict. `None` if that panicked,
     /// which hands the message back.
-    pub(crate) async fn prepare(
+    pub(crate) async fn prepare_ending(
         &self,
         invocation: &Invocation,
-        message: Complete,
-    ) -> Option<Ending> {
+        message: JudgedMessage,
+    ) -> Option<MessageEnding> {
         let job = &invocation.jobs[message.job];
-        let prepared = catch_panic(self.prepared(invocation, job, &message)).await;
+        let prepared = catch_panic(self.build_ending(invocation, job, &message)).await;
         let ending = prepared.inspect_err(|_| job.hand_back()).ok()?;
         if ending.is_delivered {
             // Whatever comes of its records and of the queue, its webhook is not sent again for
             // that.
-            invocation.settled(&job.message.id);
+            invocation.note_settled(&job.message.id);
         }
         Some(ending)
     }
 
-    async fn prepared(&self, invocation: &Invocation, job: &Job, message: &Complete) -> Ending {
+    async fn build_ending(
+        &self,
+        invocation: &Invocation,
+        job: &DeliveryJob,
+        message: &JudgedMessage,
+    ) -> MessageEnding {
         let now = message.at;
         let verdicts = &message.verdicts;
         if invocation.measures_drain() && !verdicts.iter().all(EntryVerdict::is_untried) {
@@ -131,12 +136,15 @@ impl<P: Ports> Ender<P> {
             .iter()
             .all(|verdict| *verdict == EntryVerdict::Delivered)
         {
-            return Ending::delivered(message.job, delivered_letters(&job.delivery, verdicts));
+            return MessageEnding::of_delivered(
+                message.job,
+                delivered_letters(&job.delivery, verdicts),
+            );
         }
         let judged_by = match &job.subscription {
             // Whether an event is dropped is not decided by a policy from before its attempt.
             Some(known) if verdicts.iter().any(EntryVerdict::is_given_up) => {
-                Some(Box::pin(self.current.of(known)).await)
+                Some(Box::pin(self.current.latest_version(known)).await)
             }
             known => known.clone(),
         };
@@ -153,37 +161,38 @@ impl<P: Ports> Ender<P> {
         job.note_counted(&mut held, true);
         if let Some(subscription) = &job.subscription {
             let waiting = again.iter_mut().chain(&mut held);
-            self.outages.remember(subscription, &job.delivery, waiting);
+            self.outages
+                .note_in_waiting(subscription, &job.delivery, waiting);
             Box::pin(self.note_scheduled(invocation, subscription, &again, &held)).await;
         }
         if let Some(subscription) = &judged_by {
             let before = &job.delivery;
             let noted = self
                 .outages
-                .note(invocation, subscription, before, &mut dead);
+                .note_in_letters(invocation, subscription, before, &mut dead);
             Box::pin(noted).await;
         }
-        let mut successors = Successors::in_lane(invocation.lane_after(job, now));
+        let mut successors = MessageSuccessors::in_lane(invocation.lane_after(job, now));
         for letter in &job.with_redirects(dead) {
-            successors.dead(letter, policy);
+            successors.add_dead_letter(letter, policy);
         }
         for letter in dropped {
             if !Box::pin(self.notices.drop_events(invocation, &letter)).await {
-                successors.notices(letter, now);
+                successors.add_notice_request(letter, now);
             }
         }
-        successors.held(held);
+        successors.add_held(held);
         for delivery in again {
-            successors.again(delivery, now);
+            successors.add_retry(delivery, now);
         }
         let is_delivered = successors.messages.is_empty() && successors.stored.is_empty();
-        successors.resolved(delivered_letters(&job.delivery, verdicts));
-        let Successors {
+        successors.add_resolved(delivered_letters(&job.delivery, verdicts));
+        let MessageSuccessors {
             messages: successors,
             stored: deliveries,
             ..
         } = successors;
-        Ending {
+        MessageEnding {
             job: message.job,
             successors,
             is_delivered,
@@ -194,9 +203,9 @@ impl<P: Ports> Ender<P> {
 
     /// Ends a message, or leaves it to the end of the invocation if deliveries of it wait in the
     /// object store. A panic hands it back.
-    pub(crate) async fn end(&self, invocation: &Invocation, ending: Ending) {
+    pub(crate) async fn end_message(&self, invocation: &Invocation, ending: MessageEnding) {
         let job = &invocation.jobs[ending.job];
-        if catch_panic(self.ended(invocation, job, ending))
+        if catch_panic(self.finish_ending(invocation, job, ending))
             .await
             .is_err()
         {
@@ -204,8 +213,13 @@ impl<P: Ports> Ender<P> {
         }
     }
 
-    async fn ended(&self, invocation: &Invocation, job: &Job, ending: Ending) {
-        let Ending {
+    async fn finish_ending(
+        &self,
+        invocation: &Invocation,
+        job: &DeliveryJob,
+        ending: MessageEnding,
+    ) {
+        let MessageEnding {
             successors,
             is_delivered,
             deliveries,
@@ -213,7 +227,7 @@ impl<P: Ports> Ender<P> {
             ..
         } = ending;
         if !deliveries.is_empty() {
-            return invocation.wait(WaitingMessage {
+            return invocation.add_waiting(WaitingMessage {
                 message: job.message.clone(),
                 deliveries,
                 successors,
@@ -222,18 +236,19 @@ impl<P: Ports> Ender<P> {
         }
         // A message that comes again must find its late answers still noted.
         let is_settled = if is_delivered {
-            self.acknowledge(invocation, job, successors).await
+            self.acknowledge_delivered(invocation, job, successors)
+                .await
         } else if has_failed {
             Box::pin(replace_after_failure(
-                self.queues.of(invocation),
+                self.queues.for_invocation(invocation),
                 invocation,
                 &job.message,
                 successors,
             ))
             .await
         } else {
-            Box::pin(replace(
-                self.queues.of(invocation),
+            Box::pin(replace_message(
+                self.queues.for_invocation(invocation),
                 invocation,
                 &job.message,
                 successors,
@@ -248,13 +263,13 @@ impl<P: Ports> Ender<P> {
     /// Lets a delivered message go, and tells whether it is gone. Where the queue does not take
     /// what says which dead letters are resolved, they stay as they are: the webhook is not
     /// sent again for that.
-    async fn acknowledge(
+    async fn acknowledge_delivered(
         &self,
         invocation: &Invocation,
-        job: &Job,
+        job: &DeliveryJob,
         resolved: Vec<Successor>,
     ) -> bool {
-        let queue = self.queues.of(invocation);
+        let queue = self.queues.for_invocation(invocation);
         if !resolved.is_empty() {
             let replaced = Box::pin(queue.replace(&job.message.receipt, resolved));
             let Err(error) = replaced.await else {
@@ -282,7 +297,7 @@ impl<P: Ports> Ender<P> {
     pub(crate) async fn end_with(
         &self,
         invocation: &Invocation,
-        ending: &mut Ending,
+        ending: &mut MessageEnding,
         records: &[Bytes],
     ) -> Result<(), PortError> {
         let job = &invocation.jobs[ending.job];
@@ -292,7 +307,7 @@ impl<P: Ports> Ender<P> {
             message,
         });
         let successors = ending.successors.iter().cloned().chain(records).collect();
-        let queue = self.queues.of(invocation);
+        let queue = self.queues.for_invocation(invocation);
         let replaced = catch_panic(queue.replace(&job.message.receipt, successors)).await;
         let replaced = replaced
             .map_err(|panicked| PortError::with_cause(RECORDING, ErrorKind::Other, panicked));
@@ -301,13 +316,13 @@ impl<P: Ports> Ender<P> {
             .as_ref()
             .is_err_and(|error| error.kind != ErrorKind::NotFound);
         replaced?;
-        invocation.settled(&job.message.id);
+        invocation.note_settled(&job.message.id);
         self.forget_late(invocation, job).await;
         Ok(())
     }
 
     /// Removes the notes of the late answers that acknowledged events of a message.
-    async fn forget_late(&self, invocation: &Invocation, job: &Job) {
+    async fn forget_late(&self, invocation: &Invocation, job: &DeliveryJob) {
         if !job.acknowledged_late.is_empty() {
             let topic = &job.delivery.topic;
             let subscription = &job.delivery.subscription;
@@ -351,7 +366,7 @@ impl<P: Ports> Ender<P> {
                 .note_subscription(&*self.state, subscription, waits_until)
                 .await;
         };
-        stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
+        stop_at(&self.clock, invocation.deadlines.storing_end(), noted).await;
     }
 }
 

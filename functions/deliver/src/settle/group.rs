@@ -10,7 +10,7 @@ use posthaste_ports::Clock;
 use posthaste_services::timeout;
 use tokio::sync::mpsc;
 
-use super::ending::Ending;
+use super::ending::MessageEnding;
 use crate::invocation::Invocation;
 
 /// Bytes of records with which a group is settled, however short it was gathered. The records of
@@ -20,24 +20,24 @@ const GROUP_BYTES_PREFERRED: usize = RECORDS_MESSAGE_BYTES_MAX - 100_000;
 
 /// A message whose events all have a verdict, and its records of the delivery log.
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedMessage {
     /// Index into the invocation's jobs.
     pub(crate) job: usize,
     /// Its end. `None` if preparing that panicked: it is handed back, and its attempts were made
     /// all the same.
-    pub(crate) ending: Option<Ending>,
+    pub(crate) ending: Option<MessageEnding>,
     pub(crate) records: Vec<RecordText>,
 }
 
 /// Messages that are settled together.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
-    pub(crate) messages: Vec<Recorded>,
+pub(crate) struct SettlingGroup {
+    pub(crate) messages: Vec<RecordedMessage>,
     bytes: usize,
 }
 
-impl Group {
-    fn push(&mut self, message: Recorded) {
+impl SettlingGroup {
+    fn push(&mut self, message: RecordedMessage) {
         self.bytes += message
             .records
             .iter()
@@ -51,7 +51,7 @@ impl Group {
     }
 
     /// The ends of its messages, and its records.
-    pub(crate) fn into_parts(self) -> (Vec<Ending>, Vec<RecordText>) {
+    pub(crate) fn into_parts(self) -> (Vec<MessageEnding>, Vec<RecordText>) {
         let mut endings = Vec::new();
         let mut records = Vec::new();
         for message in self.messages {
@@ -77,11 +77,11 @@ impl Group {
 
 /// Gathers messages into groups, until there are no more. A group ends when nothing can come any
 /// more, when `gathering` is over since its first message, or when it is full.
-pub(super) fn groups<C: Clock>(
+pub(super) fn gather_groups<C: Clock>(
     clock: C,
     gathering: Duration,
-    messages: mpsc::Receiver<Box<Recorded>>,
-) -> impl Stream<Item = Group> {
+    messages: mpsc::Receiver<Box<RecordedMessage>>,
+) -> impl Stream<Item = SettlingGroup> {
     stream::unfold((clock, messages), move |(clock, mut messages)| async move {
         let group = next_group(&clock, gathering, &mut messages).await?;
         Some((group, (clock, messages)))
@@ -91,9 +91,9 @@ pub(super) fn groups<C: Clock>(
 async fn next_group(
     clock: &impl Clock,
     gathering: Duration,
-    messages: &mut mpsc::Receiver<Box<Recorded>>,
-) -> Option<Group> {
-    let mut group = Group::default();
+    messages: &mut mpsc::Receiver<Box<RecordedMessage>>,
+) -> Option<SettlingGroup> {
+    let mut group = SettlingGroup::default();
     group.push(*messages.recv().await?);
     let gathered = async {
         while !group.is_full()

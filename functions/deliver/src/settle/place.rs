@@ -16,7 +16,7 @@ const PARKED_PER_OBJECT_MAX: usize = 10_000;
 
 /// A place where deliveries wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum WaitingPlace {
     /// Under the minute in which they are due.
     Parked,
     /// By subscription, under the minute in which the first of their events expires, until they may
@@ -24,9 +24,9 @@ pub(crate) enum Place {
     Held,
 }
 
-impl Place {
+impl WaitingPlace {
     /// The key of an object in this place with deliveries like this one.
-    pub(crate) fn key(self, delivery: &Delivery, id: &str) -> String {
+    pub(crate) fn object_key(self, delivery: &Delivery, id: &str) -> String {
         let topic = &delivery.topic;
         let subscription = &delivery.subscription;
         match self {
@@ -36,7 +36,7 @@ impl Place {
     }
 
     /// The id of an object with these messages that is written in this place now.
-    pub(crate) fn id(self, now: Timestamp, uuid: &str, messages: &[Bytes]) -> String {
+    pub(crate) fn object_id(self, now: Timestamp, uuid: &str, messages: &[Bytes]) -> String {
         match self {
             Self::Parked => layout::id_with_carried(&layout::parked_id(now, uuid), messages),
             Self::Held => layout::id_with_carried(uuid, messages),
@@ -53,7 +53,7 @@ impl Place {
 
     /// The message for a delivery that could not be stored in this place. It waits in the queue for
     /// the longest delay, a held one at most until it expires.
-    pub(crate) fn instead(
+    pub(crate) fn queue_instead(
         self,
         delivery: &Delivery,
         lane: DeliveryLane,
@@ -75,7 +75,7 @@ impl Place {
                 ..delivery.clone()
             },
         };
-        retry(delivery, lane, delay)
+        retry_message(delivery, lane, delay)
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn due_again(not_before: Timestamp, now: Timestamp) -> Timestamp {
 }
 
 /// The message for a delivery that is tried again after this delay.
-pub(super) fn retry(delivery: &Delivery, lane: DeliveryLane, delay: Duration) -> Successor {
+pub(super) fn retry_message(delivery: &Delivery, lane: DeliveryLane, delay: Duration) -> Successor {
     let body = render_delivery(delivery);
     let group = Some(delivery.message_group_id());
     Successor {
@@ -107,28 +107,40 @@ mod tests {
             not_before: START + secs(offset),
             ..delivery(1)
         };
-        let key = |place: Place, delivery: &Delivery| place.key(delivery, "");
+        let key = |place: WaitingPlace, delivery: &Delivery| place.object_key(delivery, "");
         // The start is 20 seconds into its minute, and what is parked is released when its minute
         // is over.
-        assert_eq!(key(Place::Parked, &at(1)), key(Place::Parked, &at(40)));
-        assert_ne!(key(Place::Parked, &at(1)), key(Place::Parked, &at(41)));
-        assert_eq!(key(Place::Held, &at(0)), key(Place::Held, &at(40)));
-        assert_ne!(key(Place::Held, &at(0)), key(Place::Parked, &at(0)));
+        assert_eq!(
+            key(WaitingPlace::Parked, &at(1)),
+            key(WaitingPlace::Parked, &at(40))
+        );
+        assert_ne!(
+            key(WaitingPlace::Parked, &at(1)),
+            key(WaitingPlace::Parked, &at(41))
+        );
+        assert_eq!(
+            key(WaitingPlace::Held, &at(0)),
+            key(WaitingPlace::Held, &at(40))
+        );
+        assert_ne!(
+            key(WaitingPlace::Held, &at(0)),
+            key(WaitingPlace::Parked, &at(0))
+        );
     }
 
     #[test]
     fn ids_say_what_is_carried_and_those_of_parked_objects_begin_with_their_time() {
         let messages = [render_delivery(&delivery(2))];
-        let id = |place: Place, now| place.id(now, "u", &messages);
+        let id = |place: WaitingPlace, now| place.object_id(now, "u", &messages);
         let carried = format!("u.2.{}", delivery(2).published_at.as_secs());
-        assert_eq!(id(Place::Held, START), carried);
-        assert!(id(Place::Parked, START).ends_with(&format!("-{carried}")));
-        assert!(id(Place::Parked, START) < id(Place::Parked, START + secs(60)));
+        assert_eq!(id(WaitingPlace::Held, START), carried);
+        assert!(id(WaitingPlace::Parked, START).ends_with(&format!("-{carried}")));
+        assert!(id(WaitingPlace::Parked, START) < id(WaitingPlace::Parked, START + secs(60)));
     }
 
     /// The delay of what waits in the queue instead, and when it is due then.
-    fn check(place: Place, delivery: &Delivery, delay_secs: u64, not_before: Timestamp) {
-        let instead = place.instead(delivery, DeliveryLane::Quick, START);
+    fn check(place: WaitingPlace, delivery: &Delivery, delay_secs: u64, not_before: Timestamp) {
+        let instead = place.queue_instead(delivery, DeliveryLane::Quick, START);
         assert_eq!(instead.message.delay, secs(delay_secs));
         assert_eq!(
             parse_delivery(&instead.message.body).unwrap().not_before,
@@ -142,14 +154,14 @@ mod tests {
             not_before: START + secs(7200),
             ..delivery(1)
         };
-        check(Place::Parked, &parked, 900, START + secs(7200));
+        check(WaitingPlace::Parked, &parked, 900, START + secs(7200));
     }
 
     #[test]
     fn what_could_not_be_held_waits_no_longer_than_its_end_and_is_due_then() {
-        check(Place::Held, &delivery(1), 900, START + secs(900));
+        check(WaitingPlace::Held, &delivery(1), 900, START + secs(900));
         let mut short = delivery(2);
         short.events[1].expires_at = START + secs(30);
-        check(Place::Held, &short, 30, START + secs(30));
+        check(WaitingPlace::Held, &short, 30, START + secs(30));
     }
 }

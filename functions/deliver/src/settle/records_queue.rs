@@ -37,13 +37,13 @@ pub(crate) struct RecordsQueue<P: Ports> {
     pub(crate) settings: RecordsSettings,
     /// Records that were lost.
     lost: LogTally,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingRecords>,
     turn: tokio::sync::Mutex<()>,
 }
 
 /// Records that are not sent yet.
 #[derive(Default)]
-struct Waiting {
+struct WaitingRecords {
     groups: Vec<WaitingGroup>,
     bytes: usize,
 }
@@ -51,12 +51,12 @@ struct Waiting {
 /// Those of a group.
 struct WaitingGroup {
     records: Vec<RecordText>,
-    sent: oneshot::Sender<Sent>,
+    sent: oneshot::Sender<RecordsSent>,
 }
 
 /// What became of records. An error means that some may be missing, and is that of all that were
 /// sent together.
-type Sent = Result<(), Arc<PortError>>;
+type RecordsSent = Result<(), Arc<PortError>>;
 
 impl<P: Ports> RecordsQueue<P> {
     /// Sends to this queue.
@@ -73,12 +73,12 @@ impl<P: Ports> RecordsQueue<P> {
     }
 
     /// Sends the records of a group, where groups take turns with those of others that wait.
-    pub(crate) async fn send(&self, records: Vec<RecordText>) -> Sent {
+    pub(crate) async fn send_records(&self, records: Vec<RecordText>) -> RecordsSent {
         if !self.settings.in_turns {
             return self.send_all(records.iter()).await;
         }
         let (sender, sent) = oneshot::channel();
-        let are_many = self.waiting.lock().add(WaitingGroup {
+        let are_many = self.waiting.lock().add_group(WaitingGroup {
             records,
             sent: sender,
         });
@@ -117,7 +117,7 @@ impl<P: Ports> RecordsQueue<P> {
         }
     }
 
-    async fn send_all(&self, records: impl Iterator<Item = &RecordText>) -> Sent {
+    async fn send_all(&self, records: impl Iterator<Item = &RecordText>) -> RecordsSent {
         send_records(&*self.queue, &self.clock, join_records(records))
             .await
             .map_err(Arc::new)
@@ -136,10 +136,10 @@ impl<P: Ports> RecordsQueue<P> {
     }
 }
 
-impl Waiting {
+impl WaitingRecords {
     /// Adds the records of a group. Answers whether all that wait are enough to be sent without a
     /// turn.
-    fn add(&mut self, group: WaitingGroup) -> bool {
+    fn add_group(&mut self, group: WaitingGroup) -> bool {
         self.bytes += group
             .records
             .iter()
@@ -161,12 +161,12 @@ mod tests {
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::invocation::Job;
+    use crate::invocation::DeliveryJob;
     use crate::testing::{START, TestPorts, World, delivery, job, subscription};
 
     fn records(events: usize) -> Vec<RecordText> {
         let log = DeliveryLogMode::Payloads;
-        let job = Job {
+        let job = DeliveryJob {
             log,
             ..job(delivery(events), &subscription(json!({})))
         };
@@ -182,14 +182,14 @@ mod tests {
     }
 
     /// Sends three groups while another has its turn.
-    async fn sent(queue: &RecordsQueue<TestPorts>) -> Vec<Sent> {
+    async fn sent(queue: &RecordsQueue<TestPorts>) -> Vec<RecordsSent> {
         let turn = queue.turn.lock().await;
         let ended = async {
             yield_now().await;
             drop(turn);
         };
         tokio::join!(
-            join_all((1..4).map(|events| queue.send(records(events)))),
+            join_all((1..4).map(|events| queue.send_records(records(events)))),
             ended
         )
         .0
@@ -204,7 +204,7 @@ mod tests {
             world.recorded().iter().map(Vec::len).collect::<Vec<_>>(),
             [6]
         );
-        assert!(queue.send(records(2)).await.is_ok());
+        assert!(queue.send_records(records(2)).await.is_ok());
         assert_eq!(
             world.recorded().iter().map(Vec::len).collect::<Vec<_>>(),
             [2]
@@ -223,12 +223,12 @@ mod tests {
         let world = World::new();
         let queue = queue(&world);
         let turn = queue.turn.lock().await;
-        let mut few = Box::pin(queue.send(records(1)));
+        let mut few = Box::pin(queue.send_records(records(1)));
         assert!((&mut few).now_or_never().is_none());
-        assert!(queue.send(many()).await.is_ok());
+        assert!(queue.send_records(many()).await.is_ok());
         assert!(few.await.is_ok());
         assert_eq!(world.recorded().concat().len(), many().len() + 1);
-        let mut few = Box::pin(queue.send(records(2)));
+        let mut few = Box::pin(queue.send_records(records(2)));
         assert!(
             (&mut few).now_or_never().is_none(),
             "few have to wait again"
@@ -243,9 +243,9 @@ mod tests {
         let world = World::with_queues(&FaultPlan::none(), &hangs);
         let queue = queue(&world);
         let turn = queue.turn.lock().await;
-        let mut few = Box::pin(queue.send(records(1)));
+        let mut few = Box::pin(queue.send_records(records(1)));
         assert!((&mut few).now_or_never().is_none());
-        let mut sends_both = Box::pin(queue.send(many()));
+        let mut sends_both = Box::pin(queue.send_records(many()));
         assert!((&mut sends_both).now_or_never().is_none());
         drop(turn);
         assert!((&mut few).now_or_never().is_none());
@@ -272,14 +272,14 @@ mod tests {
         let world = World::with_queues(&FaultPlan::none(), &hangs);
         let queue = queue(&world);
         let turn = queue.turn.lock().await;
-        let mut first = Box::pin(queue.send(records(1)));
-        let mut second = Box::pin(queue.send(records(2)));
+        let mut first = Box::pin(queue.send_records(records(1)));
+        let mut second = Box::pin(queue.send_records(records(2)));
         assert!((&mut first).now_or_never().is_none());
         assert!((&mut second).now_or_never().is_none());
         drop(turn);
         assert!((&mut first).now_or_never().is_none());
         drop(first);
         assert_eq!(second.await.unwrap_err().kind, ErrorKind::Other);
-        assert!(queue.send(records(1)).await.is_ok());
+        assert!(queue.send_records(records(1)).await.is_ok());
     }
 }

@@ -6,7 +6,7 @@ use crate::invocation::{Invocation, MessageHandle};
 
 /// Replaces a message by its successors, and answers whether it is settled. Without successors it
 /// is deleted at once: its deliveries are durable elsewhere.
-pub(crate) async fn replace(
+pub(crate) async fn replace_message(
     queue: &impl QueueReceiver,
     invocation: &Invocation,
     message: &MessageHandle,
@@ -24,7 +24,7 @@ pub(crate) async fn replace(
             return false;
         }
     }
-    invocation.settled(&message.id);
+    invocation.note_settled(&message.id);
     true
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn replace_after_failure(
         report_handed_back(message, &error);
         return false;
     }
-    invocation.settled(&message.id);
+    invocation.note_settled(&message.id);
     true
 }
 
@@ -87,10 +87,10 @@ mod tests {
         };
         let handle = MessageHandle {
             receipt,
-            ..MessageHandle::of(&message)
+            ..MessageHandle::from_message(&message)
         };
-        let is_settled = replace(&*world.queue, &invocation, &handle, successors).await;
-        (is_settled, !invocation.response().failures.is_empty())
+        let is_settled = replace_message(&*world.queue, &invocation, &handle, successors).await;
+        (is_settled, !invocation.into_response().failures.is_empty())
     }
 
     #[tokio::test]

@@ -13,20 +13,20 @@ use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_core::stored::resolved_message::render_resolved;
 use posthaste_ports::{OutgoingMessage, QueueName, Successor};
 
-use super::place::{Place, due_again, retry};
+use super::place::{WaitingPlace, due_again, retry_message};
 
 /// The successors of one message.
 #[derive(Debug, Default)]
-pub(crate) struct Successors {
+pub(crate) struct MessageSuccessors {
     /// In a queue.
     pub(crate) messages: Vec<Successor>,
     /// The lane of deliveries that wait in a queue.
     lane: DeliveryLane,
     /// In the object store.
-    pub(crate) stored: Vec<(Place, Delivery)>,
+    pub(crate) stored: Vec<(WaitingPlace, Delivery)>,
 }
 
-impl Successors {
+impl MessageSuccessors {
     /// The successors of a message, those in the delivery queue in this lane.
     pub(crate) fn in_lane(lane: DeliveryLane) -> Self {
         Self {
@@ -36,22 +36,30 @@ impl Successors {
     }
 
     /// Adds a delivery that is tried again.
-    pub(crate) fn again(&mut self, mut delivery: Delivery, now: Timestamp) {
+    pub(crate) fn add_retry(&mut self, mut delivery: Delivery, now: Timestamp) {
         delivery.not_before = due_again(delivery.not_before, now);
         match choose_wait_place(delivery.not_before, now) {
-            WaitPlace::Queue { delay } => self.messages.push(retry(&delivery, self.lane, delay)),
-            WaitPlace::Parked => self.stored.push((Place::Parked, delivery)),
+            WaitPlace::Queue { delay } => self
+                .messages
+                .push(retry_message(&delivery, self.lane, delay)),
+            WaitPlace::Parked => self.stored.push((WaitingPlace::Parked, delivery)),
         }
     }
 
     /// Adds deliveries that are held.
-    pub(crate) fn held(&mut self, held: Vec<Delivery>) {
-        self.stored
-            .extend(held.into_iter().map(|delivery| (Place::Held, delivery)));
+    pub(crate) fn add_held(&mut self, held: Vec<Delivery>) {
+        self.stored.extend(
+            held.into_iter()
+                .map(|delivery| (WaitingPlace::Held, delivery)),
+        );
     }
 
     /// Adds a dead letter, which the deadletter function writes.
-    pub(crate) fn dead(&mut self, letter: &DeadLetter, policy: Option<&DeadLetterPolicy>) {
+    pub(crate) fn add_dead_letter(
+        &mut self,
+        letter: &DeadLetter,
+        policy: Option<&DeadLetterPolicy>,
+    ) {
         let delivery = &letter.delivery;
         tracing::warn!(
             topic = %delivery.topic, subscription = %delivery.subscription, reason = %letter.reason,
@@ -65,7 +73,7 @@ impl Successors {
 
     /// Adds a message that says which dead letters these delivered events were made of. Such a
     /// letter is resolved: it is left out of lists and of the next replay.
-    pub(crate) fn resolved(&mut self, letters: Vec<LetterPlace>) {
+    pub(crate) fn add_resolved(&mut self, letters: Vec<LetterPlace>) {
         if !letters.is_empty() {
             let message = OutgoingMessage {
                 body: render_resolved(letters),
@@ -81,7 +89,7 @@ impl Successors {
 
     /// Adds a request to the deadletter function for the notices about dropped events that could
     /// not be sent now.
-    pub(crate) fn notices(&mut self, letter: DeadLetter, now: Timestamp) {
+    pub(crate) fn add_notice_request(&mut self, letter: DeadLetter, now: Timestamp) {
         if let Some((letter, delay)) = notice_retry_letter(letter, LetterFate::Dropped, now) {
             self.messages.push(to_deadletter(&letter, delay));
         }
@@ -121,9 +129,9 @@ mod tests {
 
     #[test]
     fn what_is_due_within_a_quarter_of_an_hour_waits_in_the_queue_and_the_rest_is_parked() {
-        let mut successors = Successors::default();
+        let mut successors = MessageSuccessors::default();
         for wait in [0, 900, 901] {
-            successors.again(
+            successors.add_retry(
                 Delivery {
                     not_before: START + secs(wait),
                     ..delivery(1)
@@ -140,7 +148,7 @@ mod tests {
             [secs(0), secs(900)]
         );
         // The start is 20 seconds into its minute.
-        let [(Place::Parked, parked)] = successors.stored.as_slice() else {
+        let [(WaitingPlace::Parked, parked)] = successors.stored.as_slice() else {
             panic!("expected one parked delivery")
         };
         assert_eq!(parked.not_before, START + secs(940));
@@ -148,8 +156,8 @@ mod tests {
 
     #[test]
     fn what_goes_back_untried_is_due_from_now_on() {
-        let mut successors = Successors::default();
-        successors.again(delivery(1), START + secs(5));
+        let mut successors = MessageSuccessors::default();
+        successors.add_retry(delivery(1), START + secs(5));
         let [again] = successors.messages.as_slice() else {
             panic!("expected one message")
         };
@@ -161,22 +169,22 @@ mod tests {
 
     #[test]
     fn held_deliveries_are_stored() {
-        let mut successors = Successors::default();
-        successors.held(vec![delivery(1), delivery(2)]);
+        let mut successors = MessageSuccessors::default();
+        successors.add_held(vec![delivery(1), delivery(2)]);
         assert!(successors.messages.is_empty());
         assert!(
             successors
                 .stored
                 .iter()
-                .all(|(place, _)| *place == Place::Held)
+                .all(|(place, _)| *place == WaitingPlace::Held)
         );
     }
 
     #[test]
     fn a_dead_letter_waits_for_as_long_as_its_subscription_says() {
         let delay = |policy: Option<&DeadLetterPolicy>| {
-            let mut successors = Successors::default();
-            successors.dead(&letter(), policy);
+            let mut successors = MessageSuccessors::default();
+            successors.add_dead_letter(&letter(), policy);
             assert_eq!(successors.messages[0].to, QueueName::DeadLetters);
             successors.messages[0].message.delay
         };
@@ -193,8 +201,8 @@ mod tests {
 
     #[test]
     fn notices_that_could_not_be_sent_are_asked_for() {
-        let mut successors = Successors::default();
-        successors.notices(letter(), START);
+        let mut successors = MessageSuccessors::default();
+        successors.add_notice_request(letter(), START);
         assert_eq!(successors.messages[0].to, QueueName::DeadLetters);
     }
 }

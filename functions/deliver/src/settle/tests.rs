@@ -15,15 +15,15 @@ use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::circuit::Circuit;
-use crate::invocation::{EntryRef, Job, MessageHandle};
+use crate::circuit::CircuitBreaker;
+use crate::invocation::{DeliveryJob, EntryRef, MessageHandle};
 use crate::limits::{DeliverSettings, RecordsSettings};
 use crate::notify::DroppedNotices;
-use crate::outages::Outages;
+use crate::outages::OutageLookup;
 use crate::payloads::PayloadReader;
 use crate::testing::{START, TestPorts, World, delivery, job, secs, subscription};
 
-fn settler(world: &World) -> Settler<TestPorts> {
+fn settler(world: &World) -> MessageSettler<TestPorts> {
     let state = Arc::clone(&world.state);
     let clock = world.clock.clone();
     let payloads = PayloadReader::new(
@@ -36,20 +36,20 @@ fn settler(world: &World) -> Settler<TestPorts> {
     let activity = ActivityNotes::default();
     let settings = RecordsSettings::EMBEDDED;
     let records = RecordsQueue::new(Arc::clone(&world.records), clock.clone(), settings);
-    Settler {
+    MessageSettler {
         circuit: Arc::new(world.circuit()),
-        ender: Ender {
+        ender: MessageEnder {
             queues: world.queues(),
             state,
             clock,
             drain,
             current: world.current(),
             activity,
-            outages: Outages::of(&Arc::new(world.circuit())),
+            outages: OutageLookup::new(&Arc::new(world.circuit())),
             notices,
         },
         records,
-        disabler: Disabler {
+        disabler: SubscriptionDisabler {
             ports: world.notice_ports(),
             wake: world.wake(),
             current: world.current(),
@@ -58,12 +58,16 @@ fn settler(world: &World) -> Settler<TestPorts> {
 }
 
 /// Settles messages by attempts, one after the other, after those that need none.
-async fn settle(settler: &Settler<TestPorts>, invocation: &Invocation, attempts: Vec<Attempted>) {
-    let (settling, recorded) = settler.begin(invocation);
+async fn settle(
+    settler: &MessageSettler<TestPorts>,
+    invocation: &Invocation,
+    attempts: Vec<EndedAttempt>,
+) {
+    let (settling, recorded) = settler.begin_settling(invocation);
     let attempt = async move {
         settling.settle_unsent(invocation).await;
         for attempted in attempts {
-            settling.attempted(invocation, attempted).await;
+            settling.settle_attempt(invocation, attempted).await;
         }
     };
     tokio::join!(attempt, settler.settle_recorded(invocation, recorded));
@@ -73,8 +77,8 @@ async fn settle(settler: &Settler<TestPorts>, invocation: &Invocation, attempts:
 async fn invocation(world: &World, events: usize, settings: Value) -> Invocation {
     let message = world.received().await;
     let mut invocation = world.invocation_of(std::slice::from_ref(&message));
-    let message = MessageHandle::of(&message);
-    invocation.jobs = vec![Job {
+    let message = MessageHandle::from_message(&message);
+    invocation.jobs = vec![DeliveryJob {
         message,
         ..job(delivery(events), &subscription(settings))
     }];
@@ -82,9 +86,9 @@ async fn invocation(world: &World, events: usize, settings: Value) -> Invocation
 }
 
 /// An attempt at the first events of the message, one for each verdict.
-fn attempted(invocation: &Invocation, verdicts: &[EntryVerdict]) -> Attempted {
+fn attempted(invocation: &Invocation, verdicts: &[EntryVerdict]) -> EndedAttempt {
     let at = |entry| EntryRef { job: 0, entry };
-    Attempted {
+    EndedAttempt {
         subscription: Arc::clone(
             invocation.jobs[0]
                 .subscription
@@ -109,7 +113,7 @@ async fn is_failed(world: &World, settings: Value, verdicts: &[EntryVerdict]) ->
         vec![attempted(&invocation, verdicts)],
     )
     .await;
-    !invocation.response().failures.is_empty()
+    !invocation.into_response().failures.is_empty()
 }
 
 fn retry(not_before: Timestamp) -> EntryVerdict {
@@ -170,11 +174,11 @@ async fn failed_attempt_is_noted_as_a_try() {
     let world = World::new();
     let settings = HealthSettings::default();
     let links = LinkHealth::new(world.store("links"), world.clock.clone(), settings);
-    let circuit = Arc::new(Circuit {
+    let circuit = Arc::new(CircuitBreaker {
         links: links.counting_arrivals(),
         ..world.circuit()
     });
-    let settler = Settler {
+    let settler = MessageSettler {
         circuit: Arc::clone(&circuit),
         ..settler(&world)
     };
@@ -226,7 +230,7 @@ async fn resolved(world: &World, verdicts: &[EntryVerdict]) -> Vec<usize> {
         vec![attempted(&invocation, verdicts)],
     )
     .await;
-    assert_eq!(invocation.response().failures.len(), 0);
+    assert_eq!(invocation.into_response().failures.len(), 0);
     let sent = world.sent(QueueName::DeadLetters).await;
     let resolved = sent
         .iter()
@@ -280,7 +284,7 @@ async fn nothing_is_settled_before_the_last_verdict() {
     .await;
     assert!(invocation.jobs[0].is_open(1));
     assert_eq!(world.calls.all().len(), 0);
-    assert_eq!(invocation.response().failures.len(), 1);
+    assert_eq!(invocation.into_response().failures.len(), 1);
 }
 
 #[tokio::test]
@@ -319,8 +323,11 @@ async fn what_waits_for_long_or_is_held_is_left_to_the_end_of_the_invocation() {
         .iter()
         .map(|(place, _)| *place)
         .collect();
-    places.sort_by_key(|place| *place == place::Place::Parked);
-    assert_eq!(places, [place::Place::Held, place::Place::Parked]);
+    places.sort_by_key(|place| *place == place::WaitingPlace::Parked);
+    assert_eq!(
+        places,
+        [place::WaitingPlace::Held, place::WaitingPlace::Parked]
+    );
 }
 
 #[tokio::test]
@@ -344,9 +351,9 @@ async fn messages_without_an_attempt_are_settled_and_the_notes_of_late_answers_r
         .await
         .unwrap();
     job.acknowledged_late = ["k-0".to_owned()].into();
-    job.judge(0, EntryVerdict::Delivered);
+    job.note_verdict(0, EntryVerdict::Delivered);
     settle(&settler(&world), &invocation, Vec::new()).await;
-    assert_eq!(invocation.response().failures.len(), 0);
+    assert_eq!(invocation.into_response().failures.len(), 0);
     assert!(world.memory.get(&key).await.unwrap().is_none());
 }
 
@@ -362,6 +369,6 @@ async fn a_panic_while_settling_hands_the_message_back() {
         vec![attempted(&invocation, &[retry(START); 2])],
     )
     .await;
-    assert!(job.complete().is_some());
-    assert_eq!(invocation.response().failures.len(), 1);
+    assert!(job.all_verdicts().is_some());
+    assert_eq!(invocation.into_response().failures.len(), 1);
 }

@@ -15,8 +15,8 @@ use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, Ports, 
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{WakeSignaller, stop_at};
 
-use super::place::Place;
-use super::replace::replace;
+use super::place::WaitingPlace;
+use super::replace::replace_message;
 use crate::invocation::{Invocation, WaitingMessage};
 use crate::lanes::DeliveryQueues;
 use crate::limits::SETTLED_AT_ONCE_MAX;
@@ -37,8 +37,8 @@ pub(crate) struct WaitingObjects<P: Ports> {
 }
 
 /// Deliveries that share a place: one of them, and each one's message with the index of its owner.
-struct Shared<'a> {
-    place: Place,
+struct SharedPlace<'a> {
+    place: WaitingPlace,
     delivery: &'a Delivery,
     messages: Vec<(usize, Bytes)>,
 }
@@ -47,7 +47,7 @@ impl<P: Ports> WaitingObjects<P> {
     /// Stores the deliveries that the invocation gathered, then ends the messages they came from.
     /// If one delivery of a message cannot be written, all of the message's deliveries wait in
     /// the queue instead; those that were written are copies.
-    pub(crate) async fn store(&self, invocation: &Invocation) {
+    pub(crate) async fn store_waiting(&self, invocation: &Invocation) {
         let waiting = invocation.take_waiting();
         let count = waiting.len();
         if count == 0 {
@@ -67,7 +67,7 @@ impl<P: Ports> WaitingObjects<P> {
     async fn store_all(&self, invocation: &Invocation, waiting: Vec<WaitingMessage>) {
         let is_written = self.write_all(invocation, &waiting).await;
         let messages = waiting.into_iter().zip(is_written);
-        let end = |(message, is_written)| self.end(invocation, message, is_written);
+        let end = |(message, is_written)| self.end_message(invocation, message, is_written);
         stream::iter(messages)
             .for_each_concurrent(SETTLED_AT_ONCE_MAX, end)
             .await;
@@ -75,19 +75,22 @@ impl<P: Ports> WaitingObjects<P> {
 
     /// Writes the objects side by side, and answers for each message whether all of it was written.
     async fn write_all(&self, invocation: &Invocation, waiting: &[WaitingMessage]) -> Vec<bool> {
-        let gathered = gather(waiting);
+        let gathered = gather_by_place(waiting);
         // Parked deliveries need no signal: wake sees when they are due.
-        if gathered.values().any(|shared| shared.place == Place::Held) {
+        if gathered
+            .values()
+            .any(|shared| shared.place == WaitingPlace::Held)
+        {
             let _ = stop_at(
                 &self.clock,
-                invocation.deadlines.storing(),
+                invocation.deadlines.storing_end(),
                 self.wake.signal_if_due(),
             )
             .await;
         }
         let runs = gathered.values().flat_map(|shared| {
             shared
-                .objects()
+                .cut_objects()
                 .into_iter()
                 .map(|run| self.put_in_time(invocation, shared, run))
         });
@@ -104,7 +107,12 @@ impl<P: Ports> WaitingObjects<P> {
 
     /// Ends a message whose deliveries were stored. Otherwise the queue keeps them for its longest
     /// delay, with their attempts, and then they are judged again.
-    async fn end(&self, invocation: &Invocation, message: WaitingMessage, is_written: bool) {
+    async fn end_message(
+        &self,
+        invocation: &Invocation,
+        message: WaitingMessage,
+        is_written: bool,
+    ) {
         let WaitingMessage {
             message,
             deliveries,
@@ -116,10 +124,15 @@ impl<P: Ports> WaitingObjects<P> {
             successors.extend(
                 deliveries
                     .iter()
-                    .map(|(place, delivery)| place.instead(delivery, lane, now)),
+                    .map(|(place, delivery)| place.queue_instead(delivery, lane, now)),
             );
         }
-        let replaced = replace(self.queues.of(invocation), invocation, &message, successors);
+        let replaced = replace_message(
+            self.queues.for_invocation(invocation),
+            invocation,
+            &message,
+            successors,
+        );
         if catch_panic(replaced).await.is_err() {
             tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
         }
@@ -129,17 +142,17 @@ impl<P: Ports> WaitingObjects<P> {
     async fn put_in_time(
         &self,
         invocation: &Invocation,
-        shared: &Shared<'_>,
+        shared: &SharedPlace<'_>,
         run: &[(usize, Bytes)],
     ) -> Vec<usize> {
-        let Shared {
+        let SharedPlace {
             place, delivery, ..
         } = shared;
-        let put = catch_panic(self.put(shared, run));
-        let put = stop_at(&self.clock, invocation.deadlines.storing(), put).await;
+        let put = catch_panic(self.put_object(shared, run));
+        let put = stop_at(&self.clock, invocation.deadlines.storing_end(), put).await;
         let error = match put {
             Some(Ok(Ok(()))) => {
-                if *place == Place::Held {
+                if *place == WaitingPlace::Held {
                     report_held(delivery, run.len());
                 }
                 return Vec::new();
@@ -155,11 +168,15 @@ impl<P: Ports> WaitingObjects<P> {
         run.iter().map(|(owner, _)| *owner).collect()
     }
 
-    async fn put(&self, shared: &Shared<'_>, run: &[(usize, Bytes)]) -> Result<(), PortError> {
+    async fn put_object(
+        &self,
+        shared: &SharedPlace<'_>,
+        run: &[(usize, Bytes)],
+    ) -> Result<(), PortError> {
         let messages: Vec<_> = run.iter().map(|(_, message)| message.clone()).collect();
         let uuid = self.entropy.uuid().to_string();
-        let id = shared.place.id(self.clock.now(), &uuid, &messages);
-        let key = shared.place.key(shared.delivery, &id);
+        let id = shared.place.object_id(self.clock.now(), &uuid, &messages);
+        let key = shared.place.object_key(shared.delivery, &id);
         self.state
             .put(&key, render_parked(&messages), PutCondition::Always)
             .await
@@ -177,12 +194,12 @@ fn report_held(delivery: &Delivery, deliveries: usize) {
 }
 
 /// Gathers deliveries by the place, the subscription and the minute they share.
-fn gather(waiting: &[WaitingMessage]) -> BTreeMap<String, Shared<'_>> {
-    let mut gathered: BTreeMap<String, Shared<'_>> = BTreeMap::new();
+fn gather_by_place(waiting: &[WaitingMessage]) -> BTreeMap<String, SharedPlace<'_>> {
+    let mut gathered: BTreeMap<String, SharedPlace<'_>> = BTreeMap::new();
     for (owner, message) in waiting.iter().enumerate() {
         for (place, delivery) in &message.deliveries {
-            let shared = gathered.entry(place.key(delivery, ""));
-            let shared = shared.or_insert(Shared {
+            let shared = gathered.entry(place.object_key(delivery, ""));
+            let shared = shared.or_insert(SharedPlace {
                 place: *place,
                 delivery,
                 messages: Vec::new(),
@@ -193,9 +210,9 @@ fn gather(waiting: &[WaitingMessage]) -> BTreeMap<String, Shared<'_>> {
     gathered
 }
 
-impl Shared<'_> {
+impl SharedPlace<'_> {
     /// Cuts them into objects of a bounded size.
-    fn objects(&self) -> Vec<&[(usize, Bytes)]> {
+    fn cut_objects(&self) -> Vec<&[(usize, Bytes)]> {
         let items_max = self.place.per_object_max();
         let bytes_preferred = PARKED_OBJECT_BYTES_PREFERRED;
         let runs = PackingLimits {
@@ -229,9 +246,9 @@ mod tests {
         }
     }
 
-    fn parked(wait: u64) -> (Place, Delivery) {
+    fn parked(wait: u64) -> (WaitingPlace, Delivery) {
         (
-            Place::Parked,
+            WaitingPlace::Parked,
             Delivery {
                 not_before: START + secs(wait),
                 ..delivery(1)
@@ -240,23 +257,23 @@ mod tests {
     }
 
     /// Stores what these messages leave behind. Answers how many messages are reported as failed.
-    async fn stored(world: &World, messages: Vec<Vec<(Place, Delivery)>>) -> usize {
+    async fn stored(world: &World, messages: Vec<Vec<(WaitingPlace, Delivery)>>) -> usize {
         let mut batch = Vec::new();
         for _ in &messages {
             batch.push(world.received().await);
         }
         let invocation = world.invocation_of(&batch);
         for (received, deliveries) in batch.into_iter().zip(messages) {
-            let message = MessageHandle::of(&received);
-            invocation.wait(WaitingMessage {
+            let message = MessageHandle::from_message(&received);
+            invocation.add_waiting(WaitingMessage {
                 message,
                 deliveries,
                 successors: Vec::new(),
                 lane: DeliveryLane::Quick,
             });
         }
-        objects(world).store(&invocation).await;
-        invocation.response().failures.len()
+        objects(world).store_waiting(&invocation).await;
+        invocation.into_response().failures.len()
     }
 
     async fn keys(world: &World, prefix: &str) -> Vec<String> {
@@ -286,7 +303,11 @@ mod tests {
     async fn held_and_parked_deliveries_of_a_message_go_to_their_places() {
         let world = World::new();
         assert_eq!(
-            stored(&world, vec![vec![parked(3600), (Place::Held, delivery(1))]]).await,
+            stored(
+                &world,
+                vec![vec![parked(3600), (WaitingPlace::Held, delivery(1))]]
+            )
+            .await,
             0
         );
         assert_eq!(keys(&world, layout::PARKED).await.len(), 1);
@@ -306,7 +327,7 @@ mod tests {
         assert_eq!(
             stored(
                 &world,
-                vec![vec![parked(3600)], vec![(Place::Held, delivery(1))]]
+                vec![vec![parked(3600)], vec![(WaitingPlace::Held, delivery(1))]]
             )
             .await,
             0
@@ -345,16 +366,16 @@ mod tests {
         let messages = (0..25)
             .map(|owner| (owner, Bytes::from_static(b"{}")))
             .collect();
-        let shared = Shared {
-            place: Place::Held,
+        let shared = SharedPlace {
+            place: WaitingPlace::Held,
             delivery: &delivery,
             messages,
         };
-        let sizes: Vec<_> = shared.objects().iter().map(|run| run.len()).collect();
+        let sizes: Vec<_> = shared.cut_objects().iter().map(|run| run.len()).collect();
         assert!(
             sizes
                 .iter()
-                .all(|size| *size <= Place::Held.per_object_max())
+                .all(|size| *size <= WaitingPlace::Held.per_object_max())
         );
         assert_eq!(sizes.iter().sum::<usize>(), 25);
     }

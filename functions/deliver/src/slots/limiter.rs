@@ -11,7 +11,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::ETag;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::shared_state::{Line, Waiting};
+use crate::shared_state::{TurnedAwayLine, WaitGuard};
 
 /// The age up to which a state that was read or written is taken for the current one. A read costs
 /// a tenth of a write that another worker was ahead of.
@@ -26,14 +26,14 @@ const REQUEST_TIME_FIRST: Duration = Duration::from_secs(1);
 
 /// The bound that a request is under, and the time that it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct RequestBound {
     pub(super) limit: SlotLimit,
     pub(super) timeout: Duration,
 }
 
 /// The slots of one subscription.
 #[derive(Debug)]
-pub(super) struct Limiter {
+pub(super) struct SubscriptionSlots {
     /// The id of this worker in the stored state.
     holder: String,
     /// The requests that wait for a slot.
@@ -42,11 +42,11 @@ pub(super) struct Limiter {
     free: Arc<Semaphore>,
     /// Tells that no request has a slot, or waits for one.
     quiet: Notify,
-    pub(super) state: Mutex<LimiterState>,
+    pub(super) state: Mutex<SlotLimiterState>,
 }
 
 #[derive(Debug)]
-pub(super) struct LimiterState {
+pub(super) struct SlotLimiterState {
     lease: Option<SlotLease>,
     /// The slots that exist here, free ones and those that requests have.
     slots: u32,
@@ -62,16 +62,16 @@ pub(super) struct LimiterState {
     /// The number of writes that were begun. The answer to one of them counts only if no other was
     /// begun since.
     writes: u64,
-    known: Option<Known>,
+    known: Option<KnownSlotState>,
     /// The requests that found nothing.
-    pub(super) line: Line<SlotLimit>,
+    pub(super) line: TurnedAwayLine<SlotLimit>,
     /// The time of a request, averaged.
     pub(super) request_time: Duration,
 }
 
 /// The object as it was read or written last.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownSlotState {
     /// The state and its tag; `None` if there is no object.
     pub(super) stored: Option<(SlotState, ETag)>,
     at: Timestamp,
@@ -79,7 +79,7 @@ pub(super) struct Known {
 
 /// A lease that is about to be written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pending {
+pub(super) struct PendingLease {
     lease: SlotLease,
     /// The number of its write.
     pub(super) write: u64,
@@ -87,37 +87,37 @@ pub(super) struct Pending {
 
 /// What this worker is granted.
 #[derive(Debug)]
-pub(super) enum Claimed {
+pub(super) enum ClaimedSlots {
     /// A lease, once this state is written.
-    Lease(Pending, SlotState),
+    Lease(PendingLease, SlotState),
     /// Nothing. There may be a state to write.
     Nothing(Option<SlotState>),
 }
 
 /// A slot that a request has. Dropping it frees it for the next request of this worker.
 #[derive(Debug)]
-pub(super) struct Slot {
-    limiter: Arc<Limiter>,
+pub(super) struct TakenSlot {
+    limiter: Arc<SubscriptionSlots>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 /// An open request, until this is dropped.
 #[derive(Debug)]
-pub(super) struct OpenRequest(Arc<Limiter>);
+pub(super) struct OpenRequest(Arc<SubscriptionSlots>);
 
-impl Known {
+impl KnownSlotState {
     pub(super) fn new(stored: Option<(SlotState, ETag)>, at: Timestamp) -> Self {
         Self { stored, at }
     }
 
-    fn state(&self) -> Option<&SlotState> {
+    fn stored_state(&self) -> Option<&SlotState> {
         self.stored.as_ref().map(|(state, _)| state)
     }
 }
 
-impl Limiter {
+impl SubscriptionSlots {
     pub(super) fn new(holder: String) -> Self {
-        let state = LimiterState {
+        let state = SlotLimiterState {
             lease: None,
             slots: 0,
             taken: 0,
@@ -126,7 +126,7 @@ impl Limiter {
             is_unanswered: false,
             writes: 0,
             known: None,
-            line: Line::default(),
+            line: TurnedAwayLine::default(),
             request_time: REQUEST_TIME_FIRST,
         };
         Self {
@@ -138,38 +138,38 @@ impl Limiter {
         }
     }
 
-    pub(super) fn wait(&self) -> Waiting<'_> {
-        Waiting::begin(&self.waiting)
+    pub(super) fn begin_wait(&self) -> WaitGuard<'_> {
+        WaitGuard::begin(&self.waiting)
     }
 
-    fn waiting(&self) -> u32 {
+    fn waiting_requests(&self) -> u32 {
         self.waiting.load(Ordering::Relaxed)
     }
 
     /// Waits for a slot of this worker, behind the requests that wait already.
-    pub(super) async fn freed(self: Arc<Self>) -> Option<Slot> {
+    pub(super) async fn wait_for_freed(self: Arc<Self>) -> Option<TakenSlot> {
         let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
         self.state.lock().taken += 1;
-        Some(Slot {
+        Some(TakenSlot {
             limiter: self,
             permit: Some(permit),
         })
     }
 
     /// Takes free slots away whose lease does not serve this request.
-    pub(super) fn lapse(&self, wanted: Wanted, now: Timestamp) {
+    pub(super) fn forget_lapsed(&self, wanted: RequestBound, now: Timestamp) {
         let mut state = self.state.lock();
-        if !state.serves(wanted, now) {
+        if !state.can_serve(wanted, now) {
             state.forget_free(&self.free, u32::MAX);
         }
     }
 
     /// Whether the lease serves a request that has a slot and is not open. More requests may have a
     /// slot than a lease has that was renewed.
-    pub(super) fn serves(&self, wanted: Wanted, now: Timestamp) -> bool {
+    pub(super) fn can_serve(&self, wanted: RequestBound, now: Timestamp) -> bool {
         let state = self.state.lock();
         let has_room = state.lease.is_some_and(|it| state.begun < it.slots());
-        has_room && state.serves(wanted, now)
+        has_room && state.can_serve(wanted, now)
     }
 
     /// Whether a request has a slot, which will be free in a while.
@@ -178,53 +178,61 @@ impl Limiter {
     }
 
     /// Whether this worker holds every slot that there is, so that no other can give one back.
-    pub(super) fn has_all(&self, wanted: Wanted, now: Timestamp) -> bool {
+    pub(super) fn has_all(&self, wanted: RequestBound, now: Timestamp) -> bool {
         let state = self.state.lock();
         let leased = state.lease.map_or(0, |lease| lease.slots());
-        leased >= wanted.limit.requests() && state.serves(wanted, now)
+        leased >= wanted.limit.requests() && state.can_serve(wanted, now)
     }
 
     /// What is known of the stored state, if it is young enough. It is not known any more until it
     /// is [kept](Self::keep): an answer may be lost, or the request dropped.
-    pub(super) fn take_known(&self, now: Timestamp) -> Option<Known> {
+    pub(super) fn take_known(&self, now: Timestamp) -> Option<KnownSlotState> {
         let known = self.state.lock().known.take()?;
         let is_young = known.at <= now && now < known.at + KNOWN_FOR;
         is_young.then_some(known)
     }
 
-    pub(super) fn keep(&self, known: Known) {
+    pub(super) fn keep_known(&self, known: KnownSlotState) {
         self.state.lock().known = Some(known);
     }
 
     /// Asks for what the requests of this worker have a use for.
-    pub(super) fn claim(&self, wanted: Wanted, known: &Known, now: Timestamp) -> Claimed {
+    pub(super) fn claim_slots(
+        &self,
+        wanted: RequestBound,
+        known: &KnownSlotState,
+        now: Timestamp,
+    ) -> ClaimedSlots {
         let mut state = self.state.lock();
-        if known.state().is_none_or(|stored| stored.is_idle(now)) {
+        if known
+            .stored_state()
+            .is_none_or(|stored| stored.is_idle(now))
+        {
             // No request waits in the line any more.
-            state.line = Line::default();
+            state.line = TurnedAwayLine::default();
         }
-        let serving = state.lease.filter(|_| state.serves(wanted, now));
+        let serving = state.lease.filter(|_| state.can_serve(wanted, now));
         let claim = SlotClaim {
             holder: &self.holder,
             begun: state.begun,
             held: serving.map_or(0, |lease| lease.slots()),
-            wanted: self.waiting().saturating_add(state.taken),
+            wanted: self.waiting_requests().saturating_add(state.taken),
             timeout: wanted.timeout,
         };
-        match wanted.limit.take_slots(known.state(), &claim, now) {
+        match wanted.limit.take_slots(known.stored_state(), &claim, now) {
             SlotGrant::Lease(lease, next) => {
                 // Of the former lease no more is used than the state will say.
                 let stored = lease.slots().max(state.begun);
                 state.lease = state.lease.map(|former| former.capped_at(stored));
                 let write = state.begin_write();
-                Claimed::Lease(Pending { lease, write }, next)
+                ClaimedSlots::Lease(PendingLease { lease, write }, next)
             }
-            SlotGrant::Nothing(next) => Claimed::Nothing(next),
+            SlotGrant::Nothing(next) => ClaimedSlots::Nothing(next),
         }
     }
 
     /// Notes that a write was answered: it was made, or another worker was ahead of it.
-    pub(super) fn answered(&self, write: u64) {
+    pub(super) fn note_write_ended(&self, write: u64) {
         let mut state = self.state.lock();
         if state.writes == write {
             state.is_unanswered = false;
@@ -233,9 +241,9 @@ impl Limiter {
 
     /// Notes a lease that was written. It does not count if slots were given back meanwhile: the
     /// stored state may say fewer since.
-    pub(super) fn leased(&self, pending: Pending) {
+    pub(super) fn note_lease(&self, pending: PendingLease) {
         let mut state = self.state.lock();
-        let Pending { lease, write } = pending;
+        let PendingLease { lease, write } = pending;
         state.is_behind = state.writes != write;
         if state.is_behind {
             return;
@@ -250,13 +258,13 @@ impl Limiter {
 
     /// Whether this worker holds slots that no request has or waits for.
     pub(super) fn has_unused(&self) -> bool {
-        self.waiting() == 0 && self.state.lock().has_unused()
+        self.waiting_requests() == 0 && self.state.lock().has_unused()
     }
 
     /// Waits until no request has a slot, or waits for one.
-    pub(super) async fn rest(&self) {
+    pub(super) async fn wait_until_quiet(&self) {
         let notified = self.quiet.notified();
-        if self.waiting() > 0 || self.is_used() {
+        if self.waiting_requests() > 0 || self.is_used() {
             notified.await;
         }
     }
@@ -264,13 +272,17 @@ impl Limiter {
     /// Uses no more of the lease than requests have, so that the rest can be given back. Returns
     /// the state to write, and the number of the write; `None` if the stored one says so already,
     /// and will go on to say so.
-    pub(super) fn shrink(&self, known: &Known, now: Timestamp) -> Option<(SlotState, u64)> {
+    pub(super) fn shrink_lease(
+        &self,
+        known: &KnownSlotState,
+        now: Timestamp,
+    ) -> Option<(SlotState, u64)> {
         let mut state = self.state.lock();
         let kept = state.taken;
         state.lease = state.lease.map(|lease| lease.capped_at(kept));
         let unused = state.slots.saturating_sub(kept);
         state.forget_free(&self.free, unused);
-        let stored = known.state();
+        let stored = known.stored_state();
         let next = stored
             .and_then(|stored| stored.give_back(&self.holder, kept, now))
             .or_else(|| {
@@ -282,7 +294,7 @@ impl Limiter {
     }
 
     /// Notes that the state which was stored by this write says no more slots than the lease.
-    pub(super) fn gave_back(&self, write: u64) {
+    pub(super) fn note_given_back(&self, write: u64) {
         let mut state = self.state.lock();
         if state.writes == write {
             state.is_behind = false;
@@ -290,9 +302,9 @@ impl Limiter {
     }
 }
 
-impl LimiterState {
-    fn serves(&self, wanted: Wanted, now: Timestamp) -> bool {
-        let Wanted { limit, timeout } = wanted;
+impl SlotLimiterState {
+    fn can_serve(&self, wanted: RequestBound, now: Timestamp) -> bool {
+        let RequestBound { limit, timeout } = wanted;
         self.lease.is_some_and(|lease| {
             lease.allows_request(limit, timeout, now)
                 && lease.allows_request(limit, timeout, now + RENEWED_AHEAD)
@@ -320,11 +332,11 @@ impl LimiterState {
     }
 }
 
-impl Slot {
+impl TakenSlot {
     /// Opens a request. `None` if it may not begin by the lease as it is now.
-    pub(super) fn open(&self, wanted: Wanted, now: Timestamp) -> Option<OpenRequest> {
+    pub(super) fn open_request(&self, wanted: RequestBound, now: Timestamp) -> Option<OpenRequest> {
         let mut state = self.limiter.state.lock();
-        let Wanted { limit, timeout } = wanted;
+        let RequestBound { limit, timeout } = wanted;
         let lease = state
             .lease
             .filter(|it| it.allows_request(limit, timeout, now))?;
@@ -335,12 +347,12 @@ impl Slot {
         Some(OpenRequest(Arc::clone(&self.limiter)))
     }
 
-    pub(super) fn limiter(&self) -> &Arc<Limiter> {
+    pub(super) fn limiter(&self) -> &Arc<SubscriptionSlots> {
         &self.limiter
     }
 }
 
-impl Drop for Slot {
+impl Drop for TakenSlot {
     /// Removes the slot where there are more than the lease has.
     fn drop(&mut self) {
         let mut state = self.limiter.state.lock();
@@ -352,7 +364,7 @@ impl Drop for Slot {
             permit.forget();
             state.slots -= 1;
         }
-        let is_quiet = state.taken == 0 && self.limiter.waiting() == 0;
+        let is_quiet = state.taken == 0 && self.limiter.waiting_requests() == 0;
         drop(state);
         if is_quiet {
             self.limiter.quiet.notify_waiters();

@@ -17,14 +17,14 @@ use crate::testing::{START, TestPorts, World, secs, subscription};
 
 const LAST_START: Option<Duration> = Some(secs(60));
 /// Those of an invocation that goes on for long.
-const DEADLINES: Deadlines = Deadlines {
+const DEADLINES: InvocationDeadlines = InvocationDeadlines {
     began: Duration::ZERO,
     end: secs(1000),
 };
 const KEY: &str = "slots/orders.billing.json";
 
-fn slots(world: &World) -> Slots<TestPorts> {
-    Slots::new(&world.state, world.clock.clone(), world.entropy.clone())
+fn slots(world: &World) -> SlotLimiter<TestPorts> {
+    SlotLimiter::new(&world.state, world.clock.clone(), world.entropy.clone())
 }
 
 fn bounded(most: u32) -> Arc<Subscription> {
@@ -59,8 +59,8 @@ fn poll<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
 }
 
 /// The time until which a request is postponed that waits for a second, and finds no slot.
-fn turned_away(world: &World, slots: &Slots<TestPorts>, own: &Subscription) -> Timestamp {
-    let mut permit = Box::pin(slots.permit(own, Some(secs(300))));
+fn turned_away(world: &World, slots: &SlotLimiter<TestPorts>, own: &Subscription) -> Timestamp {
+    let mut permit = Box::pin(slots.wait_for_permit(own, Some(secs(300))));
     let until = world.clock.now() + secs(1);
     loop {
         match poll(permit.as_mut()) {
@@ -77,9 +77,9 @@ async fn subscription_without_a_bound_never_touches_the_store() {
     let world = World::new();
     let own = subscription(json!({}));
     let slots = slots(&world);
-    let permit = slots.permit(&own, LAST_START).await.unwrap();
-    slots.renew(&own, &permit, LAST_START).await.unwrap();
-    assert!(permit.open(&own, START + secs(100_000)).is_some());
+    let permit = slots.wait_for_permit(&own, LAST_START).await.unwrap();
+    slots.renew_lease(&own, &permit, LAST_START).await.unwrap();
+    assert!(permit.open_request(&own, START + secs(100_000)).is_some());
     slots.give_back(&own, &DEADLINES).await;
     assert_eq!(world.calls.all().len(), 0);
 }
@@ -89,7 +89,7 @@ async fn requests_that_wait_together_share_one_lease() {
     let world = World::new();
     let own = bounded(5);
     let slots = slots(&world);
-    let permits = (0..3).map(|_| slots.permit(&own, LAST_START));
+    let permits = (0..3).map(|_| slots.wait_for_permit(&own, LAST_START));
     let permits = futures_util::future::join_all(permits).await;
     assert!(permits.iter().all(Result::is_ok));
     assert_eq!((calls(&world), held(&world).await), ((1, 1), 3));
@@ -103,10 +103,10 @@ async fn waiting_request_gets_the_slot_of_one_that_ended() {
     let world = World::new();
     let own = bounded(1);
     let slots = slots(&world);
-    let first = slots.permit(&own, LAST_START).await.unwrap();
-    let mut second = Box::pin(slots.permit(&own, LAST_START));
+    let first = slots.wait_for_permit(&own, LAST_START).await.unwrap();
+    let mut second = Box::pin(slots.wait_for_permit(&own, LAST_START));
     assert!(poll(second.as_mut()).is_pending());
-    let mut third = Box::pin(slots.permit(&own, LAST_START));
+    let mut third = Box::pin(slots.wait_for_permit(&own, LAST_START));
     assert!(poll(third.as_mut()).is_pending());
     // Others wait for it, so nothing is given back.
     drop(first);
@@ -126,9 +126,9 @@ async fn request_that_waited_long_comes_back_behind_those_before_it() {
     let world = World::new();
     let own = bounded(1);
     let slots = slots(&world);
-    let first = slots.permit(&own, LAST_START).await.unwrap();
+    let first = slots.wait_for_permit(&own, LAST_START).await.unwrap();
     let mut waiting: Vec<_> = (0..3)
-        .map(|_| Box::pin(slots.permit(&own, LAST_START)))
+        .map(|_| Box::pin(slots.wait_for_permit(&own, LAST_START)))
         .collect();
     for _ in 0..5 {
         assert!(waiting.iter_mut().all(|it| poll(it.as_mut()).is_pending()));
@@ -157,9 +157,9 @@ async fn request_that_found_no_slot_comes_back_within_about_two_minutes() {
     let own = bounded(1);
     let first = slots(&world);
     let second = slots(&world);
-    let held = first.permit(&own, LAST_START).await.unwrap();
+    let held = first.wait_for_permit(&own, LAST_START).await.unwrap();
     let mut waiting: Vec<_> = (0..REQUESTS)
-        .map(|_| Box::pin(unconstrained(second.permit(&own, Some(secs(300))))))
+        .map(|_| Box::pin(unconstrained(second.wait_for_permit(&own, Some(secs(300))))))
         .collect();
     let mut back: Vec<Timestamp> = Vec::new();
     while !waiting.is_empty() {
@@ -193,9 +193,9 @@ async fn worker_without_a_slot_waits_for_a_second() {
     let own = bounded(1);
     let first = slots(&world);
     let second = slots(&world);
-    let held = first.permit(&own, LAST_START).await.unwrap();
+    let held = first.wait_for_permit(&own, LAST_START).await.unwrap();
     assert_eq!(turned_away(&world, &second, &own), START + secs(2));
-    let mut waiting = Box::pin(second.permit(&own, LAST_START));
+    let mut waiting = Box::pin(second.wait_for_permit(&own, LAST_START));
     assert!(poll(waiting.as_mut()).is_pending());
     drop(held);
     first.give_back(&own, &DEADLINES).await;
@@ -208,14 +208,14 @@ async fn request_whose_lease_is_over_begins_only_with_another() {
     let world = World::new();
     let own = bounded(1);
     let slots = slots(&world);
-    let permit = slots.permit(&own, LAST_START).await.unwrap();
+    let permit = slots.wait_for_permit(&own, LAST_START).await.unwrap();
     world.clock.advance(secs(20));
-    let opened = permit.open(&own, world.clock.now());
+    let opened = permit.open_request(&own, world.clock.now());
     drop(opened.expect("it ends with the lease"));
     world.clock.advance(Duration::from_millis(1));
-    assert!(permit.open(&own, world.clock.now()).is_none());
-    slots.renew(&own, &permit, LAST_START).await.unwrap();
-    assert!(permit.open(&own, world.clock.now()).is_some());
+    assert!(permit.open_request(&own, world.clock.now()).is_none());
+    slots.renew_lease(&own, &permit, LAST_START).await.unwrap();
+    assert!(permit.open_request(&own, world.clock.now()).is_some());
 }
 
 #[tokio::test]
@@ -223,17 +223,20 @@ async fn request_whose_slot_went_to_another_worker_is_turned_away() {
     let world = World::new();
     let own = bounded(1);
     let slots = slots(&world);
-    let permit = slots.permit(&own, LAST_START).await.unwrap();
+    let permit = slots.wait_for_permit(&own, LAST_START).await.unwrap();
     world.clock.advance(secs(55));
     let others = self::slots(&world);
-    let other = others.permit(&own, Some(secs(115))).await.unwrap();
-    let verdict = slots.renew(&own, &permit, LAST_START).await.unwrap_err();
+    let other = others.wait_for_permit(&own, Some(secs(115))).await.unwrap();
+    let verdict = slots
+        .renew_lease(&own, &permit, LAST_START)
+        .await
+        .unwrap_err();
     assert!(
         matches!(verdict, EntryVerdict::Postponed { .. }),
         "{verdict:?}"
     );
-    assert!(permit.open(&own, world.clock.now()).is_none());
-    assert!(other.open(&own, world.clock.now()).is_some());
+    assert!(permit.open_request(&own, world.clock.now()).is_none());
+    assert!(other.open_request(&own, world.clock.now()).is_some());
 }
 
 /// The state store may be slower than the invocation lasts.
@@ -244,9 +247,9 @@ async fn renewal_ends_at_the_last_start() {
     let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(1);
     let slots = slots(&world);
-    let permit = slots.permit(&own, LAST_START).await.unwrap();
+    let permit = slots.wait_for_permit(&own, LAST_START).await.unwrap();
     world.clock.advance(secs(21));
-    let mut renewed = Box::pin(slots.renew(&own, &permit, LAST_START));
+    let mut renewed = Box::pin(slots.renew_lease(&own, &permit, LAST_START));
     assert!(poll(renewed.as_mut()).is_pending());
     world.clock.advance(secs(39));
     let ended = poll(renewed.as_mut());
@@ -258,26 +261,35 @@ async fn renewed_lease_of_fewer_slots_turns_the_other_requests_away() {
     let world = World::new();
     let own = bounded(5);
     let slots = slots(&world);
-    let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
+    let permits = (0..5).map(|_| slots.wait_for_permit(&own, LAST_START));
     let permits = futures_util::future::join_all(permits).await;
     let permits: Vec<_> = permits.into_iter().map(Result::unwrap).collect();
     world.clock.advance(secs(55));
     let others = self::slots(&world);
     let last_start = Some(secs(115));
-    let taken = (0..4).map(|_| others.permit(&own, last_start));
+    let taken = (0..4).map(|_| others.wait_for_permit(&own, last_start));
     let taken = futures_util::future::join_all(taken).await;
     assert!(taken.iter().all(Result::is_ok));
-    slots.renew(&own, &permits[0], last_start).await.unwrap();
-    let opened = permits[0].open(&own, world.clock.now());
+    slots
+        .renew_lease(&own, &permits[0], last_start)
+        .await
+        .unwrap();
+    let opened = permits[0].open_request(&own, world.clock.now());
     assert!(opened.is_some());
     for permit in &permits[1..] {
-        let verdict = slots.renew(&own, permit, last_start).await.unwrap_err();
+        let verdict = slots
+            .renew_lease(&own, permit, last_start)
+            .await
+            .unwrap_err();
         let is_paced = matches!(verdict, EntryVerdict::Postponed { .. });
         assert!(is_paced, "{verdict:?}");
     }
     // Once it has ended, another one may begin.
     drop(opened);
-    slots.renew(&own, &permits[1], last_start).await.unwrap();
+    slots
+        .renew_lease(&own, &permits[1], last_start)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -289,9 +301,9 @@ async fn waiting_request_gets_a_freed_slot_while_the_store_hangs() {
     let others = slots(&world);
     let slots = slots(&world);
     // A worker that has all slots itself need not ask.
-    let of_another = others.permit(&own, LAST_START).await.unwrap();
-    let first = slots.permit(&own, LAST_START).await.unwrap();
-    let mut second = Box::pin(slots.permit(&own, LAST_START));
+    let of_another = others.wait_for_permit(&own, LAST_START).await.unwrap();
+    let first = slots.wait_for_permit(&own, LAST_START).await.unwrap();
+    let mut second = Box::pin(slots.wait_for_permit(&own, LAST_START));
     assert!(poll(second.as_mut()).is_pending());
     world.clock.advance(secs(1));
     assert!(poll(second.as_mut()).is_pending());
@@ -307,13 +319,16 @@ async fn requests_of_another_bound_do_not_use_the_lease() {
     let own = bounded(3);
     let lowered = bounded(1);
     let slots = slots(&world);
-    let permits = (0..3).map(|_| slots.permit(&own, LAST_START));
+    let permits = (0..3).map(|_| slots.wait_for_permit(&own, LAST_START));
     let permits = futures_util::future::join_all(permits).await;
     let permits: Vec<_> = permits.into_iter().map(Result::unwrap).collect();
     let now = world.clock.now();
-    let opened: Vec<_> = permits.iter().map(|it| it.open(&own, now)).collect();
+    let opened: Vec<_> = permits
+        .iter()
+        .map(|it| it.open_request(&own, now))
+        .collect();
     assert!(opened.iter().all(Option::is_some));
-    let mut next = Box::pin(slots.permit(&lowered, LAST_START));
+    let mut next = Box::pin(slots.wait_for_permit(&lowered, LAST_START));
     assert!(poll(next.as_mut()).is_pending());
     drop((opened, permits));
     // Now it has a slot of the lowered bound.
@@ -321,8 +336,8 @@ async fn requests_of_another_bound_do_not_use_the_lease() {
     let Poll::Ready(Ok(next)) = poll(next.as_mut()) else {
         panic!("expected a slot")
     };
-    assert!(next.open(&lowered, world.clock.now()).is_some());
-    assert!(next.open(&own, world.clock.now()).is_none());
+    assert!(next.open_request(&lowered, world.clock.now()).is_some());
+    assert!(next.open_request(&own, world.clock.now()).is_none());
 }
 
 #[tokio::test]
@@ -330,7 +345,7 @@ async fn unused_slots_go_back_a_second_later_while_others_are_open() {
     let world = World::new();
     let own = bounded(5);
     let slots = slots(&world);
-    let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
+    let permits = (0..5).map(|_| slots.wait_for_permit(&own, LAST_START));
     let mut permits = futures_util::future::join_all(permits).await;
     permits.truncate(1);
     let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
@@ -352,7 +367,7 @@ async fn slots_of_a_lease_whose_answer_was_lost_are_given_back() {
     let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
-    let verdict = slots.permit(&own, LAST_START).await.unwrap_err();
+    let verdict = slots.wait_for_permit(&own, LAST_START).await.unwrap_err();
     let not_before = START + OUR_FAULT_WAIT;
     assert_eq!(verdict, EntryVerdict::Postponed { not_before });
     assert_eq!(held(&world).await, 1);
@@ -372,7 +387,7 @@ async fn slots_are_given_back_however_often_others_are_ahead() {
     let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
-    drop(slots.permit(&own, LAST_START).await.unwrap());
+    drop(slots.wait_for_permit(&own, LAST_START).await.unwrap());
     let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     while poll(returned.as_mut()).is_pending() {
         world.clock.advance_to_next().expect("it waits for a while");
@@ -414,7 +429,7 @@ async fn store_that_hangs_ends_giving_back_after_two_seconds() {
     let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
-    drop(slots.permit(&own, LAST_START).await.unwrap());
+    drop(slots.wait_for_permit(&own, LAST_START).await.unwrap());
     let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     assert!(poll(returned.as_mut()).is_pending());
     world.clock.advance(secs(2));
@@ -428,11 +443,11 @@ async fn after_the_last_attempt_slots_are_given_back_without_a_wait() {
     let world = World::new();
     let own = bounded(5);
     let slots = slots(&world);
-    let permits = (0..5).map(|_| slots.permit(&own, LAST_START));
+    let permits = (0..5).map(|_| slots.wait_for_permit(&own, LAST_START));
     let mut permits = futures_util::future::join_all(permits).await;
     permits.truncate(1);
     let half = Duration::from_millis(500);
-    let deadlines = Deadlines {
+    let deadlines = InvocationDeadlines {
         began: Duration::ZERO,
         end: SETTLING_TIME + half,
     };
@@ -449,10 +464,10 @@ async fn giving_back_leaves_the_time_that_is_for_the_queue() {
     let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
-    drop(slots.permit(&own, LAST_START).await.unwrap());
+    drop(slots.wait_for_permit(&own, LAST_START).await.unwrap());
     world
         .clock
-        .advance(DEADLINES.storing().saturating_sub(secs(1)));
+        .advance(DEADLINES.storing_end().saturating_sub(secs(1)));
     let mut returned = Box::pin(slots.give_back(&own, &DEADLINES));
     assert!(poll(returned.as_mut()).is_pending());
     world.clock.advance(secs(1));
@@ -465,7 +480,10 @@ async fn past_its_last_start_a_request_is_not_started() {
     let own = bounded(1);
     world.clock.advance(secs(61));
     for last_start in [LAST_START, None] {
-        let verdict = slots(&world).permit(&own, last_start).await.unwrap_err();
+        let verdict = slots(&world)
+            .wait_for_permit(&own, last_start)
+            .await
+            .unwrap_err();
         assert_eq!(verdict, EntryVerdict::NotStarted);
     }
     assert_eq!(world.calls.all().len(), 0);
@@ -475,19 +493,19 @@ async fn past_its_last_start_a_request_is_not_started() {
 /// state may say fewer slots than the lease.
 #[test]
 fn lease_that_is_answered_after_a_return_does_not_count() {
-    let limiter = Arc::new(Limiter::new("a".to_owned()));
-    let wanted = wanted(&bounded(2)).unwrap();
-    let nothing = Known::new(None, START);
-    let waiting = limiter.wait();
-    let Claimed::Lease(pending, _) = limiter.claim(wanted, &nothing, START) else {
+    let limiter = Arc::new(SubscriptionSlots::new("a".to_owned()));
+    let wanted = request_bound(&bounded(2)).unwrap();
+    let nothing = KnownSlotState::new(None, START);
+    let waiting = limiter.begin_wait();
+    let ClaimedSlots::Lease(pending, _) = limiter.claim_slots(wanted, &nothing, START) else {
         panic!("expected a lease")
     };
     drop(waiting);
-    let (_, write) = limiter.shrink(&nothing, START).expect("a write");
-    limiter.gave_back(write);
+    let (_, write) = limiter.shrink_lease(&nothing, START).expect("a write");
+    limiter.note_given_back(write);
     assert!(!limiter.has_unused());
-    limiter.leased(pending);
-    assert!(!limiter.serves(wanted, START));
+    limiter.note_lease(pending);
+    assert!(!limiter.can_serve(wanted, START));
     assert!(limiter.has_unused(), "the state is looked at again");
 }
 
@@ -498,7 +516,7 @@ async fn lease_that_is_still_under_way_loses_against_a_return() {
     let world = World::with(&plan, &FaultPlan::none());
     let own = bounded(5);
     let slots = slots(&world);
-    let mut dropped = Box::pin(slots.permit(&own, LAST_START));
+    let mut dropped = Box::pin(slots.wait_for_permit(&own, LAST_START));
     assert!(poll(dropped.as_mut()).is_pending());
     drop(dropped);
     slots.give_back(&own, &DEADLINES).await;
@@ -512,16 +530,16 @@ async fn lease_that_is_still_under_way_loses_against_a_return() {
 
 #[test]
 fn lease_that_another_worker_was_ahead_of_causes_no_write() {
-    let limiter = Arc::new(Limiter::new("a".to_owned()));
-    let wanted = wanted(&bounded(2)).unwrap();
-    let nothing = Known::new(None, START);
-    let waiting = limiter.wait();
-    let Claimed::Lease(pending, _) = limiter.claim(wanted, &nothing, START) else {
+    let limiter = Arc::new(SubscriptionSlots::new("a".to_owned()));
+    let wanted = request_bound(&bounded(2)).unwrap();
+    let nothing = KnownSlotState::new(None, START);
+    let waiting = limiter.begin_wait();
+    let ClaimedSlots::Lease(pending, _) = limiter.claim_slots(wanted, &nothing, START) else {
         panic!("expected a lease")
     };
     drop(waiting);
-    limiter.answered(pending.write);
-    assert_eq!(limiter.shrink(&nothing, START), None);
+    limiter.note_write_ended(pending.write);
+    assert_eq!(limiter.shrink_lease(&nothing, START), None);
     assert!(!limiter.has_unused());
 }
 
@@ -535,5 +553,5 @@ async fn damaged_state_counts_as_taken_until_it_is_written_anew() {
     turned_away(&world, &slots, &own);
     assert_eq!(held(&world).await, 1000);
     world.clock.advance(secs(84));
-    assert!(slots.permit(&own, Some(secs(145))).await.is_ok());
+    assert!(slots.wait_for_permit(&own, Some(secs(145))).await.is_ok());
 }

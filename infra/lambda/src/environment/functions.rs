@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{DeliveryLogMode, KeyDigest, SenderHeaders, origin};
 use posthaste_core::pressure::{ExchangeError, PressureSettings};
-use posthaste_deliver::{DELAY_STEP_AWS, DeliverSettings, Disabling, RecordsSettings};
+use posthaste_deliver::{DELAY_STEP_AWS, DeliverSettings, DisablingMode, RecordsSettings};
 use posthaste_http::ClientSettings;
 use posthaste_manage::{LogSettings, ManageSettings};
 use posthaste_monitor::MonitorSettings;
@@ -112,7 +112,7 @@ fn checked_deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
         payload_reads_max: PAYLOAD_READS_MAX,
         records: RecordsSettings::AWS,
         delay_step: DELAY_STEP_AWS,
-        disabling: Disabling::ByWake,
+        disabling: DisablingMode::ByWake,
         ..DeliverSettings::default()
     };
     let settings = deliver_settings(variables, base);

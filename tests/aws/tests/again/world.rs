@@ -14,7 +14,7 @@ use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_deliver::{
-    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
+    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, DisablingMode, RecordsSettings,
 };
 use posthaste_ports::{
     BatchResponse, Clock, OutgoingMessage, PortBundle, PortError, QueueName, QueueReceiver,
@@ -126,7 +126,7 @@ impl World {
                 records,
                 delay_step: DELAY_STEP_AWS,
                 delivery_log,
-                disabling: Disabling::ByWake,
+                disabling: DisablingMode::ByWake,
                 ..DeliverSettings::default()
             },
         )

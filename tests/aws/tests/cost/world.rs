@@ -18,7 +18,7 @@ use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_deliver::{
-    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
+    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, DisablingMode, RecordsSettings,
 };
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
@@ -209,7 +209,7 @@ impl Wiring {
                 records,
                 delay_step: DELAY_STEP_AWS,
                 delivery_log,
-                disabling: Disabling::ByWake,
+                disabling: DisablingMode::ByWake,
                 ..DeliverSettings::default()
             },
         )

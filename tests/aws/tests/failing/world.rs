@@ -10,7 +10,7 @@ use posthaste_core::model::{EventPayload, SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_deliver::{
-    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
+    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, DisablingMode, RecordsSettings,
 };
 use posthaste_ports::{
     Clock, ErrorKind, ObjectStore, OutgoingMessage, PortBundle, PutCondition, QueueName,
@@ -185,7 +185,7 @@ impl World {
                 DeliverSettings {
                     records,
                     delay_step: DELAY_STEP_AWS,
-                    disabling: Disabling::ByWake,
+                    disabling: DisablingMode::ByWake,
                     ..DeliverSettings::default()
                 },
             ),

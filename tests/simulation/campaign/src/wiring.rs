@@ -14,7 +14,7 @@ use posthaste_core::model::{
 use posthaste_core::pressure::{PressureSettings, Resource, ThresholdSettings};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{
-    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
+    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, DisablingMode, RecordsSettings,
 };
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
@@ -325,7 +325,7 @@ impl Wiring<'_> {
             DeliverSettings {
                 records: RecordsSettings::AWS,
                 delay_step: DELAY_STEP_AWS,
-                disabling: Disabling::ByWake,
+                disabling: DisablingMode::ByWake,
                 ..DeliverSettings::default()
             }
         } else {

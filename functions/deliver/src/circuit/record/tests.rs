@@ -31,13 +31,13 @@ fn link() -> DeliveryTarget {
 
 /// Records these outcomes of requests that began now.
 async fn record(
-    circuit: &Circuit<TestPorts>,
+    circuit: &CircuitBreaker<TestPorts>,
     invocation: &Invocation,
     outcomes: impl IntoIterator<Item = AttemptOutcome>,
     is_problem: bool,
 ) {
     let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
-    let mut route = circuit.route(&plan).await.expect("a route");
+    let mut route = circuit.choose_route(&plan).await.expect("a route");
     for outcome in outcomes {
         let request = CompletedRequest {
             began: circuit.clock.now(),
@@ -157,11 +157,16 @@ async fn pause_that_a_problem_event_is_answered_with_is_kept() {
 }
 
 /// Records refusals, each of another event.
-async fn refuse(circuit: &Circuit<TestPorts>, invocation: &Invocation, status: u16, count: usize) {
+async fn refuse(
+    circuit: &CircuitBreaker<TestPorts>,
+    invocation: &Invocation,
+    status: u16,
+    count: usize,
+) {
     let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
     for number in 0..count {
         let key = number.to_string();
-        let mut route = circuit.route(&plan).await.expect("a route");
+        let mut route = circuit.choose_route(&plan).await.expect("a route");
         let request = CompletedRequest {
             began: circuit.clock.now(),
             outcome: answered(status, None),
@@ -205,7 +210,7 @@ async fn refusals_that_disable_or_are_off_are_not_reported() {
     };
     let store = Recorded::new(world.memory.clone(), "links", &world.calls);
     let never = Faulty::new(store, "links", &FaultPlan::none());
-    let circuit = Circuit {
+    let circuit = CircuitBreaker {
         links: LinkHealth::new(never, world.clock.clone(), settings),
         ..world.circuit()
     };
@@ -290,7 +295,7 @@ async fn a_pause_that_cannot_be_shared_is_kept_here_for_a_moment() {
     );
     let settings = world.circuit().links.settings().clone();
     let links = LinkHealth::new(broken, world.clock.clone(), settings);
-    let circuit = Circuit {
+    let circuit = CircuitBreaker {
         links,
         ..world.circuit()
     };

@@ -19,10 +19,10 @@ async fn logged(world: &World, messages: usize) -> Invocation {
     }
     let mut invocation = world.invocation_of(&batch);
     let own = subscription(json!({}));
-    let jobs = batch.iter().map(MessageHandle::of);
+    let jobs = batch.iter().map(MessageHandle::from_message);
     let log = DeliveryLogMode::Payloads;
     invocation.jobs = jobs
-        .map(|message| Job {
+        .map(|message| DeliveryJob {
             message,
             log,
             ..job(delivery(1), &own)
@@ -32,15 +32,15 @@ async fn logged(world: &World, messages: usize) -> Invocation {
 }
 
 /// An attempt at the event of each message, one for each verdict.
-fn attempts(invocation: &Invocation, verdicts: &[EntryVerdict]) -> Vec<Attempted> {
-    let attempt = |(job, verdict): (usize, &EntryVerdict)| Attempted {
+fn attempts(invocation: &Invocation, verdicts: &[EntryVerdict]) -> Vec<EndedAttempt> {
+    let attempt = |(job, verdict): (usize, &EntryVerdict)| EndedAttempt {
         verdicts: vec![(EntryRef { job, entry: 0 }, *verdict)],
         ..attempted(invocation, &[])
     };
     verdicts.iter().enumerate().map(attempt).collect()
 }
 
-fn beside(world: &World) -> Settler<TestPorts> {
+fn beside(world: &World) -> MessageSettler<TestPorts> {
     let mut settler = settler(world);
     settler.records.settings = RecordsSettings::AWS;
     settler
@@ -50,12 +50,12 @@ fn beside(world: &World) -> Settler<TestPorts> {
 /// reported as failed.
 async fn recorded(
     world: &World,
-    settler: Settler<TestPorts>,
+    settler: MessageSettler<TestPorts>,
     verdicts: &[EntryVerdict],
 ) -> (Vec<Vec<LogRecord>>, usize) {
     let invocation = logged(world, verdicts.len()).await;
     settle(&settler, &invocation, attempts(&invocation, verdicts)).await;
-    (world.recorded(), invocation.response().failures.len())
+    (world.recorded(), invocation.into_response().failures.len())
 }
 
 /// The calls of the queues, in their order.
@@ -90,9 +90,9 @@ async fn without_the_log_a_message_is_settled_at_once() {
     let mut invocation = logged(&world, 1).await;
     invocation.jobs[0].log = DeliveryLogMode::Off;
     let settler = settler(&world);
-    let (settling, _recorded) = settler.begin(&invocation);
+    let (settling, _recorded) = settler.begin_settling(&invocation);
     let [attempt] = attempts(&invocation, &DELIVERED).try_into().unwrap();
-    settling.attempted(&invocation, attempt).await;
+    settling.settle_attempt(&invocation, attempt).await;
     assert_eq!(calls(&world), [("queue", PortOperation::Acknowledge)]);
     assert_eq!(world.recorded().len(), 0);
 }
@@ -212,10 +212,10 @@ async fn messages_without_an_attempt_are_recorded_too() {
     invocation
         .jobs
         .iter()
-        .for_each(|job| drop(job.judge(0, give_up())));
+        .for_each(|job| drop(job.note_verdict(0, give_up())));
     settle(&settler(&world), &invocation, Vec::new()).await;
     assert_eq!(world.recorded()[0].len(), 2);
-    assert_eq!(invocation.response().failures.len(), 0);
+    assert_eq!(invocation.into_response().failures.len(), 0);
 }
 
 #[tokio::test]
@@ -235,17 +235,17 @@ async fn events_that_go_back_untried_are_recorded_the_first_time() {
 /// until the first one is settled, and how many records are sent by then.
 async fn settled_after(
     world: &World,
-    settler: Settler<TestPorts>,
+    settler: MessageSettler<TestPorts>,
     invocation: &Invocation,
 ) -> (Duration, usize) {
     use posthaste_ports::Clock;
-    let (settling, recorded) = settler.begin(invocation);
+    let (settling, recorded) = settler.begin_settling(invocation);
     let under_way = async move {
         for attempt in attempts(
             invocation,
             &vec![EntryVerdict::Delivered; invocation.jobs.len()],
         ) {
-            settling.attempted(invocation, attempt).await;
+            settling.settle_attempt(invocation, attempt).await;
         }
         rest().await;
         while world.calls.count(PortOperation::Acknowledge) == 0 {
@@ -318,7 +318,7 @@ fn panics(operation: PortOperation) -> FaultPlan {
 }
 
 /// Settles three delivered messages. Answers how long that takes.
-async fn delivered(world: &World, settler: Settler<TestPorts>) -> Duration {
+async fn delivered(world: &World, settler: MessageSettler<TestPorts>) -> Duration {
     let verdicts = [EntryVerdict::Delivered; 3];
     let ((records, failed), took) = run(world, recorded(world, settler, &verdicts)).await;
     assert_eq!(
@@ -406,7 +406,7 @@ async fn records_are_not_lost_with_a_message_that_another_worker_has() {
         world.recorded().iter().map(Vec::len).collect::<Vec<_>>(),
         [2]
     );
-    assert_eq!(invocation.response().failures.len(), 0);
+    assert_eq!(invocation.into_response().failures.len(), 0);
 }
 
 #[tokio::test]
@@ -439,7 +439,7 @@ async fn a_message_that_is_slow_to_prepare_delays_no_other() {
         EntryVerdict::Delivered,
     ];
     let at = |job| EntryRef { job, entry: 0 };
-    let attempted = Attempted {
+    let attempted = EndedAttempt {
         subscription: invocation.jobs[1]
             .subscription
             .clone()
@@ -452,9 +452,9 @@ async fn a_message_that_is_slow_to_prepare_delays_no_other() {
         is_to_be_disabled: false,
     };
     let settler = settler(&world);
-    let (settling, recorded) = settler.begin(&invocation);
+    let (settling, recorded) = settler.begin_settling(&invocation);
     let of = &invocation;
-    let attempt = async move { settling.attempted(of, attempted).await };
+    let attempt = async move { settling.settle_attempt(of, attempted).await };
     let look = async {
         rest().await;
         world.clock.advance(RecordsSettings::EMBEDDED.gathering);
@@ -474,7 +474,7 @@ async fn a_message_that_is_slow_to_prepare_delays_no_other() {
     assert!(world.clock.monotonic() >= of.deadlines.end);
     assert_eq!(
         (
-            invocation.response().failures.len(),
+            invocation.into_response().failures.len(),
             world.sent(QueueName::Deliveries).await.len()
         ),
         (0, 1)

@@ -10,7 +10,7 @@ use posthaste_core::lane::{DeliveryLane, SlowTargets};
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_core::stored::layout;
 use posthaste_deliver::{
-    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
+    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, DisablingMode, RecordsSettings,
 };
 use posthaste_ports::{Clock as _, ObjectStore, OutgoingMessage, ReceivedMessage};
 use posthaste_services::{
@@ -281,7 +281,7 @@ impl Lambda {
                 records,
                 delay_step: DELAY_STEP_AWS,
                 delivery_log,
-                disabling: Disabling::ByWake,
+                disabling: DisablingMode::ByWake,
                 ..DeliverSettings::default()
             },
         )
