@@ -10,7 +10,7 @@ use posthaste_ports::{
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{ArrivalTracker, LogTally, TopicRegistry, timeout_at};
 
-use crate::unwritten::Unwritten;
+use crate::unwritten::UnwrittenLetters;
 
 /// Time that is reserved for leaving messages that ask for what could not be done, such as notices:
 /// sending those may hang, and must not cost a second object.
@@ -52,7 +52,7 @@ pub struct DeadLetterPorts<P: Ports> {
 /// The function.
 pub struct DeadLetters<P: Ports> {
     pub(crate) ports: DeadLetterPorts<P>,
-    pub(crate) unwritten: Unwritten,
+    pub(crate) unwritten: UnwrittenLetters,
     /// The name of this process in its reports.
     pub(crate) instance: String,
     /// Records of the delivery log that were lost.
@@ -66,7 +66,7 @@ impl<P: Ports> DeadLetters<P> {
         Self {
             ports,
             instance,
-            unwritten: Unwritten::default(),
+            unwritten: UnwrittenLetters::default(),
             lost_records: LogTally::default(),
         }
     }

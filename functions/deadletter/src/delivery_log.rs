@@ -22,23 +22,23 @@ use posthaste_services::delivery_log::{
 use posthaste_services::timeout_at;
 
 use crate::dead_letters::DeadLetters;
-use crate::letter::{Letter, LoadedLetter};
+use crate::letter::{LoadedLetter, ReceivedLetter};
 
 /// An event, the letter with which it came, and its payload if that was read.
-pub(crate) type RecordedEntry<'a> = (&'a Letter, &'a DeliveryEntry, Option<&'a Bytes>);
+pub(crate) type RecordedEntry<'a> = (&'a ReceivedLetter, &'a DeliveryEntry, Option<&'a Bytes>);
 
 /// A change of events of letters of one subscription.
 #[derive(Debug)]
-pub(crate) struct Recorded<'a> {
+pub(crate) struct RecordedChange<'a> {
     pub(crate) events: Vec<RecordedEntry<'a>>,
-    pub(crate) change: fn(&Letter) -> EventChange,
+    pub(crate) change: fn(&ReceivedLetter) -> EventChange,
     /// The dead-letter object that has them.
     pub(crate) object: Option<&'a str>,
 }
 
 impl<P: Ports> DeadLetters<P> {
     /// Records a change, within [`RECORDS_TIME`] and before `until`.
-    pub(crate) async fn record(&self, recorded: Recorded<'_>, until: Duration) {
+    pub(crate) async fn record_change(&self, recorded: RecordedChange<'_>, until: Duration) {
         let Some((first, ..)) = recorded.events.first() else {
             return;
         };
@@ -69,13 +69,13 @@ impl<P: Ports> DeadLetters<P> {
     async fn send_records(
         &self,
         delivery: &Delivery,
-        recorded: &Recorded<'_>,
+        recorded: &RecordedChange<'_>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let topic = self.ports.registry.topic(&delivery.topic).await?;
         let subscription = topic
             .as_ref()
             .and_then(|topic| topic.find_subscription(&delivery.subscription));
-        let mode_of = |letter: &Letter| {
+        let mode_of = |letter: &ReceivedLetter| {
             log_mode(
                 letter,
                 subscription.map(|it| &**it),
@@ -93,7 +93,7 @@ impl<P: Ports> DeadLetters<P> {
         let now = self.ports.clock.now();
         let records = kept
             .iter()
-            .filter_map(|(event, mode)| recorded.record(*event, *mode, now));
+            .filter_map(|(event, mode)| recorded.record_text(*event, *mode, now));
         let records: Vec<_> = records.collect();
         let missing = kept.len() - records.len();
         if missing > 0 {
@@ -110,7 +110,7 @@ impl<P: Ports> DeadLetters<P> {
 
 /// How much the log keeps of a letter. Deliver has recorded the end of what it did not fail on.
 fn log_mode(
-    letter: &Letter,
+    letter: &ReceivedLetter,
     subscription: Option<&Subscription>,
     default: DeliveryLogMode,
 ) -> DeliveryLogMode {
@@ -122,9 +122,9 @@ fn log_mode(
         .unwrap_or(default)
 }
 
-impl Recorded<'_> {
+impl RecordedChange<'_> {
     /// A record. `None` if it cannot be made: that never harms the dead letter.
-    fn record(
+    fn record_text(
         &self,
         (letter, entry, text): RecordedEntry<'_>,
         mode: DeliveryLogMode,

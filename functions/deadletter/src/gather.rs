@@ -3,7 +3,7 @@
 
 use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeadLetter, DeliveryEntry};
 
-use crate::letter::Letter;
+use crate::letter::ReceivedLetter;
 
 /// Most bytes of a record beside its event and its envelope: twelve members with the longest names
 /// and values, and a comma. An event's own members of these names lie in a member more and are
@@ -14,7 +14,7 @@ const RECORD_EXTRA_BYTES_MAX: usize = 600;
 /// The letters of one subscription, by object. An object is larger than preferred only if it holds
 /// a single letter that is; that letter is not larger than one publish request, because its events
 /// came in one.
-pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Vec<Letter>> {
+pub(crate) fn group_by_object(letters: Vec<ReceivedLetter>) -> Vec<Vec<ReceivedLetter>> {
     let mut objects = Vec::new();
     let mut inside = Vec::new();
     let mut bytes = 0;
@@ -59,7 +59,10 @@ mod tests {
         let letters = event_bytes
             .iter()
             .map(|bytes| letter("a", vec![stored("payloads/x", *bytes)]));
-        let counts: Vec<_> = gather(letters.collect()).iter().map(Vec::len).collect();
+        let counts: Vec<_> = group_by_object(letters.collect())
+            .iter()
+            .map(Vec::len)
+            .collect();
         assert_eq!(counts, expected, "{event_bytes:?}");
     }
 

@@ -14,8 +14,8 @@ use posthaste_ports::{
 use posthaste_services::catch_panic::{CaughtPanic, catch_panic};
 
 use crate::dead_letters::DeadLetters;
-use crate::letter::Letter;
-use crate::receive::{Sorted, Work, sort};
+use crate::letter::ReceivedLetter;
+use crate::receive::{BatchWork, SortedBatch, sort_batch};
 
 /// Objects that are written at once. It bounds the payloads that are read at once, to eight times
 /// as many, and the memory for them: an object's records and the object made of them, 8 MiB as
@@ -37,7 +37,7 @@ impl<P: Ports> DeadLetters<P> {
     ///
     /// With less than 25 seconds to the deadline nothing begins.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
-        let Sorted { work, mut failures } = sort(self.ports.source, batch);
+        let SortedBatch { work, mut failures } = sort_batch(self.ports.source, batch);
         let parts = work.into_iter().map(|work| self.work_on(work, deadline));
         let mut failed = pin!(stream::iter(parts).buffer_unordered(WORK_AT_ONCE_MAX));
         while let Some(failed) = failed.next().await {
@@ -45,7 +45,7 @@ impl<P: Ports> DeadLetters<P> {
         }
         // A letter from the redrive queue that the bucket refuses goes to the dead-letter queue.
         if self.ports.source == QueueName::DeadLetters {
-            self.unwritten.report(self.ports.clock.now());
+            self.unwritten.set_gauge(self.ports.clock.now());
             Box::pin(self.tell_of_refused(deadline)).await;
         }
         BatchResponse { failures }
@@ -54,7 +54,7 @@ impl<P: Ports> DeadLetters<P> {
     /// Tells the monitor of the letters that the bucket refused, which wait to be tried again. What
     /// cannot be told now is told with the next ones.
     async fn tell_of_refused(&self, deadline: Duration) {
-        let Some(letters) = self.unwritten.untold(self.ports.clock.now()) else {
+        let Some(letters) = self.unwritten.untold_letters(self.ports.clock.now()) else {
             return;
         };
         let key = refused_letters_key(&self.instance);
@@ -70,8 +70,8 @@ impl<P: Ports> DeadLetters<P> {
 
     /// Handles a part of the batch if there is time, and answers the messages that are to come
     /// again.
-    async fn work_on(&self, work: Work, deadline: Duration) -> Vec<MessageId> {
-        let ids = work.ids();
+    async fn work_on(&self, work: BatchWork, deadline: Duration) -> Vec<MessageId> {
+        let ids = work.message_ids();
         if self.ports.clock.monotonic() + READING_TIME_MIN + WRITING_TIME > deadline {
             tracing::warn!(
                 messages = ids.len(),
@@ -82,19 +82,19 @@ impl<P: Ports> DeadLetters<P> {
         let worked = match work {
             // Boxed, here and in what it calls: rustc finds the layout of it all too deep in a
             // Lambda program.
-            Work::Object(letters) => {
+            BatchWork::Object(letters) => {
                 catch_panic(Box::pin(self.write_dead_letters(letters, deadline))).await
             }
-            Work::Raw(message) => catch_panic(self.keep_raw(message, deadline))
+            BatchWork::Raw(message) => catch_panic(self.keep_raw(message, deadline))
                 .await
                 .map(Vec::from_iter),
-            Work::Records(lost) => catch_panic(self.count_lost_records(lost))
+            BatchWork::Records(lost) => catch_panic(self.count_lost_records(lost))
                 .await
                 .map(|()| Vec::new()),
-            Work::Resolved(messages) => {
+            BatchWork::Resolved(messages) => {
                 catch_panic(Box::pin(self.resolve_delivered(messages, deadline))).await
             }
-            Work::Newer(message, version) => {
+            BatchWork::Newer(message, version) => {
                 catch_panic(self.wait_for_newer(message, version, deadline))
                     .await
                     .map(Vec::from_iter)
@@ -111,14 +111,18 @@ impl<P: Ports> DeadLetters<P> {
 
     /// Writes the letters of one object: leaves out events that arrived late, loads the payloads,
     /// writes.
-    async fn write_dead_letters(&self, letters: Vec<Letter>, deadline: Duration) -> Vec<MessageId> {
+    async fn write_dead_letters(
+        &self,
+        letters: Vec<ReceivedLetter>,
+        deadline: Duration,
+    ) -> Vec<MessageId> {
         let until = deadline.saturating_sub(WRITING_TIME);
         let mut failures = Vec::new();
         let letters = self.without_late(letters, until, &mut failures).await;
         let loaded = self.load_payloads(letters, until).await;
         failures.extend(loaded.failures);
         let letters = Box::pin(self.without_skipped(loaded.letters, until)).await;
-        failures.extend(self.write(letters, deadline).await);
+        failures.extend(self.write_letters(letters, deadline).await);
         for message in loaded.raw {
             let id = message.id.clone();
             failures.extend(

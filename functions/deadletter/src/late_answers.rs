@@ -15,8 +15,8 @@ use posthaste_ports::{Clock, MessageId, PortError, Ports};
 use posthaste_services::late_answers::answered_late;
 
 use crate::dead_letters::DeadLetters;
-use crate::delivery_log::Recorded;
-use crate::letter::Letter;
+use crate::delivery_log::RecordedChange;
+use crate::letter::ReceivedLetter;
 use crate::unreadable::is_kept_unread;
 
 impl<P: Ports> DeadLetters<P> {
@@ -25,16 +25,17 @@ impl<P: Ports> DeadLetters<P> {
     /// read, go to `failures`.
     pub(crate) async fn without_late(
         &self,
-        letters: Vec<Letter>,
+        letters: Vec<ReceivedLetter>,
         until: Duration,
         failures: &mut Vec<MessageId>,
-    ) -> Vec<Letter> {
+    ) -> Vec<ReceivedLetter> {
         let asked: BTreeSet<&str> = letters
             .iter()
             .filter(|it| may_have_arrived(&it.dead))
-            .flat_map(keys)
+            .flat_map(event_keys)
             .collect();
-        let Some(Letter { dead, .. }) = letters.first().filter(|_| !asked.is_empty()) else {
+        let Some(ReceivedLetter { dead, .. }) = letters.first().filter(|_| !asked.is_empty())
+        else {
             return letters;
         };
         let topic = &dead.delivery.topic;
@@ -42,19 +43,19 @@ impl<P: Ports> DeadLetters<P> {
         let look = answered_late(&self.ports.state, topic, subscription, &asked);
         match self.in_time(until, look).await {
             Ok(found) if found.is_empty() => letters,
-            Ok(found) => self.remove(letters, &found, until, failures).await,
-            Err(error) => self.without_a_look(letters, &error, failures),
+            Ok(found) => self.remove_arrived(letters, &found, until, failures).await,
+            Err(error) => self.hand_back_unread(letters, &error, failures),
         }
     }
 
     /// Removes the events that were found. The message of a letter that has none left is let go.
-    async fn remove(
+    async fn remove_arrived(
         &self,
-        mut letters: Vec<Letter>,
+        mut letters: Vec<ReceivedLetter>,
         found: &BTreeSet<String>,
         until: Duration,
         failures: &mut Vec<MessageId>,
-    ) -> Vec<Letter> {
+    ) -> Vec<ReceivedLetter> {
         let arrived: Vec<_> = letters
             .iter_mut()
             .map(|letter| take_arrived(letter, found))
@@ -64,7 +65,10 @@ impl<P: Ports> DeadLetters<P> {
         let mut left = Vec::with_capacity(letters.len());
         for letter in letters {
             if letter.dead.delivery.events.is_empty() {
-                failures.extend(self.let_go(&letter.message, letter.unresolved).await);
+                failures.extend(
+                    self.release_message(&letter.message, letter.unresolved)
+                        .await,
+                );
             } else {
                 left.push(letter);
             }
@@ -75,7 +79,7 @@ impl<P: Ports> DeadLetters<P> {
     /// Logs and records events that arrived, those of each letter.
     async fn note_arrived(
         &self,
-        letters: &[Letter],
+        letters: &[ReceivedLetter],
         arrived: &[Vec<DeliveryEntry>],
         until: Duration,
     ) {
@@ -84,39 +88,39 @@ impl<P: Ports> DeadLetters<P> {
             events.extend(
                 entries
                     .iter()
-                    .map(|entry| (letter, entry, inline(&entry.payload))),
+                    .map(|entry| (letter, entry, inline_text(&entry.payload))),
             );
         }
-        let Some((Letter { dead, .. }, ..)) = events.first() else {
+        let Some((ReceivedLetter { dead, .. }, ..)) = events.first() else {
             return;
         };
         tracing::info!(
             topic = %dead.delivery.topic, subscription = %dead.delivery.subscription, events = events.len(),
             "not dead-lettered, the endpoint answered late"
         );
-        let recorded = Recorded {
+        let recorded = RecordedChange {
             events,
             change: |_| EventChange::answered_late(),
             object: None,
         };
-        self.record(recorded, until).await;
+        self.record_change(recorded, until).await;
     }
 
     /// Hands back the letters whose notes cannot be read. One that would be lost with its message
     /// is written.
-    fn without_a_look(
+    fn hand_back_unread(
         &self,
-        letters: Vec<Letter>,
+        letters: Vec<ReceivedLetter>,
         error: &PortError,
         failures: &mut Vec<MessageId>,
-    ) -> Vec<Letter> {
+    ) -> Vec<ReceivedLetter> {
         tracing::error!(
             letters = letters.len(),
             error = error as &dyn Error,
             "late answers to the events of dead letters cannot be looked up"
         );
         let now = self.ports.clock.now();
-        let is_written = |letter: &Letter| {
+        let is_written = |letter: &ReceivedLetter| {
             !may_have_arrived(&letter.dead)
                 || is_kept_unread(self.ports.source, letter.message.sent_at, now)
         };
@@ -133,7 +137,7 @@ fn may_have_arrived(letter: &DeadLetter) -> bool {
 }
 
 /// Takes the events out of a letter that arrived.
-fn take_arrived(letter: &mut Letter, found: &BTreeSet<String>) -> Vec<DeliveryEntry> {
+fn take_arrived(letter: &mut ReceivedLetter, found: &BTreeSet<String>) -> Vec<DeliveryEntry> {
     if !may_have_arrived(&letter.dead) {
         return Vec::new();
     }
@@ -146,14 +150,14 @@ fn take_arrived(letter: &mut Letter, found: &BTreeSet<String>) -> Vec<DeliveryEn
 }
 
 /// The payload, unless it is stored: it was not read.
-fn inline(payload: &EventPayload) -> Option<&Bytes> {
+fn inline_text(payload: &EventPayload) -> Option<&Bytes> {
     match payload {
         EventPayload::Inline(text) => Some(text),
         EventPayload::Stored { .. } => None,
     }
 }
 
-fn keys(letter: &Letter) -> impl Iterator<Item = &str> {
+fn event_keys(letter: &ReceivedLetter) -> impl Iterator<Item = &str> {
     letter
         .dead
         .delivery

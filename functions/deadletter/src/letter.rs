@@ -7,7 +7,7 @@ use posthaste_ports::ReceivedMessage;
 
 /// A message that was understood.
 #[derive(Debug)]
-pub(crate) struct Letter {
+pub(crate) struct ReceivedLetter {
     pub(crate) message: ReceivedMessage,
     pub(crate) dead: DeadLetter,
     /// Letters that its events were made of and that need nothing more, but could not be resolved
@@ -18,6 +18,6 @@ pub(crate) struct Letter {
 /// A letter with its events' payloads.
 #[derive(Debug)]
 pub(crate) struct LoadedLetter {
-    pub(crate) letter: Letter,
+    pub(crate) letter: ReceivedLetter,
     pub(crate) payloads: Vec<Bytes>,
 }

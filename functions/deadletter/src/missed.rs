@@ -16,7 +16,7 @@ use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::{HealthError, timeout_at};
 
 use crate::dead_letters::{DeadLetters, LEAVING_TIME};
-use crate::delivery_log::{Recorded, events_of};
+use crate::delivery_log::{RecordedChange, events_of};
 use crate::letter::LoadedLetter;
 
 const REASON: DeadLetterReason = DeadLetterReason::SubscriptionDisabled;
@@ -39,7 +39,7 @@ impl<P: Ports> DeadLetters<P> {
         };
         let delivery = &first.letter.dead.delivery;
         let key = book_key(&delivery.topic, &delivery.subscription);
-        let mut book = match self.of_book(until, self.ports.book.stored_book()).await {
+        let mut book = match self.ask_book(until, self.ports.book.stored_book()).await {
             Ok(book) => book,
             Err(error) => {
                 let error = &*error as &dyn Error;
@@ -63,7 +63,7 @@ impl<P: Ports> DeadLetters<P> {
         if !skipped.is_empty() && book.note_skipped(&key) {
             Box::pin(self.note_skipped(&key, &skipped, until)).await;
         }
-        Box::pin(self.skip(skipped, until)).await;
+        Box::pin(self.skip_letters(skipped, until)).await;
         kept
     }
 
@@ -73,7 +73,7 @@ impl<P: Ports> DeadLetters<P> {
         let change = self.ports.book.change_book(|book| {
             book.note_skipped(key);
         });
-        if let Err(error) = self.of_book(until, change).await {
+        if let Err(error) = self.ask_book(until, change).await {
             let of = skipped.first().map(|read| &read.letter.dead.delivery);
             let topic = of.map(|of| tracing::field::display(&of.topic));
             let subscription = of.map(|of| tracing::field::display(&of.subscription));
@@ -105,7 +105,7 @@ impl<P: Ports> DeadLetters<P> {
             .book
             .change_book(|book| book.add_missed(&key, events as u64, bytes, max));
         let until = deadline.saturating_sub(LEAVING_TIME);
-        if let Err(error) = self.of_book(until, change).await {
+        if let Err(error) = self.ask_book(until, change).await {
             let error = &*error as &dyn Error;
             tracing::warn!(
                 events,
@@ -117,7 +117,7 @@ impl<P: Ports> DeadLetters<P> {
     }
 
     /// Asks the book, within [`BOOK_TIME`] and before `until`.
-    async fn of_book<T>(
+    async fn ask_book<T>(
         &self,
         until: Duration,
         call: impl Future<Output = Result<T, HealthError>>,
@@ -130,7 +130,7 @@ impl<P: Ports> DeadLetters<P> {
         }
     }
 
-    async fn skip(&self, letters: Vec<LoadedLetter>, until: Duration) {
+    async fn skip_letters(&self, letters: Vec<LoadedLetter>, until: Duration) {
         let Some(first) = letters.first() else {
             return;
         };
@@ -145,17 +145,17 @@ impl<P: Ports> DeadLetters<P> {
             topic = %delivery.topic, subscription = %delivery.subscription, events,
             "events skipped: dead letters of disabled subscriptions have no more room"
         );
-        let skipped = Recorded {
+        let skipped = RecordedChange {
             events: events_of(&letters),
             change: |_| EventChange::dropped(REASON.as_str()),
             object: None,
         };
-        Box::pin(self.record(skipped, until)).await;
+        Box::pin(self.record_change(skipped, until)).await;
         for read in &letters {
-            self.unwritten.ended(&read.letter.dead);
+            self.unwritten.forget_letter(&read.letter.dead);
             let letter = &read.letter;
             // What is left of it comes again, and is skipped again.
-            self.let_go(&letter.message, letter.unresolved.clone())
+            self.release_message(&letter.message, letter.unresolved.clone())
                 .await;
         }
     }

@@ -27,13 +27,13 @@ use posthaste_services::notifier::count_not_sent;
 use posthaste_services::{FanOut, NoticeError, Notifier};
 
 use crate::dead_letters::{DeadLetterPorts, DeadLetters, LEAVING_TIME, PUT_OFF_AT_ONCE_MAX};
-use crate::letter::{Letter, LoadedLetter};
-use crate::resolved::resolved_later;
+use crate::letter::{LoadedLetter, ReceivedLetter};
+use crate::resolved::resolved_successors;
 
 impl<P: Ports> DeadLetters<P> {
     /// Finishes letters of one subscription whose events had this fate: sends the notices, then
     /// acknowledges. Answers the messages for which that failed, which come again as they are.
-    pub(crate) async fn finish(
+    pub(crate) async fn finish_letters(
         &self,
         letters: Vec<LoadedLetter>,
         fate: LetterFate<'_>,
@@ -53,7 +53,10 @@ impl<P: Ports> DeadLetters<P> {
             Ok(Ok(())) => {
                 let mut failed = Vec::new();
                 for LoadedLetter { letter, .. } in letters {
-                    failed.extend(self.let_go(&letter.message, letter.unresolved).await);
+                    failed.extend(
+                        self.release_message(&letter.message, letter.unresolved)
+                            .await,
+                    );
                 }
                 return failed;
             }
@@ -79,7 +82,7 @@ impl<P: Ports> DeadLetters<P> {
         let Some(about) = letters.first().map(|read| &read.letter.dead.delivery.topic) else {
             return Ok(());
         };
-        let notices = self.notices(letters, object);
+        let notices = self.make_notices(letters, object);
         if notices.is_empty() {
             return Ok(());
         }
@@ -103,7 +106,11 @@ impl<P: Ports> DeadLetters<P> {
             .await
     }
 
-    fn notices<'a>(&self, letters: &'a [LoadedLetter], object: Option<&'a str>) -> Vec<Notice<'a>> {
+    fn make_notices<'a>(
+        &self,
+        letters: &'a [LoadedLetter],
+        object: Option<&'a str>,
+    ) -> Vec<Notice<'a>> {
         let at = self.ports.clock.now();
         let of_letter = |read: &'a LoadedLetter| {
             let letter = &read.letter.dead;
@@ -134,13 +141,13 @@ impl<P: Ports> DeadLetters<P> {
     ) -> Vec<MessageId> {
         let now = self.ports.clock.now();
         let later = letters.into_iter().map(|read| async move {
-            let Letter {
+            let ReceivedLetter {
                 message,
                 dead,
                 unresolved,
             } = read.letter;
             let ReceivedMessage { receipt, id, .. } = message;
-            let mut successors = resolved_later(unresolved);
+            let mut successors = resolved_successors(unresolved);
             successors.extend(notices_later(dead, fate, now));
             let replaced = self.ports.queue.replace(&receipt, successors);
             let error: PortError = self.in_time(deadline, replaced).await.err()?;

@@ -45,7 +45,7 @@ impl<P: Ports> DeadLetters<P> {
         let clock = &self.ports.clock;
         let until = deadline.saturating_sub(LEAVING_TIME);
         let until = until.min(clock.monotonic() + MARK_TIME);
-        let marked = timeout_at(clock, until, Box::pin(self.mark(&outage))).await;
+        let marked = timeout_at(clock, until, Box::pin(self.update_mark(&outage))).await;
         let late = || Err(PortError::new("mark an outage in time", ErrorKind::TimedOut).into());
         if let Err(error) = marked.unwrap_or_else(late) {
             let error = &*error as &dyn Error;
@@ -85,7 +85,10 @@ impl<P: Ports> DeadLetters<P> {
         })
     }
 
-    async fn mark(&self, outage: &OutageLetters) -> Result<(), Box<dyn Error + Send + Sync>> {
+    async fn update_mark(
+        &self,
+        outage: &OutageLetters,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let state = &self.ports.state;
         let key = layout::recovery_mark_key(&outage.topic, &outage.subscription);
         let updated = update_object(state, &key, |found| {

@@ -15,7 +15,7 @@ use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::timeout_at;
 
 use crate::dead_letters::DeadLetters;
-use crate::letter::{Letter, LoadedLetter};
+use crate::letter::{LoadedLetter, ReceivedLetter};
 use crate::receive::is_kept_after_panic;
 use crate::unreadable::is_kept_unread;
 
@@ -24,7 +24,7 @@ pub(crate) const READS_PER_OBJECT_MAX: usize = 8;
 
 /// The letters of one object, with their payloads as far as those could be loaded.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedObjectLetters {
     /// To be written.
     pub(crate) letters: Vec<LoadedLetter>,
     /// To be kept byte for byte.
@@ -35,15 +35,15 @@ pub(crate) struct Loaded {
 
 /// The payloads of one letter so far.
 #[derive(Debug)]
-struct Progress {
+struct LetterPayloads {
     /// By event; `None` is not loaded yet.
     payloads: Vec<Option<Bytes>>,
-    failure: Option<Failure>,
+    failure: Option<PayloadFailure>,
 }
 
 /// Reasons for which a payload is not loaded.
 #[derive(Debug)]
-enum Failure {
+enum PayloadFailure {
     /// The payload is gone, or is not what was stored: it cannot be shown any more.
     Gone,
     Failed(PortError),
@@ -54,32 +54,45 @@ impl<P: Ports> DeadLetters<P> {
     /// Loads the payloads of one object. Reads begin in order, so that when the time is over the
     /// first letters are whole and can be written: however slow the bucket is, some letters are
     /// finished every time.
-    pub(crate) async fn load_payloads(&self, letters: Vec<Letter>, until: Duration) -> Loaded {
-        let nothing = |letter: &Letter| vec![None; letter.dead.delivery.events.len()];
-        let nothing = |letter| Progress {
+    pub(crate) async fn load_payloads(
+        &self,
+        letters: Vec<ReceivedLetter>,
+        until: Duration,
+    ) -> LoadedObjectLetters {
+        let nothing = |letter: &ReceivedLetter| vec![None; letter.dead.delivery.events.len()];
+        let nothing = |letter| LetterPayloads {
             payloads: nothing(letter),
             failure: None,
         };
         let mut progress: Vec<_> = letters.iter().map(nothing).collect();
         self.read_payloads(&letters, &mut progress, until).await;
-        let mut loaded = Loaded::default();
+        let mut loaded = LoadedObjectLetters::default();
         for (letter, progress) in letters.into_iter().zip(progress) {
-            self.judge(&mut loaded, letter, progress);
+            self.judge_letter(&mut loaded, letter, progress);
         }
         loaded
     }
 
-    async fn read_payloads(&self, letters: &[Letter], progress: &mut [Progress], until: Duration) {
+    async fn read_payloads(
+        &self,
+        letters: &[ReceivedLetter],
+        progress: &mut [LetterPayloads],
+        until: Duration,
+    ) {
         // Numbers and not references: the compiler cannot tell that a stream of closures over
         // references may be sent.
-        let events_of = |(index, letter): (usize, &Letter)| {
+        let events_of = |(index, letter): (usize, &ReceivedLetter)| {
             (0..letter.dead.delivery.events.len()).map(move |event| (index, event))
         };
         let events: Vec<_> = letters.iter().enumerate().flat_map(events_of).collect();
         let reads = events.into_iter().map(|(index, event)| async move {
             let entry = &letters[index].dead.delivery.events[event];
             let payload = catch_panic(self.read_payload(&entry.payload)).await;
-            (index, event, payload.unwrap_or(Err(Failure::Panicked)))
+            (
+                index,
+                event,
+                payload.unwrap_or(Err(PayloadFailure::Panicked)),
+            )
         });
         let mut payloads = pin!(stream::iter(reads).buffer_unordered(READS_PER_OBJECT_MAX));
         let all = async {
@@ -95,7 +108,7 @@ impl<P: Ports> DeadLetters<P> {
         let _ = timeout_at(&self.ports.clock, until, all).await;
     }
 
-    async fn read_payload(&self, payload: &EventPayload) -> Result<Bytes, Failure> {
+    async fn read_payload(&self, payload: &EventPayload) -> Result<Bytes, PayloadFailure> {
         let key = match payload {
             EventPayload::Inline(json) => return Ok(json.clone()),
             EventPayload::Stored { key, .. } => key,
@@ -104,14 +117,19 @@ impl<P: Ports> DeadLetters<P> {
             Ok(Some(object)) if payload.matches_text(&object.bytes) => Ok(object.bytes),
             Ok(Some(_)) => {
                 tracing::error!(%key, "payload of a dead letter is not what was stored");
-                Err(Failure::Gone)
+                Err(PayloadFailure::Gone)
             }
-            Ok(None) => Err(Failure::Gone),
-            Err(error) => Err(Failure::Failed(error)),
+            Ok(None) => Err(PayloadFailure::Gone),
+            Err(error) => Err(PayloadFailure::Failed(error)),
         }
     }
 
-    fn judge(&self, loaded: &mut Loaded, letter: Letter, progress: Progress) {
+    fn judge_letter(
+        &self,
+        loaded: &mut LoadedObjectLetters,
+        letter: ReceivedLetter,
+        progress: LetterPayloads,
+    ) {
         match progress.failure {
             None => {
                 let Some(payloads) = progress.payloads.into_iter().collect() else {
@@ -121,18 +139,27 @@ impl<P: Ports> DeadLetters<P> {
                 };
                 loaded.letters.push(LoadedLetter { letter, payloads });
             }
-            Some(Failure::Failed(error)) => self.judge_unreadable(loaded, letter.message, &error),
+            Some(PayloadFailure::Failed(error)) => {
+                self.judge_unreadable(loaded, letter.message, &error)
+            }
             // An event whose payload is gone or altered cannot be shown, so its message is kept as
             // it is.
-            Some(Failure::Gone) => loaded.raw.push(letter.message),
-            Some(Failure::Panicked) if is_kept_after_panic(self.ports.source, &letter.message) => {
+            Some(PayloadFailure::Gone) => loaded.raw.push(letter.message),
+            Some(PayloadFailure::Panicked)
+                if is_kept_after_panic(self.ports.source, &letter.message) =>
+            {
                 loaded.raw.push(letter.message);
             }
-            Some(Failure::Panicked) => loaded.failures.push(letter.message.id),
+            Some(PayloadFailure::Panicked) => loaded.failures.push(letter.message.id),
         }
     }
 
-    fn judge_unreadable(&self, loaded: &mut Loaded, message: ReceivedMessage, error: &PortError) {
+    fn judge_unreadable(
+        &self,
+        loaded: &mut LoadedObjectLetters,
+        message: ReceivedMessage,
+        error: &PortError,
+    ) {
         let error = error as &dyn Error;
         tracing::error!(message_id = %message.id.0, error, "payload of a dead letter not readable");
         if is_kept_unread(self.ports.source, message.sent_at, self.ports.clock.now()) {

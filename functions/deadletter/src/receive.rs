@@ -14,14 +14,14 @@ use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
 use posthaste_services::catch_panic::{CaughtPanic, catch_panic_now};
 
-use crate::gather::gather;
-use crate::letter::Letter;
+use crate::gather::group_by_object;
+use crate::letter::ReceivedLetter;
 
 /// A part of a batch that is handled by itself.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) enum BatchWork {
     /// Letters of one subscription that lie in one object.
-    Object(Vec<Letter>),
+    Object(Vec<ReceivedLetter>),
     /// A message that cannot be read, kept byte for byte.
     Raw(ReceivedMessage),
     /// A message of the delivery log's records that could not be written.
@@ -49,17 +49,17 @@ pub(crate) struct ResolvedMessage {
 
 /// A batch, sorted into work.
 #[derive(Debug, Default)]
-pub(crate) struct Sorted {
+pub(crate) struct SortedBatch {
     /// The work received most often is first, so that work for which an earlier invocation had no
     /// time is not skipped again.
-    pub(crate) work: Vec<Work>,
+    pub(crate) work: Vec<BatchWork>,
     /// Messages that come again.
     pub(crate) failures: Vec<MessageId>,
 }
 
-impl Work {
+impl BatchWork {
     /// The messages of the work.
-    pub(crate) fn ids(&self) -> Vec<MessageId> {
+    pub(crate) fn message_ids(&self) -> Vec<MessageId> {
         match self {
             Self::Object(letters) => letters
                 .iter()
@@ -88,46 +88,51 @@ impl Work {
 }
 
 /// Sorts a batch into work.
-pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted {
+pub(crate) fn sort_batch(source: QueueName, mut batch: Vec<ReceivedMessage>) -> SortedBatch {
     batch.sort_by_key(|message| Reverse(message.receive_count));
-    let mut sorted = Sorted::default();
+    let mut sorted = SortedBatch::default();
     let mut letters: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let mut resolved = Vec::new();
     for message in batch {
-        match catch_panic_now(|| read(source, &message.body)) {
-            Ok(Ok(Readable::Letter(dead))) => {
+        match catch_panic_now(|| parse_message(source, &message.body)) {
+            Ok(Ok(ParsedMessage::Letter(dead))) => {
                 let place =
                     layout::dead_letters_of(&dead.delivery.topic, &dead.delivery.subscription);
                 letters
                     .entry((place, dead.object.clone(), dead.dropped))
                     .or_default()
-                    .push(Letter {
+                    .push(ReceivedLetter {
                         message,
                         dead: *dead,
                         unresolved: Vec::new(),
                     });
             }
-            Ok(Ok(Readable::Records(topics))) => {
+            Ok(Ok(ParsedMessage::Records(topics))) => {
                 sorted
                     .work
-                    .push(Work::Records(LostRecords { message, topics }));
+                    .push(BatchWork::Records(LostRecords { message, topics }));
             }
-            Ok(Ok(Readable::Resolved(letters))) => {
+            Ok(Ok(ParsedMessage::Resolved(letters))) => {
                 resolved.push(ResolvedMessage { message, letters });
             }
-            Ok(Err(FormatError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
-            Ok(Err(FormatError::Malformed(..))) => sorted.work.push(Work::Raw(message)),
+            Ok(Err(FormatError::Newer(version))) => {
+                sorted.work.push(BatchWork::Newer(message, version))
+            }
+            Ok(Err(FormatError::Malformed(..))) => sorted.work.push(BatchWork::Raw(message)),
             Err(CaughtPanic) if is_kept_after_panic(source, &message) => {
-                sorted.work.push(Work::Raw(message));
+                sorted.work.push(BatchWork::Raw(message));
             }
             Err(CaughtPanic) => sorted.failures.push(message.id),
         }
     }
-    sorted
-        .work
-        .extend(letters.into_values().flat_map(gather).map(Work::Object));
+    sorted.work.extend(
+        letters
+            .into_values()
+            .flat_map(group_by_object)
+            .map(BatchWork::Object),
+    );
     if !resolved.is_empty() {
-        sorted.work.push(Work::Resolved(resolved));
+        sorted.work.push(BatchWork::Resolved(resolved));
     }
     sorted
         .work
@@ -137,7 +142,7 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
 
 /// A message that could be read.
 #[derive(Debug)]
-enum Readable {
+enum ParsedMessage {
     Letter(Box<DeadLetter>),
     /// The number of records of each topic.
     Records(BTreeMap<String, usize>),
@@ -146,12 +151,12 @@ enum Readable {
 
 /// Reads a message. The redrive queue has messages of all other queues: a function failed on each
 /// of them.
-fn read(source: QueueName, body: &Bytes) -> Result<Readable, FormatError> {
-    let read = parse_dead_letter(body).map(|dead| Readable::Letter(Box::new(dead)));
+fn parse_message(source: QueueName, body: &Bytes) -> Result<ParsedMessage, FormatError> {
+    let read = parse_dead_letter(body).map(|dead| ParsedMessage::Letter(Box::new(dead)));
     // It is of a version that no letter has.
     let read = read.or_else(|error| {
         parse_resolved(body)
-            .map(Readable::Resolved)
+            .map(ParsedMessage::Resolved)
             .map_err(|_| error)
     });
     match read {
@@ -160,7 +165,7 @@ fn read(source: QueueName, body: &Bytes) -> Result<Readable, FormatError> {
     }
 }
 
-fn read_redriven(body: &Bytes) -> Result<Readable, FormatError> {
+fn read_redriven(body: &Bytes) -> Result<ParsedMessage, FormatError> {
     let delivery = match parse_delivery(body) {
         Err(error @ FormatError::Malformed(..)) => return read_records(body).ok_or(error),
         delivery => delivery?,
@@ -174,16 +179,16 @@ fn read_redriven(body: &Bytes) -> Result<Readable, FormatError> {
         dropped: false,
         outage_since: None,
     };
-    Ok(Readable::Letter(Box::new(dead)))
+    Ok(ParsedMessage::Letter(Box::new(dead)))
 }
 
 /// The topics of a message of records, each with the number of its records.
-fn read_records(body: &Bytes) -> Option<Readable> {
+fn read_records(body: &Bytes) -> Option<ParsedMessage> {
     let mut topics = BTreeMap::new();
     for record in parse_records(body).ok()? {
         *topics.entry(record.topic).or_default() += 1;
     }
-    Some(Readable::Records(topics))
+    Some(ParsedMessage::Records(topics))
 }
 
 /// Tells whether a message that makes this function panic is kept as it is: in the redrive queue,

@@ -24,7 +24,7 @@ use posthaste_services::resolved::resolve_each;
 use posthaste_services::timeout_at;
 
 use crate::dead_letters::{DeadLetters, LEAVING_TIME};
-use crate::letter::{Letter, LoadedLetter};
+use crate::letter::{LoadedLetter, ReceivedLetter};
 use crate::receive::ResolvedMessage;
 
 /// Lists that are written at once.
@@ -38,7 +38,7 @@ const LIVES_MAX: usize = 100;
 const TRIED_AGAIN_AFTER: Duration = Duration::from_mins(1);
 
 /// A letter that is to be resolved.
-struct Step {
+struct ResolveStep {
     /// The index of what this is for.
     of: usize,
     letter: LetterPlace,
@@ -57,7 +57,7 @@ impl<P: Ports> DeadLetters<P> {
             let letters = message.letters.iter();
             letters.map(move |letter| (of, letter.clone()))
         });
-        let unresolved = self.resolve(named.collect(), deadline).await;
+        let unresolved = self.resolve_letters(named.collect(), deadline).await;
         let mut failed = Vec::new();
         let mut done = Vec::new();
         for (of, ResolvedMessage { message, .. }) in messages.into_iter().enumerate() {
@@ -97,7 +97,7 @@ impl<P: Ports> DeadLetters<P> {
             }
         }
         let until = deadline.saturating_sub(LEAVING_TIME);
-        for of in self.resolve(made_of.clone(), until).await {
+        for of in self.resolve_letters(made_of.clone(), until).await {
             let unresolved = &mut letters[of_letter[of]].letter.unresolved;
             unresolved.push(made_of[of].1.clone());
         }
@@ -107,7 +107,7 @@ impl<P: Ports> DeadLetters<P> {
     /// letters. What cannot be resolved is noted in them.
     pub(crate) async fn resolve_arrived(
         &self,
-        letters: &mut [Letter],
+        letters: &mut [ReceivedLetter],
         arrived: &[Vec<DeliveryEntry>],
         until: Duration,
     ) {
@@ -122,19 +122,19 @@ impl<P: Ports> DeadLetters<P> {
         let made_of: Vec<_> = arrived.iter().map(made_of).collect();
         let all = made_of.iter().enumerate();
         let all = all.flat_map(|(of, letters)| letters.iter().map(move |it| (of, it.clone())));
-        for of in self.resolve(all.collect(), until).await {
+        for of in self.resolve_letters(all.collect(), until).await {
             letters[of].unresolved.extend(made_of[of].iter().cloned());
         }
     }
 
     /// Lets the message of a letter go, whose events need nothing more but that others are resolved.
     /// Answers it if it comes again.
-    pub(crate) async fn let_go(
+    pub(crate) async fn release_message(
         &self,
         message: &ReceivedMessage,
         unresolved: Vec<ResolvedLetter>,
     ) -> Option<MessageId> {
-        let later = resolved_later(unresolved);
+        let later = resolved_successors(unresolved);
         if later.is_empty() {
             self.acknowledge(message).await;
             return None;
@@ -150,13 +150,13 @@ impl<P: Ports> DeadLetters<P> {
 
     /// Resolves letters, each for what its index says, and with them the other letters of their
     /// events. Answers the indexes of those for which that failed.
-    async fn resolve(
+    async fn resolve_letters(
         &self,
         letters: Vec<(usize, ResolvedLetter)>,
         until: Duration,
     ) -> BTreeSet<usize> {
         let mut failed = BTreeSet::new();
-        let first = letters.into_iter().map(|(of, named)| Step {
+        let first = letters.into_iter().map(|(of, named)| ResolveStep {
             of,
             letter: named.letter,
             newer: named.newer,
@@ -166,7 +166,7 @@ impl<P: Ports> DeadLetters<P> {
             if steps.is_empty() {
                 return failed;
             }
-            let mut by_object = BTreeMap::<String, Vec<Step>>::new();
+            let mut by_object = BTreeMap::<String, Vec<ResolveStep>>::new();
             for step in steps {
                 let of_object = by_object.entry(step.letter.object.clone());
                 of_object.or_default().push(step);
@@ -195,9 +195,9 @@ impl<P: Ports> DeadLetters<P> {
     async fn take_steps(
         &self,
         object: String,
-        steps: Vec<Step>,
+        steps: Vec<ResolveStep>,
         until: Duration,
-    ) -> Result<Vec<Step>, Vec<usize>> {
+    ) -> Result<Vec<ResolveStep>, Vec<usize>> {
         let letters = steps.iter().map(|it| (it.letter.index, it.newer.clone()));
         let letters: Vec<_> = letters.collect();
         let resolved = resolve_each(&self.ports.bucket, &object, &letters);
@@ -207,7 +207,7 @@ impl<P: Ports> DeadLetters<P> {
                     let next = steps.into_iter().zip(stood);
                     let next = next.filter_map(|(step, stood)| {
                         let letter = stood?;
-                        Some(Step { letter, ..step })
+                        Some(ResolveStep { letter, ..step })
                     });
                     return Ok(next.collect());
                 }
@@ -227,7 +227,7 @@ impl<P: Ports> DeadLetters<P> {
 
 /// The messages that say which letters are still to be resolved: one of those that were delivered,
 /// and one of those that lie in a newer object. The letters of a message have one.
-pub(crate) fn resolved_later(unresolved: Vec<ResolvedLetter>) -> Vec<Successor> {
+pub(crate) fn resolved_successors(unresolved: Vec<ResolvedLetter>) -> Vec<Successor> {
     let mut delivered = Vec::new();
     let mut failed_again = BTreeMap::<_, Vec<_>>::new();
     for ResolvedLetter { letter, newer } in unresolved {

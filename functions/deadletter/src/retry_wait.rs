@@ -12,7 +12,7 @@ const WAIT_FIRST: Duration = Duration::from_secs(10);
 const DOUBLINGS_MAX: u32 = 8;
 
 /// The wait of a letter that was refused.
-pub(crate) fn wait(trouble: StorageTrouble) -> Duration {
+pub(crate) fn wait_after_refusal(trouble: StorageTrouble) -> Duration {
     let doublings = trouble.failures.saturating_sub(1).min(DOUBLINGS_MAX);
     dead_letter_delay(WAIT_FIRST * 2_u32.pow(doublings))
 }

@@ -12,10 +12,10 @@ use posthaste_ports::{
 };
 
 use crate::dead_letters::DeadLetters;
-use crate::delivery_log::{Recorded, events_of};
-use crate::letter::{Letter, LoadedLetter};
-use crate::resolved::resolved_later;
-use crate::retry_wait::wait;
+use crate::delivery_log::{RecordedChange, events_of};
+use crate::letter::{LoadedLetter, ReceivedLetter};
+use crate::resolved::resolved_successors;
+use crate::retry_wait::wait_after_refusal;
 
 /// The reason for which letters are dropped whose bucket refused them for too long.
 const UNAVAILABLE: &str = "DeadLetterStorageUnavailable";
@@ -29,14 +29,14 @@ impl<P: Ports> DeadLetters<P> {
         let give_up_after = self.give_up_after(&read.letter.dead).await;
         let is_over = give_up_after.is_some_and(|limit| now.since(trouble.since) >= limit);
         let is_given_up = is_over && self.give_up(&read).await;
-        let Letter {
+        let ReceivedLetter {
             message,
             dead,
             unresolved,
         } = read.letter;
-        let mut successors = resolved_later(unresolved);
+        let mut successors = resolved_successors(unresolved);
         if !is_given_up {
-            successors.push(later(dead, trouble));
+            successors.push(retry_successor(dead, trouble));
         }
         self.ports.queue.replace(&message.receipt, successors).await
     }
@@ -51,15 +51,15 @@ impl<P: Ports> DeadLetters<P> {
             );
             return false;
         }
-        self.unwritten.ended(&read.letter.dead);
+        self.unwritten.forget_letter(&read.letter.dead);
         let events = events_of(std::slice::from_ref(read));
-        let given_up = Recorded {
+        let given_up = RecordedChange {
             events,
             change: |_| EventChange::dropped(UNAVAILABLE),
             object: None,
         };
-        Box::pin(self.record(given_up, Duration::MAX)).await;
-        dropped(&read.letter.dead.delivery);
+        Box::pin(self.record_change(given_up, Duration::MAX)).await;
+        count_dropped(&read.letter.dead.delivery);
         true
     }
 
@@ -80,7 +80,7 @@ impl<P: Ports> DeadLetters<P> {
     }
 }
 
-fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
+fn retry_successor(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
     let letter = DeadLetter {
         storage: Some(trouble),
         ..letter
@@ -88,7 +88,7 @@ fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
     let message = OutgoingMessage {
         body: render_dead_letter(&letter),
         group: Some(letter.delivery.message_group_id()),
-        delay: wait(trouble),
+        delay: wait_after_refusal(trouble),
     };
     Successor {
         to: QueueName::DeadLetters,
@@ -96,7 +96,7 @@ fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
     }
 }
 
-fn dropped(delivery: &Delivery) {
+fn count_dropped(delivery: &Delivery) {
     let labels = [
         ("topic", delivery.topic.to_string()),
         ("subscription", delivery.subscription.to_string()),

@@ -10,7 +10,7 @@ use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{MessageId, ReceiptHandle, ReceivedMessage};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 
-use crate::letter::Letter;
+use crate::letter::ReceivedLetter;
 
 /// An event of this many bytes that is, or was, stored under this key.
 pub(crate) fn stored(key: &str, bytes: usize) -> EventPayload {
@@ -23,7 +23,7 @@ pub(crate) fn stored(key: &str, bytes: usize) -> EventPayload {
 }
 
 /// A letter of the subscription `billing` with these events, in a message of this id.
-pub(crate) fn letter(id: &str, payloads: Vec<EventPayload>) -> Letter {
+pub(crate) fn letter(id: &str, payloads: Vec<EventPayload>) -> ReceivedLetter {
     let names = (topic_name("orders"), subscription_name("billing"));
     let delivery = Delivery {
         attempts: 1,
@@ -44,7 +44,7 @@ pub(crate) fn letter(id: &str, payloads: Vec<EventPayload>) -> Letter {
         receive_count: 1,
         sent_at: Timestamp::EPOCH,
     };
-    Letter {
+    ReceivedLetter {
         message,
         dead,
         unresolved: Vec::new(),
@@ -53,7 +53,7 @@ pub(crate) fn letter(id: &str, payloads: Vec<EventPayload>) -> Letter {
 
 /// The message in which such a letter comes.
 pub(crate) fn message(id: &str, payloads: Vec<EventPayload>) -> ReceivedMessage {
-    let Letter { message, dead, .. } = letter(id, payloads);
+    let ReceivedLetter { message, dead, .. } = letter(id, payloads);
     ReceivedMessage {
         body: render_dead_letter(&dead),
         ..message

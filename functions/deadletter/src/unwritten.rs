@@ -10,7 +10,7 @@ use posthaste_core::model::{DeadLetter, StorageTrouble, Timestamp};
 use posthaste_core::stored::RefusedLetters;
 
 use crate::letter::LoadedLetter;
-use crate::retry_wait::wait;
+use crate::retry_wait::wait_after_refusal;
 
 /// Most letters that are remembered. The oldest is among them.
 const REMEMBERED_MAX: usize = 10_000;
@@ -24,13 +24,13 @@ const TOLD_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The letters that this process saw refused and not yet written.
 #[derive(Debug, Default)]
-pub(crate) struct Unwritten {
-    refused: Mutex<Refused>,
+pub(crate) struct UnwrittenLetters {
+    refused: Mutex<RefusedWrites>,
 }
 
 #[derive(Debug, Default)]
-struct Refused {
-    letters: HashMap<String, Letter>,
+struct RefusedWrites {
+    letters: HashMap<String, RefusedLetter>,
     /// True while the gauge shows anything but zero.
     is_shown: bool,
     /// True once the monitor was told of all of them.
@@ -40,29 +40,29 @@ struct Refused {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Letter {
+struct RefusedLetter {
     since: Timestamp,
     seen_at: Timestamp,
     /// The time at which it is tried again.
     due: Timestamp,
 }
 
-impl Unwritten {
+impl UnwrittenLetters {
     /// Counts a refused write of these letters.
-    pub(crate) fn refused(&self, letters: &[LoadedLetter], now: Timestamp) {
+    pub(crate) fn note_refused(&self, letters: &[LoadedLetter], now: Timestamp) {
         metrics::counter!("DeadLetterWriteRefusedCount").increment(1);
         for read in letters {
-            self.note(&read.letter.dead, now);
+            self.note_letter(&read.letter.dead, now);
         }
     }
 
-    fn note(&self, dead: &DeadLetter, now: Timestamp) {
+    fn note_letter(&self, dead: &DeadLetter, now: Timestamp) {
         let mut refused = self.refused.lock();
-        let key = key(dead);
+        let key = letter_key(dead);
         if refused.letters.len() < REMEMBERED_MAX || refused.letters.contains_key(&key) {
             let since = dead.storage.map_or(now, |trouble| trouble.since);
-            let wait = wait(StorageTrouble::once_more(dead.storage, now));
-            let letter = Letter {
+            let wait = wait_after_refusal(StorageTrouble::once_more(dead.storage, now));
+            let letter = RefusedLetter {
                 since,
                 seen_at: now,
                 due: now + wait,
@@ -73,16 +73,16 @@ impl Unwritten {
     }
 
     /// Forgets a letter that was written or given up.
-    pub(crate) fn ended(&self, dead: &DeadLetter) {
+    pub(crate) fn forget_letter(&self, dead: &DeadLetter) {
         let mut refused = self.refused.lock();
         if !refused.letters.is_empty() {
-            refused.letters.remove(&key(dead));
+            refused.letters.remove(&letter_key(dead));
         }
     }
 
     /// The letters of which the monitor is to be told now: none if it knows all, or was told a
     /// moment ago.
-    pub(crate) fn untold(&self, now: Timestamp) -> Option<RefusedLetters> {
+    pub(crate) fn untold_letters(&self, now: Timestamp) -> Option<RefusedLetters> {
         let mut refused = self.refused.lock();
         let is_soon = |at| now.since(at) < TOLD_INTERVAL;
         if refused.letters.is_empty() || refused.is_told || refused.told_at.is_some_and(is_soon) {
@@ -100,9 +100,9 @@ impl Unwritten {
 
     /// Sets the gauge, and once to zero when the trouble ends: CloudWatch bills each metric that is
     /// sent.
-    pub(crate) fn report(&self, now: Timestamp) {
+    pub(crate) fn set_gauge(&self, now: Timestamp) {
         let mut refused = self.refused.lock();
-        let oldest = refused.oldest(now);
+        let oldest = refused.oldest_since(now);
         if oldest.is_some() || refused.is_shown {
             let age = oldest.map_or(Duration::ZERO, |since| now.since(since));
             metrics::gauge!("OldestUnwrittenDeadLetterInSeconds").set(age.as_secs_f64());
@@ -111,9 +111,9 @@ impl Unwritten {
     }
 }
 
-impl Refused {
+impl RefusedWrites {
     /// The time since which the oldest waits.
-    fn oldest(&mut self, now: Timestamp) -> Option<Timestamp> {
+    fn oldest_since(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.letters
             .retain(|_, letter| now.since(letter.seen_at) < REMEMBERED_FOR);
         self.letters.values().map(|letter| letter.since).min()
@@ -121,7 +121,7 @@ impl Refused {
 }
 
 /// The name of a letter over all its messages: the key of its first event, and its subscription.
-fn key(dead: &DeadLetter) -> String {
+fn letter_key(dead: &DeadLetter) -> String {
     let event = dead
         .delivery
         .events
@@ -145,48 +145,50 @@ mod tests {
         dead
     }
 
-    fn oldest(unwritten: &Unwritten, now: Timestamp) -> Option<Timestamp> {
-        unwritten.refused.lock().oldest(now)
+    fn oldest(unwritten: &UnwrittenLetters, now: Timestamp) -> Option<Timestamp> {
+        unwritten.refused.lock().oldest_since(now)
     }
 
     #[test]
     fn the_oldest_counts_until_it_is_written() {
-        let unwritten = Unwritten::default();
+        let unwritten = UnwrittenLetters::default();
         let old = dead("old", Some(Timestamp::EPOCH));
         let young = dead("young", None);
         assert_eq!(oldest(&unwritten, NOW), None);
-        unwritten.note(&young, NOW);
-        unwritten.note(&old, NOW);
+        unwritten.note_letter(&young, NOW);
+        unwritten.note_letter(&old, NOW);
         assert_eq!(oldest(&unwritten, NOW + MINUTE), Some(Timestamp::EPOCH));
-        unwritten.ended(&old);
+        unwritten.forget_letter(&old);
         assert_eq!(oldest(&unwritten, NOW + MINUTE), Some(NOW));
-        unwritten.ended(&young);
+        unwritten.forget_letter(&young);
         assert_eq!(oldest(&unwritten, NOW + MINUTE), None);
     }
 
     #[test]
     fn monitor_is_told_of_refused_letters_that_wait() {
-        let unwritten = Unwritten::default();
-        assert_eq!(unwritten.untold(NOW), None);
+        let unwritten = UnwrittenLetters::default();
+        assert_eq!(unwritten.untold_letters(NOW), None);
         // The first wait is 10 s, and the second 20 s.
-        unwritten.note(&dead("young", None), NOW);
-        unwritten.note(&dead("old", Some(NOW)), NOW);
-        let told = unwritten.untold(NOW).unwrap();
+        unwritten.note_letter(&dead("young", None), NOW);
+        unwritten.note_letter(&dead("old", Some(NOW)), NOW);
+        let told = unwritten.untold_letters(NOW).unwrap();
         let waiting =
             [0, 10, 20, 30].map(|secs| told.count_waiting(NOW + Duration::from_secs(secs)));
         // They are counted together by ten seconds.
         assert_eq!(waiting, [2, 2, 1, 0]);
-        assert_eq!(unwritten.untold(NOW + MINUTE), None);
-        unwritten.note(&dead("another", None), NOW);
-        assert_eq!(unwritten.untold(NOW + Duration::from_secs(9)), None);
-        let told = unwritten.untold(NOW + Duration::from_secs(10)).unwrap();
+        assert_eq!(unwritten.untold_letters(NOW + MINUTE), None);
+        unwritten.note_letter(&dead("another", None), NOW);
+        assert_eq!(unwritten.untold_letters(NOW + Duration::from_secs(9)), None);
+        let told = unwritten
+            .untold_letters(NOW + Duration::from_secs(10))
+            .unwrap();
         assert_eq!(told.count_waiting(NOW), 3);
     }
 
     #[test]
     fn what_is_not_seen_again_was_written_by_another() {
-        let unwritten = Unwritten::default();
-        unwritten.note(&dead("a", None), NOW);
+        let unwritten = UnwrittenLetters::default();
+        unwritten.note_letter(&dead("a", None), NOW);
         assert_eq!(oldest(&unwritten, NOW + 29 * MINUTE), Some(NOW));
         assert_eq!(oldest(&unwritten, NOW + 30 * MINUTE), None);
     }

@@ -17,13 +17,13 @@ use posthaste_ports::{
 use posthaste_services::catch_panic::catch_panic;
 
 use crate::dead_letters::{DeadLetters, LEAVING_TIME, PUT_OFF_AT_ONCE_MAX};
-use crate::delivery_log::{Recorded, events_of};
-use crate::letter::{Letter, LoadedLetter};
+use crate::delivery_log::{RecordedChange, events_of};
+use crate::letter::{LoadedLetter, ReceivedLetter};
 
 impl<P: Ports> DeadLetters<P> {
     /// Writes letters of one subscription into one object. Answers those for which nothing durable
     /// was done.
-    pub(crate) async fn write(
+    pub(crate) async fn write_letters(
         &self,
         mut letters: Vec<LoadedLetter>,
         deadline: Duration,
@@ -37,7 +37,9 @@ impl<P: Ports> DeadLetters<P> {
                 .as_deref()
                 .map_or(LetterFate::Dropped, LetterFate::Written);
             let is_marked = Box::pin(self.mark_outage(&mut letters, deadline)).await;
-            return self.end(letters, fate, is_marked, deadline).await;
+            return self
+                .finish_or_defer(letters, fate, is_marked, deadline)
+                .await;
         }
         let delivery = &first.letter.dead.delivery;
         let id = self.ports.entropy.uuid().to_string();
@@ -49,7 +51,7 @@ impl<P: Ports> DeadLetters<P> {
         );
         let mut gathered = DeadLetterArray::default();
         for LoadedLetter {
-            letter: Letter { dead, .. },
+            letter: ReceivedLetter { dead, .. },
             payloads,
         } in &letters
         {
@@ -65,19 +67,26 @@ impl<P: Ports> DeadLetters<P> {
             .put(&key, gathered.into_object(), PutCondition::Always);
         match self.in_time(deadline, put).await {
             Ok(_) => {
-                count(&letters);
+                count_written(&letters);
                 for read in &letters {
-                    self.unwritten.ended(&read.letter.dead);
+                    self.unwritten.forget_letter(&read.letter.dead);
                 }
                 tracing::info!(%key, events, "dead letters written");
                 let is_marked = Box::pin(self.mark_outage(&mut letters, deadline)).await;
                 Box::pin(self.record_written(&letters, &key, deadline)).await;
                 Box::pin(self.resolve_earlier(&mut letters, &key, deadline)).await;
                 Box::pin(self.count_missed(&letters, deadline)).await;
-                Box::pin(self.end(letters, LetterFate::Written(&key), is_marked, deadline)).await
+                Box::pin(self.finish_or_defer(
+                    letters,
+                    LetterFate::Written(&key),
+                    is_marked,
+                    deadline,
+                ))
+                .await
             }
             Err(error) => {
-                self.unwritten.refused(&letters, self.ports.clock.now());
+                self.unwritten
+                    .note_refused(&letters, self.ports.clock.now());
                 tracing::error!(%key, events, error = &error as &dyn Error, "dead letters not written");
                 Box::pin(self.put_off(letters, deadline)).await
             }
@@ -85,7 +94,7 @@ impl<P: Ports> DeadLetters<P> {
     }
 
     /// Finishes letters, or leaves messages for what is still to be done about them.
-    async fn end(
+    async fn finish_or_defer(
         &self,
         letters: Vec<LoadedLetter>,
         fate: LetterFate<'_>,
@@ -93,7 +102,7 @@ impl<P: Ports> DeadLetters<P> {
         deadline: Duration,
     ) -> Vec<MessageId> {
         if is_marked {
-            self.finish(letters, fate, deadline).await
+            self.finish_letters(letters, fate, deadline).await
         } else {
             self.send_later(letters, fate, deadline).await
         }
@@ -101,13 +110,13 @@ impl<P: Ports> DeadLetters<P> {
 
     /// Records where letters lie. The notices have their time after it.
     async fn record_written(&self, letters: &[LoadedLetter], object: &str, deadline: Duration) {
-        let change = |letter: &Letter| EventChange::dead_lettered(letter.dead.reason);
-        let recorded = Recorded {
+        let change = |letter: &ReceivedLetter| EventChange::dead_lettered(letter.dead.reason);
+        let recorded = RecordedChange {
             events: events_of(letters),
             change,
             object: Some(object),
         };
-        self.record(recorded, deadline.saturating_sub(LEAVING_TIME))
+        self.record_change(recorded, deadline.saturating_sub(LEAVING_TIME))
             .await;
     }
 
@@ -153,7 +162,7 @@ impl<P: Ports> DeadLetters<P> {
                 None
             }
             Err(error) => {
-                self.unwritten.refused(&[], self.ports.clock.now());
+                self.unwritten.note_refused(&[], self.ports.clock.now());
                 tracing::error!(%key, error = &error as &dyn Error, "unreadable message not written");
                 Some(message.id)
             }
@@ -161,7 +170,7 @@ impl<P: Ports> DeadLetters<P> {
     }
 }
 
-fn count(letters: &[LoadedLetter]) {
+fn count_written(letters: &[LoadedLetter]) {
     for LoadedLetter { letter, payloads } in letters {
         let delivery = &letter.dead.delivery;
         let labels = [
