@@ -17,7 +17,7 @@ const NOTICES_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Reasons for which notices are not sent this time.
 #[derive(Debug, thiserror::Error)]
-enum Unsent {
+enum UnsentReason {
     #[error("failed to write the notices")]
     Failed(#[source] NoticeError),
     #[error("failed to write the notices in time")]
@@ -45,8 +45,8 @@ pub(crate) async fn send_notices<P: Ports>(
     let sending = Box::pin(notifier.send_to_topic(topic, &notices));
     let unsent = match timeout(clock, time, sending).await {
         Some(Ok(())) => return true,
-        Some(Err(error)) => Unsent::Failed(error),
-        None => Unsent::OutOfTime,
+        Some(Err(error)) => UnsentReason::Failed(error),
+        None => UnsentReason::OutOfTime,
     };
     report_unsent(&unsent, written);
     false
@@ -54,7 +54,7 @@ pub(crate) async fn send_notices<P: Ports>(
 
 /// Logs an error if a change is new. The polls that try again log below that level, since the log
 /// may be on the disk that is full.
-fn report_unsent(unsent: &Unsent, written: &PressureState) {
+fn report_unsent(unsent: &UnsentReason, written: &PressureState) {
     let changes = written.untold.len();
     let error = unsent as &dyn Error;
     if written.untold.iter().any(|change| change.at == written.at) {

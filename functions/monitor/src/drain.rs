@@ -22,7 +22,7 @@ pub(crate) struct DrainWatch {
 
 /// The drain at one poll.
 #[derive(Debug)]
-pub(crate) struct DrainSeen {
+pub(crate) struct DrainReading {
     /// The messages that are due, and count for the installation; `None` if that cannot be known
     /// now.
     pub(crate) visible: Option<u64>,
@@ -35,13 +35,13 @@ pub(crate) struct DrainSeen {
 impl DrainWatch {
     /// Looks at the queue and at what deliver reports. Where the profile leaves no subscription
     /// out, everything counts for the installation.
-    pub(crate) async fn look(
+    pub(crate) async fn measure_drain(
         &mut self,
         (queue, source): (&impl QueueReceiver, &impl DrainSource),
         clock: &impl Clock,
         counts: QueueCounts,
         leaves_out: bool,
-    ) -> DrainSeen {
+    ) -> DrainReading {
         let now = clock.monotonic();
         let elapsed = self
             .measured_at
@@ -53,14 +53,14 @@ impl DrainWatch {
             Ok(None) => {
                 self.installation = DrainRate::default();
                 self.subscriptions = SubscriptionDrains::default();
-                return DrainSeen::without_report(counts);
+                return DrainReading::without_report(counts);
             }
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "drain rate not read"
                 );
-                return DrainSeen::unknown(counts, leaves_out);
+                return DrainReading::unknown(counts, leaves_out);
             }
         };
         let groups = if leaves_out && look.reported.is_none() {
@@ -72,22 +72,22 @@ impl DrainWatch {
                         error = &error as &dyn std::error::Error,
                         "queue not counted"
                     );
-                    return DrainSeen::unknown(counts, leaves_out);
+                    return DrainReading::unknown(counts, leaves_out);
                 }
             }
         } else {
             None
         };
-        self.seen(counts, groups, &look, leaves_out)
+        self.drain_reading(counts, groups, &look, leaves_out)
     }
 
-    fn seen(
+    fn drain_reading(
         &mut self,
         counts: QueueCounts,
         groups: Option<Vec<DueOfGroup>>,
         look: &DrainLook,
         leaves_out: bool,
-    ) -> DrainSeen {
+    ) -> DrainReading {
         let reported = look.reported.as_ref().filter(|_| leaves_out);
         let (split, over) = match (groups, reported) {
             (Some(groups), _) => {
@@ -111,7 +111,7 @@ impl DrainWatch {
         let drain_secs =
             self.installation
                 .add_poll(split.visible, split.settled, split.waited_max, over);
-        DrainSeen {
+        DrainReading {
             visible: Some(split.visible),
             drain_secs: Some(drain_secs),
             slow: Some(split.slow),
@@ -119,7 +119,7 @@ impl DrainWatch {
     }
 }
 
-impl DrainSeen {
+impl DrainReading {
     /// The drain without a report of deliver. Then its messages hardly wait, so there is no
     /// backlog, of no subscription either. This holds only while deliver receives: how long
     /// messages wait otherwise is unknown.

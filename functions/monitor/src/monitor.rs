@@ -18,7 +18,7 @@ use posthaste_services::{FanOut, Notifier, SlowLane, TopicRegistry, get_newer};
 
 use crate::change_notices::{notices_time, send_notices};
 use crate::drain::{DrainWatch, topic_drains};
-use crate::refused::backlog;
+use crate::refused::dead_letter_backlog;
 use crate::report;
 
 /// The ports of the monitor.
@@ -83,14 +83,14 @@ pub enum MonitorError {
 
 /// What a poll sees.
 #[derive(Default)]
-struct Seen {
+struct PollReadings {
     readings: ResourceReadings,
     /// The topics whose drain takes time; `None` if that cannot be known now.
     topics: Option<Vec<TopicDrain>>,
 }
 
 /// The state before a poll.
-struct Before {
+struct PreviousState {
     state: PressureState,
     condition: PutCondition,
     is_ours: bool,
@@ -112,7 +112,7 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
         if settings.enable_resource_monitoring {
             let sample = ports.probe.sample();
             let counts = Some(QueueCounts::default());
-            let database = space(sample.database, counts, &settings);
+            let database = database_space(sample.database, counts, &settings);
             let machine = ResourceReadings {
                 database,
                 log_disk: sample.log_disk,
@@ -139,9 +139,9 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
     }
 
     /// Polls once and answers the pressure.
-    pub async fn sample(&mut self) -> Result<PressureState, MonitorError> {
+    pub async fn poll_once(&mut self) -> Result<PressureState, MonitorError> {
         let now = self.ports.clock.now();
-        let before = self.load(now).await.map_err(MonitorError::Read)?;
+        let before = self.load_state(now).await.map_err(MonitorError::Read)?;
         if self.is_turn_of_another(&before, now) {
             return Ok(before.state);
         }
@@ -149,13 +149,13 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
         if self.is_switched_off(&before) && slow_lane.is_none() {
             return Ok(before.state);
         }
-        let Seen { readings, topics } = if self.settings.enable_resource_monitoring {
-            self.look(now).await
+        let PollReadings { readings, topics } = if self.settings.enable_resource_monitoring {
+            self.read_resources(now).await
         } else {
-            Seen::default()
+            PollReadings::default()
         };
         for (resource, error) in self.new_misfits(&readings) {
-            report::misfit(resource, &error);
+            report::log_misfit(resource, &error);
         }
         let (mut after, transitions) =
             evaluate_pressure(&before.state, &readings, &self.settings, now);
@@ -176,24 +176,28 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
                 self.carries_notified = false;
             }
             Err(error) if error.kind == ErrorKind::PreconditionFailed => {
-                return Ok(self.load(now).await.map_err(MonitorError::Read)?.state);
+                return Ok(self
+                    .load_state(now)
+                    .await
+                    .map_err(MonitorError::Read)?
+                    .state);
             }
             Err(error) => return Err(MonitorError::Write(error)),
         }
         for transition in transitions {
-            report::transition(transition, &after);
+            report::log_transition(transition, &after);
         }
-        report::topics(&before.state, &after);
-        report::levels(&after);
-        report::forgotten(&before.state, &after);
-        report::treatment(&after);
+        report::log_topics(&before.state, &after);
+        report::set_levels(&after);
+        report::clear_forgotten(&before.state, &after);
+        report::set_treatment(&after);
         report::given_up(given_up);
-        self.notify(&after).await;
+        self.notify_of_changes(&after).await;
         Ok(after)
     }
 
     /// Sends notices of the changes that the written state carries.
-    async fn notify(&mut self, after: &PressureState) {
+    async fn notify_of_changes(&mut self, after: &PressureState) {
         let Some(topic) = self
             .notices_topic
             .as_ref()
@@ -226,21 +230,21 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
         }
     }
 
-    async fn load(&mut self, now: Timestamp) -> Result<Before, PortError> {
+    async fn load_state(&mut self, now: Timestamp) -> Result<PreviousState, PortError> {
         let known = self.written.as_ref().map(|(etag, _)| etag);
         let read = get_newer(&self.ports.state, PRESSURE_KEY, known).await?;
-        let absent = Before {
+        let absent = PreviousState {
             state: PressureState::normal(now),
             condition: PutCondition::IfAbsent,
             is_ours: true,
         };
         Ok(match (read, &self.written) {
-            (RevalidatedObject::Unchanged, Some((etag, state))) => Before {
+            (RevalidatedObject::Unchanged, Some((etag, state))) => PreviousState {
                 state: state.clone(),
                 condition: PutCondition::IfMatch(etag.clone()),
                 is_ours: true,
             },
-            (RevalidatedObject::Changed(object), _) => found(object, now),
+            (RevalidatedObject::Changed(object), _) => state_from_object(object, now),
             (RevalidatedObject::Missing | RevalidatedObject::Unchanged, _) => absent,
         })
     }
@@ -248,14 +252,14 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
     /// Whether another monitor polled so recently that this poll would count its history twice. If
     /// two monitors poll at the same pace, at most one of them finds the other's state older
     /// than three quarters of the interval.
-    fn is_turn_of_another(&self, before: &Before, now: Timestamp) -> bool {
+    fn is_turn_of_another(&self, before: &PreviousState, now: Timestamp) -> bool {
         let age = now.since(before.state.at).max(before.state.at.since(now));
         !before.is_ours && age < self.settings.interval.mul_f64(0.75)
     }
 
     /// Whether nothing is watched and the state says so already, with no notices left and nothing of
     /// a slow lane. Then it is not written again.
-    fn is_switched_off(&self, before: &Before) -> bool {
+    fn is_switched_off(&self, before: &PreviousState) -> bool {
         let is_notified = before.state.untold.is_empty() && !self.carries_notified;
         let is_said = !before.state.monitored && before.state.slow_lane.is_none();
         !self.settings.enable_resource_monitoring && is_said && is_notified
@@ -276,7 +280,7 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
     }
 
     /// Reads the resources, and how fast each topic drains.
-    async fn look(&mut self, now: Timestamp) -> Seen {
+    async fn read_resources(&mut self, now: Timestamp) -> PollReadings {
         let sample = self.ports.probe.sample();
         let MonitorPorts {
             deliveries: queue,
@@ -284,15 +288,17 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
             clock,
             ..
         } = &self.ports;
-        let deliveries = counts(queue, "deliveries").await;
-        let dead_letters = match counts(&self.ports.dead_letters, "deadletters").await {
-            Some(counts) => backlog(&self.ports.state, counts, now).await,
+        let deliveries = queue_counts(queue, "deliveries").await;
+        let dead_letters = match queue_counts(&self.ports.dead_letters, "deadletters").await {
+            Some(counts) => dead_letter_backlog(&self.ports.state, counts, now).await,
             None => None,
         };
         let leaves_out = self.settings.leaves_out_self_limited();
         let drained = match deliveries {
             Some(counts) => {
-                let look = self.drain.look((queue, drain), clock, counts, leaves_out);
+                let look = self
+                    .drain
+                    .measure_drain((queue, drain), clock, counts, leaves_out);
                 Some(look.await)
             }
             None => None,
@@ -302,7 +308,7 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
             visible: drained.as_ref().and_then(|drained| drained.visible),
             version_buckets: sample.version_buckets,
             batch_points: sample.batch_points,
-            database: space(sample.database, deliveries, &self.settings),
+            database: database_space(sample.database, deliveries, &self.settings),
             log_disk: sample.log_disk,
             process_bytes: sample.process_bytes,
             memory: sample.memory,
@@ -313,7 +319,7 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
             Some(slow) => Some(self.topic_drains(slow, &readings, now).await),
             None => None,
         };
-        Seen { readings, topics }
+        PollReadings { readings, topics }
     }
 
     /// The slow lane, if a target is slow or its queue has messages that are known of. It bounds no
@@ -321,8 +327,8 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
     async fn slow_lane(&self, before: &PressureState, now: Timestamp) -> Option<SlowLaneState> {
         let lane = self.ports.slow_lane.as_ref()?;
         let targets = lane.lanes.refreshed_targets().await.count_at(now);
-        let counts = counts(&lane.queue, "deliveries-slow").await;
-        let counts = counts.unwrap_or_else(|| counted(before.slow_lane));
+        let counts = queue_counts(&lane.queue, "deliveries-slow").await;
+        let counts = counts.unwrap_or_else(|| slow_lane_counts(before.slow_lane));
         (targets > 0 || counts.total() > 0).then_some(SlowLaneState {
             targets,
             due: counts.visible,
@@ -345,7 +351,7 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
 }
 
 /// The messages of the slow lane that were counted.
-fn counted(lane: Option<SlowLaneState>) -> QueueCounts {
+fn slow_lane_counts(lane: Option<SlowLaneState>) -> QueueCounts {
     lane.map_or_else(QueueCounts::default, |lane| QueueCounts {
         visible: lane.due,
         delayed: lane.delayed,
@@ -354,7 +360,7 @@ fn counted(lane: Option<SlowLaneState>) -> QueueCounts {
 }
 
 /// The place that can fill up, with its use.
-fn space(
+fn database_space(
     database: Option<DatabaseResource>,
     deliveries: Option<QueueCounts>,
     settings: &PressureSettings,
@@ -369,7 +375,7 @@ fn space(
 }
 
 /// The state before a poll, written by another monitor, or by this one before a restart.
-fn found(object: StoredObject, now: Timestamp) -> Before {
+fn state_from_object(object: StoredObject, now: Timestamp) -> PreviousState {
     let state = PressureState::parse(&object.bytes).inspect_err(|error| {
         tracing::error!(
             error = error as &dyn std::error::Error,
@@ -378,7 +384,7 @@ fn found(object: StoredObject, now: Timestamp) -> Before {
     });
     let is_ours = state.is_err();
     let state = state.unwrap_or_else(|_| PressureState::normal(now));
-    Before {
+    PreviousState {
         state,
         condition: PutCondition::IfMatch(object.etag),
         is_ours,
@@ -386,7 +392,7 @@ fn found(object: StoredObject, now: Timestamp) -> Before {
 }
 
 /// The counts of a queue; `None` if they could not be read. Then its resources keep their levels.
-async fn counts(queue: &impl QueueReceiver, name: &'static str) -> Option<QueueCounts> {
+async fn queue_counts(queue: &impl QueueReceiver, name: &'static str) -> Option<QueueCounts> {
     let counts = queue.counts().await.inspect_err(|error| {
         tracing::warn!(
             queue = name,

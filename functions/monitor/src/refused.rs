@@ -21,7 +21,7 @@ const AT_ONCE: usize = 32;
 
 /// The letters that are due and not stored: those that the queue shows, and those that were refused
 /// and wait. While nothing waits in the queue, nothing is read.
-pub(crate) async fn backlog(
+pub(crate) async fn dead_letter_backlog(
     state: &impl ObjectStore,
     counts: QueueCounts,
     now: Timestamp,
@@ -29,7 +29,7 @@ pub(crate) async fn backlog(
     if counts.delayed == 0 {
         return Some(counts.visible);
     }
-    let refused = waiting(state, now).await.inspect_err(|error| {
+    let refused = waiting_letters(state, now).await.inspect_err(|error| {
         let error = error as &dyn std::error::Error;
         tracing::warn!(error, "refused dead letters not counted");
     });
@@ -43,10 +43,10 @@ pub(crate) async fn backlog(
 
 /// The letters of all reports that still wait. A report of which none does is removed; one that
 /// cannot be removed is found by the next look.
-async fn waiting(state: &impl ObjectStore, now: Timestamp) -> Result<u64, PortError> {
+async fn waiting_letters(state: &impl ObjectStore, now: Timestamp) -> Result<u64, PortError> {
     let listed = state.list(REFUSED, None, READ_MAX).await?.objects;
     let reads = listed.into_iter().map(async |object| {
-        let letters = read(state, &object.key, now).await?;
+        let letters = read_report(state, &object.key, now).await?;
         let age = now.since(object.modified_at);
         if letters == Some(0) && age >= REMOVED_FROM {
             let _ = state.delete(&object.key).await;
@@ -63,7 +63,7 @@ async fn waiting(state: &impl ObjectStore, now: Timestamp) -> Result<u64, PortEr
 }
 
 /// The letters of one report that still wait; `None` if it is gone, or cannot be understood.
-async fn read(
+async fn read_report(
     state: &impl ObjectStore,
     key: &str,
     now: Timestamp,
@@ -99,7 +99,7 @@ mod tests {
             letters.add_letter(Timestamp::EPOCH);
             store.write_at(&refused_letters_key("a"), letters.render(), written_at);
             let now = written_at + Duration::from_secs(age_secs);
-            assert_eq!(waiting(&store, now).await.unwrap(), 0);
+            assert_eq!(waiting_letters(&store, now).await.unwrap(), 0);
             store
                 .get(&refused_letters_key("a"))
                 .await

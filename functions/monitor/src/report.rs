@@ -8,7 +8,7 @@ use posthaste_core::pressure::{
 use posthaste_services::notifier::count_not_sent;
 
 /// Logs what changed about one resource.
-pub(crate) fn transition(change: LevelTransition, state: &PressureState) {
+pub(crate) fn log_transition(change: LevelTransition, state: &PressureState) {
     let LevelTransition {
         resource,
         previous,
@@ -52,7 +52,7 @@ pub(crate) fn transition(change: LevelTransition, state: &PressureState) {
 
 /// Logs which topics' producers are slowed or refused from now on, and which no longer are, and
 /// sets their gauges.
-pub(crate) fn topics(before: &PressureState, after: &PressureState) {
+pub(crate) fn log_topics(before: &PressureState, after: &PressureState) {
     let level = TopicPressure::effective_level;
     let is_refused = |of: &TopicPressure| of.drain_time.refused_from.is_some();
     for now in &after.topics {
@@ -108,7 +108,7 @@ fn topic_gauges(before: &PressureState, after: &PressureState) {
 }
 
 /// Logs that a resource can no longer be judged.
-pub(crate) fn misfit(resource: Resource, error: &SettingsError) {
+pub(crate) fn log_misfit(resource: Resource, error: &SettingsError) {
     tracing::error!(
         %resource,
         error = error as &dyn std::error::Error,
@@ -118,7 +118,7 @@ pub(crate) fn misfit(resource: Resource, error: &SettingsError) {
 
 /// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as in logs and
 /// notices. A resource that is never read has no gauge, because CloudWatch bills each.
-pub(crate) fn levels(state: &PressureState) {
+pub(crate) fn set_levels(state: &PressureState) {
     for resource in Resource::ALL {
         if let Some(level) = state.resource(resource).map(ResourceState::told_level) {
             metrics::gauge!("PressureLevel", "resource" => resource.as_str())
@@ -129,7 +129,7 @@ pub(crate) fn levels(state: &PressureState) {
 
 /// Sets the gauges of resources that are no longer watched to 0. Otherwise they would show the last
 /// level and reading until the process ends.
-pub(crate) fn forgotten(before: &PressureState, after: &PressureState) {
+pub(crate) fn clear_forgotten(before: &PressureState, after: &PressureState) {
     let gone = before
         .resources
         .iter()
@@ -144,7 +144,7 @@ pub(crate) fn forgotten(before: &PressureState, after: &PressureState) {
 }
 
 /// Sets the gauges of the treatment of producers, and of the readings that lead to it.
-pub(crate) fn treatment(state: &PressureState) {
+pub(crate) fn set_treatment(state: &PressureState) {
     metrics::gauge!("PressureTarpitInMs").set(as_f64(state.tarpit_ms));
     metrics::gauge!("PressureRefusedTierCount").set(as_f64(state.refused_tiers().len() as u64));
     for seen in state

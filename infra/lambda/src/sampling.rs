@@ -84,7 +84,7 @@ impl<P: Ports, R: ResourceProbe + 'static, D: DrainSource + 'static> Sampler for
     async fn sample(&mut self) -> Result<PressureState, MonitorError> {
         // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a
         // box ends the depth.
-        Box::pin(Monitor::sample(self)).await
+        Box::pin(Monitor::poll_once(self)).await
     }
 }
 

@@ -103,7 +103,7 @@ impl Embedded {
 /// A poll on a thread of its own: it counts by subscription, and there may be many of them.
 async fn sample(monitor: Arc<Mutex<EmbeddedMonitor>>) -> Result<PressureState, Unsampled> {
     let runtime = Handle::current();
-    let poll = move || runtime.block_on(async { monitor.lock().await.sample().await });
+    let poll = move || runtime.block_on(async { monitor.lock().await.poll_once().await });
     Ok(spawn_blocking(poll).await??)
 }
 

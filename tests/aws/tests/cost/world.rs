@@ -456,7 +456,7 @@ impl World {
 
     /// One sample of the monitor.
     pub(crate) async fn sample(&mut self) -> PressureState {
-        let state = self.monitor.sample().await.expect("a sample");
+        let state = self.monitor.poll_once().await.expect("a sample");
         self.bill.monitor += self.take();
         state
     }

@@ -622,7 +622,7 @@ impl Installation {
         process.tasks.push(Box::pin(async move {
             // A look that fails or panics is followed by the next one.
             let mut monitor = monitor.lock().await;
-            drop(catch_panic(monitor.sample()).await);
+            drop(catch_panic(monitor.poll_once()).await);
             Done::Other
         }));
     }

@@ -121,7 +121,7 @@ impl Host {
     }
 
     async fn poll(&mut self) -> PressureState {
-        self.monitor.sample().await.unwrap()
+        self.monitor.poll_once().await.unwrap()
     }
 
     /// The keys of the payloads that are stored.

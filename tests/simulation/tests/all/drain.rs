@@ -367,7 +367,7 @@ fn monitor(bucket: &Bucket) -> impl AsyncFnMut() -> PressureState {
     };
     let mut monitor =
         Monitor::<TestPorts<LocalQueue<ManualClock>, Store>, _, _>::new(ports, settings).unwrap();
-    async move || monitor.sample().await.unwrap()
+    async move || monitor.poll_once().await.unwrap()
 }
 
 /// The drain time that a state shows, if it was read in this poll.

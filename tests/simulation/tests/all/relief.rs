@@ -222,7 +222,7 @@ impl Process {
     /// done after it.
     async fn poll(&mut self, process: u64, used: u64) -> (PressureState, ReliefResult) {
         *self.machine.0.lock().unwrap() = (process, used);
-        let state = self.monitor.sample().await.unwrap();
+        let state = self.monitor.poll_once().await.unwrap();
         let relieved = self.reliever.relieve(self.reliever.take_due_relief(&state));
         self.clock.advance(POLL);
         (state, relieved)

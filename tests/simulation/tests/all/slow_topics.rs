@@ -88,11 +88,11 @@ async fn settle(world: &World) {
 async fn polled(world: &World, profile: PressureProfile, polls: usize) -> PressureState {
     let mut monitor = monitor(world, profile);
     let script = async {
-        let mut state = monitor.sample().await.unwrap();
+        let mut state = monitor.poll_once().await.unwrap();
         for _ in 0..polls {
             settle(world).await;
             world.clock.advance(POLL);
-            state = monitor.sample().await.unwrap();
+            state = monitor.poll_once().await.unwrap();
         }
         world.stop();
         world.clock.advance(ANSWER_TIME);

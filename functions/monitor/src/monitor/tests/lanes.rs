@@ -44,16 +44,16 @@ async fn make_slow(world: &World) {
 async fn mark_says_that_targets_are_slow_until_their_time_is_over() {
     let world = world();
     let mut monitor = world.monitor();
-    assert_eq!(monitor.sample().await.unwrap().slow_lane, None);
+    assert_eq!(monitor.poll_once().await.unwrap().slow_lane, None);
     make_slow(&world).await;
     world.clock.advance(EMPTY_LANES_MAX_AGE);
-    let seen = monitor.sample().await.unwrap();
+    let seen = monitor.poll_once().await.unwrap();
     assert_eq!(seen.slow_lane, Some(state(1, 0)));
     assert!(seen.has_slow_targets());
     let read = world.reader().state().await.unwrap();
     assert_eq!(read.slow_lane, Some(state(1, 0)));
     world.clock.advance(SLOW_FOR);
-    assert_eq!(monitor.sample().await.unwrap().slow_lane, None);
+    assert_eq!(monitor.poll_once().await.unwrap().slow_lane, None);
 }
 
 /// However many messages it has, it is shown and slows nobody.
@@ -64,7 +64,7 @@ async fn messages_of_the_slow_lane_press_on_no_producer() {
     slow.set(1_000_000);
     let mut monitor = world.monitor();
     for _ in 0..40 {
-        let seen = monitor.sample().await.unwrap();
+        let seen = monitor.poll_once().await.unwrap();
         assert_eq!(seen.slow_lane, Some(state(0, 1_000_000)));
         assert_eq!(
             (seen.effective_level(), seen.tarpit_ms),
@@ -75,7 +75,7 @@ async fn messages_of_the_slow_lane_press_on_no_producer() {
     }
     // What cannot be counted is as it was.
     *slow.0.lock().unwrap() = None;
-    let seen = monitor.sample().await.unwrap();
+    let seen = monitor.poll_once().await.unwrap();
     assert_eq!(seen.slow_lane, Some(state(0, 1_000_000)));
 }
 
@@ -86,11 +86,11 @@ async fn mark_is_written_where_nothing_is_watched() {
     world.settings.enable_resource_monitoring = false;
     let mut monitor = world.monitor();
     let reader = world.reader();
-    monitor.sample().await.unwrap();
+    monitor.poll_once().await.unwrap();
     make_slow(&world).await;
     for minute in 0..5 {
         world.clock.advance(Duration::from_mins(1));
-        monitor.sample().await.unwrap();
+        monitor.poll_once().await.unwrap();
         let read = reader.state().await.unwrap();
         assert_eq!(read.has_slow_targets(), minute < 4);
         assert_eq!(read.at, world.clock.now());
@@ -98,7 +98,7 @@ async fn mark_is_written_where_nothing_is_watched() {
     let puts = world.puts();
     for _ in 0..3 {
         world.clock.advance(Duration::from_mins(1));
-        monitor.sample().await.unwrap();
+        monitor.poll_once().await.unwrap();
     }
     assert_eq!(world.puts(), puts);
 }

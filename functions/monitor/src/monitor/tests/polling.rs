@@ -11,7 +11,7 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     let mut monitor = world.monitor();
     let reader = world.reader();
     assert_eq!(
-        monitor.sample().await.unwrap().effective_level(),
+        monitor.poll_once().await.unwrap().effective_level(),
         PressureLevel::Normal
     );
     assert_eq!(
@@ -24,7 +24,7 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     for _ in 0..32 {
         world.clock.advance(POLL);
         world.drain.note_settled(20);
-        monitor.sample().await.unwrap();
+        monitor.poll_once().await.unwrap();
         heard.push(match reader.admit(ProducerTier::Standard).await.admission {
             Admission::Accept => 0,
             Admission::Delay(delay) => delay.as_secs(),
@@ -40,7 +40,7 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     world.deliveries.set(0);
     world.clock.advance(POLL);
     assert_eq!(
-        monitor.sample().await.unwrap().effective_level(),
+        monitor.poll_once().await.unwrap().effective_level(),
         PressureLevel::Normal
     );
     assert_eq!(
@@ -65,7 +65,7 @@ async fn dead_letters_that_their_storage_refused_are_a_backlog() {
     });
     let before = world.calls.count(PortOperation::Get);
     assert_eq!(
-        reading(&monitor.sample().await.unwrap()),
+        reading(&monitor.poll_once().await.unwrap()),
         (3, PressureLevel::Normal)
     );
     assert_eq!(world.calls.count(PortOperation::Get) - before, 1);
@@ -82,12 +82,12 @@ async fn dead_letters_that_their_storage_refused_are_a_backlog() {
     }
     world.clock.advance(POLL);
     assert_eq!(
-        reading(&monitor.sample().await.unwrap()),
+        reading(&monitor.poll_once().await.unwrap()),
         (4003, PressureLevel::High)
     );
     world.clock.advance(Duration::from_mins(6));
     assert_eq!(
-        reading(&monitor.sample().await.unwrap()),
+        reading(&monitor.poll_once().await.unwrap()),
         (3, PressureLevel::Normal)
     );
 }
@@ -101,7 +101,7 @@ async fn a_backlog_that_drains_fast_throttles_nobody() {
         world.clock.advance(POLL);
         world.drain.note_settled(20_000);
         assert_eq!(
-            monitor.sample().await.unwrap().effective_level(),
+            monitor.poll_once().await.unwrap().effective_level(),
             PressureLevel::Normal
         );
     }
@@ -117,7 +117,7 @@ async fn retries_and_what_is_being_posted_do_not_count() {
         in_flight: 100_000,
     });
     world.clock.advance(POLL);
-    let state = monitor.sample().await.unwrap();
+    let state = monitor.poll_once().await.unwrap();
     assert_eq!(state.effective_level(), PressureLevel::Normal);
     assert_eq!(
         state.resource(Resource::SubmissionQueue).unwrap().reading,
@@ -137,7 +137,7 @@ async fn every_number_of_the_probe_reaches_its_resource() {
         version_buckets: Some(5),
         batch_points: Some(6),
     };
-    let state = world.monitor().sample().await.unwrap();
+    let state = world.monitor().poll_once().await.unwrap();
     let readings: Vec<_> = state
         .resources
         .iter()
@@ -160,7 +160,7 @@ async fn a_calm_sample_on_aws_sets_each_gauge_to_zero() {
     world.machine.0.lock().unwrap().database = Some(DatabaseResource::InFlight);
     let mut monitor = world.monitor();
     for _ in 0..2 {
-        monitor.sample().await.unwrap();
+        monitor.poll_once().await.unwrap();
         world.clock.advance(POLL);
     }
     let text = recorder.handle().render();
@@ -188,7 +188,7 @@ async fn a_full_disk_refuses_at_once_and_is_shown_in_the_gauges() {
     let world = World::new();
     let mut monitor = world.monitor();
     world.machine.0.lock().unwrap().database = Some(DatabaseResource::Disk(full(99)));
-    let state = monitor.sample().await.unwrap();
+    let state = monitor.poll_once().await.unwrap();
     assert_eq!(state.refused_tiers(), ProducerTier::ALL);
     let text = recorder.handle().render();
     let gauges: Vec<_> = text
@@ -226,7 +226,7 @@ async fn what_sqs_has_metrics_of_is_not_billed_twice() {
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new();
     world.machine.0.lock().unwrap().database = Some(DatabaseResource::InFlight);
-    world.monitor().sample().await.unwrap();
+    world.monitor().poll_once().await.unwrap();
     let text = recorder.handle().render();
     let readings: Vec<_> = text
         .lines()
@@ -270,14 +270,14 @@ async fn a_queue_that_cannot_be_counted_leaves_its_level_as_it_was() {
     world.dead_letters.set(4000);
     assert!(
         monitor
-            .sample()
+            .poll_once()
             .await
             .unwrap()
             .asks_for(PressureMeasure::Alarm)
     );
     *world.dead_letters.0.lock().unwrap() = None;
     world.clock.advance(POLL);
-    let state = monitor.sample().await.unwrap();
+    let state = monitor.poll_once().await.unwrap();
     let backlog = state.resource(Resource::DeadLetterBacklog).unwrap();
     assert_eq!(
         (backlog.level, backlog.polls, backlog.read_at),
@@ -293,13 +293,13 @@ async fn a_resource_that_is_forgotten_leaves_no_gauge_at_its_last_level() {
     let mut monitor = world.monitor();
     world.machine.0.lock().unwrap().memory = Some(full(99));
     assert_eq!(
-        monitor.sample().await.unwrap().effective_level(),
+        monitor.poll_once().await.unwrap().effective_level(),
         PressureLevel::High
     );
     world.machine.0.lock().unwrap().memory = None;
     for _ in 0..451 {
         world.clock.advance(POLL);
-        monitor.sample().await.unwrap();
+        monitor.poll_once().await.unwrap();
     }
     let text = recorder.handle().render();
     assert!(
@@ -320,7 +320,7 @@ async fn a_row_that_turns_nobody_away_is_shown_in_its_gauge() {
     world.settings.profile = posthaste_core::pressure::PressureProfile::Exchange2013;
     world.dead_letters.set(4000);
     assert_eq!(
-        world.monitor().sample().await.unwrap().effective_level(),
+        world.monitor().poll_once().await.unwrap().effective_level(),
         PressureLevel::Normal
     );
     let text = recorder.handle().render();

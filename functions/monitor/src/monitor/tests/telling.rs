@@ -85,7 +85,7 @@ impl World {
 /// One poll after two seconds; whether it succeeded.
 async fn poll(world: &World, monitor: &mut TestMonitor) -> bool {
     world.clock.advance(POLL);
-    monitor.sample().await.is_ok()
+    monitor.poll_once().await.is_ok()
 }
 
 fn is_send(effect: PortEffect<'_>) -> bool {
@@ -124,7 +124,7 @@ async fn a_notice_says_what_producers_get() {
     let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     let mut monitor = world.monitor();
     world.machine.0.lock().unwrap().database = Some(DatabaseResource::Disk(full(99)));
-    monitor.sample().await.unwrap();
+    monitor.poll_once().await.unwrap();
     let data = &world.notices()[0]["data"];
     let expected = json!({
         "resource": "database-disk", "previousLevel": "normal", "level": "high", "overallLevel": "high",
@@ -192,7 +192,7 @@ async fn a_queue_that_hangs_holds_the_monitor_up_for_three_seconds_at_most() {
         }
         world.clock.advance(Duration::from_secs(3));
     };
-    let (state, ()) = tokio::join!(monitor.sample(), wait);
+    let (state, ()) = tokio::join!(monitor.poll_once(), wait);
     assert_eq!(state.unwrap().untold.len(), 1);
     assert_eq!(world.stored().await.untold.len(), 1);
 }
@@ -249,7 +249,7 @@ async fn a_monitor_that_dies_between_the_state_and_the_news_is_succeeded_with_th
     });
     let world = telling(&FaultPlan::none(), &sending).await;
     world.batch_points(2000);
-    sending.kill(world.monitor().sample()).await;
+    sending.kill(world.monitor().poll_once()).await;
     assert_eq!(world.told(), []);
     let mut successor = world.monitor();
     assert!(poll(&world, &mut successor).await);
@@ -268,9 +268,9 @@ async fn two_monitors_at_once_tell_once() {
         let [before, after] = [offset_ms, 2000 - offset_ms].map(Duration::from_millis);
         for count in [0, 0, 2000, 2000, 0, 0] {
             world.batch_points(count);
-            one.sample().await.unwrap();
+            one.poll_once().await.unwrap();
             world.clock.advance(before);
-            other.sample().await.unwrap();
+            other.poll_once().await.unwrap();
             world.clock.advance(after);
         }
         assert_eq!(
@@ -287,7 +287,7 @@ async fn who_loses_the_race_for_the_state_tells_nothing() {
     let plan = FaultPlan::at(lost, |effect| effect.operation == PortOperation::Put);
     let world = telling(&plan, &FaultPlan::none()).await;
     world.batch_points(2000);
-    world.monitor().sample().await.unwrap();
+    world.monitor().poll_once().await.unwrap();
     assert_eq!((plan.faults(), world.told()), (1, vec![]));
 }
 
@@ -311,7 +311,7 @@ async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_
     let sending = FaultPlan::at(CallFault::Before(ErrorKind::Full), is_send);
     let mut world = telling(&FaultPlan::none(), &sending).await;
     world.batch_points(2000);
-    world.monitor().sample().await.unwrap();
+    world.monitor().poll_once().await.unwrap();
     assert_eq!(world.stored().await.untold.len(), 1);
     world.settings.enable_resource_monitoring = false;
     let mut monitor = world.monitor();
@@ -341,7 +341,7 @@ async fn a_monitor_that_stood_still_for_an_hour_tells_what_became_of_what_it_tol
     assert_eq!(world.told(), [rose(2)]);
     world.clock.advance(Duration::from_hours(1));
     world.batch_points(0);
-    world.monitor().sample().await.unwrap();
+    world.monitor().poll_once().await.unwrap();
     assert_eq!(world.told(), [fell(3604)]);
 }
 
@@ -349,7 +349,7 @@ async fn a_monitor_that_stood_still_for_an_hour_tells_what_became_of_what_it_tol
 async fn of_garbage_nothing_is_known_that_could_have_been_told() {
     let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     world.write(PRESSURE_KEY, "{]".to_owned()).await;
-    world.monitor().sample().await.unwrap();
+    world.monitor().poll_once().await.unwrap();
     assert_eq!(world.told(), []);
 }
 

@@ -87,7 +87,7 @@ async fn poll(world: &World, monitor: &mut TestMonitor, times: usize) -> Pressur
         world.due(&[("orders.s0", 900, 1 << 20), ("quick.s0", 2, 100)]);
         world.drained("orders", "s0", 10, 40);
         world.drained(quick.as_str(), "s0", 50, 0);
-        last = monitor.sample().await.unwrap();
+        last = monitor.poll_once().await.unwrap();
     }
     last
 }
@@ -210,7 +210,7 @@ async fn stall_is_seen_beside_a_self_limited_subscription() {
         world.clock.advance(POLL);
         world.due(&[("orders.s0", 900, 100), ("quick.s0", 50, 100)]);
         world.drained("orders", "s0", 10, 1);
-        let state = monitor.sample().await.unwrap();
+        let state = monitor.poll_once().await.unwrap();
         drain_secs.extend(reading(&state, Resource::DrainTime));
     }
     assert_eq!(drain_secs, [0, 2, 4, 6]);
@@ -242,13 +242,13 @@ async fn topics_are_looked_up_only_where_a_subscription_is_slow() {
     let world = World::new();
     world.topic("quick", 1, 0).await;
     let mut monitor = world.monitor();
-    monitor.sample().await.unwrap();
+    monitor.poll_once().await.unwrap();
     let before = world.gets();
     for _ in 0..10 {
         world.clock.advance(POLL);
         world.due(&[("quick.s0", 100, 100)]);
         world.drained("quick", "s0", 100, 0);
-        monitor.sample().await.unwrap();
+        monitor.poll_once().await.unwrap();
     }
     // The state itself, in each poll.
     assert_eq!(world.gets() - before, 10);
@@ -271,7 +271,7 @@ async fn slowed_topic_has_gauges_and_others_have_none() {
     world.topic("orders", 1, 0).await;
     world.topic("quick", 1, 0).await;
     let mut monitor = world.monitor();
-    monitor.sample().await.unwrap();
+    monitor.poll_once().await.unwrap();
     assert_eq!(topic_gauges(&recorder), Vec::<String>::new());
     poll(&world, &mut monitor, 3).await;
     let of_orders = |drain_secs, level| {
@@ -283,6 +283,6 @@ async fn slowed_topic_has_gauges_and_others_have_none() {
     assert_eq!(topic_gauges(&recorder), of_orders(180, 1));
     world.clock.advance(POLL);
     world.due(&[]);
-    monitor.sample().await.unwrap();
+    monitor.poll_once().await.unwrap();
     assert_eq!(topic_gauges(&recorder), of_orders(0, 0));
 }

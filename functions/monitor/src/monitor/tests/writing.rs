@@ -13,13 +13,13 @@ async fn two_monitors_at_once_count_the_history_once() {
         let mut other = world.monitor();
         let [before, after] = [offset_ms, 2000 - offset_ms].map(Duration::from_millis);
         for _ in 0..20 {
-            one.sample().await.unwrap();
+            one.poll_once().await.unwrap();
             world.clock.advance(before);
-            other.sample().await.unwrap();
+            other.poll_once().await.unwrap();
             world.clock.advance(after);
         }
         let polls = one
-            .sample()
+            .poll_once()
             .await
             .unwrap()
             .resource(Resource::BatchPoints)
@@ -35,9 +35,9 @@ async fn who_loses_a_race_takes_the_others_state() {
     let plan = FaultPlan::by(move |effect| (effect.number == 3).then(|| lost.clone()));
     let world = World::with(&plan);
     let mut monitor = world.monitor();
-    let first = monitor.sample().await.unwrap();
+    let first = monitor.poll_once().await.unwrap();
     world.clock.advance(POLL);
-    assert_eq!(monitor.sample().await.unwrap(), first);
+    assert_eq!(monitor.poll_once().await.unwrap(), first);
     assert_eq!((plan.faults(), world.puts()), (1, 2));
 }
 
@@ -51,12 +51,12 @@ async fn a_state_that_was_not_written_does_not_stop_the_monitor() {
     world.machine.0.lock().unwrap().batch_points = Some(2000);
     let mut monitor = world.monitor();
     assert!(matches!(
-        monitor.sample().await,
+        monitor.poll_once().await,
         Err(MonitorError::Write(_))
     ));
     // The answer was lost, the write was not: the next poll goes on from it.
     world.clock.advance(POLL);
-    let state = monitor.sample().await.unwrap();
+    let state = monitor.poll_once().await.unwrap();
     assert_eq!(state.resource(Resource::BatchPoints).unwrap().polls, 2);
 }
 
@@ -64,9 +64,9 @@ async fn a_state_that_was_not_written_does_not_stop_the_monitor() {
 async fn a_monitor_started_anew_goes_on_with_the_history() {
     let world = World::new();
     world.machine.0.lock().unwrap().batch_points = Some(2000);
-    world.monitor().sample().await.unwrap();
+    world.monitor().poll_once().await.unwrap();
     world.clock.advance(POLL);
-    let state = world.monitor().sample().await.unwrap();
+    let state = world.monitor().poll_once().await.unwrap();
     assert_eq!(
         (
             state.tarpit_ms,
@@ -90,7 +90,7 @@ async fn garbage_in_the_states_place_counts_as_normal_and_is_replaced() {
         .unwrap();
     let reader = world.reader();
     assert_eq!(reader.state().await, None);
-    let written = world.monitor().sample().await.unwrap();
+    let written = world.monitor().poll_once().await.unwrap();
     world.clock.advance(POLL);
     assert_eq!(reader.state().await.as_deref(), Some(&written));
 }
@@ -99,14 +99,14 @@ async fn garbage_in_the_states_place_counts_as_normal_and_is_replaced() {
 async fn switched_off_it_writes_normal_once() {
     let mut world = World::new();
     world.machine.0.lock().unwrap().batch_points = Some(2000);
-    world.monitor().sample().await.unwrap();
+    world.monitor().poll_once().await.unwrap();
     world.settings.enable_resource_monitoring = false;
     let mut monitor = world.monitor();
     let reader = world.reader();
     for _ in 0..5 {
         world.clock.advance(POLL);
         assert_eq!(
-            monitor.sample().await.unwrap().effective_level(),
+            monitor.poll_once().await.unwrap().effective_level(),
             PressureLevel::Normal
         );
     }
@@ -124,7 +124,7 @@ async fn a_stopped_monitor_holds_nobody_for_ever() {
     let world = World::new();
     world.machine.0.lock().unwrap().memory = Some(full(95));
     let reader = world.reader();
-    world.monitor().sample().await.unwrap();
+    world.monitor().poll_once().await.unwrap();
     let mut heard = Vec::new();
     for secs in [0, 7, 893, 1] {
         world.clock.advance(Duration::from_secs(secs));

@@ -71,7 +71,7 @@ impl Scene {
     /// publish of the neighbour's.
     async fn step(&mut self) -> PressureState {
         self.world.clock.advance(POLL);
-        let state = self.monitor.sample().await.unwrap();
+        let state = self.monitor.poll_once().await.unwrap();
         assert_eq!(state.effective_level(), PressureLevel::Normal, "{state:?}");
         assert_eq!(state.tarpit_wait(), Duration::ZERO);
         self.publish_healthy().await;

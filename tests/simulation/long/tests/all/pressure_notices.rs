@@ -83,7 +83,7 @@ impl Watched {
     async fn poll(&self, monitor: &mut TestMonitor, batch_points: u64) {
         self.world.clock.advance(POLL);
         *self.machine.0.lock().unwrap() = batch_points;
-        let _: Result<_, _> = monitor.sample().await;
+        let _: Result<_, _> = monitor.poll_once().await;
         self.world.deliver_all().await;
     }
 
