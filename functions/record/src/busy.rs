@@ -7,14 +7,14 @@ use std::time::Duration;
 use posthaste_core::delivery_log::LogHour;
 use posthaste_ports::{Clock, Ports};
 
-use crate::error::RecordError;
+use crate::error::LogFilesError;
 use crate::merge::BEGUN_BEFORE;
-use crate::record::Record;
+use crate::record::LogRecorder;
 
 /// Time between two tries while another run merges.
 const TRY_PERIOD: Duration = Duration::from_secs(1);
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Merges the hours of which this process has written many files, if they have too many. While
     /// another run merges, it waits and writes nothing, so that no hour gets more than its
     /// files. What there is no time for is left to the next batch.
@@ -22,9 +22,9 @@ impl<P: Ports> Record<P> {
         if !self.settings.merges_busy_hours {
             return;
         }
-        for hour in self.written.busy() {
+        for hour in self.written.busy_hours() {
             match self.merge_when_free(hour, deadline).await {
-                Ok(true) => self.written.looked_at(hour),
+                Ok(true) => self.written.reset_hour(hour),
                 Ok(false) => {}
                 Err(error) => {
                     let hour = hour.key_prefix();
@@ -44,7 +44,7 @@ impl<P: Ports> Record<P> {
         &self,
         hour: LogHour,
         deadline: Duration,
-    ) -> Result<bool, RecordError> {
+    ) -> Result<bool, LogFilesError> {
         let clock = &self.ports.clock;
         while clock.monotonic() + BEGUN_BEFORE < deadline {
             let report = self.merge_hour(hour, deadline).await?;

@@ -10,12 +10,12 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::pages;
 
-use crate::error::RecordError;
-use crate::record::{DELETED_AT_ONCE, Record};
+use crate::error::LogFilesError;
+use crate::record::{DELETED_AT_ONCE, LogRecorder};
 
 /// The files that one run deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedFiles {
     /// Files older than the retention.
     pub old: usize,
     /// Files that made room.
@@ -24,17 +24,20 @@ pub struct Ended {
     pub reaches_back_to: Option<Timestamp>,
 }
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Deletes files as the settings say. No file is deleted for a share of a disk that is not known.
-    pub async fn end(&self, disk: Option<LogDisk>) -> Result<Ended, RecordError> {
+    pub async fn delete_ended_files(
+        &self,
+        disk: Option<LogDisk>,
+    ) -> Result<EndedFiles, LogFilesError> {
         let first_kept = self
             .settings
             .retention
             .map(|retention| first_kept_hour(self.ports.clock.now(), retention));
         if first_kept.is_none() && self.settings.size_max.is_none() {
-            return Ok(Ended::default());
+            return Ok(EndedFiles::default());
         }
-        if let Err(error) = self.move_what_lies_in_the_log().await {
+        if let Err(error) = self.move_misplaced_files().await {
             // What ends may make the room that the move needs.
             let error = &error as &dyn std::error::Error;
             tracing::warn!(
@@ -43,13 +46,13 @@ impl<P: Ports> Record<P> {
             );
         }
         let is_old = |file: &ListedFile| first_kept.is_some_and(|first| file.hour < first);
-        let (old, kept): (Vec<_>, Vec<_>) = self.files().await?.into_iter().partition(is_old);
+        let (old, kept): (Vec<_>, Vec<_>) = self.all_files().await?.into_iter().partition(is_old);
         let summaries = self
             .ports
             .summaries
             .list_days()
             .await
-            .map_err(RecordError::Store)?;
+            .map_err(LogFilesError::Store)?;
         let of_summaries: u64 = summaries.iter().map(|(_, bytes)| bytes).sum();
         let bytes = kept.iter().map(|file| file.bytes).sum::<u64>() + of_summaries;
         let bytes_max = self
@@ -69,23 +72,23 @@ impl<P: Ports> Record<P> {
         for (day, _) in summaries {
             if oldest.is_none_or(|oldest| day < LogDay::containing(oldest)) {
                 let deleted = self.ports.summaries.delete(day).await;
-                deleted.map_err(RecordError::Store)?;
+                deleted.map_err(LogFilesError::Store)?;
             }
         }
-        let ended = Ended {
+        let ended = EndedFiles {
             old: old.len(),
             over: over.len(),
             reaches_back_to: oldest.map(LogHour::start),
         };
-        ended.log();
+        ended.log_ended();
         Ok(ended)
     }
 
     /// All files of the log, and those that were set aside.
-    async fn files(&self) -> Result<Vec<ListedFile>, RecordError> {
+    async fn all_files(&self) -> Result<Vec<ListedFile>, LogFilesError> {
         let aside = &self.ports.aside;
-        let mut files = listed(&self.ports.log, "").await?;
-        for file in listed(&aside.store, aside.prefix).await? {
+        let mut files = list_files(&self.ports.log, "").await?;
+        for file in list_files(&aside.store, aside.prefix).await? {
             let is_aside = true;
             files.push(ListedFile { is_aside, ..file });
         }
@@ -96,7 +99,7 @@ impl<P: Ports> Record<P> {
         &self,
         files: &[&ListedFile],
         reason: &'static str,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), LogFilesError> {
         let ends: Vec<_> = files
             .iter()
             .map(|file| self.end_file(file, reason))
@@ -107,13 +110,13 @@ impl<P: Ports> Record<P> {
             .await
     }
 
-    async fn end_file(&self, file: &ListedFile, reason: &'static str) -> Result<(), RecordError> {
+    async fn end_file(&self, file: &ListedFile, reason: &'static str) -> Result<(), LogFilesError> {
         if file.is_aside {
             let aside = &self.ports.aside;
-            let deleted = aside.store.delete(&aside.key(&file.key)).await;
-            deleted.map_err(RecordError::Store)?;
+            let deleted = aside.store.delete(&aside.key_for(&file.key)).await;
+            deleted.map_err(LogFilesError::Store)?;
         } else {
-            self.delete(file.key.clone()).await?;
+            self.delete_file(file.key.clone()).await?;
         }
         metrics::counter!("LogFilesEndedCount", "reason" => reason).increment(1);
         Ok(())
@@ -121,10 +124,13 @@ impl<P: Ports> Record<P> {
 }
 
 /// The files of the log under a prefix of a store, by their keys behind it.
-async fn listed(store: &impl ObjectStore, prefix: &str) -> Result<Vec<ListedFile>, RecordError> {
+async fn list_files(
+    store: &impl ObjectStore,
+    prefix: &str,
+) -> Result<Vec<ListedFile>, LogFilesError> {
     let mut files = Vec::new();
     let mut pages = pin!(list_pages(store, prefix, None));
-    while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {
+    while let Some(page) = pages.try_next().await.map_err(LogFilesError::Store)? {
         files.extend(page.objects.into_iter().filter_map(|it| {
             let of_log = it.key.strip_prefix(prefix)?.to_owned();
             ListedFile::new(of_log, it.size, it.modified_at)
@@ -133,8 +139,8 @@ async fn listed(store: &impl ObjectStore, prefix: &str) -> Result<Vec<ListedFile
     Ok(files)
 }
 
-impl Ended {
-    fn log(&self) {
+impl EndedFiles {
+    fn log_ended(&self) {
         let Self {
             old,
             over,

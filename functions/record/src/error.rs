@@ -8,7 +8,7 @@ use posthaste_services::catch_panic::CaughtPanic;
 
 /// Why files of the log were not written, merged or deleted.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum LogFilesError {
     /// The lease could not be read or written.
     #[error("failed to take the lease")]
     Lease(#[source] PortError),

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use posthaste_ports::{BatchResponse, Clock, MessageId, Ports, ReceivedMessage};
 
-use crate::receive::{Malformed, Received, receive};
-use crate::record::Record;
-use crate::refused::Refused;
-use crate::work::blocking;
+use crate::receive::{MalformedMessage, ReceivedRecords, receive_batch};
+use crate::record::LogRecorder;
+use crate::refused::RefusedMessages;
+use crate::work::run_blocking;
 
 /// Time before the deadline from which on no file is written, where messages may have to be put
 /// off.
 const PUT_OFF_BEFORE: Duration = Duration::from_secs(10);
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the
     /// messages with records that are not durable. All of their records are written again when
     /// they come back.
@@ -26,7 +26,7 @@ impl<P: Ports> Record<P> {
     }
 
     async fn write_batch(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> Vec<MessageId> {
-        let mut refused = Refused::new(&batch);
+        let mut refused = RefusedMessages::new(&batch);
         let write_by = if refused.may_put_off() {
             deadline.saturating_sub(PUT_OFF_BEFORE)
         } else {
@@ -34,7 +34,7 @@ impl<P: Ports> Record<P> {
         };
         let messages: Vec<_> = batch.iter().map(|message| message.id.clone()).collect();
         // A full batch takes some ten milliseconds to read.
-        let received = match blocking(move || Ok(receive(batch))).await {
+        let received = match run_blocking(move || Ok(receive_batch(batch))).await {
             Ok(received) => received,
             Err(error) => {
                 tracing::error!(
@@ -44,7 +44,7 @@ impl<P: Ports> Record<P> {
                 return messages;
             }
         };
-        let Received {
+        let ReceivedRecords {
             hours,
             waits,
             newer,
@@ -55,18 +55,18 @@ impl<P: Ports> Record<P> {
         let mut written = Vec::with_capacity(hours.len());
         // The newest hour is the largest, and what is asked for most.
         for (hour, gathered) in hours.into_iter().rev() {
-            let oldest = gathered.oldest();
-            let tries = self.tries(&gathered.records);
+            let oldest = gathered.oldest_time();
+            let tries = self.tries_by_key(&gathered.records);
             match self.write_hour(hour, gathered, write_by).await {
                 Ok(()) => written.push(tries),
-                Err(unwritten) => refused.add(unwritten, oldest),
+                Err(unwritten) => refused.add_hour(unwritten, oldest),
             }
         }
         self.add_tries(written.into_iter().rev(), &messages, write_by)
             .await;
         self.add_waiting(waits, refused.messages(), write_by).await;
         self.oldest_unwritten
-            .report(refused.oldest, self.ports.clock.now());
+            .set_gauge(refused.oldest, self.ports.clock.now());
         let mut failures = self.put_off(refused, deadline).await;
         for (message, version) in newer {
             failures.extend(self.wait_for_newer(message, version, deadline).await);
@@ -94,8 +94,8 @@ impl<P: Ports> Record<P> {
 }
 
 /// Counts the records of a message that cannot be read: as many as it shows, or one.
-fn count_lost(malformed: &Malformed) {
-    let Malformed { id, records, error } = malformed;
+fn count_lost(malformed: &MalformedMessage) {
+    let MalformedMessage { id, records, error } = malformed;
     metrics::counter!("LogRecordsLostCount").increment(*records as u64);
     tracing::error!(
         message_id = %id.0, records, error = error as &dyn Error,

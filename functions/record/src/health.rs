@@ -25,7 +25,7 @@ pub(crate) type TriesByKey = BTreeMap<String, SubscriptionTries>;
 
 impl<P: Ports> HealthPorts<P> {
     /// The tries of these records, in the order of time; none where all is well.
-    pub(crate) fn tries(&self, records: &[LogRecord]) -> TriesByKey {
+    pub(crate) fn tries_by_key(&self, records: &[LogRecord]) -> TriesByKey {
         let mut seen: Vec<_> = records
             .iter()
             .filter_map(|record| Some((record, SeenTry::from_record(record, self.delayed_after)?)))

@@ -22,10 +22,10 @@ mod work;
 mod write;
 mod written;
 
-pub use crate::end::Ended;
-pub use crate::error::RecordError;
+pub use crate::end::EndedFiles;
+pub use crate::error::LogFilesError;
 pub use crate::health::HealthPorts;
 pub use crate::merge::MergeReport;
-pub use crate::record::{Aside, Record, RecordPorts, RecordSettings};
+pub use crate::record::{AsideStore, LogRecorder, RecordPorts, RecordSettings};
 pub use crate::waiting_ports::WaitingPorts;
 pub use posthaste_delivery_log::SummaryStore;

@@ -17,12 +17,12 @@ use posthaste_delivery_log::LogFile;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LeaseObject, list_objects, timeout_at};
 
-use crate::error::RecordError;
-use crate::record::{Record, RecordPorts};
+use crate::error::LogFilesError;
+use crate::record::{LogRecorder, RecordPorts};
 use crate::summarized::{HoursOfFiles, UnsummarizedHours};
 use hour::HourMerge;
 pub use report::MergeReport;
-use report::Times;
+use report::RunTimes;
 
 /// The lease that keeps two runs apart. It is longer than a run.
 const LEASE: LeaseObject = LeaseObject {
@@ -40,15 +40,15 @@ pub(crate) const BEGUN_BEFORE: Duration = Duration::from_secs(45);
 /// Time before the deadline at which all work is given up, so that the lease is still given back.
 const WORKED_BEFORE: Duration = Duration::from_secs(3);
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Merges what is to be merged, for less than two minutes.
-    pub async fn merge(&self) -> Result<MergeReport, RecordError> {
+    pub async fn merge(&self) -> Result<MergeReport, LogFilesError> {
         self.merge_until(self.ports.clock.monotonic() + RUN_MAX)
             .await
     }
 
     /// Merges what is to be merged, and ends before `deadline`, a time of [`Clock::monotonic`].
-    pub async fn merge_until(&self, deadline: Duration) -> Result<MergeReport, RecordError> {
+    pub async fn merge_until(&self, deadline: Duration) -> Result<MergeReport, LogFilesError> {
         self.look_at_waiting(deadline.saturating_sub(BEGUN_BEFORE))
             .await;
         self.merge_some(None, deadline).await
@@ -59,7 +59,7 @@ impl<P: Ports> Record<P> {
         &self,
         hour: LogHour,
         deadline: Duration,
-    ) -> Result<MergeReport, RecordError> {
+    ) -> Result<MergeReport, LogFilesError> {
         self.merge_some(Some(hour), deadline).await
     }
 
@@ -67,7 +67,7 @@ impl<P: Ports> Record<P> {
         &self,
         only: Option<LogHour>,
         deadline: Duration,
-    ) -> Result<MergeReport, RecordError> {
+    ) -> Result<MergeReport, LogFilesError> {
         let RecordPorts {
             state,
             clock,
@@ -80,7 +80,7 @@ impl<P: Ports> Record<P> {
             LEASE
                 .find::<MergeCheckpoint>(state)
                 .await
-                .map_err(RecordError::Lease)
+                .map_err(LogFilesError::Lease)
         };
         let found = self.in_time(work, find).await?;
         let look = match only {
@@ -91,7 +91,7 @@ impl<P: Ports> Record<P> {
         let (hours, mut unsummarized) = listed;
         if hours.is_empty() && !look.is_whole {
             // Summaries need no lease: each is whole, and says what it was made of.
-            let left = self.summarize(unsummarized, [begin, work]).await;
+            let left = self.summarize_hours(unsummarized, [begin, work]).await;
             return Ok(MergeReport {
                 hours_left: left.late + left.failed,
                 ..MergeReport::default()
@@ -101,7 +101,7 @@ impl<P: Ports> Record<P> {
             found
                 .take(state, clock, entropy)
                 .await
-                .map_err(RecordError::Lease)
+                .map_err(LogFilesError::Lease)
         };
         let Some(lease) = self.in_time(work, take).await? else {
             return Ok(MergeReport {
@@ -109,20 +109,20 @@ impl<P: Ports> Record<P> {
                 ..MergeReport::default()
             });
         };
-        let times = Times {
+        let times = RunTimes {
             begin,
             work,
             lapses_at: lease.lapses_at,
         };
         let merged = self.merge_hours(hours, look, times, &mut unsummarized);
         let mut report = Box::pin(merged).await;
-        let left = self.summarize(unsummarized, [begin, work]).await;
+        let left = self.summarize_hours(unsummarized, [begin, work]).await;
         let is_all_merged = report.hours_left + left.late == 0;
         let checkpoint = look.next_checkpoint(&lease.checkpoint, is_all_merged);
         report.hours_left += left.late + left.failed;
         // If this hangs the lease lapses by itself.
         let _ = timeout_at(clock, deadline, lease.give_back(state, checkpoint)).await;
-        report.log();
+        report.log_merge();
         Ok(report)
     }
 
@@ -132,7 +132,7 @@ impl<P: Ports> Record<P> {
         &self,
         look: MergeLook,
         only: Option<LogHour>,
-    ) -> Result<(BTreeSet<LogHour>, HoursOfFiles), RecordError> {
+    ) -> Result<(BTreeSet<LogHour>, HoursOfFiles), LogFilesError> {
         let (prefix, after) = match only {
             Some(hour) => (hour.key_prefix(), None),
             None => (DATES.to_owned(), look.start_after_key()),
@@ -140,7 +140,7 @@ impl<P: Ports> Record<P> {
         let mut hours = HoursToMerge::new(look);
         let mut unsummarized = UnsummarizedHours::new(&self.summarized);
         let mut listed = pin!(list_objects(&self.ports.log, &prefix, after));
-        while let Some(object) = listed.try_next().await.map_err(RecordError::Store)? {
+        while let Some(object) = listed.try_next().await.map_err(LogFilesError::Store)? {
             if let Some(file) = SizedFile::new(&object.key, object.size) {
                 hours.push(file);
             }
@@ -149,7 +149,7 @@ impl<P: Ports> Record<P> {
                 unsummarized.push(file);
             }
         }
-        Ok((hours.finish(), unsummarized.finish()))
+        Ok((hours.finish(), unsummarized.into_hours()))
     }
 
     /// Merges hours, the newest first, while there is time. An hour that fails holds up no other.
@@ -158,7 +158,7 @@ impl<P: Ports> Record<P> {
         &self,
         hours: BTreeSet<LogHour>,
         look: MergeLook,
-        times: Times,
+        times: RunTimes,
         unsummarized: &mut HoursOfFiles,
     ) -> MergeReport {
         let mut report = MergeReport::default();

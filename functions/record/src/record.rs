@@ -11,7 +11,7 @@ use posthaste_delivery_log::SummaryStore;
 use posthaste_ports::{ObjectStore, Ports};
 use posthaste_services::{LogTally, timeout_at};
 
-use crate::error::RecordError;
+use crate::error::LogFilesError;
 use crate::health::HealthPorts;
 use crate::summarized::SummarizedHours;
 use crate::unwritten::OldestUnwritten;
@@ -31,7 +31,7 @@ pub struct RecordPorts<P: Ports> {
     /// The bucket of the log.
     pub log: P::Log,
     /// The place of its files that cannot be read.
-    pub aside: Aside<P::Log>,
+    pub aside: AsideStore<P::Log>,
     /// The summaries of the log's days.
     pub summaries: SummaryStore<P::Log>,
     /// The book of failing subscriptions, where it is made of records. `None` embedded: there
@@ -48,16 +48,16 @@ pub struct RecordPorts<P: Ports> {
 
 /// The place of files of the log that cannot be read. Who reads the log must not find them in it.
 #[derive(Debug, Clone)]
-pub struct Aside<L> {
+pub struct AsideStore<L> {
     /// The store.
     pub store: L,
     /// The beginning of their keys in it.
     pub prefix: &'static str,
 }
 
-impl<L> Aside<L> {
+impl<L> AsideStore<L> {
     /// A store of their own: Polars reads every file of a folder, whatever its name.
-    pub fn apart(store: L) -> Self {
+    pub fn in_own_store(store: L) -> Self {
         Self { store, prefix: "" }
     }
 
@@ -68,7 +68,7 @@ impl<L> Aside<L> {
     }
 
     /// The key of a file of the log once it is set aside.
-    pub(crate) fn key(&self, of_log: &str) -> String {
+    pub(crate) fn key_for(&self, of_log: &str) -> String {
         format!("{}{of_log}", self.prefix)
     }
 }
@@ -87,7 +87,7 @@ pub struct RecordSettings {
 }
 
 /// The function.
-pub struct Record<P: Ports> {
+pub struct LogRecorder<P: Ports> {
     pub(crate) ports: RecordPorts<P>,
     pub(crate) settings: RecordSettings,
     /// Tries to write a record that failed.
@@ -124,7 +124,7 @@ impl RecordSettings {
     }
 }
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Wires the function up.
     pub fn new(ports: RecordPorts<P>, settings: RecordSettings) -> Self {
         Self {
@@ -148,12 +148,12 @@ impl<P: Ports> Record<P> {
     }
 
     /// Deletes a file of the log.
-    pub(crate) async fn delete(&self, key: String) -> Result<(), RecordError> {
+    pub(crate) async fn delete_file(&self, key: String) -> Result<(), LogFilesError> {
         self.ports
             .log
             .delete(&key)
             .await
-            .map_err(RecordError::Store)
+            .map_err(LogFilesError::Store)
     }
 
     /// The result of a call, or an error at `deadline`. After that it is not known whether the call
@@ -161,10 +161,10 @@ impl<P: Ports> Record<P> {
     pub(crate) async fn in_time<T>(
         &self,
         deadline: Duration,
-        call: impl Future<Output = Result<T, RecordError>> + Send,
-    ) -> Result<T, RecordError> {
+        call: impl Future<Output = Result<T, LogFilesError>> + Send,
+    ) -> Result<T, LogFilesError> {
         timeout_at(&self.ports.clock, deadline, call)
             .await
-            .unwrap_or(Err(RecordError::OutOfTime))
+            .unwrap_or(Err(LogFilesError::OutOfTime))
     }
 }

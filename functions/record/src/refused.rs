@@ -11,8 +11,8 @@ use posthaste_ports::{
     MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, ReceivedMessage, Successor,
 };
 
-use crate::error::RecordError;
-use crate::record::Record;
+use crate::error::LogFilesError;
+use crate::record::LogRecorder;
 
 /// Receives after which a refused message is put off: about an hour, and far fewer than the 50
 /// after which the queue gives it up.
@@ -23,7 +23,7 @@ const PUT_OFF_AT_ONCE: usize = 32;
 
 /// What was refused of a batch.
 #[derive(Debug, Default)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedMessages {
     /// Messages of the batch that were received often.
     tired: Vec<ReceivedMessage>,
     messages: Vec<MessageId>,
@@ -33,13 +33,13 @@ pub(crate) struct Refused {
 
 /// The messages of an hour that was not written.
 #[derive(Debug)]
-pub(crate) struct Unwritten {
+pub(crate) struct UnwrittenHour {
     pub(crate) messages: Vec<MessageId>,
     /// Whether the store or the time failed, and not the records.
     pub(crate) may_be_written: bool,
 }
 
-impl Refused {
+impl RefusedMessages {
     /// Nothing of the batch was refused yet.
     pub(crate) fn new(batch: &[ReceivedMessage]) -> Self {
         let tired = batch
@@ -65,8 +65,8 @@ impl Refused {
 
     /// Adds the messages of an hour that was not written. Those that no store can help are not put
     /// off, so that their receives end.
-    pub(crate) fn add(&mut self, unwritten: Unwritten, oldest: Option<Timestamp>) {
-        let Unwritten {
+    pub(crate) fn add_hour(&mut self, unwritten: UnwrittenHour, oldest: Option<Timestamp>) {
+        let UnwrittenHour {
             messages,
             may_be_written,
         } = unwritten;
@@ -78,11 +78,15 @@ impl Refused {
     }
 }
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Puts off what was refused often. Answers the rest of what was refused, and what could not be
     /// put off.
-    pub(crate) async fn put_off(&self, refused: Refused, deadline: Duration) -> Vec<MessageId> {
-        let Refused {
+    pub(crate) async fn put_off(
+        &self,
+        refused: RefusedMessages,
+        deadline: Duration,
+    ) -> Vec<MessageId> {
+        let RefusedMessages {
             tired,
             mut messages,
             ..
@@ -126,7 +130,7 @@ impl<P: Ports> Record<P> {
         &self,
         message: ReceivedMessage,
         deadline: Duration,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), LogFilesError> {
         let again = OutgoingMessage {
             body: message.body,
             group: None,
@@ -141,7 +145,7 @@ impl<P: Ports> Record<P> {
                 .records
                 .replace(&message.receipt, successors)
                 .await
-                .map_err(RecordError::Store)
+                .map_err(LogFilesError::Store)
         };
         self.in_time(deadline, replace).await
     }
@@ -158,10 +162,10 @@ mod tests {
             receive_count: RECEIVES_MAX,
             ..message(id, "")
         };
-        let mut refused = Refused::new(&[tired("a"), tired("b"), message("young", "")]);
+        let mut refused = RefusedMessages::new(&[tired("a"), tired("b"), message("young", "")]);
         for (id, may_be_written) in [("a", true), ("b", false)] {
-            refused.add(
-                Unwritten {
+            refused.add_hour(
+                UnwrittenHour {
                     messages: vec![MessageId(id.into())],
                     may_be_written,
                 },

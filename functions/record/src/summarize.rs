@@ -10,10 +10,10 @@ use posthaste_core::delivery_log::LogDay;
 use posthaste_delivery_log::{LogReader, digest_of_hour};
 use posthaste_ports::{Clock, Ports};
 
-use crate::error::RecordError;
-use crate::record::Record;
+use crate::error::LogFilesError;
+use crate::record::LogRecorder;
 use crate::summarized::HoursOfFiles;
-use crate::work::blocking;
+use crate::work::run_blocking;
 
 /// Bytes of footers that are kept while a day is summarized: each is read once.
 const FOOTERS_BYTES_MAX: usize = 1 << 20;
@@ -28,11 +28,11 @@ pub(crate) struct HoursLeft {
     pub(crate) failed: usize,
 }
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Brings the summaries of these hours up to date, the newest day first. No hour is begun from
     /// `begin` on, and all work ends by `end`, by the clock's `monotonic`. Answers what is
     /// left to the next run.
-    pub(crate) async fn summarize(
+    pub(crate) async fn summarize_hours(
         &self,
         hours: HoursOfFiles,
         [begin, end]: [Duration; 2],
@@ -54,13 +54,13 @@ impl<P: Ports> Record<P> {
                 }
                 Err(error) => {
                     // What is cut off was not begun, or not finished: the next look sees it again.
-                    let is_late = matches!(error, RecordError::OutOfTime);
+                    let is_late = matches!(error, LogFilesError::OutOfTime);
                     *(if is_late {
                         &mut left.late
                     } else {
                         &mut left.failed
                     }) += all;
-                    report(day, &error);
+                    log_left_summary(day, &error);
                 }
             }
         }
@@ -72,18 +72,18 @@ impl<P: Ports> Record<P> {
         day: LogDay,
         hours: HoursOfFiles,
         begin: Duration,
-    ) -> Result<HoursLeft, RecordError> {
+    ) -> Result<HoursLeft, LogFilesError> {
         let summaries = &self.ports.summaries;
         let digests: Vec<_> = hours
             .iter()
             .map(|(hour, files)| (*hour, digest_of_hour(files)))
             .collect();
         let made = summaries.are_made_of(day, &digests).await;
-        if made.map_err(RecordError::Store)? {
-            self.remember(&hours);
+        if made.map_err(LogFilesError::Store)? {
+            self.remember_summarized(&hours);
             return Ok(HoursLeft::default());
         }
-        let mut summary = summaries.read(day).await.map_err(RecordError::Store)?;
+        let mut summary = summaries.read(day).await.map_err(LogFilesError::Store)?;
         let reader = LogReader::new(&self.ports.log, FOOTERS_BYTES_MAX);
         let mut done = HoursOfFiles::new();
         let mut left = HoursLeft {
@@ -100,7 +100,7 @@ impl<P: Ports> Record<P> {
                     Err(error) if error.is_gone() => continue,
                     // The others of the day are found by their filters all the same.
                     Err(error) => {
-                        report(day, &RecordError::Log(error));
+                        log_left_summary(day, &LogFilesError::Log(error));
                         left.late -= 1;
                         left.failed += 1;
                         continue;
@@ -114,21 +114,21 @@ impl<P: Ports> Record<P> {
         if done.is_empty() {
             return Ok(left);
         }
-        let bytes = blocking(move || Ok(summary.render())).await?;
+        let bytes = run_blocking(move || Ok(summary.render())).await?;
         let written = summaries.write(day, bytes).await;
-        written.map_err(RecordError::Store)?;
-        self.remember(&done);
+        written.map_err(LogFilesError::Store)?;
+        self.remember_summarized(&done);
         Ok(left)
     }
 
-    fn remember(&self, hours: &HoursOfFiles) {
+    fn remember_summarized(&self, hours: &HoursOfFiles) {
         for (hour, files) in hours {
-            self.summarized.add(*hour, files);
+            self.summarized.note_hour(*hour, files);
         }
     }
 }
 
-fn report(day: LogDay, error: &RecordError) {
+fn log_left_summary(day: LogDay, error: &LogFilesError) {
     let error = error as &dyn Error;
     tracing::warn!(
         date = day.summary_key(),

@@ -22,11 +22,11 @@ pub(crate) struct UnsummarizedHours<'a> {
 pub(crate) type HoursOfFiles = BTreeMap<LogHour, Vec<LogFile>>;
 
 impl SummarizedHours {
-    fn has(&self, hour: LogHour, files: &[LogFile]) -> bool {
+    fn is_up_to_date(&self, hour: LogHour, files: &[LogFile]) -> bool {
         self.0.lock().get(&hour) == Some(&digest_of_hour(files))
     }
 
-    pub(crate) fn add(&self, hour: LogHour, files: &[LogFile]) {
+    pub(crate) fn note_hour(&self, hour: LogHour, files: &[LogFile]) {
         self.0.lock().insert(hour, digest_of_hour(files));
     }
 }
@@ -50,7 +50,7 @@ impl<'a> UnsummarizedHours<'a> {
     }
 
     /// The hours, once everything was listed.
-    pub(crate) fn finish(mut self) -> HoursOfFiles {
+    pub(crate) fn into_hours(mut self) -> HoursOfFiles {
         self.end_hour();
         self.found
     }
@@ -58,7 +58,7 @@ impl<'a> UnsummarizedHours<'a> {
     fn end_hour(&mut self) {
         let files = std::mem::take(&mut self.files);
         if let Some(hour) = files.first().map(|file| file.hour)
-            && !self.known.has(hour, &files)
+            && !self.known.is_up_to_date(hour, &files)
         {
             self.found.insert(hour, files);
         }

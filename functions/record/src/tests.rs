@@ -27,7 +27,7 @@ use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{FaultPlan, Faulty, ManualClock, MemoryEndpoint, SeededEntropy};
 
 use crate::health::HealthPorts;
-use crate::record::{Aside, Record, RecordPorts, RecordSettings};
+use crate::record::{AsideStore, LogRecorder, RecordPorts, RecordSettings};
 use crate::waiting_ports::WaitingPorts;
 
 type Store = Faulty<MemoryStore>;
@@ -52,7 +52,7 @@ pub(crate) struct Kit {
     pub(crate) log: MemoryStore,
     pub(crate) state: MemoryStore,
     pub(crate) queue: MemoryQueue,
-    pub(crate) record: Record<TestPorts>,
+    pub(crate) record: LogRecorder<TestPorts>,
     plan: FaultPlan,
     runs: u64,
 }
@@ -184,12 +184,12 @@ fn wire(
     (log, state, queue): (&MemoryStore, &MemoryStore, &MemoryQueue),
     plan: &FaultPlan,
     seed: u64,
-) -> Record<TestPorts> {
+) -> LogRecorder<TestPorts> {
     let ports = RecordPorts {
         records: Faulty::new(queue.sibling_queue(QueueName::Records), "records", plan),
         state: Faulty::new(state.clone(), "state", plan),
         log: Faulty::new(log.clone(), "log", plan),
-        aside: Aside::in_log(Faulty::new(log.clone(), "aside", plan)),
+        aside: AsideStore::in_log(Faulty::new(log.clone(), "aside", plan)),
         summaries: SummaryStore::in_log(Faulty::new(log.clone(), "summaries", plan)),
         health: Some(health(clock, state, plan)),
         waiting: Some(WaitingPorts {
@@ -208,7 +208,7 @@ fn wire(
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),
     };
-    Record::new(ports, RecordSettings::default())
+    LogRecorder::new(ports, RecordSettings::default())
 }
 
 pub(crate) fn at(text: &str) -> Timestamp {

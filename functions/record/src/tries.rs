@@ -7,14 +7,14 @@ use posthaste_core::delivery_log::LogRecord;
 use posthaste_ports::{Clock, MessageId, Ports};
 use posthaste_services::{BOOK_MAX_AGE, HealthError};
 
-use crate::error::RecordError;
+use crate::error::LogFilesError;
 use crate::health::TriesByKey;
-use crate::record::Record;
+use crate::record::LogRecorder;
 
 /// The longest time for reading or writing the book: the records themselves go first.
 const BOOK_TIME: Duration = Duration::from_secs(3);
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Learns which subscriptions fail, if that was some time ago.
     pub(crate) async fn know_health(&self, deadline: Duration) {
         let Some(health) = &self.ports.health else {
@@ -26,10 +26,10 @@ impl<P: Ports> Record<P> {
     }
 
     /// The tries of records that are about to be written.
-    pub(crate) fn tries(&self, records: &[LogRecord]) -> TriesByKey {
+    pub(crate) fn tries_by_key(&self, records: &[LogRecord]) -> TriesByKey {
         let health = self.ports.health.as_ref();
         health
-            .map(|health| health.tries(records))
+            .map(|health| health.tries_by_key(records))
             .unwrap_or_default()
     }
 
@@ -63,7 +63,7 @@ impl<P: Ports> Record<P> {
     }
 }
 
-fn log_health(ended: Result<Result<(), HealthError>, RecordError>) {
+fn log_health(ended: Result<Result<(), HealthError>, LogFilesError>) {
     let error: Box<dyn Error> = match ended {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.into(),

@@ -16,7 +16,7 @@ pub(crate) struct OldestUnwritten {
 impl OldestUnwritten {
     /// Sets the gauge, and once to zero when the trouble ends: CloudWatch bills each metric that is
     /// sent.
-    pub(crate) fn report(&self, oldest: Option<Timestamp>, now: Timestamp) {
+    pub(crate) fn set_gauge(&self, oldest: Option<Timestamp>, now: Timestamp) {
         if self.is_shown.swap(oldest.is_some(), Ordering::Relaxed) || oldest.is_some() {
             let age = oldest.map_or(Duration::ZERO, |oldest| now.since(oldest));
             metrics::gauge!("OldestUnwrittenRecordInSeconds").set(age.as_secs_f64());

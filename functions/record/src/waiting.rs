@@ -9,8 +9,8 @@ use posthaste_core::delivery_log::{LogRecord, WaitChanges};
 use posthaste_ports::{Clock, MessageId, Ports};
 use posthaste_services::{WaitingBook, WaitingBookError};
 
-use crate::error::RecordError;
-use crate::record::Record;
+use crate::error::LogFilesError;
+use crate::record::LogRecorder;
 
 /// The longest time for writing the numbers: the records themselves go first.
 const WRITE_TIME: Duration = Duration::from_secs(5);
@@ -25,12 +25,12 @@ pub(crate) type ChangesByMessage = BTreeMap<MessageIdText, WaitChanges>;
 type MessageIdText = std::sync::Arc<str>;
 
 /// The changes that the records of a message with this body make; none where nothing changes.
-pub(crate) fn changes(body: &[u8], records: &[LogRecord]) -> Option<WaitChanges> {
+pub(crate) fn wait_changes(body: &[u8], records: &[LogRecord]) -> Option<WaitChanges> {
     let changes = WaitChanges::from_records(body, records.iter());
     (!changes.is_empty()).then_some(changes)
 }
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Adds up what the records of a batch say. A message whose records are not all written comes
     /// again, or waits in a fresh message: it is counted then. If the numbers cannot be written, the
     /// next batch or look writes them.
@@ -91,7 +91,7 @@ impl<P: Ports> Record<P> {
     }
 }
 
-fn log_waiting(ended: Result<Result<(), WaitingBookError>, RecordError>) {
+fn log_waiting(ended: Result<Result<(), WaitingBookError>, LogFilesError>) {
     let error: Box<dyn Error> = match ended {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.into(),

@@ -8,31 +8,31 @@ use std::path::Path;
 use bytes::Bytes;
 use posthaste_services::catch_panic::CaughtPanic;
 
-use crate::error::RecordError;
+use crate::error::LogFilesError;
 
 /// Does work that computes for long, or waits for a disk, without holding up others. Dropping the
 /// future does not stop it.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, RecordError> + Send + 'static,
-) -> Result<T, RecordError> {
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LogFilesError> + Send + 'static,
+) -> Result<T, LogFilesError> {
     let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or(Err(RecordError::Panicked(CaughtPanic)))
+    ended.unwrap_or(Err(LogFilesError::Panicked(CaughtPanic)))
 }
 
 /// An empty file.
-pub(crate) fn empty(folder: &Path) -> io::Result<File> {
+pub(crate) fn empty_file(folder: &Path) -> io::Result<File> {
     tempfile::tempfile_in(folder)
 }
 
 /// A file of these bytes.
-pub(crate) fn filled(folder: &Path, bytes: &[u8]) -> io::Result<File> {
-    let mut file = empty(folder)?;
+pub(crate) fn filled_file(folder: &Path, bytes: &[u8]) -> io::Result<File> {
+    let mut file = empty_file(folder)?;
     file.write_all(bytes)?;
     Ok(file)
 }
 
 /// All bytes of a file.
-pub(crate) fn contents(mut file: File) -> io::Result<Bytes> {
+pub(crate) fn read_contents(mut file: File) -> io::Result<Bytes> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     file.read_to_end(&mut bytes)?;

@@ -7,30 +7,33 @@ use posthaste_core::delivery_log::{FileKey, FileName, LogHour, LogRecord};
 use posthaste_delivery_log::{RowGroups, write_file};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
 
-use crate::error::RecordError;
-use crate::receive::Gathered;
-use crate::record::Record;
-use crate::refused::Unwritten;
-use crate::work::blocking;
+use crate::error::LogFilesError;
+use crate::receive::HourRecords;
+use crate::record::LogRecorder;
+use crate::refused::UnwrittenHour;
+use crate::work::run_blocking;
 
 /// Minutes of an hour.
 const MINUTES: u64 = 60;
 
-impl<P: Ports> Record<P> {
+impl<P: Ports> LogRecorder<P> {
     /// Writes the records of an hour into one file. An `Err` has the messages with records that are
     /// not durable.
     pub(crate) async fn write_hour(
         &self,
         hour: LogHour,
-        gathered: Gathered,
+        gathered: HourRecords,
         deadline: Duration,
-    ) -> Result<(), Unwritten> {
-        let Gathered { records, messages } = gathered;
+    ) -> Result<(), UnwrittenHour> {
+        let HourRecords { records, messages } = gathered;
         let count = records.len();
         let key = self.fresh_key(hour);
-        match self.in_time(deadline, self.write(&key, records)).await {
+        match self
+            .in_time(deadline, self.write_log_file(&key, records))
+            .await
+        {
             Ok(bytes) => {
-                self.written.add(hour);
+                self.written.count_file(hour);
                 metrics::counter!("LogRecordsWrittenCount").increment(count as u64);
                 metrics::counter!("LogFilesWrittenCount").increment(1);
                 metrics::counter!("LogWrittenBytes").increment(bytes as u64);
@@ -40,8 +43,8 @@ impl<P: Ports> Record<P> {
             Err(error) => {
                 self.report_unwritten(&key, count as u64, &error);
                 let may_be_written =
-                    matches!(error, RecordError::Store(_) | RecordError::OutOfTime);
-                Err(Unwritten {
+                    matches!(error, LogFilesError::Store(_) | LogFilesError::OutOfTime);
+                Err(UnwrittenHour {
                     messages,
                     may_be_written,
                 })
@@ -50,7 +53,7 @@ impl<P: Ports> Record<P> {
     }
 
     /// Logs records that are not written: while none can be, one line a minute.
-    fn report_unwritten(&self, key: &str, records: u64, error: &RecordError) {
+    fn report_unwritten(&self, key: &str, records: u64, error: &LogFilesError) {
         if let Some(records) = self.unwritten.add(records, self.ports.clock.monotonic()) {
             let error = error as &dyn Error;
             tracing::error!(
@@ -73,15 +76,19 @@ impl<P: Ports> Record<P> {
     }
 
     /// Writes a file, and answers its bytes.
-    async fn write(&self, key: &str, records: Vec<LogRecord>) -> Result<usize, RecordError> {
-        let file = move || write_file(&records, RowGroups::default()).map_err(RecordError::Log);
-        let file = blocking(file).await?;
+    async fn write_log_file(
+        &self,
+        key: &str,
+        records: Vec<LogRecord>,
+    ) -> Result<usize, LogFilesError> {
+        let file = move || write_file(&records, RowGroups::default()).map_err(LogFilesError::Log);
+        let file = run_blocking(file).await?;
         let bytes = file.len();
         self.ports
             .log
             .put(key, file, PutCondition::Always)
             .await
-            .map_err(RecordError::Store)?;
+            .map_err(LogFilesError::Store)?;
         Ok(bytes)
     }
 }

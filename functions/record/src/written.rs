@@ -16,12 +16,12 @@ pub(crate) struct WrittenFiles(Mutex<BTreeMap<LogHour, u32>>);
 
 impl WrittenFiles {
     /// Counts a file.
-    pub(crate) fn add(&self, hour: LogHour) {
+    pub(crate) fn count_file(&self, hour: LogHour) {
         *self.0.lock().entry(hour).or_default() += 1;
     }
 
     /// The hours to look at.
-    pub(crate) fn busy(&self) -> Vec<LogHour> {
+    pub(crate) fn busy_hours(&self) -> Vec<LogHour> {
         let written = self.0.lock();
         written
             .iter()
@@ -31,7 +31,7 @@ impl WrittenFiles {
     }
 
     /// Begins to count anew.
-    pub(crate) fn looked_at(&self, hour: LogHour) {
+    pub(crate) fn reset_hour(&self, hour: LogHour) {
         self.0.lock().remove(&hour);
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{BatchHandler, ScheduledFunction, SqsBatch};
 use posthaste_ports::{BatchResponse, Ports};
-use posthaste_record::Record;
+use posthaste_record::LogRecorder;
 
 /// record, as the handler of batches of records.
-pub struct WriteFiles<P: Ports>(pub Arc<Record<P>>);
+pub struct WriteFiles<P: Ports>(pub Arc<LogRecorder<P>>);
 
 /// record, as a scheduled function.
-pub struct MergeFiles<P: Ports>(pub Arc<Record<P>>);
+pub struct MergeFiles<P: Ports>(pub Arc<LogRecorder<P>>);
 
 impl<P: Ports> BatchHandler for WriteFiles<P> {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {

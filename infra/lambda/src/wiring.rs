@@ -23,7 +23,7 @@ use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Entropy, NoMachine, PortBundle, QueueName};
 use posthaste_publish::{BodyBudget, Publish, TarpitTurns};
 use posthaste_record::{
-    Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
+    AsideStore, HealthPorts, LogRecorder, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, DrainPost, DrainReports, LinkHealth, MemoryReliever,
@@ -429,13 +429,13 @@ pub fn record(
         state,
         health: Some(health),
         waiting: Some(waiting),
-        aside: Aside::in_log(log.clone()),
+        aside: AsideStore::in_log(log.clone()),
         summaries: SummaryStore::in_log(log.clone()),
         log,
         clock: SystemClock,
         entropy: SystemEntropy,
     };
-    let record = Arc::new(Record::new(ports, RecordSettings::default().on_aws()));
+    let record = Arc::new(LogRecorder::new(ports, RecordSettings::default().on_aws()));
     let source = Source::new(&environment.records_queue_url, records, RECORDS_VISIBILITY);
     let files = RedeliveryBackoff::new(WriteFiles(Arc::clone(&record)), vec![source], SystemClock);
     (files, MergeFiles(record))

@@ -14,7 +14,7 @@ use posthaste_local::{EmbeddedStore, FileStore};
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_ports::QueueName;
 use posthaste_record::{
-    Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
+    AsideStore, HealthPorts, LogRecorder, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, LinkHealth, PressureReader, TopicRegistry,
@@ -164,12 +164,12 @@ impl Wiring {
         })
     }
 
-    pub(crate) fn record(&self) -> Record<RecordTestPorts> {
+    pub(crate) fn record(&self) -> LogRecorder<RecordTestPorts> {
         self.record_with(None, None)
     }
 
     /// record, from whose records health is known.
-    pub(crate) fn record_counting(&self) -> Record<RecordTestPorts> {
+    pub(crate) fn record_counting(&self) -> LogRecorder<RecordTestPorts> {
         let health = HealthPorts {
             arrivals: ArrivalTracker::new(self.state(), self.clock.clone()).with_counting(),
             wake: WakeSignaller::new(Arc::new(self.state()), self.clock.clone()),
@@ -179,7 +179,7 @@ impl Wiring {
     }
 
     /// record, which adds up what waits.
-    pub(crate) fn record_counting_waiting(&self) -> Record<RecordTestPorts> {
+    pub(crate) fn record_counting_waiting(&self) -> LogRecorder<RecordTestPorts> {
         let waiting = WaitingPorts {
             book: WaitingBook::new(self.state(), self.clock.clone()),
             deliveries: Some(self.queue(QueueName::Deliveries)),
@@ -194,19 +194,19 @@ impl Wiring {
         &self,
         health: Option<HealthPorts<RecordTestPorts>>,
         waiting: Option<WaitingPorts<RecordTestPorts>>,
-    ) -> Record<RecordTestPorts> {
+    ) -> LogRecorder<RecordTestPorts> {
         let ports = RecordPorts {
             records: self.queue(QueueName::Records),
             state: self.state(),
             log: self.log(),
-            aside: Aside::in_log(self.log()),
+            aside: AsideStore::in_log(self.log()),
             summaries: SummaryStore::in_log(self.log()),
             health,
             waiting,
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
         };
-        Record::new(ports, RecordSettings::default())
+        LogRecorder::new(ports, RecordSettings::default())
     }
 
     pub(crate) fn links(&self) -> LinkHealth<State, ManualClock> {

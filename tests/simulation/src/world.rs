@@ -14,7 +14,7 @@ use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::DeliverSettings;
 use posthaste_local::{EmbeddedStore, FileStore, LocalOptions};
 use posthaste_ports::QueueName;
-use posthaste_record::Record;
+use posthaste_record::LogRecorder;
 use posthaste_services::{DrainMeter, LeftWork, LinkHealth};
 use posthaste_testkit::recorded::RecordedCalls;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -42,7 +42,7 @@ pub struct Start {
 }
 
 /// record over the adapters of a world.
-type RecordFunction = Record<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>;
+type RecordFunction = LogRecorder<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>;
 
 /// The functions, wired up.
 pub struct World {

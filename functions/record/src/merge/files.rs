@@ -9,19 +9,22 @@ use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, MergedPart, merg
 use posthaste_ports::{ObjectStore, Ports};
 
 use super::hour::HourMerge;
-use crate::error::RecordError;
+use crate::error::LogFilesError;
 use crate::record::DELETED_AT_ONCE;
-use crate::work::{blocking, empty, filled};
+use crate::work::{empty_file, filled_file, run_blocking};
 
 /// Files that are read at once.
 const READ_AT_ONCE: usize = 4;
 
 impl<P: Ports> HourMerge<'_, P> {
     /// The files of a step, read into the work folder.
-    pub(super) async fn inputs(&self, step: &[FileKey]) -> Result<Vec<MergeInput>, RecordError> {
+    pub(super) async fn read_inputs(
+        &self,
+        step: &[FileKey],
+    ) -> Result<Vec<MergeInput>, LogFilesError> {
         let inputs: Vec<_> = step
             .iter()
-            .map(|file| self.input(file.file_name(), file.render()))
+            .map(|file| self.read_input(file.file_name(), file.render()))
             .collect();
         stream::iter(inputs)
             .buffered(READ_AT_ONCE)
@@ -29,36 +32,37 @@ impl<P: Ports> HourMerge<'_, P> {
             .await
     }
 
-    async fn input(&self, name: String, key: String) -> Result<MergeInput, RecordError> {
+    async fn read_input(&self, name: String, key: String) -> Result<MergeInput, LogFilesError> {
         let found = self
             .record
             .ports
             .log
             .get(&key)
             .await
-            .map_err(RecordError::Store)?;
-        let bytes = found.ok_or(RecordError::Gone(key))?.bytes;
+            .map_err(LogFilesError::Store)?;
+        let bytes = found.ok_or(LogFilesError::Gone(key))?.bytes;
         let folder = self.record.settings.work_folder.clone();
         let copy =
-            blocking(move || filled(&folder, &bytes).map_err(RecordError::WorkFolder)).await?;
+            run_blocking(move || filled_file(&folder, &bytes).map_err(LogFilesError::WorkFolder))
+                .await?;
         Ok(MergeInput::on_disk(name, copy))
     }
 
     /// The parts that files are merged into, in the work folder.
-    pub(super) async fn parts(
+    pub(super) async fn merge_parts(
         &self,
         inputs: Vec<MergeInput>,
-    ) -> Result<Vec<MergedPart<File>>, RecordError> {
+    ) -> Result<Vec<MergedPart<File>>, LogFilesError> {
         let folder = self.record.settings.work_folder.clone();
-        let merge = move || merge_files(inputs, MergeLimits::default(), |_| empty(&folder));
-        blocking(move || merge().map_err(RecordError::Log)).await
+        let merge = move || merge_files(inputs, MergeLimits::default(), |_| empty_file(&folder));
+        run_blocking(move || merge().map_err(LogFilesError::Log)).await
     }
 
     /// Deletes files.
-    pub(super) async fn delete(&self, files: &[FileKey]) -> Result<(), RecordError> {
+    pub(super) async fn delete_files(&self, files: &[FileKey]) -> Result<(), LogFilesError> {
         let deletes: Vec<_> = files
             .iter()
-            .map(|file| self.record.delete(file.render()))
+            .map(|file| self.record.delete_file(file.render()))
             .collect();
         stream::iter(deletes)
             .buffer_unordered(DELETED_AT_ONCE)
@@ -74,7 +78,7 @@ impl<P: Ports> HourMerge<'_, P> {
         file: &FileKey,
         listed: &[SizedFile],
         error: &LogError,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), LogFilesError> {
         let key = file.render();
         metrics::counter!("LogFilesDamagedCount").increment(1);
         tracing::error!(

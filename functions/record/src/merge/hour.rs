@@ -15,21 +15,21 @@ use posthaste_delivery_log::{LogFile, LogReader, MergedPart};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::pages;
 
-use super::report::{MergeReport, Times};
-use crate::error::RecordError;
-use crate::record::Record;
-use crate::work::{blocking, contents};
+use super::report::{MergeReport, RunTimes};
+use crate::error::LogFilesError;
+use crate::record::LogRecorder;
+use crate::work::{read_contents, run_blocking};
 
 /// Bytes of footers that are kept while an hour is merged.
 const FOOTERS_BYTES_MAX: usize = 1 << 20;
 
 /// The merge of one hour.
 pub(super) struct HourMerge<'a, P: Ports> {
-    pub(super) record: &'a Record<P>,
+    pub(super) record: &'a LogRecorder<P>,
     pub(super) report: &'a mut MergeReport,
     hour: LogHour,
     is_closed: bool,
-    times: Times,
+    times: RunTimes,
     reader: LogReader<&'a P::Log>,
     /// Merges with a part that cannot be read. Their other parts stay where they are.
     pub(super) damaged_merges: BTreeSet<String>,
@@ -37,10 +37,10 @@ pub(super) struct HourMerge<'a, P: Ports> {
 
 impl<'a, P: Ports> HourMerge<'a, P> {
     pub(super) fn new(
-        record: &'a Record<P>,
+        record: &'a LogRecorder<P>,
         hour: LogHour,
         is_closed: bool,
-        times: Times,
+        times: RunTimes,
         report: &'a mut MergeReport,
     ) -> Self {
         let reader = LogReader::new(&record.ports.log, FOOTERS_BYTES_MAX);
@@ -57,25 +57,25 @@ impl<'a, P: Ports> HourMerge<'a, P> {
 
     /// Merges until nothing is left to be merged. Answers all files of a closed hour, as they lie
     /// then.
-    pub(super) async fn run(&mut self) -> Result<Option<Vec<LogFile>>, RecordError> {
+    pub(super) async fn run(&mut self) -> Result<Option<Vec<LogFile>>, LogFilesError> {
         loop {
-            let files = self.files().await?;
+            let files = self.mergeable_files().await?;
             let step = merge_step(&files, self.is_closed);
             if step.is_empty() {
                 return self.files_of_closed().await;
             }
             if self.record.is_stopped() || self.record.ports.clock.monotonic() >= self.times.begin {
-                return Err(RecordError::OutOfTime);
+                return Err(LogFilesError::OutOfTime);
             }
-            self.merge(&step, &files).await?;
+            self.run_step(&step, &files).await?;
         }
     }
 
-    async fn files_of_closed(&self) -> Result<Option<Vec<LogFile>>, RecordError> {
+    async fn files_of_closed(&self) -> Result<Option<Vec<LogFile>>, LogFilesError> {
         if !self.is_closed {
             return Ok(None);
         }
-        let files = self.listed().await?.into_iter();
+        let files = self.list_hour().await?.into_iter();
         Ok(Some(
             files
                 .filter_map(|file| LogFile::new(file.key.render(), file.bytes))
@@ -84,15 +84,15 @@ impl<'a, P: Ports> HourMerge<'a, P> {
     }
 
     /// The hour's files that may be merged, once leftovers are deleted.
-    async fn files(&mut self) -> Result<Vec<SizedFile>, RecordError> {
+    async fn mergeable_files(&mut self) -> Result<Vec<SizedFile>, LogFilesError> {
         let mut noted = Vec::new();
-        let listed = self.listed().await?;
+        let listed = self.list_hour().await?;
         for file in &listed {
             if self.is_of_damaged(&file.key) {
                 continue;
             }
-            match self.note(file).await {
-                Err(RecordError::Log(error)) if error.damaged_file().is_some() => {
+            match self.read_note(file).await {
+                Err(LogFilesError::Log(error)) if error.damaged_file().is_some() => {
                     self.set_aside(&file.key, &listed, &error).await?;
                 }
                 note => noted.push((file.clone(), note?)),
@@ -104,7 +104,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
             .map(|(file, note)| (file.key.clone(), note.clone()))
             .collect();
         let left = leftover_files(&keys);
-        self.delete(&left).await?;
+        self.delete_files(&left).await?;
         self.report.leftovers += left.len();
         Ok(noted
             .into_iter()
@@ -113,11 +113,11 @@ impl<'a, P: Ports> HourMerge<'a, P> {
             .collect())
     }
 
-    async fn listed(&self) -> Result<Vec<SizedFile>, RecordError> {
+    async fn list_hour(&self) -> Result<Vec<SizedFile>, LogFilesError> {
         let prefix = self.hour.key_prefix();
         let mut files = Vec::new();
         let mut pages = pin!(list_pages(&self.record.ports.log, &prefix, None));
-        while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {
+        while let Some(page) = pages.try_next().await.map_err(LogFilesError::Store)? {
             let sized = page
                 .objects
                 .iter()
@@ -128,26 +128,30 @@ impl<'a, P: Ports> HourMerge<'a, P> {
     }
 
     /// The note of a merged file. A fresh one has none.
-    async fn note(&self, file: &SizedFile) -> Result<Option<MergeNote>, RecordError> {
+    async fn read_note(&self, file: &SizedFile) -> Result<Option<MergeNote>, LogFilesError> {
         match LogFile::new(file.key.render(), file.bytes) {
             Some(merged) if !file.key.is_fresh() => self
                 .reader
                 .merge_note(&merged)
                 .await
-                .map_err(RecordError::Log),
+                .map_err(LogFilesError::Log),
             _ => Ok(None),
         }
     }
 
     /// One step. Where one of the files is damaged, it is set aside, and nothing else is done.
-    async fn merge(&mut self, step: &[FileKey], listed: &[SizedFile]) -> Result<(), RecordError> {
-        let inputs = self.inputs(step).await?;
-        let parts = match self.parts(inputs).await {
-            Err(RecordError::Log(error)) if error.damaged_file().is_some() => {
+    async fn run_step(
+        &mut self,
+        step: &[FileKey],
+        listed: &[SizedFile],
+    ) -> Result<(), LogFilesError> {
+        let inputs = self.read_inputs(step).await?;
+        let parts = match self.merge_parts(inputs).await {
+            Err(LogFilesError::Log(error)) if error.damaged_file().is_some() => {
                 let is_damaged = |file: &&FileKey| error.damaged_file() == Some(&file.file_name());
                 return match step.iter().find(is_damaged) {
                     Some(file) => self.set_aside(file, listed, &error).await,
-                    None => Err(RecordError::Log(error)),
+                    None => Err(LogFilesError::Log(error)),
                 };
             }
             parts => parts?,
@@ -155,16 +159,16 @@ impl<'a, P: Ports> HourMerge<'a, P> {
         self.report.files += step.len();
         self.report.merged += parts.len();
         self.report.records += parts.iter().map(|part| part.records).sum::<usize>();
-        self.put(parts).await?;
+        self.store_parts(parts).await?;
         // Another run may have begun: what it found of this one it has cleared away.
         if self.record.ports.clock.now() >= self.times.lapses_at {
-            return Err(RecordError::OutOfTime);
+            return Err(LogFilesError::OutOfTime);
         }
-        self.delete(step).await
+        self.delete_files(step).await
     }
 
     /// Stores parts in order. The last one says that all are there.
-    async fn put(&self, parts: Vec<MergedPart<File>>) -> Result<(), RecordError> {
+    async fn store_parts(&self, parts: Vec<MergedPart<File>>) -> Result<(), LogFilesError> {
         let id = self.record.ports.entropy.uuid().to_string();
         for (part, merged) in (0..).zip(parts) {
             let name = FileName::Merged {
@@ -177,14 +181,15 @@ impl<'a, P: Ports> HourMerge<'a, P> {
             }
             .render();
             let bytes =
-                blocking(move || contents(merged.sink).map_err(RecordError::WorkFolder)).await?;
+                run_blocking(move || read_contents(merged.sink).map_err(LogFilesError::WorkFolder))
+                    .await?;
             let put = self
                 .record
                 .ports
                 .log
                 .put(&key, bytes, PutCondition::Always)
                 .await;
-            put.map_err(RecordError::Store)?;
+            put.map_err(LogFilesError::Store)?;
         }
         Ok(())
     }

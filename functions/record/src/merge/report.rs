@@ -25,7 +25,7 @@ pub struct MergeReport {
 
 /// The times of a run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct RunTimes {
     /// No merge begins from then on, by the clock's `monotonic`.
     pub(super) begin: Duration,
     /// All work ends by then.
@@ -35,7 +35,7 @@ pub(super) struct Times {
 }
 
 impl MergeReport {
-    pub(super) fn log(&self) {
+    pub(super) fn log_merge(&self) {
         let Self {
             files,
             merged,

@@ -8,7 +8,7 @@ fn on_aws() -> RecordSettings {
     RecordSettings::default().on_aws()
 }
 
-async fn write(kit: &Kit, record: &Record<TestPorts>, records: &[LogRecord]) {
+async fn write(kit: &Kit, record: &LogRecorder<TestPorts>, records: &[LogRecord]) {
     let body = render_records(records).remove(0);
     let batch = vec![message("m", body)];
     assert_eq!(record.handle(batch, kit.deadline()).await.failures, []);

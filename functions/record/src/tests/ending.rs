@@ -8,7 +8,7 @@ use posthaste_testkit::faulty::at_every_effect;
 use posthaste_testkit::{CallFault, PortOperation};
 
 use super::*;
-use crate::{Aside, Ended};
+use crate::{AsideStore, EndedFiles};
 
 const GIB: u64 = 1 << 30;
 
@@ -38,11 +38,11 @@ fn kit(hours_ago: &[u64], settings: RecordSettings) -> Kit {
 #[tokio::test]
 async fn what_is_older_than_the_retention_goes() {
     let kit = kit(&[0, 167, 168, 169, 500], RecordSettings::default());
-    let ended = kit.record.end(Some(disk(0))).await.unwrap();
+    let ended = kit.record.delete_ended_files(Some(disk(0))).await.unwrap();
     let oldest = Some(at("2026-02-28T03:00:00Z"));
     assert_eq!(
         ended,
-        Ended {
+        EndedFiles {
             old: 4,
             over: 0,
             reaches_back_to: oldest
@@ -50,10 +50,10 @@ async fn what_is_older_than_the_retention_goes() {
     );
     assert_eq!(kit.log.keys("").len(), 7);
     assert_eq!(
-        kit.record.end(None).await.unwrap(),
-        Ended {
+        kit.record.delete_ended_files(None).await.unwrap(),
+        EndedFiles {
             reaches_back_to: oldest,
-            ..Ended::default()
+            ..EndedFiles::default()
         }
     );
 }
@@ -68,10 +68,10 @@ async fn the_oldest_hours_make_room() {
             ..RecordSettings::default()
         },
     );
-    let ended = kit.record.end(Some(disk(0))).await.unwrap();
+    let ended = kit.record.delete_ended_files(Some(disk(0))).await.unwrap();
     assert_eq!(
         ended,
-        Ended {
+        EndedFiles {
             old: 0,
             over: 4,
             reaches_back_to: Some(at("2026-03-07T02:00:00Z"))
@@ -90,13 +90,31 @@ async fn a_disk_that_fills_up_makes_the_log_smaller_and_one_that_is_not_known_do
             ..RecordSettings::default()
         },
     );
-    assert_eq!(kit.record.end(None).await.unwrap().over, 0);
-    assert_eq!(kit.record.end(Some(disk(GIB / 2))).await.unwrap().over, 0);
+    assert_eq!(kit.record.delete_ended_files(None).await.unwrap().over, 0);
+    assert_eq!(
+        kit.record
+            .delete_ended_files(Some(disk(GIB / 2)))
+            .await
+            .unwrap()
+            .over,
+        0
+    );
     // 94 % of the disk without the log's 30 MiB leave 20 MiB for it.
     let used = GIB * 94 / 100 + (10 << 20);
-    assert_eq!(kit.record.end(Some(disk(used))).await.unwrap().over, 10);
     assert_eq!(
-        kit.record.end(Some(disk(GIB))).await.unwrap().over,
+        kit.record
+            .delete_ended_files(Some(disk(used)))
+            .await
+            .unwrap()
+            .over,
+        10
+    );
+    assert_eq!(
+        kit.record
+            .delete_ended_files(Some(disk(GIB)))
+            .await
+            .unwrap()
+            .over,
         4,
         "16 MiB stay"
     );
@@ -106,8 +124,11 @@ async fn a_disk_that_fills_up_makes_the_log_smaller_and_one_that_is_not_known_do
 async fn files_that_a_lifecycle_deletes_stay() {
     let kit = kit(&[0, 500], RecordSettings::default().on_aws());
     assert_eq!(
-        kit.record.end(Some(disk(GIB))).await.unwrap(),
-        Ended::default()
+        kit.record
+            .delete_ended_files(Some(disk(GIB)))
+            .await
+            .unwrap(),
+        EndedFiles::default()
     );
     assert_eq!(kit.log.keys("").len(), 5);
 }
@@ -117,12 +138,13 @@ async fn files_that_a_lifecycle_deletes_stay() {
 async fn what_an_earlier_version_set_aside_leaves_the_log() {
     let mut kit = Kit::new();
     let store = MemoryStore::like_s3(7);
-    kit.record.ports.aside = Aside::apart(Faulty::new(store.clone(), "aside", &FaultPlan::none()));
+    kit.record.ports.aside =
+        AsideStore::in_own_store(Faulty::new(store.clone(), "aside", &FaultPlan::none()));
     let file = format!("{HOUR}07-b.parquet");
     kit.log.write(&format!("damaged/{file}"), "no Parquet");
     kit.log.write("damaged/notes.txt", "of others");
     kit.log.write(&format!("{HOUR}07-a.parquet"), vec![0; 9]);
-    kit.record.end(None).await.unwrap();
+    kit.record.delete_ended_files(None).await.unwrap();
     assert_eq!(kit.log.keys(""), [format!("{HOUR}07-a.parquet")]);
     let moved = [
         (file, Bytes::from("no Parquet")),
@@ -137,14 +159,14 @@ async fn no_fault_of_moving_aside_loses_what_was_set_aside() {
         let kit = Kit::with(plan);
         let file = format!("{HOUR}07-b.parquet");
         kit.log.write(&format!("damaged/{file}"), "no Parquet");
-        drop(kit.record.end(None).await);
+        drop(kit.record.delete_ended_files(None).await);
         let kept = kit.log.objects_under("");
         assert!(
             kept.iter().any(|(_, bytes)| bytes == "no Parquet"),
             "{place}"
         );
         plan.switch(false);
-        kit.record.end(None).await.unwrap();
+        kit.record.delete_ended_files(None).await.unwrap();
         assert_eq!(kit.log.keys(""), [format!("_damaged/{file}")], "{place}");
     })
     .await;
@@ -162,7 +184,7 @@ async fn old_files_go_where_what_was_set_aside_cannot_be_moved() {
     kit.log.write(&damaged, "no Parquet");
     kit.log
         .write("date=2026-02-01/hour=03/07-a.parquet", vec![0; 9]);
-    let ended = kit.record.end(None).await.unwrap();
+    let ended = kit.record.delete_ended_files(None).await.unwrap();
     assert_eq!((ended.old, ended.over), (1, 0));
     assert_eq!(kit.log.keys(""), [damaged]);
 }
@@ -172,12 +194,13 @@ async fn old_files_go_where_what_was_set_aside_cannot_be_moved() {
 async fn what_was_set_aside_elsewhere_ends_with_its_hour() {
     let mut kit = Kit::new();
     let store = MemoryStore::like_s3(7);
-    kit.record.ports.aside = Aside::apart(Faulty::new(store.clone(), "aside", &FaultPlan::none()));
+    kit.record.ports.aside =
+        AsideStore::in_own_store(Faulty::new(store.clone(), "aside", &FaultPlan::none()));
     for date in ["2026-02-01", "2026-03-07"] {
         store.write(&format!("date={date}/hour=03/07-b.parquet"), vec![0; 9]);
     }
     store.write("notes.txt", "of others");
-    let ended = kit.record.end(None).await.unwrap();
+    let ended = kit.record.delete_ended_files(None).await.unwrap();
     assert_eq!((ended.old, ended.over), (1, 0));
     let left = ["date=2026-03-07/hour=03/07-b.parquet", "notes.txt"];
     assert_eq!(store.keys(""), left);

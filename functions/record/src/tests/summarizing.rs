@@ -244,11 +244,11 @@ async fn summaries_go_with_the_last_files_of_their_days() {
         kit.log.write(&format!("_summary/{day}"), "a summary");
     }
     kit.put_fresh(7, &[record(1, at("2026-02-28T05:00:00Z"))]);
-    kit.record.end(None).await.unwrap();
+    kit.record.delete_ended_files(None).await.unwrap();
     let left = ["_summary/2026-02-28", SUMMARY];
     assert_eq!(kit.log.keys("_summary/"), left);
     kit.clock.advance_to(at("2026-03-09T00:00:00Z"));
-    kit.record.end(None).await.unwrap();
+    kit.record.delete_ended_files(None).await.unwrap();
     assert_eq!(kit.log.keys(""), Vec::<String>::new());
 }
 

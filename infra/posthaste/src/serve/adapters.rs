@@ -12,7 +12,7 @@ use posthaste_local::{EmbeddedStore, FileStore, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{PortBundle, QueueName};
 use posthaste_publish::{BodyBudget, Publish, TarpitTurns};
-use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, SummaryStore};
+use posthaste_record::{AsideStore, LogRecorder, RecordPorts, RecordSettings, SummaryStore};
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, EventTraces, LinkHealth, MemoryReliever,
     PRESSURE_MAX_AGE, PressureReader, TopicRegistry, WrongKeys,
@@ -252,12 +252,12 @@ impl<'a> Adapters<'a> {
 
     /// record, which keeps its files in progress in the folder of the log: they are as large as the
     /// log's.
-    pub(super) fn record(&self, settings: &ServeSettings) -> Record<Embedded> {
+    pub(super) fn record(&self, settings: &ServeSettings) -> LogRecorder<Embedded> {
         let ports = RecordPorts {
             records: self.local.queue(QueueName::Records),
             state: self.local.state_store(),
             log: self.log.clone(),
-            aside: Aside::apart(self.log_aside.clone()),
+            aside: AsideStore::in_own_store(self.log_aside.clone()),
             summaries: SummaryStore::in_own_store(self.log_summaries.clone()),
             health: None,
             waiting: None,
@@ -265,7 +265,7 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
         };
         let work_folder = settings.data_dir.join(parts::LOG);
-        Record::new(
+        LogRecorder::new(
             ports,
             RecordSettings {
                 work_folder,

@@ -12,7 +12,7 @@ use posthaste_local::{EmbeddedStore, LocalQueue, StateStore};
 use posthaste_manage::{FINISH_PERIOD, Manage};
 use posthaste_ports::{BatchResponse, Clock, QueueName, ReceivedMessage};
 use posthaste_publish::Publish;
-use posthaste_record::Record;
+use posthaste_record::LogRecorder;
 use posthaste_services::LeftWork;
 use posthaste_system::SystemClock;
 use posthaste_wake::Wake;
@@ -92,7 +92,7 @@ pub(super) struct Functions {
     dead_letters: Arc<DeadLetters<Embedded>>,
     redrive: Arc<DeadLetters<Embedded>>,
     wake: Arc<Wake<Embedded>>,
-    record: Arc<Record<Embedded>>,
+    record: Arc<LogRecorder<Embedded>>,
     log_upkeep: LogUpkeep,
     monitor: monitor::Embedded,
     data_folder: Arc<DataFolder>,
@@ -286,9 +286,9 @@ impl Handler for Deliver<Embedded> {
     }
 }
 
-impl Handler for Record<Embedded> {
+impl Handler for LogRecorder<Embedded> {
     async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
-        Record::handle(self, batch, deadline).await
+        LogRecorder::handle(self, batch, deadline).await
     }
 }
 

@@ -8,7 +8,7 @@ use posthaste_core::delivery_log::{LogDisk, has_room_to_merge};
 use posthaste_core::model::size::DiskShare;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_ports::Clock;
-use posthaste_record::Record;
+use posthaste_record::LogRecorder;
 use posthaste_services::LogTally;
 use posthaste_system::SystemClock;
 use posthaste_system::probe::disk_usage;
@@ -29,14 +29,14 @@ const END_PERIOD: Duration = Duration::from_mins(1);
 
 /// record on its schedules, and the disk of the log.
 pub(super) struct LogUpkeep {
-    record: Arc<Record<Embedded>>,
+    record: Arc<LogRecorder<Embedded>>,
     data_dir: PathBuf,
     pressure: PressureSettings,
     size_max: Option<DiskShare>,
 }
 
 impl LogUpkeep {
-    pub(super) fn new(record: &Arc<Record<Embedded>>, settings: &ServeSettings) -> Self {
+    pub(super) fn new(record: &Arc<LogRecorder<Embedded>>, settings: &ServeSettings) -> Self {
         let pressure = settings.monitor.pressure.clone();
         let data_dir = settings.data_dir.clone();
         let size_max = settings.record.size_max;
@@ -118,15 +118,15 @@ fn report_no_room(refused: &LogTally) {
     }
 }
 
-async fn merge(record: &Record<Embedded>) {
+async fn merge(record: &LogRecorder<Embedded>) {
     if let Err(error) = record.merge().await {
         let error = &error as &dyn std::error::Error;
         tracing::error!(error, "delivery log not merged, the next run goes on");
     }
 }
 
-async fn end(record: &Record<Embedded>, note: &RunNote, disk: Option<LogDisk>) {
-    match record.end(disk).await {
+async fn end(record: &LogRecorder<Embedded>, note: &RunNote, disk: Option<LogDisk>) {
+    match record.delete_ended_files(disk).await {
         Ok(ended) if ended.old + ended.over > 0 => note.note_deleted().await,
         Ok(_) => {}
         Err(error) => {

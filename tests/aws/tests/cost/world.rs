@@ -26,7 +26,7 @@ use posthaste_ports::{
 };
 use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_record::{
-    Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
+    AsideStore, HealthPorts, LogRecorder, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader,
@@ -93,7 +93,7 @@ type DeliverFunction = Deliver<
     PortBundle<Queue, Store, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>,
 >;
 type WakeFunction = Wake<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;
-type RecordFunction = Record<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;
+type RecordFunction = LogRecorder<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;
 type MonitorFunction =
     Monitor<TestPorts<Queue, Store>, NoMachine, DrainReports<Store, ManualClock>>;
 
@@ -239,7 +239,7 @@ impl Wiring {
             records: self.recorded(QueueName::Records),
             state: self.state(),
             log: log(),
-            aside: Aside::in_log(log()),
+            aside: AsideStore::in_log(log()),
             summaries: SummaryStore::in_log(log()),
             health: Some(HealthPorts {
                 arrivals: ArrivalTracker::new(self.state(), self.clock.clone()).with_counting(),
@@ -260,7 +260,7 @@ impl Wiring {
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(5),
         };
-        Record::new(ports, RecordSettings::default().on_aws())
+        LogRecorder::new(ports, RecordSettings::default().on_aws())
     }
 
     fn monitor(&self) -> MonitorFunction {

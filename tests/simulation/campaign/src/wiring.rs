@@ -21,7 +21,7 @@ use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{NoMachine, PortBundle, QueueName};
 use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitMode, TarpitTurns};
 use posthaste_record::{
-    Aside, HealthPorts, Record, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
+    AsideStore, HealthPorts, LogRecorder, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
 };
 use posthaste_services::{
     ActivityNotes, ArrivalTracker, DrainMeter, LinkHealth, PressureReader, SlowLane,
@@ -90,7 +90,7 @@ pub(crate) struct Functions {
     pub(crate) dead_letters: Arc<DeadLetters<Adapters>>,
     pub(crate) redrive: Arc<DeadLetters<Adapters>>,
     pub(crate) wake: Arc<Wake<Adapters>>,
-    pub(crate) record: Arc<Record<Adapters>>,
+    pub(crate) record: Arc<LogRecorder<Adapters>>,
     /// Only where few messages are pressure.
     pub(crate) monitor: Option<Arc<Mutex<MonitorFunction>>>,
 }
@@ -377,7 +377,7 @@ impl Wiring<'_> {
         }
     }
 
-    fn record(&self) -> Record<Adapters> {
+    fn record(&self) -> LogRecorder<Adapters> {
         let (health, waiting) = if self.is_on_aws() {
             (
                 Some(self.health_of_records()),
@@ -390,14 +390,14 @@ impl Wiring<'_> {
             records: self.queue(QueueName::Records),
             state: self.state(),
             log: self.log(),
-            aside: Aside::in_log(self.log()),
+            aside: AsideStore::in_log(self.log()),
             summaries: SummaryStore::in_log(self.log()),
             health,
             waiting,
             clock: self.clock(),
             entropy: self.entropy("record"),
         };
-        Record::new(ports, RecordSettings::default())
+        LogRecorder::new(ports, RecordSettings::default())
     }
 
     /// monitor, for which few messages are pressure.

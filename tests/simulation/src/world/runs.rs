@@ -7,7 +7,7 @@ use posthaste_core::pressure::DrainedMessages;
 use posthaste_ports::{
     BatchResponse, Clock, DrainSource, LookTime, QueueName, QueueReceiver, ReceivedMessage,
 };
-use posthaste_record::{MergeReport, RecordError};
+use posthaste_record::{LogFilesError, MergeReport};
 use posthaste_services::LeftWork;
 use posthaste_wake::{WakeError, WakeReport};
 
@@ -124,7 +124,7 @@ impl World {
     }
 
     /// One run of record's merge, which may fail.
-    pub async fn try_merge(&self) -> Result<MergeReport, RecordError> {
+    pub async fn try_merge(&self) -> Result<MergeReport, LogFilesError> {
         self.record.merge().await
     }
 
