@@ -12,17 +12,17 @@ use posthaste_core::release::{ReleaseQuota, ReleasedCounts};
 use posthaste_ports::Ports;
 use posthaste_services::catch_panic::catch_panic;
 
-use crate::objects::{self, Opened, ReleaseError, Sent};
-use crate::run::Run;
+use crate::objects::{self, OpenedObject, ReleaseError, SentMessages};
+use crate::run::WakeRun;
 
 /// An object and how many of its messages are sent now: the first ones.
-type Share = (Opened, usize);
+type ObjectShare = (OpenedObject, usize);
 
 /// Releases deliveries of these objects, in order and as far as the quota goes. Keys of objects
 /// that are done with, or are tried again in the next run, leave; one that holds more than fits
 /// stays in front.
-pub(crate) async fn release<P: Ports>(
-    run: Run<'_, P>,
+pub(crate) async fn release_within_quota<P: Ports>(
+    run: WakeRun<'_, P>,
     keys: &mut VecDeque<String>,
     quota: ReleaseQuota,
 ) -> ReleasedCounts {
@@ -31,10 +31,10 @@ pub(crate) async fn release<P: Ports>(
     let mut at_once = 1;
     while quota.is_open(&released) && !keys.is_empty() && run.may_begin() {
         let max = quota.rest_after(&released).max.deliveries;
-        let shares = open(run, keys, at_once, max, &mut released).await;
+        let shares = open_objects(run, keys, at_once, max, &mut released).await;
         let objects = shares.len();
         let messages = shares.iter().map(|(_, count)| count).sum();
-        released.add_released(send(run, shares, keys).await);
+        released.add_released(send_and_close(run, shares, keys).await);
         at_once = quota
             .rest_after(&released)
             .objects_to_read(objects, messages);
@@ -46,7 +46,7 @@ pub(crate) async fn release<P: Ports>(
 /// which something is left stay, in order. Answers also the last key up to which everything was
 /// looked at, and the queue took what was to go.
 pub(crate) async fn release_expired<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     keys: &mut VecDeque<String>,
     now: Timestamp,
     at_once: usize,
@@ -58,7 +58,7 @@ pub(crate) async fn release_expired<P: Ports>(
         let some: Vec<_> = keys.drain(..at_once.clamp(1, keys.len())).collect();
         let last_of_some = some.last().cloned();
         let shares = open_expired(run, some, now, &mut left, &mut released).await;
-        released.add_released(send(run, shares, &mut left).await);
+        released.add_released(send_and_close(run, shares, &mut left).await);
         if !released.is_refused {
             last = last_of_some;
         }
@@ -70,18 +70,18 @@ pub(crate) async fn release_expired<P: Ports>(
 }
 
 /// Reads the next objects side by side. Objects that do not fit go back in front.
-async fn open<P: Ports>(
-    run: Run<'_, P>,
+async fn open_objects<P: Ports>(
+    run: WakeRun<'_, P>,
     keys: &mut VecDeque<String>,
     at_once: usize,
     max: usize,
     released: &mut ReleasedCounts,
-) -> Vec<Share> {
+) -> Vec<ObjectShare> {
     let some = keys.drain(..at_once.min(keys.len())).collect();
     let mut shares = Vec::new();
     let mut room = max;
     let mut unread = Vec::new();
-    for object in read(run, some, released).await {
+    for object in read_objects(run, some, released).await {
         if room == 0 {
             unread.push(object.key);
             continue;
@@ -99,23 +99,23 @@ async fn open<P: Ports>(
 
 /// Reads objects side by side. Objects in which nothing has expired go to `left`.
 async fn open_expired<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     some: Vec<String>,
     now: Timestamp,
     left: &mut VecDeque<String>,
     released: &mut ReleasedCounts,
-) -> Vec<Share> {
+) -> Vec<ObjectShare> {
     let mut shares = Vec::new();
-    for Opened {
+    for OpenedObject {
         key,
         messages,
         etag,
-    } in read(run, some, released).await
+    } in read_objects(run, some, released).await
     {
         match expired_first(messages, now) {
             (_, 0) => left.push_back(key),
             (messages, count) => shares.push((
-                Opened {
+                OpenedObject {
                     key,
                     messages,
                     etag,
@@ -129,18 +129,18 @@ async fn open_expired<P: Ports>(
 
 /// Reads objects side by side. Leaves out objects that are gone, and objects that cannot be read,
 /// which it counts.
-async fn read<P: Ports>(
-    run: Run<'_, P>,
+async fn read_objects<P: Ports>(
+    run: WakeRun<'_, P>,
     keys: Vec<String>,
     released: &mut ReleasedCounts,
-) -> Vec<Opened> {
+) -> Vec<OpenedObject> {
     let opened = join_all(keys.iter().map(|key| catch_panic(objects::open(run, key)))).await;
     let mut read = |(key, opened): (String, Result<_, _>)| {
         opened
             .map_err(ReleaseError::Panicked)
             .flatten()
             .unwrap_or_else(|error| {
-                fail(released, &key, &error);
+                record_failed_object(released, &key, &error);
                 None
             })
     };
@@ -149,16 +149,16 @@ async fn read<P: Ports>(
 
 /// Sends the shares together, then closes each object. Keys of objects that hold more go back in
 /// front.
-async fn send<P: Ports>(
-    run: Run<'_, P>,
-    shares: Vec<Share>,
+async fn send_and_close<P: Ports>(
+    run: WakeRun<'_, P>,
+    shares: Vec<ObjectShare>,
     keys: &mut VecDeque<String>,
 ) -> ReleasedCounts {
     let messages: Vec<Bytes> = shares
         .iter()
         .flat_map(|(object, count)| object.messages[..*count].iter().cloned())
         .collect();
-    let Sent { is_sent, first } = objects::send(run, &messages).await;
+    let SentMessages { is_sent, first } = objects::send_messages(run, &messages).await;
     let mut rest = is_sent.as_slice();
     let mut closing = Vec::new();
     for (object, count) in shares {
@@ -180,14 +180,14 @@ async fn send<P: Ports>(
         match closed.map_err(ReleaseError::Panicked).flatten() {
             Ok(rest) if has_more => keys.push_front(rest),
             Ok(_) => {}
-            Err(error) => fail(&mut released, &key, &error),
+            Err(error) => record_failed_object(&mut released, &key, &error),
         }
     }
     released
 }
 
 /// Counts an object that stays until the next run.
-fn fail(released: &mut ReleasedCounts, key: &str, error: &ReleaseError) {
+fn record_failed_object(released: &mut ReleasedCounts, key: &str, error: &ReleaseError) {
     released.left += 1;
     released.is_refused |= error.is_refusal();
     tracing::error!(%key, error = error as &dyn Error, "waiting deliveries not released");
@@ -221,7 +221,7 @@ mod tests {
             },
             at_once: 8,
         };
-        let released = super::release(kit.run(), &mut left, quota).await;
+        let released = super::release_within_quota(kit.run(), &mut left, quota).await;
         (released, left.into())
     }
 

@@ -39,25 +39,25 @@ pub(crate) enum CancellationError {
 /// The last look at what was taken back, for all objects of a run. They are released by minute, so
 /// that of the topics the last one is the likeliest to come again.
 #[derive(Debug, Default)]
-pub(crate) struct CancellationLook(Mutex<Option<Look>>);
+pub(crate) struct CancellationCache(Mutex<Option<CachedNotes>>);
 
 #[derive(Debug, Clone)]
-struct Look {
+struct CachedNotes {
     topic: TopicName,
     /// The time of it, by the clock's `monotonic`.
     at: Duration,
-    notes: Arc<Notes>,
+    notes: Arc<CancellationNotes>,
 }
 
 /// The notes of a topic, by the digests of the ids.
 #[derive(Debug)]
-enum Notes {
+enum CancellationNotes {
     These(BTreeSet<String>),
     /// There are more than are listed.
     TooMany,
 }
 
-impl Notes {
+impl CancellationNotes {
     fn may_have(&self, id: &str) -> bool {
         match self {
             Self::These(ids) => ids.contains(id),
@@ -74,11 +74,11 @@ impl Notes {
 /// Without a look at the notes nothing is released.
 pub(crate) async fn mark_cancelled<P: Ports>(
     ports: &WakePorts<P>,
-    look: &CancellationLook,
+    look: &CancellationCache,
     topic: &TopicName,
     messages: Vec<Bytes>,
 ) -> Result<Vec<Bytes>, CancellationError> {
-    let notes = notes_of(ports, look, topic).await?;
+    let notes = cached_notes(ports, look, topic).await?;
     if notes.is_empty() {
         return Ok(messages);
     }
@@ -86,7 +86,9 @@ pub(crate) async fn mark_cancelled<P: Ports>(
     for message in messages {
         // One that cannot be read goes as it is: deliver keeps it byte for byte.
         marked.push(match parse_delivery(&message) {
-            Ok(delivery) => mark(ports, &notes, delivery).await?.unwrap_or(message),
+            Ok(delivery) => mark_delivery(ports, &notes, delivery)
+                .await?
+                .unwrap_or(message),
             Err(_) => message,
         });
     }
@@ -94,19 +96,19 @@ pub(crate) async fn mark_cancelled<P: Ports>(
 }
 
 /// The notes of a topic. So where nothing was taken back, a release costs a list for many events.
-async fn notes_of<P: Ports>(
+async fn cached_notes<P: Ports>(
     ports: &WakePorts<P>,
-    look: &CancellationLook,
+    look: &CancellationCache,
     topic: &TopicName,
-) -> Result<Arc<Notes>, CancellationError> {
+) -> Result<Arc<CancellationNotes>, CancellationError> {
     let now = ports.clock.monotonic();
     let last = look.0.lock().clone();
-    let is_known = |look: &Look| look.topic == *topic && now < look.at + LOOK_STANDS;
+    let is_known = |look: &CachedNotes| look.topic == *topic && now < look.at + LOOK_STANDS;
     if let Some(look) = last.filter(is_known) {
         return Ok(look.notes);
     }
-    let notes = Arc::new(listed(ports, topic).await?);
-    *look.0.lock() = Some(Look {
+    let notes = Arc::new(list_notes(ports, topic).await?);
+    *look.0.lock() = Some(CachedNotes {
         topic: topic.clone(),
         at: now,
         notes: Arc::clone(&notes),
@@ -114,10 +116,10 @@ async fn notes_of<P: Ports>(
     Ok(notes)
 }
 
-async fn listed<P: Ports>(
+async fn list_notes<P: Ports>(
     ports: &WakePorts<P>,
     topic: &TopicName,
-) -> Result<Notes, CancellationError> {
+) -> Result<CancellationNotes, CancellationError> {
     let prefix = layout::cancelled_key(topic, "");
     let mut ids = BTreeSet::new();
     let mut after = None;
@@ -128,16 +130,16 @@ async fn listed<P: Ports>(
         ids.extend(keys.filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned())));
         after = page.next_after;
         if after.is_none() {
-            return Ok(Notes::These(ids));
+            return Ok(CancellationNotes::These(ids));
         }
     }
-    Ok(Notes::TooMany)
+    Ok(CancellationNotes::TooMany)
 }
 
 /// The message of a delivery with the marks of what was taken back. `None` if nothing was.
-async fn mark<P: Ports>(
+async fn mark_delivery<P: Ports>(
     ports: &WakePorts<P>,
-    notes: &Notes,
+    notes: &CancellationNotes,
     mut delivery: Delivery,
 ) -> Result<Option<Bytes>, CancellationError> {
     let ids = delivery.events.iter().filter_map(cancellable_id_digest);
@@ -145,7 +147,7 @@ async fn mark<P: Ports>(
     let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
     let mut taken_back: BTreeSet<&str> = BTreeSet::new();
     for some in ids.chunks(NOTES_AT_ONCE) {
-        let notes = some.iter().map(|id| note(ports, &delivery.topic, id));
+        let notes = some.iter().map(|id| read_note(ports, &delivery.topic, id));
         for (id, note) in some.iter().zip(try_join_all(notes).await?) {
             if note.is_some_and(|note| note.takes_back(&delivery)) {
                 taken_back.insert(id);
@@ -164,7 +166,7 @@ async fn mark<P: Ports>(
 }
 
 /// The note that events of an id were taken back, by the digest of the id.
-async fn note<P: Ports>(
+async fn read_note<P: Ports>(
     ports: &WakePorts<P>,
     topic: &TopicName,
     id: &str,

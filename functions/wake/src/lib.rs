@@ -23,24 +23,24 @@ use posthaste_core::stored::{SetBackScan, WAKE_LEASE, WAKE_SIGNAL, WakeCheckpoin
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::{FoundLease, LeaseObject, LeftWork, timeout_at};
 
-use cancellations::CancellationLook;
+use cancellations::CancellationCache;
 use jobs::clean_up::{
     DeadLetterWalk, ResolvedWalk, clean_up, clean_up_dead_letters, clean_up_resolved, next_minute,
 };
 use jobs::disabled_notices::send_disabled_notices;
 use jobs::gone::disable_gone_subscriptions;
-use jobs::health_notices::look_at_health;
-use jobs::link_notices::look_at_links;
-use jobs::recovery::{MarkWalk, look_at_marks};
-use jobs::release::release;
+use jobs::health_notices::check_health;
+use jobs::link_notices::check_links;
+use jobs::recovery::{MarkWalk, check_marks};
+use jobs::release::release_parked_and_held;
 use jobs::replays::{ReplayWalk, replay_all};
 use jobs::set_back::SetBack;
-use jobs::temporary::{Temporary, TemporaryRun};
+use jobs::temporary::{TemporaryRun, TemporarySweep};
 pub use posthaste_delivery_log::DeliveryLog;
 
 pub use ports::WakePorts;
 pub use report::{WakeError, WakeReport};
-use run::Run;
+use run::WakeRun;
 
 /// Longest time of a run without a deadline of its own; the next one comes a minute after it began.
 const RUN_MAX: Duration = Duration::from_secs(55);
@@ -107,7 +107,7 @@ impl<P: Ports> Wake<P> {
 
     /// The same, with these settings.
     #[must_use]
-    pub fn with(self, settings: WakeSettings) -> Self {
+    pub fn with_settings(self, settings: WakeSettings) -> Self {
         Self { settings, ..self }
     }
 
@@ -140,10 +140,11 @@ impl<P: Ports> Wake<P> {
             ..
         } = &self.ports;
         let found_work = AtomicBool::new(false);
-        let cancellations = CancellationLook::default();
+        let cancellations = CancellationCache::default();
         let ports = &self.ports;
         let is_stopped = &self.is_stopped;
-        let run = Run::until(deadline, ports, is_stopped, &found_work, &cancellations).over(left);
+        let run = WakeRun::with_deadline(deadline, ports, is_stopped, &found_work, &cancellations)
+            .with_left_work(left);
         let began = clock.now();
         let found = run.in_time(LEASE.find::<WakeCheckpoint>(state)).await;
         let mut found = found
@@ -193,7 +194,7 @@ impl<P: Ports> Wake<P> {
     /// Runs all jobs from this checkpoint; answers the next one.
     async fn run_jobs(
         &self,
-        run: Run<'_, P>,
+        run: WakeRun<'_, P>,
         last: &WakeCheckpoint,
         began: Timestamp,
     ) -> (WakeCheckpoint, WakeReport, Option<Result<(), PortError>>) {
@@ -204,14 +205,14 @@ impl<P: Ports> Wake<P> {
         };
         let awake_since = awake_since(rest::well_until(last), last.awake_since, began);
         let walk = ParkedWalk::resume(last, began);
-        let temporary = Temporary::new(run, walk.begins_after(), awake_since);
-        let release = Box::pin(release(run, last, walk, &mut report));
+        let temporary = TemporarySweep::new(run, walk.begins_after(), awake_since);
+        let release = Box::pin(release_parked_and_held(run, last, walk, &mut report));
         let others = Box::pin(self.run_others(run, &temporary, last));
-        let link_notices = Box::pin(look_at_links(run, self.settings.notices_topic.as_ref()));
+        let link_notices = Box::pin(check_links(run, self.settings.notices_topic.as_ref()));
         let notices_topic = self.settings.notices_topic.as_ref();
         let notices = join4(
             link_notices,
-            Box::pin(look_at_health(run, notices_topic)),
+            Box::pin(check_health(run, notices_topic)),
             Box::pin(send_disabled_notices(run)),
             Box::pin(disable_gone_subscriptions(run)),
         );
@@ -243,13 +244,13 @@ impl<P: Ports> Wake<P> {
     /// Runs the jobs that go one after the other.
     async fn run_others(
         &self,
-        run: Run<'_, P>,
-        temporary: &Temporary<'_, P>,
+        run: WakeRun<'_, P>,
+        temporary: &TemporarySweep<'_, P>,
         last: &WakeCheckpoint,
     ) -> TemporaryRun {
         let swept = temporary.run(last.swept_to.clone()).await;
         let notices_topic = self.settings.notices_topic.as_ref();
-        let permits = look_at_marks(run, &self.mark_walk, notices_topic).await;
+        let permits = check_marks(run, &self.mark_walk, notices_topic).await;
         // Last: replayed events have waited already, and go on in the next run.
         replay_all(run, &self.replay_walk, &permits).await;
         if self.deletes_payloads {

@@ -21,7 +21,7 @@ use posthaste_services::timeout_at;
 
 use crate::cancellations::{CancellationError, mark_cancelled};
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 use crate::waits;
 
 /// Objects released at once.
@@ -60,7 +60,7 @@ pub(crate) enum ReleaseError {
 
 /// An object that was read.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedObject {
     /// Key of the object.
     pub(crate) key: String,
     /// Messages, in order.
@@ -70,7 +70,7 @@ pub(crate) struct Opened {
 
 /// The result of sending messages.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct SentMessages {
     /// True for each message, in order, that was sent.
     pub(crate) is_sent: Vec<bool>,
     /// The first error. If something was not sent and there is no error, there was no time.
@@ -78,11 +78,14 @@ pub(crate) struct Sent {
 }
 
 /// Releases an object; answers how many messages were sent.
-pub(crate) async fn release<P: Ports>(run: Run<'_, P>, key: &str) -> Result<usize, ReleaseError> {
+pub(crate) async fn release<P: Ports>(
+    run: WakeRun<'_, P>,
+    key: &str,
+) -> Result<usize, ReleaseError> {
     let Some(opened) = open(run, key).await? else {
         return Ok(0);
     };
-    let sent = send(run, &opened.messages).await;
+    let sent = send_messages(run, &opened.messages).await;
     close(run.ports, opened, &sent.is_sent, sent.first)
         .await
         .map(|_| sent.is_sent.len())
@@ -90,9 +93,9 @@ pub(crate) async fn release<P: Ports>(run: Run<'_, P>, key: &str) -> Result<usiz
 
 /// Reads an object; `None` if it is gone. What was published for later and taken back is marked.
 pub(crate) async fn open<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     key: &str,
-) -> Result<Option<Opened>, ReleaseError> {
+) -> Result<Option<OpenedObject>, ReleaseError> {
     let ports = run.ports;
     Box::pin(waits::note_late(ports, key)).await;
     let Some(object) = ports.state.get(key).await.map_err(ReleaseError::Store)? else {
@@ -104,7 +107,7 @@ pub(crate) async fn open<P: Ports>(
         let marked = Box::pin(mark_cancelled(ports, run.cancellations, &topic, messages));
         messages = marked.await.map_err(ReleaseError::Cancellations)?;
     }
-    Ok(Some(Opened {
+    Ok(Some(OpenedObject {
         key: key.to_owned(),
         etag: object.etag,
         messages,
@@ -113,9 +116,12 @@ pub(crate) async fn open<P: Ports>(
 
 /// Sends while there is time. A wave that is given up counts as not sent, although some of it may
 /// have been: at least once.
-pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent {
+pub(crate) async fn send_messages<P: Ports>(
+    run: WakeRun<'_, P>,
+    messages: &[Bytes],
+) -> SentMessages {
     let clock = &run.ports.clock;
-    let mut all = Sent::default();
+    let mut all = SentMessages::default();
     for wave in WAVE.cut_into_runs(messages.iter().map(Bytes::len)) {
         let wave = &messages[wave];
         let end = all.is_sent.len() + wave.len();
@@ -127,7 +133,7 @@ pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent 
                 group,
                 delay: Duration::ZERO,
             });
-            let sent = run.ports.send(outgoing.collect());
+            let sent = run.ports.send_messages(outgoing.collect());
             for sent in timeout_at(clock, run.send, Box::pin(sent))
                 .await
                 .into_iter()
@@ -147,11 +153,11 @@ pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent 
 /// key of what is kept.
 pub(crate) async fn close<P: Ports>(
     ports: &WakePorts<P>,
-    opened: Opened,
+    opened: OpenedObject,
     is_sent: &[bool],
     first: Option<Arc<PortError>>,
 ) -> Result<String, ReleaseError> {
-    let Opened {
+    let OpenedObject {
         key,
         etag,
         messages,
@@ -169,18 +175,18 @@ pub(crate) async fn close<P: Ports>(
         return deleted.map(|()| key).map_err(ReleaseError::Store);
     }
     let kept = if unsent.len() < all {
-        shorten(&ports.state, &key, &unsent, etag).await
+        keep_unsent(&ports.state, &key, &unsent, etag).await
     } else {
         Ok(key)
     };
     // A refusal of the queue matters more: it ends the run's releases.
-    refusal(is_sent, first).map_or(kept.map_err(ReleaseError::Shorten), Err)
+    refusal_error(is_sent, first).map_or(kept.map_err(ReleaseError::Shorten), Err)
 }
 
 /// Leaves in the object what was not sent, so that the next run does not send the rest again. If
 /// that fails it does: at least once. The key says what the object carries, so the rest has another
 /// one; answers it.
-async fn shorten(
+async fn keep_unsent(
     store: &impl ObjectStore,
     key: &str,
     unsent: &[Bytes],
@@ -239,7 +245,7 @@ impl ReleaseError {
 }
 
 /// The error of messages that were tried, if some were not sent.
-fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseError> {
+fn refusal_error(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseError> {
     let failed = is_sent.iter().filter(|is_sent| !**is_sent).count();
     let messages = is_sent.len();
     (failed > 0).then(|| match first {

@@ -72,7 +72,10 @@ impl<P: Ports> WakePorts<P> {
     }
 
     /// Sends messages, each by the lane of its subscription.
-    pub(crate) async fn send(&self, messages: Vec<OutgoingMessage>) -> Vec<Result<(), PortError>> {
+    pub(crate) async fn send_messages(
+        &self,
+        messages: Vec<OutgoingMessage>,
+    ) -> Vec<Result<(), PortError>> {
         let Some(lane) = &self.slow_lane else {
             return send_all(&self.deliveries, messages).await;
         };
@@ -84,7 +87,7 @@ impl<P: Ports> WakePorts<P> {
     /// The number of deliveries that are due of the subscriptions of these folders, in their order.
     /// Where the queue cannot tell, it is what the state says of their topics, and their share of
     /// what is due in the slow lane.
-    pub(crate) async fn due(&self, folders: &[String]) -> Vec<u64> {
+    pub(crate) async fn count_due(&self, folders: &[String]) -> Vec<u64> {
         if let Some(counted) = self.deliveries.due_counts(folders).await.ok().flatten() {
             return counted;
         }
@@ -181,14 +184,14 @@ mod tests {
     #[tokio::test]
     async fn what_is_released_takes_the_lane_of_its_subscription() {
         let (kit, slow) = kit(&FaultPlan::none());
-        let sent = kit.ports.send(messages()).await;
+        let sent = kit.ports.send_messages(messages()).await;
         assert!(sent.iter().all(Result::is_ok));
         assert_eq!(
             (kit.queue.take_bodies().len(), slow.take_bodies().len()),
             (1, 1)
         );
         kit.clock.advance(SLOW_FOR);
-        kit.ports.send(messages()).await;
+        kit.ports.send_messages(messages()).await;
         assert_eq!(
             (kit.queue.take_bodies().len(), slow.take_bodies().len()),
             (2, 0)
@@ -212,9 +215,9 @@ mod tests {
             ..PressureState::normal(kit.clock.now())
         };
         kit.store.write(PRESSURE_KEY, state.render());
-        assert_eq!(kit.ports.due(&folders).await, [300, 0]);
+        assert_eq!(kit.ports.count_due(&folders).await, [300, 0]);
         kit.clock.advance(SLOW_FOR);
-        assert_eq!(kit.ports.due(&folders).await, [0, 0]);
+        assert_eq!(kit.ports.count_due(&folders).await, [0, 0]);
     }
 
     #[tokio::test]
@@ -224,7 +227,7 @@ mod tests {
             CallFault::After(ErrorKind::Other),
         ] {
             let (kit, _) = kit(&FaultPlan::nth(0, fault));
-            let sent = kit.ports.send(messages()).await;
+            let sent = kit.ports.send_messages(messages()).await;
             let is_sent: Vec<_> = sent.iter().map(Result::is_ok).collect();
             assert_eq!(is_sent, [false, true]);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LeftWork, timeout_at};
 
-use crate::cancellations::CancellationLook;
+use crate::cancellations::CancellationCache;
 use crate::ports::WakePorts;
 
 /// Time before the deadline in which nothing new begins: a request is answered in less, or not at
@@ -23,7 +23,7 @@ const SENT_BEFORE: Duration = Duration::from_secs(8);
 const WORKED_BEFORE: Duration = Duration::from_secs(3);
 
 /// One run. Its times are times of [`Clock::monotonic`].
-pub(crate) struct Run<'a, P: Ports> {
+pub(crate) struct WakeRun<'a, P: Ports> {
     pub(crate) ports: &'a WakePorts<P>,
     /// From then on nothing new begins.
     pub(crate) begin: Duration,
@@ -36,28 +36,28 @@ pub(crate) struct Run<'a, P: Ports> {
     is_stopped: &'a AtomicBool,
     found_work: &'a AtomicBool,
     /// The last look at what was taken back.
-    pub(crate) cancellations: &'a CancellationLook,
+    pub(crate) cancellations: &'a CancellationCache,
 }
 
 // Not derived: that would ask for ports that can be copied.
-impl<P: Ports> Copy for Run<'_, P> {}
+impl<P: Ports> Copy for WakeRun<'_, P> {}
 
-impl<P: Ports> Clone for Run<'_, P> {
+impl<P: Ports> Clone for WakeRun<'_, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<'a, P: Ports> Run<'a, P> {
+impl<'a, P: Ports> WakeRun<'a, P> {
     /// A run that must have ended by `deadline`. Once `is_stopped` is set it releases no held
     /// delivery. `found_work` is set by the first job that finds something to do, or cannot
     /// look.
-    pub(crate) fn until(
+    pub(crate) fn with_deadline(
         deadline: Duration,
         ports: &'a WakePorts<P>,
         is_stopped: &'a AtomicBool,
         found_work: &'a AtomicBool,
-        cancellations: &'a CancellationLook,
+        cancellations: &'a CancellationCache,
     ) -> Self {
         let [begin, send, work] = [BEGUN_BEFORE, SENT_BEFORE, WORKED_BEFORE]
             .map(|before| deadline.saturating_sub(before));
@@ -74,13 +74,13 @@ impl<'a, P: Ports> Run<'a, P> {
     }
 
     /// The same run over work that was left in this sense.
-    pub(crate) fn over(self, left: LeftWork) -> Self {
+    pub(crate) fn with_left_work(self, left: LeftWork) -> Self {
         Self { left, ..self }
     }
 
     /// The same run, which begins nothing after half of the time from now, so that something else
     /// has the other half.
-    pub(crate) fn half(self) -> Self {
+    pub(crate) fn with_half_time(self) -> Self {
         let now = self.ports.clock.monotonic();
         Self {
             begin: now + self.begin.saturating_sub(now) / 2,
@@ -132,7 +132,7 @@ mod tests {
         let check = |elapsed, expected| {
             let kit = Kit::new();
             let run = kit.run();
-            let half = run.half();
+            let half = run.with_half_time();
             kit.clock.advance(elapsed);
             assert_eq!((half.has_time(), run.has_time()), expected, "{elapsed:?}");
         };

@@ -15,9 +15,9 @@ use posthaste_testkit::records::{subscription_name, topic_name, topic_record, to
 use posthaste_testkit::{CallFault, FaultPlan, ManualClock, PortOperation};
 use serde_json::{Value, json};
 
-use crate::cancellations::CancellationLook;
+use crate::cancellations::CancellationCache;
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 use wiring::ports;
 pub(crate) use wiring::{PAGE, TestPorts};
 
@@ -29,7 +29,7 @@ pub(crate) struct Kit {
     pub(crate) ports: WakePorts<TestPorts>,
     is_stopped: AtomicBool,
     found_work: AtomicBool,
-    cancellations: CancellationLook,
+    cancellations: CancellationCache,
 }
 
 impl Kit {
@@ -57,7 +57,7 @@ impl Kit {
             ports,
             is_stopped,
             found_work,
-            cancellations: CancellationLook::default(),
+            cancellations: CancellationCache::default(),
         }
     }
 
@@ -71,12 +71,12 @@ impl Kit {
     }
 
     /// A run that begins now.
-    pub(crate) fn run(&self) -> Run<'_, TestPorts> {
+    pub(crate) fn run(&self) -> WakeRun<'_, TestPorts> {
         let deadline = self.clock.monotonic() + Duration::from_secs(55);
         self.found_work.store(false, Ordering::Relaxed);
         let found_work = &self.found_work;
         let cancellations = &self.cancellations;
-        Run::until(
+        WakeRun::with_deadline(
             deadline,
             &self.ports,
             &self.is_stopped,

@@ -30,13 +30,13 @@ pub(crate) async fn note_late<P: Ports>(ports: &WakePorts<P>, key: &str) {
         .as_ref()
         .and_then(|topic| topic.find_subscription(&subscription))
     {
-        note(ports, found, now).await;
+        note_for_subscription(ports, found, now).await;
     }
 }
 
 /// Writes the note for this subscription, unless that takes long: without a note the sweep may
 /// delete an idle subscription early.
-pub(crate) async fn note<P: Ports>(
+pub(crate) async fn note_for_subscription<P: Ports>(
     ports: &WakePorts<P>,
     subscription: &Subscription,
     now: Timestamp,

@@ -336,7 +336,7 @@ pub fn wake(environment: &WakeEnvironment, clients: &AwsClients, state: S3Store)
         entropy: SystemEntropy,
     })
     .leaving_payloads()
-    .with(environment.settings.clone())
+    .with_settings(environment.settings.clone())
 }
 
 /// monitor, sampling for the length of an invocation.

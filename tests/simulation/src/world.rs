@@ -157,7 +157,7 @@ impl World {
     #[must_use]
     pub fn telling_ops(self) -> Self {
         Self {
-            wake: self.wake.with(WakeSettings {
+            wake: self.wake.with_settings(WakeSettings {
                 notices_topic: TopicName::parse("ops").ok(),
                 ..WakeSettings::default()
             }),

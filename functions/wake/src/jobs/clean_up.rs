@@ -14,9 +14,9 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 
-use crate::run::Run;
+use crate::run::WakeRun;
 pub(crate) use dead_letters::DeadLetterWalk;
-use kinds::{DELETES_AT_ONCE, KINDS, Kind};
+use kinds::{DELETES_AT_ONCE, KINDS, ObjectKind};
 pub(crate) use resolved::ResolvedWalk;
 
 /// Each kind is looked for once an hour: objects are kept for a day or longer.
@@ -38,7 +38,7 @@ pub(crate) fn next_minute(now: Timestamp, deletes_dead_letters: bool) -> u64 {
 
 /// Deletes old objects of the kinds whose minute this is, while there is time. An object that is
 /// not deleted is found again an hour later, and holds up no other kind.
-pub(crate) async fn clean_up<P: Ports>(run: Run<'_, P>) {
+pub(crate) async fn clean_up<P: Ports>(run: WakeRun<'_, P>) {
     let now = run.ports.clock.now();
     for kind in KINDS
         .iter()
@@ -47,14 +47,14 @@ pub(crate) async fn clean_up<P: Ports>(run: Run<'_, P>) {
         log_deleted(kind.name, run.in_time(delete_old(run, kind, now)).await);
     }
     if now.minute_rounded_down() % MINUTES_BETWEEN == audit::MINUTE {
-        let deleted = run.in_time(audit::delete_old(run, audit::Room::MOST, now));
+        let deleted = run.in_time(audit::delete_old(run, audit::AuditRoom::MOST, now));
         log_deleted("entries of the audit trail", deleted.await);
     }
 }
 
 /// Deletes dead letters that were kept for this long, in the minute of the hour that is theirs.
 pub(crate) async fn clean_up_dead_letters<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     walk: &DeadLetterWalk,
     kept: Duration,
 ) {
@@ -66,7 +66,7 @@ pub(crate) async fn clean_up_dead_letters<P: Ports>(
 }
 
 /// Deletes lists of resolved dead letters that are gone, in the minute of the hour that is theirs.
-pub(crate) async fn clean_up_resolved<P: Ports>(run: Run<'_, P>, walk: &ResolvedWalk) {
+pub(crate) async fn clean_up_resolved<P: Ports>(run: WakeRun<'_, P>, walk: &ResolvedWalk) {
     if run.ports.clock.now().minute_rounded_down() % MINUTES_BETWEEN == resolved::MINUTE {
         let deleted = run.in_time(resolved::delete_orphans(run, walk));
         log_deleted("lists of resolved dead letters", deleted.await);
@@ -92,8 +92,8 @@ fn log_deleted(name: &'static str, deleted: Option<Result<usize, PortError>>) {
 }
 
 async fn delete_old<P: Ports>(
-    run: Run<'_, P>,
-    kind: &Kind,
+    run: WakeRun<'_, P>,
+    kind: &ObjectKind,
     now: Timestamp,
 ) -> Result<usize, PortError> {
     let store = &run.ports.state;
@@ -131,7 +131,7 @@ async fn delete_old<P: Ports>(
 /// Deletes an object that was listed as old, unless its content shows that it is in use again.
 async fn delete_one(
     store: &impl ObjectStore,
-    kind: &Kind,
+    kind: &ObjectKind,
     key: &str,
     now: Timestamp,
 ) -> Result<bool, PortError> {

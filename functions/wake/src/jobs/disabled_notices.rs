@@ -12,7 +12,7 @@ use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::NoticeError;
 
 use super::ended;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// The time within which the write follows that a mark was left for. A request of manage ends
 /// before.
@@ -31,11 +31,11 @@ enum NotifyError {
 }
 
 /// Sends the notices of the subscriptions that operators disabled since the last run.
-pub(crate) async fn send_disabled_notices<P: Ports>(run: Run<'_, P>) {
-    ended::work(run, "notices of disabled subscriptions", notify(run)).await;
+pub(crate) async fn send_disabled_notices<P: Ports>(run: WakeRun<'_, P>) {
+    ended::run_and_log(run, "notices of disabled subscriptions", send_notices(run)).await;
 }
 
-async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
+async fn send_notices<P: Ports>(run: WakeRun<'_, P>) -> Result<(), NotifyError> {
     let store = &run.ports.state;
     for listed in store.list(layout::TELLING, None, MARKS_MAX).await?.objects {
         run.note_work();
@@ -80,7 +80,7 @@ async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
 /// Whether the write that a mark was left for has happened, as far as the record says: the
 /// subscription is disabled since then, or the topic is gone. A later write says nothing, because it
 /// may have been first, and the one with the mark refused.
-async fn is_written<P: Ports>(run: Run<'_, P>, mark: &DisabledMark) -> Result<bool, PortError> {
+async fn is_written<P: Ports>(run: WakeRun<'_, P>, mark: &DisabledMark) -> Result<bool, PortError> {
     let key = layout::topic_record_key(&mark.topic);
     let Some(object) = run.ports.state.get(&key).await? else {
         return Ok(true);

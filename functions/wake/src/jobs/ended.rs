@@ -4,11 +4,11 @@ use std::error::Error;
 
 use posthaste_ports::Ports;
 
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Works to the end, or until the run's time is over. Logs a job that failed or had no time.
-pub(super) async fn work<P: Ports, E: Error + 'static>(
-    run: Run<'_, P>,
+pub(super) async fn run_and_log<P: Ports, E: Error + 'static>(
+    run: WakeRun<'_, P>,
     job: &'static str,
     work: impl Future<Output = Result<(), E>>,
 ) {

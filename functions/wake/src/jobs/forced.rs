@@ -14,24 +14,24 @@ use posthaste_ports::{Clock, ObjectStore, Ports};
 use crate::batches;
 use crate::objects::RELEASES_AT_ONCE;
 use crate::ports::WakePorts;
-use crate::run::Run;
-use requests::Request;
+use crate::run::WakeRun;
+use requests::LoadedForceRequest;
 
 /// Most deliveries that are forced in one run: a part of what a run can send. The rest is for held
 /// ones.
 const FORCED_MAX: usize = 2_000;
 
 /// Releases what is forced, in one run.
-pub(crate) struct Forced<'a, P: Ports> {
-    run: Run<'a, P>,
+pub(crate) struct ForcedRelease<'a, P: Ports> {
+    run: WakeRun<'a, P>,
     /// Deliveries that were sent.
     pub(crate) sent: usize,
     walk: ForcedWalk,
-    requests: Vec<Request>,
+    requests: Vec<LoadedForceRequest>,
 }
 
-impl<'a, P: Ports> Forced<'a, P> {
-    pub(crate) fn new(run: Run<'a, P>) -> Self {
+impl<'a, P: Ports> ForcedRelease<'a, P> {
+    pub(crate) fn new(run: WakeRun<'a, P>) -> Self {
         Self {
             run,
             sent: 0,
@@ -42,8 +42,8 @@ impl<'a, P: Ports> Forced<'a, P> {
 
     /// Reads the requests. Where they cannot be read nothing is forced in this run. Where parked
     /// deliveries were moved to an earlier minute the walk begins again.
-    pub(crate) async fn begin(&mut self, has_moved: bool) {
-        self.requests = requests::all(self.run).await.unwrap_or_else(|error| {
+    pub(crate) async fn load_requests(&mut self, has_moved: bool) {
+        self.requests = requests::load_due(self.run).await.unwrap_or_else(|error| {
             self.run.note_work();
             let error = &error as &dyn Error;
             tracing::error!(
@@ -57,7 +57,12 @@ impl<'a, P: Ports> Forced<'a, P> {
                 .iter_mut()
                 .for_each(|request| request.object.after = None);
         }
-        self.walk = ForcedWalk::begin(self.requests.iter().map(Request::folder).collect());
+        self.walk = ForcedWalk::begin(
+            self.requests
+                .iter()
+                .map(LoadedForceRequest::forced_folder)
+                .collect(),
+        );
     }
 
     /// Tells whether there may be more to send in this run.
@@ -66,7 +71,7 @@ impl<'a, P: Ports> Forced<'a, P> {
     }
 
     /// Releases deliveries of the forced subscriptions, up to this amount.
-    pub(crate) async fn release(&mut self, max: ReleaseAmount) -> ReleasedCounts {
+    pub(crate) async fn release_up_to(&mut self, max: ReleaseAmount) -> ReleasedCounts {
         let quota = ReleaseQuota {
             max,
             at_once: RELEASES_AT_ONCE,
@@ -82,7 +87,9 @@ impl<'a, P: Ports> Forced<'a, P> {
                 continue;
             };
             let rest = quota.rest_after(&released);
-            released.add_released(batches::release(self.run, &mut self.walk.keys, rest).await);
+            released.add_released(
+                batches::release_within_quota(self.run, &mut self.walk.keys, rest).await,
+            );
             if released.is_refused {
                 self.walk.stop_at_refused(first);
             }
@@ -95,13 +102,13 @@ impl<'a, P: Ports> Forced<'a, P> {
     }
 
     /// Deletes the requests, or writes down how far the walk came.
-    pub(crate) async fn end(&mut self) {
+    pub(crate) async fn store_progress(&mut self) {
         let ports = self.run.ports;
         let requests = std::mem::take(&mut self.requests);
         let ended = if self.walk.is_finished() {
-            requests::end(ports, &requests).await
+            requests::delete_finished(ports, &requests).await
         } else {
-            requests::save(ports, requests, self.walk.reached_key()).await
+            requests::save_progress(ports, requests, self.walk.reached_key()).await
         };
         if let Err(error) = ended {
             let error = &error as &dyn Error;
@@ -151,15 +158,15 @@ mod tests {
 
     /// Releases up to `max` deliveries in one run; answers how many were sent.
     async fn run(kit: &Kit, max: usize) -> usize {
-        let mut forced = Forced::new(kit.run());
-        forced.begin(false).await;
+        let mut forced = ForcedRelease::new(kit.run());
+        forced.load_requests(false).await;
         let released = forced
-            .release(ReleaseAmount {
+            .release_up_to(ReleaseAmount {
                 deliveries: max,
                 ..ReleaseAmount::ALL
             })
             .await;
-        forced.end().await;
+        forced.store_progress().await;
         released.sent
     }
 

@@ -8,7 +8,7 @@ use posthaste_ports::{ObjectStore, PortError, Ports};
 use posthaste_services::{GoneError, disable_gone};
 
 use super::ended;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Most marks that are looked at in one run.
 const MARKS_MAX: usize = 100;
@@ -25,8 +25,8 @@ enum MarkError {
 }
 
 /// Disables the subscriptions whose endpoints answered 410 since the last run.
-pub(crate) async fn disable_gone_subscriptions<P: Ports>(run: Run<'_, P>) {
-    ended::work(
+pub(crate) async fn disable_gone_subscriptions<P: Ports>(run: WakeRun<'_, P>) {
+    ended::run_and_log(
         run,
         "subscriptions whose endpoints are gone",
         carry_out(run),
@@ -35,7 +35,7 @@ pub(crate) async fn disable_gone_subscriptions<P: Ports>(run: Run<'_, P>) {
 }
 
 /// Carries marks out. One that fails keeps no other.
-async fn carry_out<P: Ports>(run: Run<'_, P>) -> Result<(), MarkError> {
+async fn carry_out<P: Ports>(run: WakeRun<'_, P>) -> Result<(), MarkError> {
     let store = &run.ports.state;
     let mut result = Ok(());
     for listed in store.list(layout::DISABLED, None, MARKS_MAX).await?.objects {
@@ -50,7 +50,7 @@ async fn carry_out<P: Ports>(run: Run<'_, P>) -> Result<(), MarkError> {
     result
 }
 
-async fn carry_out_mark<P: Ports>(run: Run<'_, P>, key: &str) -> Result<(), MarkError> {
+async fn carry_out_mark<P: Ports>(run: WakeRun<'_, P>, key: &str) -> Result<(), MarkError> {
     let store = &run.ports.state;
     let Some(object) = store.get(key).await? else {
         return Ok(());

@@ -18,21 +18,26 @@ use posthaste_core::model::TopicName;
 use posthaste_ports::{Clock, Entropy, Ports};
 
 use super::ended;
-use crate::run::Run;
+use crate::run::WakeRun;
 use error::HealthJobError;
-use facts::{facts, missed_facts};
-use sending::Teller;
+use facts::{load_facts, load_missed_facts};
+use sending::HealthNotifier;
 
 /// Notices that are sent before they are marked. A crash repeats no more than these.
 const SENT_PER_MARK: usize = 32;
 
 /// Looks at health. The topic `notices_topic` is notified of every incident.
-pub(crate) async fn look_at_health<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>) {
-    ended::work(run, "health of subscriptions", look(run, notices_topic)).await;
+pub(crate) async fn check_health<P: Ports>(run: WakeRun<'_, P>, notices_topic: Option<&TopicName>) {
+    ended::run_and_log(
+        run,
+        "health of subscriptions",
+        decide_and_notify(run, notices_topic),
+    )
+    .await;
 }
 
-async fn look<P: Ports>(
-    run: Run<'_, P>,
+async fn decide_and_notify<P: Ports>(
+    run: WakeRun<'_, P>,
     notices_topic: Option<&TopicName>,
 ) -> Result<(), HealthJobError> {
     let links = &run.ports.links;
@@ -52,8 +57,8 @@ async fn look<P: Ports>(
             }
         }
     }
-    let facts = facts(run.ports, &book).await?;
-    let missed = missed_facts(run.ports, &book).await?;
+    let facts = load_facts(run.ports, &book).await?;
+    let missed = load_missed_facts(run.ports, &book).await?;
     let now = run.ports.clock.now();
     let settings = &links.settings().arrivals;
     let book = arrivals
@@ -71,7 +76,7 @@ async fn look<P: Ports>(
     if due.is_empty() {
         return Ok(());
     }
-    let teller = Teller {
+    let teller = HealthNotifier {
         ports: run.ports,
         book: &book,
         facts: &facts,
@@ -81,7 +86,7 @@ async fn look<P: Ports>(
         if !run.may_begin() {
             return Ok(());
         }
-        let told = tell_all(&teller, part).await;
+        let told = send_all(&teller, part).await;
         arrivals
             .change_book(|book| told.iter().for_each(|notice| book.mark_told(notice)))
             .await?;
@@ -91,11 +96,14 @@ async fn look<P: Ports>(
 
 /// Sends notices, and answers those that went to all addressees. One that cannot be sent is left
 /// to the next run, and does not keep the others.
-async fn tell_all<'a, P: Ports>(
-    teller: &Teller<'_, P>,
+async fn send_all<'a, P: Ports>(
+    teller: &HealthNotifier<'_, P>,
     due: &'a [DueNotice],
 ) -> Vec<&'a DueNotice> {
-    let sends: Vec<_> = due.iter().map(|notice| teller.tell(notice)).collect();
+    let sends: Vec<_> = due
+        .iter()
+        .map(|notice| teller.send_notice(notice))
+        .collect();
     let mut told = Vec::new();
     for (notice, is_told) in due.iter().zip(join_all(sends).await) {
         match is_told {

@@ -19,7 +19,7 @@ use posthaste_core::release::{OF_ONE_MAX, ReleaseAmount, ReleaseSpeed, RunAccoun
 use posthaste_ports::{Clock, Ports};
 
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 use run::HeldRun;
 
 /// The time between two passes, in which deliver takes what the last one sent.
@@ -32,23 +32,27 @@ const FORCED_PART: usize = 2;
 /// may go. `has_moved` tells that parked deliveries were moved to an earlier minute, which a walk
 /// may have left behind.
 pub(crate) async fn release_held<'a, P: Ports>(
-    run: Run<'a, P>,
+    run: WakeRun<'a, P>,
     held_to: Option<String>,
     has_moved: bool,
     account: &'a Mutex<RunAccount>,
 ) -> HeldRun<'a, P> {
     let mut held = HeldRun::new(run, held_to, account);
-    if run.in_time(release(&mut held, has_moved)).await.is_none() {
+    if run
+        .in_time(release_all(&mut held, has_moved))
+        .await
+        .is_none()
+    {
         tracing::error!("held deliveries not released to the end in time, the next run goes on");
     }
     held
 }
 
-async fn release<P: Ports>(held: &mut HeldRun<'_, P>, has_moved: bool) {
-    held.forced.begin(has_moved).await;
-    held.folders = folders::find(held.run, &mut held.held_to).await;
+async fn release_all<P: Ports>(held: &mut HeldRun<'_, P>, has_moved: bool) {
+    held.forced.load_requests(has_moved).await;
+    held.folders = folders::find_next(held.run, &mut held.held_to).await;
     release_in_passes(held).await;
-    held.forced.end().await;
+    held.forced.store_progress().await;
 }
 
 /// Releases in passes, while there is time and room, and the queue takes it. Under pressure what
@@ -76,10 +80,12 @@ async fn release_in_passes<P: Ports>(held: &mut HeldRun<'_, P>) {
             return;
         }
         let room = held.room_in_pass(speed, state.as_deref());
-        if !pass(held, room).await {
+        if !run_pass(held, room).await {
             return;
         }
-        if held.has_more() && (held.left_in_run().is_nothing() || !pause(held.run).await) {
+        if held.has_more()
+            && (held.left_in_run().is_nothing() || !wait_for_next_pass(held.run).await)
+        {
             return;
         }
     }
@@ -87,11 +93,12 @@ async fn release_in_passes<P: Ports>(held: &mut HeldRun<'_, P>) {
 
 /// One pass. Half of its room is for what is forced; where there is one object for all, the two
 /// take turns. Answers whether to go on.
-async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, room: ReleaseAmount) -> bool {
+async fn run_pass<P: Ports>(held: &mut HeldRun<'_, P>, room: ReleaseAmount) -> bool {
     if held.speed == ReleaseSpeed::OneObject
         && !ReleaseSpeed::forced_first(held.run.ports.clock.now().minute_rounded_down())
     {
-        return passes::pass(held, room).await && force(held, held.left_in_run()).await.is_some();
+        return passes::give_turns(held, room).await
+            && release_forced(held, held.left_in_run()).await.is_some();
     }
     let is_alone = held.folders.is_empty();
     let part = if is_alone {
@@ -103,21 +110,24 @@ async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, room: ReleaseAmount) -> bool 
         deliveries: part.min(OF_ONE_MAX),
         ..room
     };
-    let Some(released) = force(held, part).await else {
+    let Some(released) = release_forced(held, part).await else {
         return false;
     };
-    passes::pass(held, room.minus(released)).await
+    passes::give_turns(held, room.minus(released)).await
 }
 
 /// Releases forced deliveries. Answers how much, or `None` if the queue does not take them.
-async fn force<P: Ports>(held: &mut HeldRun<'_, P>, max: ReleaseAmount) -> Option<ReleaseAmount> {
-    let released = held.forced.release(max).await;
-    held.add(released);
+async fn release_forced<P: Ports>(
+    held: &mut HeldRun<'_, P>,
+    max: ReleaseAmount,
+) -> Option<ReleaseAmount> {
+    let released = held.forced.release_up_to(max).await;
+    held.count_released(released);
     (!released.is_refused).then_some(released.amount())
 }
 
 /// Waits for the next pass. Answers whether there is time for one.
-async fn pause<P: Ports>(run: Run<'_, P>) -> bool {
+async fn wait_for_next_pass<P: Ports>(run: WakeRun<'_, P>) -> bool {
     let clock = &run.ports.clock;
     if clock.monotonic() + PASS_PAUSE >= run.begin {
         return false;
@@ -215,10 +225,10 @@ mod tests {
             }
             let account = Mutex::default();
             let mut held = HeldRun::new(kit.run(), None, &account);
-            held.folders = folders::find(held.run, &mut held.held_to).await;
+            held.folders = folders::find_next(held.run, &mut held.held_to).await;
             let state = kit.ports.pressure.state().await;
             let room = held.room_in_pass(ReleaseSpeed::Full, state.as_deref());
-            assert!(passes::pass(&mut held, room).await);
+            assert!(passes::give_turns(&mut held, room).await);
             assert_eq!(held.sent, expected, "{due}");
         };
         check(0, 30).await;

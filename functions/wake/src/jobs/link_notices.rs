@@ -22,10 +22,10 @@ use posthaste_services::{LinksError, NoticeError, RegistryError};
 
 use super::ended;
 use crate::ports::WakePorts;
-use crate::run::Run;
-use addressees::{AddressError, addressed};
+use crate::run::WakeRun;
+use addressees::{AddressError, find_addressees};
 use former::forget_former;
-use state_change::{Addressed, changes, together};
+use state_change::{AddressedChange, changes_per_mark, changes_to_send};
 
 /// Addressees that are notified at once. One takes some 30 ms, so that a thousand are notified in
 /// seconds.
@@ -42,7 +42,7 @@ enum NotifyError {
 
 /// Sends the notices, and forgets links and subscriptions of which nothing has to be known any more.
 /// The topic `notices_topic` is notified of every change.
-pub(crate) async fn look_at_links<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>) {
+pub(crate) async fn check_links<P: Ports>(run: WakeRun<'_, P>, notices_topic: Option<&TopicName>) {
     let look = async {
         let parts = run.ports.links.read_all().await?;
         if !parts.is_empty() {
@@ -52,17 +52,17 @@ pub(crate) async fn look_at_links<P: Ports>(run: Run<'_, P>, notices_topic: Opti
         let notices = notify_all(run, notices_topic, &parts);
         let former = forget_former(run, &parts);
         join(
-            ended::work(run, "notices of links", notices),
-            ended::work(run, "health of former subscriptions", former),
+            ended::run_and_log(run, "notices of links", notices),
+            ended::run_and_log(run, "health of former subscriptions", former),
         )
         .await;
         Ok::<_, LinksError>(())
     };
-    ended::work(run, "state of links", look).await;
+    ended::run_and_log(run, "state of links", look).await;
 }
 
 async fn notify_all<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     notices_topic: Option<&TopicName>,
     parts: &[(usize, Arc<LinkShard>)],
 ) -> Result<(), NotifyError> {
@@ -71,15 +71,15 @@ async fn notify_all<P: Ports>(
     let settings = links.settings();
     let changes = parts
         .iter()
-        .flat_map(|(index, shard)| changes(*index, shard, now, settings))
+        .flat_map(|(index, shard)| changes_to_send(*index, shard, now, settings))
         .collect();
-    let addressed = addressed(run.ports, notices_topic, changes).await?;
+    let addressed = find_addressees(run.ports, notices_topic, changes).await?;
     let mut rest = addressed.as_slice();
     while !rest.is_empty() {
         if !run.may_begin() {
             return Ok(());
         }
-        let (next, later) = rest.split_at(together(rest));
+        let (next, later) = rest.split_at(changes_per_mark(rest));
         notify_and_mark(run.ports, next).await?;
         rest = later;
     }
@@ -99,10 +99,10 @@ async fn notify_all<P: Ports>(
 /// Sends changes, and writes down which were sent. The next run sends the others.
 async fn notify_and_mark<P: Ports>(
     ports: &WakePorts<P>,
-    changes: &[Addressed],
+    changes: &[AddressedChange],
 ) -> Result<(), LinksError> {
-    let unsent = notify(ports, changes).await;
-    let mut by_shard = BTreeMap::<usize, Vec<&Addressed>>::new();
+    let unsent = notify_addressees(ports, changes).await;
+    let mut by_shard = BTreeMap::<usize, Vec<&AddressedChange>>::new();
     for (_, it) in changes
         .iter()
         .enumerate()
@@ -115,7 +115,7 @@ async fn notify_and_mark<P: Ports>(
         let mark = |shard: &mut LinkShard| {
             notified
                 .iter()
-                .fold(false, |is_changed, it| it.mark(shard) | is_changed)
+                .fold(false, |is_changed, it| it.mark_sent(shard) | is_changed)
         };
         ports.links.change_shard(index, mark).await?;
     }
@@ -124,7 +124,10 @@ async fn notify_and_mark<P: Ports>(
 
 /// Notifies each addressee of all its changes, and answers the places of the changes that some
 /// addressee has yet to get.
-async fn notify<P: Ports>(ports: &WakePorts<P>, changes: &[Addressed]) -> BTreeSet<usize> {
+async fn notify_addressees<P: Ports>(
+    ports: &WakePorts<P>,
+    changes: &[AddressedChange],
+) -> BTreeSet<usize> {
     let mut by_addressee = BTreeMap::<&String, (&TopicName, Vec<usize>)>::new();
     for (place, it) in changes.iter().enumerate() {
         for (folded, name) in &it.to {
@@ -148,7 +151,7 @@ async fn notify<P: Ports>(ports: &WakePorts<P>, changes: &[Addressed]) -> BTreeS
 async fn notify_one<P: Ports>(
     ports: &WakePorts<P>,
     name: &TopicName,
-    changes: &[Addressed],
+    changes: &[AddressedChange],
     places: Vec<usize>,
 ) -> Vec<usize> {
     let notices = places

@@ -17,15 +17,15 @@ use posthaste_services::catch_panic::catch_panic;
 
 use crate::batches;
 use crate::objects::{self, RELEASES_AT_ONCE, ReleaseError};
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Most objects that a run looks at under pressure for what has expired; the next run goes on after
 /// them.
 const EXPIRED_OBJECTS_MAX: usize = 1000;
 
 /// Releases parked deliveries, in one run.
-pub(crate) struct Parked<'a, P: Ports> {
-    run: Run<'a, P>,
+pub(crate) struct ParkedRelease<'a, P: Ports> {
+    run: WakeRun<'a, P>,
     account: &'a Mutex<RunAccount>,
     /// How far the run came.
     pub(crate) walk: ParkedWalk,
@@ -43,7 +43,7 @@ pub(crate) struct Parked<'a, P: Ports> {
 
 /// A part of the list: the objects between two keys.
 #[derive(Debug, Clone, Default)]
-struct Part {
+struct KeyRange {
     after: Option<String>,
     before: Option<String>,
 }
@@ -58,8 +58,12 @@ struct DuePage {
     next_due: Option<u64>,
 }
 
-impl<'a, P: Ports> Parked<'a, P> {
-    pub(crate) fn new(run: Run<'a, P>, walk: ParkedWalk, account: &'a Mutex<RunAccount>) -> Self {
+impl<'a, P: Ports> ParkedRelease<'a, P> {
+    pub(crate) fn new(
+        run: WakeRun<'a, P>,
+        walk: ParkedWalk,
+        account: &'a Mutex<RunAccount>,
+    ) -> Self {
         Self {
             run,
             account,
@@ -73,11 +77,11 @@ impl<'a, P: Ports> Parked<'a, P> {
     }
 
     /// Releases what is due, at first at this speed; once a day also from the start of the list.
-    pub(crate) async fn release(&mut self, speed: ReleaseSpeed) -> Result<(), PortError> {
+    pub(crate) async fn release_due(&mut self, speed: ReleaseSpeed) -> Result<(), PortError> {
         let after = self.walk.begins_after();
         if !self
             .release_part(
-                Part {
+                KeyRange {
                     after: after.clone(),
                     before: None,
                 },
@@ -91,7 +95,7 @@ impl<'a, P: Ports> Parked<'a, P> {
         if after.is_none() {
             self.walk.end_scan();
         } else if self.walk.is_scan_due() {
-            self.scan(Part {
+            self.release_oldest(KeyRange {
                 after: None,
                 before: after,
             })
@@ -102,9 +106,9 @@ impl<'a, P: Ports> Parked<'a, P> {
 
     /// Releases what lies before the list's beginning. That may fail, where it has to walk past
     /// very much that was deleted; no delivery that was parked on time depends on it.
-    async fn scan(&mut self, part: Part) {
+    async fn release_oldest(&mut self, part: KeyRange) {
         self.walk.begin_scan();
-        match self.release_part(part, self.speed().await).await {
+        match self.release_part(part, self.current_speed().await).await {
             Ok(true) => self.walk.end_scan(),
             Ok(false) => {}
             Err(error) => {
@@ -120,7 +124,7 @@ impl<'a, P: Ports> Parked<'a, P> {
     /// Releases what is due in a part of the list. Answers whether it came to the part's end.
     async fn release_part(
         &mut self,
-        mut part: Part,
+        mut part: KeyRange,
         mut speed: ReleaseSpeed,
     ) -> Result<bool, PortError> {
         loop {
@@ -145,7 +149,7 @@ impl<'a, P: Ports> Parked<'a, P> {
             if part.after.is_none() {
                 return Ok(true);
             }
-            speed = self.speed().await;
+            speed = self.current_speed().await;
         }
     }
 
@@ -189,11 +193,11 @@ impl<'a, P: Ports> Parked<'a, P> {
             max,
             at_once: RELEASES_AT_ONCE,
         };
-        let released = batches::release(self.run, &mut keys, quota).await;
+        let released = batches::release_within_quota(self.run, &mut keys, quota).await;
         self.account
             .lock()
             .note_released(ReleaseSource::Parked, released.amount());
-        self.add(released);
+        self.count_released(released);
         self.objects += due.len() - keys.len() - released.left;
         self.walk.note_tried(due);
         let is_through = keys.is_empty() && released.left == 0;
@@ -208,9 +212,9 @@ impl<'a, P: Ports> Parked<'a, P> {
     async fn release_expired(
         &mut self,
         mut page: DuePage,
-        mut part: Part,
+        mut part: KeyRange,
     ) -> Result<(), PortError> {
-        let half = self.run.half();
+        let half = self.run.with_half_time();
         let from = self.walk.expired_to.clone();
         let mut looked_at = 0;
         loop {
@@ -221,7 +225,7 @@ impl<'a, P: Ports> Parked<'a, P> {
             let now = half.ports.clock.now();
             let (released, last) =
                 batches::release_expired(half, &mut keys, now, RELEASES_AT_ONCE).await;
-            self.add(released);
+            self.count_released(released);
             // If the next page is not listed, the next run goes on here.
             self.walk.expired_to = last.or(self.walk.expired_to.take());
             if released.is_refused || !half.may_begin() || looked_at >= EXPIRED_OBJECTS_MAX {
@@ -236,18 +240,18 @@ impl<'a, P: Ports> Parked<'a, P> {
         }
     }
 
-    async fn speed(&self) -> ReleaseSpeed {
+    async fn current_speed(&self) -> ReleaseSpeed {
         release_speed(self.run.ports.pressure.state().await.as_deref())
     }
 
-    fn add(&mut self, released: ReleasedCounts) {
+    fn count_released(&mut self, released: ReleasedCounts) {
         self.sent += released.sent;
         self.left += released.left;
     }
 }
 
 /// The first page of a part, as far as it is due.
-async fn due_page<P: Ports>(run: Run<'_, P>, part: &Part) -> Result<DuePage, PortError> {
+async fn due_page<P: Ports>(run: WakeRun<'_, P>, part: &KeyRange) -> Result<DuePage, PortError> {
     let ListPage {
         objects,
         next_after,
@@ -296,8 +300,8 @@ mod tests {
     ) -> ([usize; 3], Option<u64>) {
         let walk = ParkedWalk::resume(checkpoint, kit.clock.now());
         let account = Mutex::default();
-        let mut parked = Parked::new(kit.run(), walk, &account);
-        parked.release(speed).await.unwrap();
+        let mut parked = ParkedRelease::new(kit.run(), walk, &account);
+        parked.release_due(speed).await.unwrap();
         let open_from = parked.walk.into_checkpoint().open_from_minute;
         let back = open_from.map(|minute| kit.clock.now().minute_rounded_down() - minute);
         ([parked.objects, parked.sent, parked.left], back)

@@ -21,10 +21,10 @@ use posthaste_services::catch_panic::catch_panic;
 use super::ended;
 use super::recovery_permits::RecoveryPermits;
 use super::replays::ReplayError;
-use crate::run::Run;
-use look::Look;
-use marked::Marked;
-use step::step;
+use crate::run::WakeRun;
+use look::RecoveryContext;
+use marked::StoredMark;
+use step::take_step;
 
 /// Most marks that a run looks at: the next one goes on after them.
 const MARKS_MAX: usize = 200;
@@ -34,23 +34,26 @@ const MARKS_MAX: usize = 200;
 pub(crate) struct MarkWalk(Mutex<Option<String>>);
 
 /// Looks at marks, and answers which replays may go on.
-pub(crate) async fn look_at_marks<P: Ports>(
-    run: Run<'_, P>,
+pub(crate) async fn check_marks<P: Ports>(
+    run: WakeRun<'_, P>,
     walk: &MarkWalk,
     notices_topic: Option<&TopicName>,
 ) -> RecoveryPermits {
-    let mut look = Look {
+    let mut look = RecoveryContext {
         run,
         notices_topic,
         book: HealthBook::default(),
         probed: BTreeSet::new(),
         permits: RecoveryPermits::new(),
     };
-    ended::work(run, "recovery", look_at_all(&mut look, walk)).await;
+    ended::run_and_log(run, "recovery", check_all(&mut look, walk)).await;
     look.permits
 }
 
-async fn look_at_all<P: Ports>(look: &mut Look<'_, P>, walk: &MarkWalk) -> Result<(), ReplayError> {
+async fn check_all<P: Ports>(
+    look: &mut RecoveryContext<'_, P>,
+    walk: &MarkWalk,
+) -> Result<(), ReplayError> {
     let run = look.run;
     let ports = run.ports;
     let after = walk.0.lock().clone();
@@ -71,7 +74,7 @@ async fn look_at_all<P: Ports>(look: &mut Look<'_, P>, walk: &MarkWalk) -> Resul
             run.note_work();
             return Ok(());
         }
-        let looked = catch_panic(Box::pin(look_at(look, &object.key))).await;
+        let looked = catch_panic(Box::pin(check_mark(look, &object.key))).await;
         let looked = looked.map_err(ReplayError::Panicked).flatten();
         if looked.as_ref().is_err_and(is_raced) {
             // deadletter has counted more letters meanwhile.
@@ -90,9 +93,12 @@ async fn look_at_all<P: Ports>(look: &mut Look<'_, P>, walk: &MarkWalk) -> Resul
     Ok(())
 }
 
-async fn look_at<P: Ports>(look: &mut Look<'_, P>, key: &str) -> Result<(), ReplayError> {
-    match Marked::load(look.run.ports, key).await? {
-        Some(marked) => step(look, marked).await,
+async fn check_mark<P: Ports>(
+    look: &mut RecoveryContext<'_, P>,
+    key: &str,
+) -> Result<(), ReplayError> {
+    match StoredMark::load(look.run.ports, key).await? {
+        Some(marked) => take_step(look, marked).await,
         None => Ok(()),
     }
 }

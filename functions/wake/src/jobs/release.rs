@@ -8,15 +8,15 @@ use posthaste_core::stored::WakeCheckpoint;
 use posthaste_ports::{Clock, PortError, Ports};
 
 use super::held::release_held;
-use super::parked::Parked;
+use super::parked::ParkedRelease;
 use crate::ports::WakePorts;
 use crate::report::WakeReport;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Releases what is parked, along this walk, and what is held. Answers their parts of the
 /// checkpoint, and how the release of the parked ones ended: `None` if there was not enough time.
-pub(crate) async fn release<P: Ports>(
-    run: Run<'_, P>,
+pub(crate) async fn release_parked_and_held<P: Ports>(
+    run: WakeRun<'_, P>,
     last: &WakeCheckpoint,
     walk: ParkedWalk,
     report: &mut WakeReport,
@@ -25,9 +25,9 @@ pub(crate) async fn release<P: Ports>(
         clock, pressure, ..
     } = run.ports;
     let account = Mutex::<RunAccount>::default();
-    let mut parked = Parked::new(run, walk, &account);
+    let mut parked = ParkedRelease::new(run, walk, &account);
     let speed = release_speed(pressure.state().await.as_deref());
-    let release_parked = run.in_time(parked.release(speed));
+    let release_parked = run.in_time(parked.release_due(speed));
     let release_held = release_held(run, last.held_to.clone(), report.pulled_in > 0, &account);
     let (ended, held) = match speed.order_in_minute(clock.now().minute_rounded_down()) {
         // A backlog that is released in passes takes all the time there is.

@@ -23,15 +23,15 @@ use posthaste_services::catch_panic::catch_panic;
 use super::ended;
 use super::recovery_permits::{RecoveryPermit, RecoveryPermits};
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 use left::{LeftReplay, left_replay};
-pub(super) use pick::{Chosen, pick};
-pub(super) use receiver::Receiver;
-pub(super) use records::{Job, ReplayError};
+pub(super) use pick::{LetterSelector, pick_letters};
+pub(super) use receiver::ReplayReceiver;
+pub(super) use records::{ReplayError, ReplayJob};
 use recovery::is_named;
-pub(super) use sender::send;
-pub(super) use walk::read;
-use walk::resume;
+pub(super) use sender::queue_messages;
+pub(super) use walk::read_letters;
+use walk::resume_letter_walk;
 
 /// Most replays of one list.
 const REPLAYS_LISTED: usize = 100;
@@ -44,15 +44,15 @@ pub(crate) struct ReplayWalk(Mutex<Option<String>>);
 /// Works on every replay that has not ended, while there is time.
 /// Those that nobody asked for go on where they have a permit.
 pub(crate) async fn replay_all<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     walk: &ReplayWalk,
     permits: &RecoveryPermits,
 ) {
-    ended::work(run, "replays", replay_open(run, walk, permits)).await;
+    ended::run_and_log(run, "replays", replay_open(run, walk, permits)).await;
 }
 
 async fn replay_open<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     walk: &ReplayWalk,
     permits: &RecoveryPermits,
 ) -> Result<(), PortError> {
@@ -76,7 +76,7 @@ async fn replay_open<P: Ports>(
             }
             // Before its turn: a run whose time ends in the middle comes to no line behind it.
             *walk.0.lock() = Some(marker.key.clone());
-            work_on(run, &marker, permits).await;
+            continue_marked_replay(run, &marker, permits).await;
         }
         after = page.next_after;
         if after.is_none() {
@@ -89,12 +89,16 @@ async fn replay_open<P: Ports>(
     }
 }
 
-async fn work_on<P: Ports>(run: Run<'_, P>, marker: &ObjectMeta, permits: &RecoveryPermits) {
+async fn continue_marked_replay<P: Ports>(
+    run: WakeRun<'_, P>,
+    marker: &ObjectMeta,
+    permits: &RecoveryPermits,
+) {
     let id = marker
         .key
         .strip_prefix(layout::REPLAYING)
         .unwrap_or_default();
-    let replayed = catch_panic(Box::pin(replay(run, id, marker, permits))).await;
+    let replayed = catch_panic(Box::pin(continue_replay(run, id, marker, permits))).await;
     if let Err(error) = replayed.map_err(ReplayError::Panicked).flatten() {
         tracing::error!(
             replay_id = id,
@@ -105,39 +109,39 @@ async fn work_on<P: Ports>(run: Run<'_, P>, marker: &ObjectMeta, permits: &Recov
 }
 
 /// Works on one replay: looks whether it may go on, and how it ends.
-async fn replay<P: Ports>(
-    run: Run<'_, P>,
+async fn continue_replay<P: Ports>(
+    run: WakeRun<'_, P>,
     id: &str,
     marker: &ObjectMeta,
     permits: &RecoveryPermits,
 ) -> Result<(), ReplayError> {
     let ports = run.ports;
-    let mut found = Job::load(ports, id).await?;
+    let mut found = ReplayJob::load(ports, id).await?;
     if found.is_none() {
         match left_replay(run, id, marker).await? {
-            LeftReplay::Begun => found = Job::load(ports, id).await?,
+            LeftReplay::Begun => found = ReplayJob::load(ports, id).await?,
             LeftReplay::Waits => {}
-            LeftReplay::IsNone => return close(&ports.state, id).await,
+            LeftReplay::IsNone => return delete_marker(&ports.state, id).await,
         }
     }
     let Some(mut job) = found else {
         return Ok(());
     };
     if job.record.has_ended() {
-        return close(&ports.state, id).await;
+        return delete_marker(&ports.state, id).await;
     }
-    let Some(receiver) = Receiver::find(ports, &job.record).await? else {
-        job.turn(
+    let Some(receiver) = ReplayReceiver::find_for_replay(ports, &job.record).await? else {
+        job.change_state(
             ports,
             ReplayState::Cancelled,
             Some(ReplayReason::SubscriptionDeleted),
         )
         .await?;
-        return close(&ports.state, id).await;
+        return delete_marker(&ports.state, id).await;
     };
     if !receiver.is_active() {
         return job
-            .turn(
+            .change_state(
                 ports,
                 ReplayState::Waiting,
                 Some(ReplayReason::SubscriptionNotActive),
@@ -150,10 +154,10 @@ async fn replay<P: Ports>(
     if job.record.request.source == ReplaySource::Log {
         log_walk::resume(run, &mut job, receiver).await?;
     } else {
-        resume(run, &mut job, receiver).await?;
+        resume_letter_walk(run, &mut job, receiver).await?;
     }
     if job.record.has_ended() {
-        close(&ports.state, id).await
+        delete_marker(&ports.state, id).await
     } else {
         Ok(())
     }
@@ -163,14 +167,14 @@ async fn replay<P: Ports>(
 /// its rate rises if it does after a rest.
 async fn may_recover<P: Ports>(
     ports: &WakePorts<P>,
-    job: &mut Job,
-    receiver: &Receiver,
+    job: &mut ReplayJob,
+    receiver: &ReplayReceiver,
     permits: &RecoveryPermits,
 ) -> Result<bool, ReplayError> {
     if !receiver.subscription.recovery.enabled {
         let off = Some(ReplayReason::RecoveryOff);
-        job.turn(ports, ReplayState::Cancelled, off).await?;
-        close(&ports.state, &job.record.id).await?;
+        job.change_state(ports, ReplayState::Cancelled, off).await?;
+        delete_marker(&ports.state, &job.record.id).await?;
         return Ok(false);
     }
     match permits.get(&job.record.id) {
@@ -183,20 +187,22 @@ async fn may_recover<P: Ports>(
                 }
             }
             if has_rested {
-                job.turn(ports, ReplayState::Running, None).await?;
+                job.change_state(ports, ReplayState::Running, None).await?;
             }
             Ok(true)
         }
         Some(RecoveryPermit::Rests) => {
             let outage = Some(ReplayReason::Outage);
-            job.turn(ports, ReplayState::Waiting, outage).await?;
+            job.change_state(ports, ReplayState::Waiting, outage)
+                .await?;
             Ok(false)
         }
         // Its mark was not looked at in this run, or is none of its own any more.
         None => {
             if !is_named(ports, &job.record).await? {
-                job.turn(ports, ReplayState::Cancelled, None).await?;
-                close(&ports.state, &job.record.id).await?;
+                job.change_state(ports, ReplayState::Cancelled, None)
+                    .await?;
+                delete_marker(&ports.state, &job.record.id).await?;
             }
             Ok(false)
         }
@@ -204,7 +210,7 @@ async fn may_recover<P: Ports>(
 }
 
 /// Deletes the marker: no run has to look at this replay again.
-async fn close(store: &impl ObjectStore, id: &str) -> Result<(), ReplayError> {
+async fn delete_marker(store: &impl ObjectStore, id: &str) -> Result<(), ReplayError> {
     store
         .delete(&layout::replaying_mark_key(id))
         .await

@@ -12,17 +12,17 @@ use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::timeout_at;
 
 use crate::objects::{RELEASES_AT_ONCE, ReleaseError};
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Most pages of parked objects that a run looks at; the next run goes on after them.
 const PAGES_MAX: usize = 20;
 
 /// The key of an object, and the one that it gets instead.
-type Move = (String, String);
+type KeyMove = (String, String);
 
 /// Moves parked objects to nearer minutes, in one run.
 pub(crate) struct SetBack<'a, P: Ports> {
-    run: Run<'a, P>,
+    run: WakeRun<'a, P>,
     /// The scan with which the next run goes on; `None` if this one looked at everything.
     pub(crate) scan: Option<SetBackScan>,
     /// Objects that were moved.
@@ -32,7 +32,7 @@ pub(crate) struct SetBack<'a, P: Ports> {
 impl<'a, P: Ports> SetBack<'a, P> {
     /// Scans all that is parked, where a scan is due, in half of the run's time at most. Objects
     /// that cannot be moved are tried again after the scan.
-    pub(crate) async fn run(run: Run<'a, P>, scan: Option<SetBackScan>) -> Self {
+    pub(crate) async fn run(run: WakeRun<'a, P>, scan: Option<SetBackScan>) -> Self {
         let mut job = Self {
             run,
             scan,
@@ -40,7 +40,7 @@ impl<'a, P: Ports> SetBack<'a, P> {
         };
         if job.scan.is_some() {
             run.note_work();
-            job.run = run.half();
+            job.run = run.with_half_time();
             let _ = timeout_at(&run.ports.clock, run.begin, Box::pin(job.scan_pages())).await;
         }
         job
@@ -76,7 +76,7 @@ impl<'a, P: Ports> SetBack<'a, P> {
         let now = self.run.ports.clock.now();
         let keys = page.objects.into_iter().map(|object| object.key);
         let new_key = |key: &str| key_instead(key, scan.began_at, now);
-        let moves: Vec<Move> = keys
+        let moves: Vec<KeyMove> = keys
             .filter_map(|key| new_key(&key).map(|new_key| (key, new_key)))
             .collect();
         let mut left_after = None;
@@ -101,7 +101,7 @@ impl<'a, P: Ports> SetBack<'a, P> {
 }
 
 /// Tells whether the object is under its new key. A crash in between leaves it under both.
-async fn move_object(store: &impl ObjectStore, (key, new_key): &Move) -> bool {
+async fn move_object(store: &impl ObjectStore, (key, new_key): &KeyMove) -> bool {
     let moved = catch_panic(try_move(store, key, new_key)).await;
     let moved = moved.map_err(ReleaseError::Panicked).flatten();
     if let Err(error) = &moved {

@@ -12,7 +12,7 @@ use crate::ports::WakePorts;
 
 /// The standing of a subscription.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct SubscriptionStanding {
     /// Whether events would arrive.
     pub(crate) is_well: bool,
     /// Whether its endpoint is not well, could be probed, and nothing does so.
@@ -20,14 +20,14 @@ pub(crate) struct Standing {
 }
 
 /// What is known of an active subscription now.
-pub(crate) async fn standing<P: Ports>(
+pub(crate) async fn find_standing<P: Ports>(
     ports: &WakePorts<P>,
     book: &HealthBook,
     subscription: &Subscription,
-) -> Standing {
-    let mut standing = Standing::default();
+) -> SubscriptionStanding {
+    let mut standing = SubscriptionStanding::default();
     for endpoint in subscription.endpoints() {
-        let conditions = conditions(ports, endpoint, subscription).await;
+        let conditions = read_conditions(ports, endpoint, subscription).await;
         let now = ports.clock.now();
         standing.is_well |= conditions.iter().all(|it| is_well(it.as_ref()));
         let mut ill = conditions.iter().flatten();
@@ -44,7 +44,7 @@ pub(crate) async fn takes_requests<P: Ports>(
     subscription: &Subscription,
 ) -> bool {
     for endpoint in subscription.endpoints() {
-        let conditions = conditions(ports, endpoint, subscription).await;
+        let conditions = read_conditions(ports, endpoint, subscription).await;
         if conditions.iter().all(|it| is_well(it.as_ref())) {
             return true;
         }
@@ -64,7 +64,7 @@ pub(crate) async fn holds_deliveries<P: Ports>(
 }
 
 /// The conditions of an endpoint's link and of the subscription on it, read again if they are old.
-async fn conditions<P: Ports>(
+async fn read_conditions<P: Ports>(
     ports: &WakePorts<P>,
     endpoint: &EndpointUrl,
     subscription: &Subscription,

@@ -17,16 +17,16 @@ use posthaste_ports::{ObjectMeta, ObjectStore, Ports};
 use posthaste_services::catch_panic::catch_panic;
 
 use crate::ports::WakePorts;
-use crate::run::Run;
-use topic::{Swept, TopicSweep};
-use waiting::Waiting;
+use crate::run::WakeRun;
+use topic::{SweptCounts, TopicSweep};
+use waiting::WaitingSearch;
 
 /// Topics looked at side by side.
 const TOPICS_AT_ONCE: usize = 8;
 
 /// Sweeps temporary entities.
-pub(crate) struct Temporary<'a, P: Ports> {
-    run: Run<'a, P>,
+pub(crate) struct TemporarySweep<'a, P: Ports> {
+    run: WakeRun<'a, P>,
     topics: TopicSweep<'a, P>,
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct TemporaryRun {
     /// The last topic that was looked at; `None` at the start, and when all were.
     pub(crate) swept_to: Option<String>,
     /// Entities that were deleted.
-    pub(crate) swept: Swept,
+    pub(crate) swept: SweptCounts,
 }
 
-impl<'a, P: Ports> Temporary<'a, P> {
+impl<'a, P: Ports> TemporarySweep<'a, P> {
     /// The sweep of one run. No object is parked before the key `parked_from`, and the last outage
     /// ended at `awake_since`.
     pub(crate) fn new(
-        run: Run<'a, P>,
+        run: WakeRun<'a, P>,
         parked_from: Option<String>,
         awake_since: Option<Timestamp>,
     ) -> Self {
@@ -53,7 +53,7 @@ impl<'a, P: Ports> Temporary<'a, P> {
             entropy,
             ..
         } = run.ports;
-        let waiting = Waiting::new(store, parked_from);
+        let waiting = WaitingSearch::new(store, parked_from);
         Self {
             run,
             topics: TopicSweep {
@@ -78,11 +78,11 @@ impl<'a, P: Ports> Temporary<'a, P> {
             swept_to,
             ..TemporaryRun::default()
         };
-        let _ = self.run.in_time(self.sweep(&mut result)).await;
+        let _ = self.run.in_time(self.sweep_pages(&mut result)).await;
         result
     }
 
-    async fn sweep(&self, result: &mut TemporaryRun) {
+    async fn sweep_pages(&self, result: &mut TemporaryRun) {
         let store = &self.run.ports.state;
         while self.run.has_time() {
             let listed = store
@@ -115,7 +115,7 @@ impl<'a, P: Ports> Temporary<'a, P> {
         let sweep = |mark: ObjectMeta| async move { (self.sweep_marked(&mark).await, mark.key) };
         let mut sweeps = stream::iter(page).map(sweep).buffered(TOPICS_AT_ONCE);
         while let Some((swept, key)) = sweeps.next().await {
-            let Some(Swept {
+            let Some(SweptCounts {
                 topics,
                 subscriptions,
             }) = swept
@@ -130,22 +130,22 @@ impl<'a, P: Ports> Temporary<'a, P> {
     }
 
     /// Sweeps one topic; `None` if there is no time to begin any more.
-    async fn sweep_marked(&self, mark: &ObjectMeta) -> Option<Swept> {
+    async fn sweep_marked(&self, mark: &ObjectMeta) -> Option<SweptCounts> {
         if !self.run.has_time() {
             return None;
         }
         let key = &mark.key;
         let Some(topic) = layout::temporary_topic(key) else {
             tracing::warn!(%key, "not the name of a topic");
-            return Some(Swept::default());
+            return Some(SweptCounts::default());
         };
-        let swept = catch_panic(self.topics.sweep(&topic, mark.modified_at)).await;
+        let swept = catch_panic(self.topics.sweep_topic(&topic, mark.modified_at)).await;
         let error = match &swept {
             Ok(Ok(swept)) => return Some(*swept),
             Ok(Err(error)) => error as &dyn Error,
             Err(error) => error,
         };
         tracing::error!(%topic, error, "temporary topic not checked, the next run tries again");
-        Some(Swept::default())
+        Some(SweptCounts::default())
     }
 }

@@ -247,7 +247,7 @@ impl<'a> Adapters<'a> {
             clock: SystemClock,
             entropy: SystemEntropy,
         })
-        .with(settings.wake.clone())
+        .with_settings(settings.wake.clone())
     }
 
     /// record, which keeps its files in progress in the folder of the log: they are as large as the

@@ -8,26 +8,26 @@ use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ObjectMeta, ObjectStore, PortError, Ports};
 
 use super::kinds::DELETES_AT_ONCE;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// The minute of the hour in which old entries are looked for, with those of other kinds.
 pub(super) const MINUTE: u64 = 0;
 
 /// Bounds of what is kept.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct AuditRoom {
     pub(super) entries: usize,
     pub(super) bytes: u64,
 }
 
-impl Room {
+impl AuditRoom {
     pub(super) const MOST: Self = Self {
         entries: AUDIT_ENTRIES_MAX,
         bytes: AUDIT_BYTES_MAX,
     };
 
     /// Takes the place of an entry, if there is one.
-    fn take(&mut self, entry: &ObjectMeta) -> bool {
+    fn reserve_entry(&mut self, entry: &ObjectMeta) -> bool {
         let entries = self.entries.checked_sub(1);
         let bytes = self.bytes.checked_sub(entry.size);
         // What is older than an entry without a place has none either.
@@ -40,8 +40,8 @@ impl Room {
 /// Deletes the entries that are too old or have no room, while there is time. The newest are listed
 /// first. Returns the number of those that were deleted.
 pub(super) async fn delete_old<P: Ports>(
-    run: Run<'_, P>,
-    mut room: Room,
+    run: WakeRun<'_, P>,
+    mut room: AuditRoom,
     now: Timestamp,
 ) -> Result<usize, PortError> {
     let store = &run.ports.state;
@@ -57,7 +57,7 @@ pub(super) async fn delete_old<P: Ports>(
         let old: Vec<_> = page
             .objects
             .iter()
-            .filter(|entry| entry.key > too_old || !room.take(entry))
+            .filter(|entry| entry.key > too_old || !room.reserve_entry(entry))
             .collect();
         for some in old.chunks(DELETES_AT_ONCE) {
             if !run.has_time() {
@@ -113,13 +113,13 @@ mod tests {
             entry(&kit, age);
         }
         let now = kit.clock.now();
-        let deleted = delete_old(kit.run(), Room::MOST, now).await.unwrap();
+        let deleted = delete_old(kit.run(), AuditRoom::MOST, now).await.unwrap();
         assert_eq!((deleted, left(&kit)), (2, young.to_vec()));
     }
 
     #[tokio::test]
     async fn the_oldest_go_where_there_is_no_room() {
-        let check = async |room: Room, kept: usize| {
+        let check = async |room: AuditRoom, kept: usize| {
             let kit = Kit::new();
             let keys: Vec<_> = (0..5).map(|day| entry(&kit, DAY * day)).collect();
             let now = kit.clock.now();
@@ -131,12 +131,12 @@ mod tests {
         let size = kit.store.objects_under(&key)[0].1.len();
         let size = u64::try_from(size).unwrap();
         let bytes = u64::MAX;
-        check(Room { entries: 5, bytes }, 5).await;
-        check(Room { entries: 3, bytes }, 3).await;
-        check(Room { entries: 0, bytes }, 0).await;
+        check(AuditRoom { entries: 5, bytes }, 5).await;
+        check(AuditRoom { entries: 3, bytes }, 3).await;
+        check(AuditRoom { entries: 0, bytes }, 0).await;
         let entries = 5;
         check(
-            Room {
+            AuditRoom {
                 entries,
                 bytes: 2 * size,
             },
@@ -144,7 +144,7 @@ mod tests {
         )
         .await;
         check(
-            Room {
+            AuditRoom {
                 entries,
                 bytes: 3 * size - 1,
             },
@@ -160,7 +160,7 @@ mod tests {
         let run = kit.run();
         kit.clock.advance(Duration::from_secs(42));
         let now = kit.clock.now();
-        assert_eq!(delete_old(run, Room::MOST, now).await.unwrap(), 0);
+        assert_eq!(delete_old(run, AuditRoom::MOST, now).await.unwrap(), 0);
         assert_eq!(left(&kit).len(), 1);
     }
 }

@@ -11,7 +11,7 @@ use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ObjectStore, PortError, Ports};
 
 use super::kinds::DELETES_AT_ONCE;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// The minute of the hour in which old dead letters are looked for, away from all other kinds.
 pub(super) const MINUTE: u64 = 45;
@@ -29,14 +29,14 @@ impl DeadLetterWalk {
 }
 
 /// How long letters are kept, subscription by subscription: keys are listed in their order.
-struct KeptFor<'a, P: Ports> {
-    run: Run<'a, P>,
+struct LetterRetention<'a, P: Ports> {
+    run: WakeRun<'a, P>,
     kept: Duration,
     last: Option<((TopicName, SubscriptionName), Duration)>,
 }
 
-impl<'a, P: Ports> KeptFor<'a, P> {
-    fn new(run: Run<'a, P>, kept: Duration) -> Self {
+impl<'a, P: Ports> LetterRetention<'a, P> {
+    fn new(run: WakeRun<'a, P>, kept: Duration) -> Self {
         Self {
             run,
             kept,
@@ -46,7 +46,7 @@ impl<'a, P: Ports> KeptFor<'a, P> {
 
     /// How long the letters of the object under this key are kept, or the list beside it. While its
     /// topic cannot be read, as long as recovery ever goes back.
-    async fn of(&mut self, key: &str) -> Duration {
+    async fn for_object(&mut self, key: &str) -> Duration {
         let letters = key.strip_prefix(layout::RESOLVED).unwrap_or(key);
         let Some(owner) = layout::dead_letter_owner(letters) else {
             return self.kept;
@@ -73,13 +73,13 @@ impl<'a, P: Ports> KeptFor<'a, P> {
 /// the lists of resolved letters beside them, while there is time. Those of a subscription that
 /// recovers by itself are kept for as long as it goes back at least. Returns their number.
 pub(super) async fn delete_old<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     walk: &DeadLetterWalk,
     kept: Duration,
     now: Timestamp,
 ) -> Result<usize, PortError> {
     let bucket = &run.ports.dead_letters;
-    let mut kept_for = KeptFor::new(run, kept);
+    let mut kept_for = LetterRetention::new(run, kept);
     let mut deleted = 0;
     loop {
         let after = walk.0.lock().clone();
@@ -87,7 +87,7 @@ pub(super) async fn delete_old<P: Ports>(
         let mut old = Vec::new();
         for object in &page.objects {
             let age = now.since(object.modified_at);
-            if age >= kept && age >= kept_for.of(&object.key).await {
+            if age >= kept && age >= kept_for.for_object(&object.key).await {
                 old.push(object);
             }
         }

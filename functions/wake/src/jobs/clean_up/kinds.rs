@@ -13,7 +13,7 @@ use posthaste_ports::ObjectMeta;
 pub(super) const DELETES_AT_ONCE: usize = 64;
 
 /// Objects of one kind.
-pub(super) struct Kind {
+pub(super) struct ObjectKind {
     /// A name for the log.
     pub(super) name: &'static str,
     pub(super) prefix: &'static str,
@@ -23,14 +23,14 @@ pub(super) struct Kind {
     pub(super) pages_max: usize,
     /// How long they are kept.
     kept: Duration,
-    age: Age,
+    age: AgeSource,
     /// Tells from the content of an object that was listed as old whether it is of no use any
     /// more.
     pub(super) is_over: Option<fn(&[u8], Timestamp) -> bool>,
 }
 
 /// Source of an object's age.
-enum Age {
+enum AgeSource {
     /// The key, so that objects are listed in the order of their age. The function gives the first
     /// key of an object from that time.
     InKey(fn(Timestamp) -> String),
@@ -39,66 +39,66 @@ enum Age {
 }
 
 /// All kinds; within a minute, the shortest work comes first.
-pub(super) const KINDS: [Kind; 7] = [
-    Kind {
+pub(super) const KINDS: [ObjectKind; 7] = [
+    ObjectKind {
         name: "replays",
         prefix: layout::REPLAYS,
         minute: 0,
         pages_max: 1,
         kept: REPLAY_KEPT,
-        age: Age::InKey(|at| layout::replay_record_key(&layout::replay_id(at, ""))),
+        age: AgeSource::InKey(|at| layout::replay_record_key(&layout::replay_id(at, ""))),
         is_over: None,
     },
-    Kind {
+    ObjectKind {
         name: "claims of replays",
         prefix: layout::CLAIMS,
         minute: 0,
         // There are as many as replays.
         pages_max: 1,
         kept: REPLAY_KEPT,
-        age: Age::Written,
+        age: AgeSource::Written,
         is_over: None,
     },
-    Kind {
+    ObjectKind {
         name: "notes of late answers",
         prefix: layout::LATE,
         minute: 0,
         // There are few of them: an endpoint hardly ever answers late.
         pages_max: 100,
         kept: LATE_NOTE_KEPT,
-        age: Age::Written,
+        age: AgeSource::Written,
         is_over: None,
     },
-    Kind {
+    ObjectKind {
         name: "payloads",
         prefix: layout::PAYLOADS,
         minute: 0,
         // As many in an hour as 1,600 a minute make.
         pages_max: 100,
         kept: PAYLOAD_KEPT,
-        age: Age::InKey(layout::payloads_before),
+        age: AgeSource::InKey(layout::payloads_before),
         is_over: None,
     },
-    Kind {
+    ObjectKind {
         name: "payloads of scheduled events",
         prefix: layout::SCHEDULED_PAYLOADS,
         minute: 0,
         pages_max: 100,
         kept: PAYLOAD_KEPT,
-        age: Age::InKey(layout::scheduled_payloads_before),
+        age: AgeSource::InKey(layout::scheduled_payloads_before),
         is_over: None,
     },
-    Kind {
+    ObjectKind {
         name: "notes of events that were taken back",
         prefix: layout::CANCELLED,
         minute: 0,
         // There are few of them: one for each request to take an event back, in a month.
         pages_max: 100,
         kept: CANCELLATION_KEPT,
-        age: Age::Written,
+        age: AgeSource::Written,
         is_over: None,
     },
-    Kind {
+    ObjectKind {
         name: "idempotency keys",
         prefix: layout::IDEMPOTENCY,
         // Away from the others.
@@ -106,7 +106,7 @@ pub(super) const KINDS: [Kind; 7] = [
         // A million keys, which is twelve a second for a day.
         pages_max: 1000,
         kept: IDEMPOTENCY_KEPT.saturating_add(IDEMPOTENCY_SWEPT_AFTER),
-        age: Age::Written,
+        age: AgeSource::Written,
         // A key that cannot be read is over; any other may have been claimed again since it was
         // listed.
         is_over: Some(|bytes, now| {
@@ -115,7 +115,7 @@ pub(super) const KINDS: [Kind; 7] = [
     },
 ];
 
-impl Kind {
+impl ObjectKind {
     /// Tells old objects from the others.
     pub(super) fn is_old(
         &self,
@@ -124,8 +124,8 @@ impl Kind {
         let kept_ms = u64::try_from(self.kept.as_millis()).unwrap_or(u64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
         let first_kept = match self.age {
-            Age::InKey(key) => Some(key(oldest)),
-            Age::Written => None,
+            AgeSource::InKey(key) => Some(key(oldest)),
+            AgeSource::Written => None,
         };
         move |object| match &first_kept {
             Some(first_kept) => object.key < *first_kept,
@@ -135,6 +135,6 @@ impl Kind {
 
     /// Tells whether all objects after one that is kept are kept too.
     pub(super) fn is_in_order(&self) -> bool {
-        matches!(self.age, Age::InKey(_))
+        matches!(self.age, AgeSource::InKey(_))
     }
 }

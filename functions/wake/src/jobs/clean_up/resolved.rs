@@ -8,7 +8,7 @@ use posthaste_core::stored::layout;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ObjectMeta, ObjectStore, PortError, Ports};
 
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// The minute of the hour in which they are looked for: one in which a run is due anyway.
 pub(super) const MINUTE: u64 = 30;
@@ -19,7 +19,7 @@ pub(crate) struct ResolvedWalk(Mutex<Option<String>>);
 
 /// Deletes the lists of objects that are gone, while there is time. Returns their number.
 pub(super) async fn delete_orphans<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     walk: &ResolvedWalk,
 ) -> Result<usize, PortError> {
     let bucket = &run.ports.dead_letters;
@@ -29,8 +29,9 @@ pub(super) async fn delete_orphans<P: Ports>(
         let page = bucket
             .list(layout::RESOLVED, after.as_deref(), LIST_PAGE_MAX)
             .await?;
-        let is_alike =
-            |one: &ObjectMeta, other: &ObjectMeta| folder(&one.key) == folder(&other.key);
+        let is_alike = |one: &ObjectMeta, other: &ObjectMeta| {
+            folder_of_key(&one.key) == folder_of_key(&other.key)
+        };
         for lists in page.objects.chunk_by(is_alike) {
             let Some(more) = delete_orphans_of(run, lists, walk).await? else {
                 return Ok(deleted);
@@ -49,7 +50,7 @@ pub(super) async fn delete_orphans<P: Ports>(
 /// listed: a page decides on each list that it reaches, and the next begins at the one behind. `None`
 /// once there is no time.
 async fn delete_orphans_of<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     lists: &[ObjectMeta],
     walk: &ResolvedWalk,
 ) -> Result<Option<usize>, PortError> {
@@ -63,7 +64,11 @@ async fn delete_orphans_of<P: Ports>(
             return Ok(None);
         }
         let page = bucket
-            .list(folder(first), Some(just_before(first)), LIST_PAGE_MAX)
+            .list(
+                folder_of_key(first),
+                Some(just_before(first)),
+                LIST_PAGE_MAX,
+            )
             .await?;
         let there: HashSet<_> = page.objects.iter().map(|object| &*object.key).collect();
         let is_reached = |key: &String| page.next_after.as_ref().is_none_or(|end| key <= end);
@@ -91,7 +96,7 @@ fn just_before(key: &str) -> &str {
 }
 
 /// The part of a key up to its last slash.
-fn folder(key: &str) -> &str {
+fn folder_of_key(key: &str) -> &str {
     key.rfind('/').map_or("", |end| &key[..=end])
 }
 

@@ -13,7 +13,7 @@ use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, Put
 use posthaste_services::{LinksError, RegistryError};
 
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Most requests that are looked at in one run.
 const REQUESTS_MAX: usize = 100;
@@ -26,19 +26,19 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A request that was read.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct LoadedForceRequest {
     key: String,
     etag: ETag,
     pub(super) object: ForceRequest,
 }
 
-impl Request {
+impl LoadedForceRequest {
     fn name(&self) -> &str {
         self.key.trim_start_matches(layout::FORCING)
     }
 
     /// The subscription that the request asks for.
-    pub(super) fn folder(&self) -> ForcedFolder {
+    pub(super) fn forced_folder(&self) -> ForcedFolder {
         ForcedFolder {
             name: self.name().to_owned(),
             after: self.object.after.clone(),
@@ -47,7 +47,9 @@ impl Request {
 }
 
 /// Reads the requests. Deletes those for another creation of their subscription.
-pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortError> {
+pub(super) async fn load_due<P: Ports>(
+    run: WakeRun<'_, P>,
+) -> Result<Vec<LoadedForceRequest>, PortError> {
     let ports = run.ports;
     let mut requests = Vec::new();
     for listed in ports
@@ -61,15 +63,15 @@ pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortE
             continue;
         };
         let object = ForceRequest::parse(&found.bytes);
-        let request = Request {
+        let request = LoadedForceRequest {
             key: listed.key,
             etag: found.etag,
             object,
         };
-        match due(run, &request).await {
-            Ok(Due::Now) => requests.push(request),
-            Ok(Due::Later) => {}
-            Ok(Due::Never) => end(ports, &[request]).await?,
+        match decide_timing(run, &request).await {
+            Ok(ForceTiming::Now) => requests.push(request),
+            Ok(ForceTiming::Later) => {}
+            Ok(ForceTiming::Never) => delete_finished(ports, &[request]).await?,
             Err(error) => {
                 let key = &request.key;
                 let error = &*error;
@@ -84,7 +86,7 @@ pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortE
 
 /// When a request is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
+enum ForceTiming {
     Now,
     /// The write that it belongs to may be under way.
     Later,
@@ -94,14 +96,17 @@ enum Due {
 
 /// When a request is carried out. Then the holds that began before it end: its own request may have
 /// died before it could end them.
-async fn due<P: Ports>(run: Run<'_, P>, request: &Request) -> Result<Due, BoxError> {
+async fn decide_timing<P: Ports>(
+    run: WakeRun<'_, P>,
+    request: &LoadedForceRequest,
+) -> Result<ForceTiming, BoxError> {
     let ports = run.ports;
-    if is_of_another(ports, request).await? {
-        return Ok(Due::Never);
+    if is_for_other_creation(ports, request).await? {
+        return Ok(ForceTiming::Never);
     }
     let owner = layout::folder_owner(request.name());
     let Some(((topic, name), asked_at)) = owner.zip(request.object.asked_at) else {
-        return Ok(Due::Now);
+        return Ok(ForceTiming::Now);
     };
     let now = ports.clock.now();
     let wants = |topic: &Option<Arc<Topic>>| {
@@ -115,14 +120,14 @@ async fn due<P: Ports>(run: Run<'_, P>, request: &Request) -> Result<Due, BoxErr
     let mut found = ports.registry.topic(&topic).await?;
     if wants(&found) == Some(false) {
         if !run.left.counts_as_left(asked_at, now, WRITE_FOLLOWS_WITHIN) {
-            return Ok(Due::Later);
+            return Ok(ForceTiming::Later);
         }
         found = ports
             .registry
             .topic_asked_after(&topic, asked_after)
             .await?;
         if wants(&found) == Some(false) {
-            return Ok(Due::Never);
+            return Ok(ForceTiming::Never);
         }
     }
     if let Some(subscription) = found
@@ -131,7 +136,7 @@ async fn due<P: Ports>(run: Run<'_, P>, request: &Request) -> Result<Due, BoxErr
     {
         end_holds(ports, subscription, asked_at).await?;
     }
-    Ok(Due::Now)
+    Ok(ForceTiming::Now)
 }
 
 /// Ends the holds of a subscription and its links that began before this time.
@@ -166,9 +171,9 @@ async fn end_holds<P: Ports>(
 /// Tells whether the subscription that was forced is another one than is there now: its parked
 /// deliveries wait for their own minute. Deliveries for a subscription that is gone may go. Before
 /// a request is deleted the store is read past every cache.
-async fn is_of_another<P: Ports>(
+async fn is_for_other_creation<P: Ports>(
     ports: &WakePorts<P>,
-    request: &Request,
+    request: &LoadedForceRequest,
 ) -> Result<bool, RegistryError> {
     let WakePorts {
         registry, clock, ..
@@ -200,11 +205,11 @@ async fn is_of_another<P: Ports>(
 }
 
 /// Deletes the requests whose walk has ended, but not one that was written again meanwhile.
-pub(super) async fn end<P: Ports>(
+pub(super) async fn delete_finished<P: Ports>(
     ports: &WakePorts<P>,
-    requests: &[Request],
+    requests: &[LoadedForceRequest],
 ) -> Result<(), PortError> {
-    for Request { key, etag, .. } in requests {
+    for LoadedForceRequest { key, etag, .. } in requests {
         if ports
             .state
             .get(key)
@@ -219,12 +224,12 @@ pub(super) async fn end<P: Ports>(
 
 /// Writes down how far the walk came. For a request that was written again meanwhile it begins
 /// again.
-pub(super) async fn save<P: Ports>(
+pub(super) async fn save_progress<P: Ports>(
     ports: &WakePorts<P>,
-    requests: Vec<Request>,
+    requests: Vec<LoadedForceRequest>,
     reached: Option<String>,
 ) -> Result<(), PortError> {
-    for Request { key, etag, object } in requests {
+    for LoadedForceRequest { key, etag, object } in requests {
         let object = ForceRequest {
             after: reached.clone().max(object.after),
             ..object

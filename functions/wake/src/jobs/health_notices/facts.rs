@@ -19,7 +19,7 @@ use crate::ports::WakePorts;
 const READS_AT_ONCE: usize = 32;
 
 /// The facts of each subscription in the book, by its key.
-pub(super) async fn facts<P: Ports>(
+pub(super) async fn load_facts<P: Ports>(
     ports: &WakePorts<P>,
     book: &HealthBook,
 ) -> Result<BTreeMap<String, HealthFacts>, RegistryError> {
@@ -38,7 +38,7 @@ pub(super) async fn facts<P: Ports>(
 
 /// What records say of the subscriptions that miss events which are kept, by their keys. Nothing of
 /// one whose record cannot be read.
-pub(super) async fn missed_facts<P: Ports>(
+pub(super) async fn load_missed_facts<P: Ports>(
     ports: &WakePorts<P>,
     book: &HealthBook,
 ) -> Result<BTreeMap<String, MissedFacts>, RegistryError> {
@@ -58,7 +58,7 @@ async fn missed_facts_of<P: Ports>(
     ports: &WakePorts<P>,
     key: &str,
 ) -> Result<Option<MissedFacts>, RegistryError> {
-    let Some((topic, name)) = names(key) else {
+    let Some((topic, name)) = parse_book_key(key) else {
         return Ok(Some(MissedFacts::Other));
     };
     let topic = match ports.registry.topic(&topic).await {
@@ -78,7 +78,7 @@ async fn missed_facts_of<P: Ports>(
 }
 
 /// The names that a key of the book is made of.
-pub(super) fn names(key: &str) -> Option<(TopicName, SubscriptionName)> {
+pub(super) fn parse_book_key(key: &str) -> Option<(TopicName, SubscriptionName)> {
     let (topic, subscription) = key.split_once('.')?;
     let topic = TopicName::parse(topic).ok()?;
     Some((topic, SubscriptionName::parse(subscription).ok()?))
@@ -103,7 +103,7 @@ async fn facts_of<P: Ports>(
         own: None,
         of_link: None,
     };
-    let Some((topic, name)) = names(key) else {
+    let Some((topic, name)) = parse_book_key(key) else {
         return Ok((key.to_owned(), nothing(RecordedStatus::Stopped)));
     };
     let topic = match ports.registry.topic(&topic).await {

@@ -19,17 +19,17 @@ use posthaste_services::topics::topic_names;
 use posthaste_services::{NoticeError, RegistryError};
 
 use super::error::HealthJobError;
-use super::facts::{is_broken, names};
+use super::facts::{is_broken, parse_book_key};
 use crate::ports::WakePorts;
 
 /// Topics that are read at once.
 const READS_AT_ONCE: usize = 32;
 
 /// A subscription by its names.
-type Named = (TopicName, SubscriptionName);
+type SubscriptionNames = (TopicName, SubscriptionName);
 
 /// What notices are made of.
-pub(super) struct Teller<'a, P: Ports> {
+pub(super) struct HealthNotifier<'a, P: Ports> {
     pub(super) ports: &'a WakePorts<P>,
     pub(super) book: &'a HealthBook,
     pub(super) facts: &'a BTreeMap<String, HealthFacts>,
@@ -37,38 +37,38 @@ pub(super) struct Teller<'a, P: Ports> {
 }
 
 /// A subscription that a notice is about.
-struct Subject<'a> {
+struct NoticeSubject<'a> {
     topic: Arc<Topic>,
     name: SubscriptionName,
     health: &'a SubscriptionHealth,
 }
 
-impl<P: Ports> Teller<'_, P> {
+impl<P: Ports> HealthNotifier<'_, P> {
     /// Sends a notice; whether no addressee has yet to get it.
-    pub(super) async fn tell(&self, notice: &DueNotice) -> Result<bool, HealthJobError> {
+    pub(super) async fn send_notice(&self, notice: &DueNotice) -> Result<bool, HealthJobError> {
         match notice {
             DueNotice::Failing { key, incident } | DueNotice::Recovered { key, incident } => {
-                self.tell_of_subscription(key, incident).await
+                self.notify_of_subscription(key, incident).await
             }
-            DueNotice::Delayed { key, delayed } => self.tell_of_delay(key, *delayed).await,
-            DueNotice::MissedEnds { key, end } => self.tell_of_missed(key, *end).await,
+            DueNotice::Delayed { key, delayed } => self.notify_of_delay(key, *delayed).await,
+            DueNotice::MissedEnds { key, end } => self.notify_of_missed(key, *end).await,
             DueNotice::LinkFailing { link, incident }
             | DueNotice::LinkRecovered { link, incident } => {
-                self.tell_of_link(link, incident).await
+                self.notify_of_link(link, incident).await
             }
         }
     }
 
-    async fn tell_of_subscription(
+    async fn notify_of_subscription(
         &self,
         key: &str,
         incident: &SubscriptionIncident,
     ) -> Result<bool, HealthJobError> {
-        let Some(Subject {
+        let Some(NoticeSubject {
             topic,
             name,
             health,
-        }) = self.subject(key).await?
+        }) = self.find_subject(key).await?
         else {
             return Ok(true);
         };
@@ -118,20 +118,20 @@ impl<P: Ports> Teller<'_, P> {
         };
         let addressees = self.addressees([&*topic]);
         Ok(self
-            .send(addressees.values(), HealthNews::Subscription(news))
+            .send_to_topics(addressees.values(), HealthNews::Subscription(news))
             .await)
     }
 
-    async fn tell_of_delay(
+    async fn notify_of_delay(
         &self,
         key: &str,
         delayed: DelayedEvent,
     ) -> Result<bool, HealthJobError> {
-        let Some(Subject {
+        let Some(NoticeSubject {
             topic,
             name,
             health,
-        }) = self.subject(key).await?
+        }) = self.find_subject(key).await?
         else {
             return Ok(true);
         };
@@ -149,16 +149,16 @@ impl<P: Ports> Teller<'_, P> {
         };
         let addressees = self.addressees([&*topic]);
         Ok(self
-            .send(addressees.values(), HealthNews::Delay(news))
+            .send_to_topics(addressees.values(), HealthNews::Delay(news))
             .await)
     }
 
-    async fn tell_of_missed(&self, key: &str, end: MissedEnd) -> Result<bool, HealthJobError> {
+    async fn notify_of_missed(&self, key: &str, end: MissedEnd) -> Result<bool, HealthJobError> {
         let Some(missed) = self.book.missed_by(key) else {
             return Ok(true);
         };
         // A topic whose record is broken may be mended: the notice is left to a later run.
-        let Some((topic, name)) = self.named(key).await? else {
+        let Some((topic, name)) = self.find_subscription(key).await? else {
             return Ok(true);
         };
         let disabled_at = end.disabled_at;
@@ -178,18 +178,18 @@ impl<P: Ports> Teller<'_, P> {
         };
         let addressees = self.addressees([&*topic]);
         Ok(self
-            .send(addressees.values(), HealthNews::Missed(news))
+            .send_to_topics(addressees.values(), HealthNews::Missed(news))
             .await)
     }
 
     /// Each addressee is told of the subscriptions of the topics that name it, and the whole
     /// program's of all.
-    async fn tell_of_link(
+    async fn notify_of_link(
         &self,
         link: &str,
         incident: &LinkIncident,
     ) -> Result<bool, HealthJobError> {
-        let topics = self.topics_on(link).await?;
+        let topics = self.topics_on_link(link).await?;
         let since = incident.since;
         let subscriptions: usize = topics.iter().map(|(_, named)| named.len()).sum();
         if incident.recovered_at.is_none() {
@@ -216,7 +216,7 @@ impl<P: Ports> Teller<'_, P> {
                 subscriptions: named.len(),
                 named: &named,
             };
-            is_told &= self.send([name], HealthNews::Link(news)).await;
+            is_told &= self.send_to_topics([name], HealthNews::Link(news)).await;
         }
         Ok(is_told)
     }
@@ -239,15 +239,15 @@ impl<P: Ports> Teller<'_, P> {
     }
 
     /// The subscription with this key in the book, and its tries; `None` if it is gone.
-    async fn subject(&self, key: &str) -> Result<Option<Subject<'_>>, RegistryError> {
+    async fn find_subject(&self, key: &str) -> Result<Option<NoticeSubject<'_>>, RegistryError> {
         let Some(health) = self.book.subscription(key) else {
             return Ok(None);
         };
-        let named = match self.named(key).await {
+        let named = match self.find_subscription(key).await {
             Err(error) if is_broken(&error) => None,
             named => named?,
         };
-        Ok(named.map(|(topic, name)| Subject {
+        Ok(named.map(|(topic, name)| NoticeSubject {
             topic,
             name,
             health,
@@ -256,11 +256,11 @@ impl<P: Ports> Teller<'_, P> {
 
     /// The topic of the subscription with this key, and the name that its record has; `None` if it
     /// is gone.
-    async fn named(
+    async fn find_subscription(
         &self,
         key: &str,
     ) -> Result<Option<(Arc<Topic>, SubscriptionName)>, RegistryError> {
-        let Some((topic, name)) = names(key) else {
+        let Some((topic, name)) = parse_book_key(key) else {
             return Ok(None);
         };
         let Some(topic) = self.ports.registry.topic(&topic).await? else {
@@ -272,11 +272,14 @@ impl<P: Ports> Teller<'_, P> {
     }
 
     /// The topics with active subscriptions on a link, and these.
-    async fn topics_on(&self, link: &str) -> Result<Vec<(Arc<Topic>, Vec<Named>)>, HealthJobError> {
+    async fn topics_on_link(
+        &self,
+        link: &str,
+    ) -> Result<Vec<(Arc<Topic>, Vec<SubscriptionNames>)>, HealthJobError> {
         let names = topic_names(&self.ports.state).await?;
         let reads: Vec<_> = names
             .into_iter()
-            .map(|name| self.topic_on(name, link))
+            .map(|name| self.topic_on_link(name, link))
             .collect();
         // In the order of their names, so that a repeated notice names the same.
         let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
@@ -287,11 +290,11 @@ impl<P: Ports> Teller<'_, P> {
         Ok(topics)
     }
 
-    async fn topic_on(
+    async fn topic_on_link(
         &self,
         name: String,
         link: &str,
-    ) -> Result<Option<(Arc<Topic>, Vec<Named>)>, RegistryError> {
+    ) -> Result<Option<(Arc<Topic>, Vec<SubscriptionNames>)>, RegistryError> {
         let Ok(name) = TopicName::parse(&name) else {
             return Ok(None);
         };
@@ -313,7 +316,7 @@ impl<P: Ports> Teller<'_, P> {
     }
 
     /// Sends a notice to these topics; whether it went to all of them, or never can.
-    async fn send<'t>(
+    async fn send_to_topics<'t>(
         &self,
         to: impl IntoIterator<Item = &'t TopicName>,
         news: HealthNews<'_>,

@@ -75,14 +75,14 @@ async fn incident_is_known_and_marked_where_nobody_is_told() {
     let kit = Kit::new();
     orders(&kit, json!({}));
     fail(&kit, 10);
-    look_at_health(kit.run(), None).await;
+    check_health(kit.run(), None).await;
     let found = book(&kit).await;
     let health = found.subscription("orders.billing").unwrap();
     assert!(health.incident.as_ref().unwrap().told);
     // In a minute of its own: what is judged is the share of the last two.
     kit.clock.advance(Duration::from_mins(2));
     note(&kit, kit.clock.now(), TryResult::Arrived);
-    look_at_health(kit.run(), None).await;
+    check_health(kit.run(), None).await;
     let found = book(&kit).await;
     assert_eq!(found.subscription("orders.billing").unwrap().incident, None);
 }
@@ -97,7 +97,7 @@ async fn subscription_that_is_paused_or_gone_leaves_the_book() {
             None => kit.topic(json!({})),
         }
         fail(&kit, 10);
-        look_at_health(kit.run(), None).await;
+        check_health(kit.run(), None).await;
         assert!(book(&kit).await.is_empty());
     }
 }
@@ -107,7 +107,7 @@ async fn topic_that_cannot_be_read_keeps_its_tries() {
     let kit = Kit::new();
     kit.store.write("topics/orders.json", "{");
     fail(&kit, 10);
-    look_at_health(kit.run(), None).await;
+    check_health(kit.run(), None).await;
     let found = book(&kit).await;
     let health = found.subscription("orders.billing").unwrap();
     assert_eq!((health.tries.in_row(), &health.incident), (10, &None));
@@ -123,12 +123,12 @@ async fn damaged_topic_keeps_nobody_elses_notices() {
     kit.store.write("topics/broken.json", "{}");
     orders_that_fail_together(&kit);
     note_of(&kit, "broken.billing", kit.clock.now(), BUSY);
-    look_at_health(kit.run(), None).await;
+    check_health(kit.run(), None).await;
     let found = book(&kit).await;
     assert!(found.failing_links().all(|(_, incident)| incident.told));
     assert_eq!(found.failing_links().count(), 1);
     kit.clock.advance(Duration::from_hours(1));
-    look_at_health(kit.run(), None).await;
+    check_health(kit.run(), None).await;
     let found = book(&kit).await;
     let health = found.subscription("broken.billing").unwrap();
     assert!(health.delayed.unwrap().told && health.incident.is_none());
@@ -146,7 +146,7 @@ async fn notice_of_missed_events_waits_for_a_topic_that_is_broken() {
     before.decide_missed(&facts, since);
     kit.store.write(HEALTH, before.render());
     let is_told = async |kit: &Kit| {
-        look_at_health(kit.run(), None).await;
+        check_health(kit.run(), None).await;
         let missed = *book(kit).await.missed_by("orders.billing").unwrap();
         missed.end.unwrap().told
     };
@@ -181,7 +181,7 @@ async fn notice_that_cannot_be_sent_keeps_no_other() {
     }
     for is_listed in [false, true] {
         plan.switch(!is_listed);
-        look_at_health(kit.run(), None).await;
+        check_health(kit.run(), None).await;
         let found = book(&kit).await;
         let health = found.subscription("invoices.billing").unwrap();
         assert!(health.incident.as_ref().unwrap().told, "{is_listed}");
@@ -201,7 +201,7 @@ async fn incident_in_which_nothing_happens_lets_wake_rest() {
     for (hours, is_idle) in [(0, false), (1, true)] {
         kit.clock.advance(Duration::from_hours(hours));
         let run = kit.run();
-        look_at_health(run, None).await;
+        check_health(run, None).await;
         assert_eq!(run.was_idle(), is_idle, "{hours}");
         let found = book(&kit).await;
         let health = found.subscription("orders.billing").unwrap();
@@ -225,6 +225,6 @@ async fn healthy_minute_writes_nothing() {
     for _ in 0..100 {
         arrivals.note_try(|| "orders.billing".to_owned(), &seen);
     }
-    look_at_health(kit.run(), None).await;
+    check_health(kit.run(), None).await;
     assert_eq!(kit.store.keys("health/"), [""; 0]);
 }

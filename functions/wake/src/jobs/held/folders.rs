@@ -7,7 +7,7 @@ use posthaste_core::release::HeldFolder;
 use posthaste_core::stored::layout;
 use posthaste_ports::{ListPage, Ports};
 
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Most folders of one run; the next goes on after them.
 const FOLDERS_MAX: usize = 1000;
@@ -21,8 +21,8 @@ const LISTS_MAX: usize = 200;
 ///
 /// A list that begins or ends in the middle says nothing about the folders that it leaves out, so
 /// that it counts as work even if it finds none.
-pub(super) async fn find<P: Ports>(
-    run: Run<'_, P>,
+pub(super) async fn find_next<P: Ports>(
+    run: WakeRun<'_, P>,
     held_to: &mut Option<String>,
 ) -> VecDeque<HeldFolder> {
     let begins_in_middle = held_to.is_some();
@@ -30,10 +30,10 @@ pub(super) async fn find<P: Ports>(
     for _ in 0..LISTS_MAX {
         match run
             .ports
-            .list_until(run.half().begin, layout::HELD, held_to.as_deref())
+            .list_until(run.with_half_time().begin, layout::HELD, held_to.as_deref())
             .await
         {
-            Ok(page) => *held_to = sort(page, &mut folders),
+            Ok(page) => *held_to = sort_page(page, &mut folders),
             Err(error) => {
                 run.note_work();
                 let error = &error as &dyn Error;
@@ -53,7 +53,7 @@ pub(super) async fn find<P: Ports>(
 
 /// Sorts a page into `folders`. Answers the key after which the next page begins, past the last
 /// folder of this one.
-fn sort(page: ListPage, folders: &mut Vec<HeldFolder>) -> Option<String> {
+fn sort_page(page: ListPage, folders: &mut Vec<HeldFolder>) -> Option<String> {
     let ListPage {
         objects,
         next_after,
@@ -67,7 +67,7 @@ fn sort(page: ListPage, folders: &mut Vec<HeldFolder>) -> Option<String> {
 }
 
 /// Lists more of a folder. Answers whether there is something to take.
-pub(super) async fn list_more<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder) -> bool {
+pub(super) async fn list_more<P: Ports>(run: WakeRun<'_, P>, folder: &mut HeldFolder) -> bool {
     let prefix = format!("{}{}/", layout::HELD, folder.name);
     while let Some(after) = folder.more_after.take() {
         match run.ports.list_until(run.begin, &prefix, Some(&after)).await {

@@ -22,13 +22,16 @@ const TURNS_AT_ONCE: usize = RELEASES_AT_ONCE;
 
 /// Gives every folder a turn, as far as there is room; folders that had none come first in the next
 /// pass. Answers whether to go on.
-pub(super) async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, mut room: ReleaseAmount) -> bool {
+pub(super) async fn give_turns<P: Ports>(
+    held: &mut HeldRun<'_, P>,
+    mut room: ReleaseAmount,
+) -> bool {
     held.links.begin_pass();
     let mut to_come = held.folders.len();
     while to_come > 0 && !room.is_nothing() && held.run.may_begin() {
         let some: VecDeque<_> = held.folders.drain(..TURNS_AT_ONCE.min(to_come)).collect();
         to_come -= some.len();
-        let (batch, without_room) = allot(held, some, room).await;
+        let (batch, without_room) = allot_room(held, some, room).await;
         to_come += without_room.len();
         without_room
             .into_iter()
@@ -45,7 +48,7 @@ pub(super) async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, mut room: ReleaseA
 
 /// Reserves what these folders may have. Answers also the folders for which there is no room beside
 /// the others.
-async fn allot<P: Ports>(
+async fn allot_room<P: Ports>(
     held: &mut HeldRun<'_, P>,
     mut folders: VecDeque<HeldFolder>,
     mut room: ReleaseAmount,
@@ -58,7 +61,7 @@ async fn allot<P: Ports>(
     let permissions = join_all(
         folders
             .iter()
-            .map(|folder| permissions::of(ports, folder, now, links)),
+            .map(|folder| permissions::for_folder(ports, folder, now, links)),
     )
     .await;
     let own_rooms = Box::pin(own_rooms(ports, &folders, &permissions)).await;
@@ -99,7 +102,7 @@ async fn own_rooms<P: Ports>(
     let state = ports.pressure.state().await;
     let state = state.as_deref();
     let names: Vec<_> = folders.iter().map(|folder| folder.name.clone()).collect();
-    let due = ports.due(&names).await;
+    let due = ports.count_due(&names).await;
     due.into_iter().map(|due| own_room(state, due)).collect()
 }
 
@@ -112,7 +115,7 @@ async fn take_turns<P: Ports>(
     let at_once = RELEASES_AT_ONCE / batch.len().max(1);
     let turns = batch
         .iter_mut()
-        .map(|turn| catch_panic(turns::take(run, turn, at_once)));
+        .map(|turn| catch_panic(turns::release_allotment(run, turn, at_once)));
     let results = join_all(turns).await;
     let mut all = ReleasedCounts::default();
     let mut goes_on = true;
@@ -131,7 +134,7 @@ async fn take_turns<P: Ports>(
         }
     }
     held.sent += all.sent;
-    held.add(all);
+    held.count_released(all);
     (all, goes_on)
 }
 
@@ -139,7 +142,7 @@ async fn take_turns<P: Ports>(
 /// whether to go on.
 pub(super) async fn release_expired<P: Ports>(held: &mut HeldRun<'_, P>) -> bool {
     let now = held.run.ports.clock.now();
-    let half = held.run.half();
+    let half = held.run.with_half_time();
     let mut folders = std::mem::take(&mut held.folders);
     for some in folders.make_contiguous().chunks_mut(TURNS_AT_ONCE) {
         let at_once = RELEASES_AT_ONCE / some.len();
@@ -158,7 +161,7 @@ pub(super) async fn release_expired<P: Ports>(held: &mut HeldRun<'_, P>) -> bool
             }
         }
         held.sent += all.sent;
-        held.add_expired(all);
+        held.count_expired(all);
         if all.is_refused {
             return false;
         }

@@ -19,14 +19,14 @@ use crate::ports::WakePorts;
 use crate::waits;
 
 /// Permission for a folder: nothing, where the permission cannot be found out.
-pub(super) async fn of<P: Ports>(
+pub(super) async fn for_folder<P: Ports>(
     ports: &WakePorts<P>,
     folder: &HeldFolder,
     now: Timestamp,
     shares: &LinkShares,
 ) -> ReleasePermission {
     let name = &folder.name;
-    match catch_panic(find(ports, name, now, shares)).await {
+    match catch_panic(find_permission(ports, name, now, shares)).await {
         Ok(Ok(permission)) => return permission,
         Ok(Err(error)) => {
             let error = &error as &dyn Error;
@@ -42,7 +42,7 @@ pub(super) async fn of<P: Ports>(
 }
 
 /// Everything in a folder that is of no subscription is released: deliver knows what to do with it.
-async fn find<P: Ports>(
+async fn find_permission<P: Ports>(
     ports: &WakePorts<P>,
     folder: &str,
     now: Timestamp,
@@ -61,12 +61,12 @@ async fn find<P: Ports>(
     let Some(found) = found.filter(|subscription| !subscription.lifetime.is_over(now)) else {
         return Ok(without_target(None));
     };
-    waits::note(ports, found, now).await;
+    waits::note_for_subscription(ports, found, now).await;
     let status = found.status_at(now);
     if status != SubscriptionStatus::Active {
         return Ok(without_target(Some(status)));
     }
-    let (target, gate) = route(ports, found).await;
+    let (target, gate) = find_target(ports, found).await;
     let recovering_since = ports.links.recovering_since(&target);
     let standing = EndpointStanding {
         gate,
@@ -84,7 +84,7 @@ async fn find<P: Ports>(
 
 /// The target to which deliver would send a subscription's deliveries: the first of its endpoints
 /// whose deliveries are not held.
-async fn route<P: Ports>(
+async fn find_target<P: Ports>(
     ports: &WakePorts<P>,
     subscription: &Subscription,
 ) -> (DeliveryTarget, CircuitDecision) {

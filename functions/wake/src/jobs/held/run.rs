@@ -11,12 +11,12 @@ use posthaste_core::release::{
 };
 use posthaste_ports::Ports;
 
-use crate::jobs::forced::Forced;
-use crate::run::Run;
+use crate::jobs::forced::ForcedRelease;
+use crate::run::WakeRun;
 
 /// One run, and its result.
 pub(crate) struct HeldRun<'a, P: Ports> {
-    pub(super) run: Run<'a, P>,
+    pub(super) run: WakeRun<'a, P>,
     /// The key after which the next run looks at folders; `None` for all of them.
     pub(crate) held_to: Option<String>,
     /// Held deliveries that were sent.
@@ -24,7 +24,7 @@ pub(crate) struct HeldRun<'a, P: Ports> {
     /// Objects that are tried again in the next run.
     pub(crate) left: usize,
     /// The walk through what is forced.
-    pub(crate) forced: Forced<'a, P>,
+    pub(crate) forced: ForcedRelease<'a, P>,
     /// The folders that have a turn in the next pass.
     pub(super) folders: VecDeque<HeldFolder>,
     /// The speed of this pass.
@@ -39,7 +39,7 @@ pub(crate) struct HeldRun<'a, P: Ports> {
 impl<'a, P: Ports> HeldRun<'a, P> {
     /// A run that looks at folders after this key.
     pub(super) fn new(
-        run: Run<'a, P>,
+        run: WakeRun<'a, P>,
         held_to: Option<String>,
         account: &'a Mutex<RunAccount>,
     ) -> Self {
@@ -48,7 +48,7 @@ impl<'a, P: Ports> HeldRun<'a, P> {
             held_to,
             sent: 0,
             left: 0,
-            forced: Forced::new(run),
+            forced: ForcedRelease::new(run),
             folders: VecDeque::new(),
             speed: ReleaseSpeed::Full,
             links: LinkShares::default(),
@@ -58,15 +58,15 @@ impl<'a, P: Ports> HeldRun<'a, P> {
     }
 
     /// Counts what was released within the amount of this run.
-    pub(super) fn add(&mut self, released: ReleasedCounts) {
+    pub(super) fn count_released(&mut self, released: ReleasedCounts) {
         self.account
             .lock()
             .note_released(ReleaseSource::Held, released.amount());
-        self.add_expired(released);
+        self.count_expired(released);
     }
 
     /// Counts what was released because it has expired, which the pressure does not slow.
-    pub(super) fn add_expired(&mut self, released: ReleasedCounts) {
+    pub(super) fn count_expired(&mut self, released: ReleasedCounts) {
         self.left += released.left;
         self.room.note_released(released.sent);
     }

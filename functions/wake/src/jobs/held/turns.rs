@@ -9,12 +9,12 @@ use posthaste_ports::{Entropy, Ports};
 
 use super::folders::list_more;
 use crate::batches;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Releases what is allotted. Answers all that was released, and how many deliveries of it had not
 /// expired.
-pub(super) async fn take<P: Ports>(
-    run: Run<'_, P>,
+pub(super) async fn release_allotment<P: Ports>(
+    run: WakeRun<'_, P>,
     allotment: &mut FolderAllotment,
     at_once: usize,
 ) -> (ReleasedCounts, usize) {
@@ -24,13 +24,14 @@ pub(super) async fn take<P: Ports>(
     };
     let mut released = ReleasedCounts::default();
     if allotment.expired_by.is_some() {
-        released = release(run, &mut allotment.folder, quota, allotment.expired_by).await;
+        released =
+            release_from_folder(run, &mut allotment.folder, quota, allotment.expired_by).await;
     }
     let quota = quota.rest_after(&released).capped_at(allotment.allowed);
     let allowed = if allotment.is_probe() {
         release_one(run, &mut allotment.folder, quota).await
     } else {
-        release(run, &mut allotment.folder, quota, None).await
+        release_from_folder(run, &mut allotment.folder, quota, None).await
     };
     released.add_released(allowed);
     (released, allowed.sent)
@@ -41,7 +42,7 @@ pub(super) async fn take<P: Ports>(
 /// delivery is drawn from a page, and not from the few keys that are kept: in a long outage each of
 /// those would be the probe again and again, and then wait for hours.
 async fn release_one<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     folder: &mut HeldFolder,
     quota: ReleaseQuota,
 ) -> ReleasedCounts {
@@ -51,25 +52,26 @@ async fn release_one<P: Ports>(
         list_more(run, folder).await;
     }
     folder.put_drawn_first(u16::from_le_bytes(drawn));
-    let released = release(run, folder, quota.capped_at(1), None).await;
+    let released = release_from_folder(run, folder, quota.capped_at(1), None).await;
     folder.sort_keys();
     released
 }
 
 /// Releases deliveries of a folder, those that expire first in front. With `expired_by`, it takes
 /// only objects that have expired by then.
-async fn release<P: Ports>(
-    run: Run<'_, P>,
+async fn release_from_folder<P: Ports>(
+    run: WakeRun<'_, P>,
     folder: &mut HeldFolder,
     quota: ReleaseQuota,
     expired_by: Option<Timestamp>,
 ) -> ReleasedCounts {
     let mut released = ReleasedCounts::default();
     while quota.is_open(&released)
-        && let Some(mut wanted) = wanted(run, folder, expired_by).await
+        && let Some(mut wanted) = next_wanted_keys(run, folder, expired_by).await
     {
-        released
-            .add_released(batches::release(run, &mut wanted, quota.rest_after(&released)).await);
+        released.add_released(
+            batches::release_within_quota(run, &mut wanted, quota.rest_after(&released)).await,
+        );
         folder.give_back(wanted);
     }
     released
@@ -77,7 +79,7 @@ async fn release<P: Ports>(
 
 /// Releases all that has expired of a folder. The rest stays, for the folder's turns.
 pub(super) async fn release_expired<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     folder: &mut HeldFolder,
     now: Timestamp,
     at_once: usize,
@@ -85,7 +87,7 @@ pub(super) async fn release_expired<P: Ports>(
     let mut released = ReleasedCounts::default();
     let mut left = VecDeque::new();
     while !released.is_refused
-        && let Some(mut wanted) = wanted(run, folder, Some(now)).await
+        && let Some(mut wanted) = next_wanted_keys(run, folder, Some(now)).await
     {
         released.add_released(
             batches::release_expired(run, &mut wanted, now, at_once)
@@ -99,8 +101,8 @@ pub(super) async fn release_expired<P: Ports>(
 }
 
 /// The next wanted keys of a folder; `None` if there are none, or no time is left.
-async fn wanted<P: Ports>(
-    run: Run<'_, P>,
+async fn next_wanted_keys<P: Ports>(
+    run: WakeRun<'_, P>,
     folder: &mut HeldFolder,
     expired_by: Option<Timestamp>,
 ) -> Option<VecDeque<String>> {

@@ -11,7 +11,7 @@ use posthaste_ports::{PortError, Ports};
 use posthaste_services::RegistryError;
 use posthaste_services::topics::topic_names;
 
-use super::state_change::{Addressed, TargetChange};
+use super::state_change::{AddressedChange, TargetChange};
 use crate::ports::WakePorts;
 
 /// Topics that are read at once. S3 takes some 20 ms for a read, so that ten thousand are read in
@@ -29,7 +29,7 @@ pub(super) enum AddressError {
 
 /// A topic's part in a change.
 #[derive(Debug)]
-struct Concern {
+struct TopicConcern {
     /// The change's place among all.
     change: usize,
     /// The change's subscription, by the name under which it is stored.
@@ -39,7 +39,7 @@ struct Concern {
 
 /// The changes by what topics have.
 #[derive(Debug)]
-struct Places<'a> {
+struct ChangesByTarget<'a> {
     changes: &'a [TargetChange],
     links: BTreeMap<&'a Link, usize>,
     /// By folded name.
@@ -48,25 +48,25 @@ struct Places<'a> {
 
 /// Changes with their addressees; the topic `notices_topic` is notified of every change. All topics
 /// are looked at only where a link is among the changes, whose subscriptions may be on any topic.
-pub(super) async fn addressed<P: Ports>(
+pub(super) async fn find_addressees<P: Ports>(
     ports: &WakePorts<P>,
     notices_topic: Option<&TopicName>,
     changes: Vec<TargetChange>,
-) -> Result<Vec<Addressed>, AddressError> {
-    let concerns = concerns(ports, &Places::of(&changes)).await?;
+) -> Result<Vec<AddressedChange>, AddressError> {
+    let concerns = find_concerns(ports, &ChangesByTarget::from_changes(&changes)).await?;
     let addressed = |change: TargetChange| {
         let is_gone = matches!(change.target, DeliveryTarget::Subscription { .. });
         let to = notices_topic
             .iter()
             .map(|name| (name.folded(), (*name).clone()));
-        Addressed {
+        AddressedChange {
             to: to.collect(),
             change,
             is_gone,
         }
     };
     let mut addressed: Vec<_> = changes.into_iter().map(addressed).collect();
-    for Concern {
+    for TopicConcern {
         change,
         own,
         notices_topic,
@@ -87,17 +87,17 @@ pub(super) async fn addressed<P: Ports>(
     Ok(addressed)
 }
 
-async fn concerns<P: Ports>(
+async fn find_concerns<P: Ports>(
     ports: &WakePorts<P>,
-    places: &Places<'_>,
-) -> Result<Vec<Concern>, AddressError> {
+    places: &ChangesByTarget<'_>,
+) -> Result<Vec<TopicConcern>, AddressError> {
     let names = if places.links.is_empty() {
         places.topics.keys().cloned().collect()
     } else {
         topic_names(&ports.state).await?
     };
     let mut reads = stream::iter(names)
-        .map(|name| read(ports, name, places))
+        .map(|name| read_concerns(ports, name, places))
         .buffer_unordered(READS_AT_ONCE);
     let mut concerns = Vec::new();
     while let Some(found) = reads.next().await {
@@ -107,11 +107,11 @@ async fn concerns<P: Ports>(
 }
 
 /// The concerns of one topic.
-async fn read<P: Ports>(
+async fn read_concerns<P: Ports>(
     ports: &WakePorts<P>,
     name: String,
-    places: &Places<'_>,
-) -> Result<Vec<Concern>, RegistryError> {
+    places: &ChangesByTarget<'_>,
+) -> Result<Vec<TopicConcern>, RegistryError> {
     let Ok(name) = TopicName::parse(&name) else {
         return Ok(Vec::new());
     };
@@ -120,17 +120,17 @@ async fn read<P: Ports>(
         Err(RegistryError::Record(error)) => {
             let error = &error as &dyn Error;
             tracing::error!(topic = %name, error, "no notices are sent: the topic's record cannot be used");
-            Ok(places.unread(&name))
+            Ok(places.concerns_of_unread(&name))
         }
         Ok(found) => Ok(found
-            .map(|topic| places.concerns(&topic))
+            .map(|topic| places.concerns_of_topic(&topic))
             .unwrap_or_default()),
         Err(error) => Err(error),
     }
 }
 
-impl<'a> Places<'a> {
-    fn of(changes: &'a [TargetChange]) -> Self {
+impl<'a> ChangesByTarget<'a> {
+    fn from_changes(changes: &'a [TargetChange]) -> Self {
         let mut places = Self {
             changes,
             links: BTreeMap::new(),
@@ -148,17 +148,17 @@ impl<'a> Places<'a> {
     }
 
     /// The concerns of a topic: the links that its subscriptions are on, and these subscriptions.
-    fn concerns(&self, topic: &Topic) -> Vec<Concern> {
+    fn concerns_of_topic(&self, topic: &Topic) -> Vec<TopicConcern> {
         let endpoints = topic.subscriptions.values().flat_map(|it| it.endpoints());
         let links: BTreeSet<_> = endpoints.map(EndpointUrl::link).collect();
         let links = links
             .iter()
             .filter_map(|link| Some((*self.links.get(link)?, None)));
         let own = self
-            .own(&topic.name)
+            .own_changes(&topic.name)
             .filter_map(|(place, target)| Some((place, Some(stored_target(topic, target)?))));
         let notices_topic = &topic.notices_topic;
-        let concern = |(change, own)| Concern {
+        let concern = |(change, own)| TopicConcern {
             change,
             own,
             notices_topic: notices_topic.clone(),
@@ -167,9 +167,9 @@ impl<'a> Places<'a> {
     }
 
     /// The concerns of a topic that cannot be read: its subscriptions may be there.
-    fn unread(&self, topic: &TopicName) -> Vec<Concern> {
-        self.own(topic)
-            .map(|(change, _)| Concern {
+    fn concerns_of_unread(&self, topic: &TopicName) -> Vec<TopicConcern> {
+        self.own_changes(topic)
+            .map(|(change, _)| TopicConcern {
                 change,
                 own: None,
                 notices_topic: None,
@@ -177,7 +177,7 @@ impl<'a> Places<'a> {
             .collect()
     }
 
-    fn own(&self, topic: &TopicName) -> impl Iterator<Item = (usize, &'a DeliveryTarget)> {
+    fn own_changes(&self, topic: &TopicName) -> impl Iterator<Item = (usize, &'a DeliveryTarget)> {
         let places = self.topics.get(&topic.folded()).into_iter().flatten();
         places.filter_map(|place| Some((*place, &self.changes.get(*place)?.target)))
     }
@@ -228,10 +228,16 @@ mod tests {
     }
 
     /// Checks who is notified of a change, and whether its subscription is gone.
-    async fn check(kit: &Kit, target: DeliveryTarget, expected: (&[&str], bool)) -> Addressed {
+    async fn check(
+        kit: &Kit,
+        target: DeliveryTarget,
+        expected: (&[&str], bool),
+    ) -> AddressedChange {
         let all = topic_name("all");
         let changes = vec![TargetChange::down(target)];
-        let mut found = addressed(&kit.ports, Some(&all), changes).await.unwrap();
+        let mut found = find_addressees(&kit.ports, Some(&all), changes)
+            .await
+            .unwrap();
         let found = found.pop().unwrap();
         let to: Vec<_> = found.to.values().map(TopicName::as_str).collect();
         assert_eq!(

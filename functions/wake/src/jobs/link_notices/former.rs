@@ -11,14 +11,14 @@ use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LinksError, RegistryError, unused_links};
 
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Minutes between two looks for links that nobody uses: each reads every topic.
 const MINUTES_BETWEEN: u64 = 10;
 
 /// Forgets it, as long as there is time.
 pub(super) async fn forget_former<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     shards: &[(usize, Arc<LinkShard>)],
 ) -> Result<(), LinksError> {
     let ports = run.ports;
@@ -51,7 +51,7 @@ pub(super) async fn forget_former<P: Ports>(
 
 /// Forgets links that no subscription uses. Nobody asked them since they could be asked again.
 async fn forget_unused<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     shards: &[(usize, Arc<LinkShard>)],
 ) -> Result<(), LinksError> {
     let ports = run.ports;

@@ -28,7 +28,7 @@ pub(super) struct TargetChange {
 
 /// A change, and its addressees.
 #[derive(Debug)]
-pub(super) struct Addressed {
+pub(super) struct AddressedChange {
     pub(super) change: TargetChange,
     /// By folded name, so that none is notified twice.
     pub(super) to: BTreeMap<String, TopicName>,
@@ -38,7 +38,7 @@ pub(super) struct Addressed {
 }
 
 /// The changes of a part that are to be sent.
-pub(super) fn changes(
+pub(super) fn changes_to_send(
     index: usize,
     shard: &LinkShard,
     now: Timestamp,
@@ -57,7 +57,7 @@ pub(super) fn changes(
 }
 
 /// The number of these changes, at least one, that are sent before they are marked.
-pub(super) fn together(changes: &[Addressed]) -> usize {
+pub(super) fn changes_per_mark(changes: &[AddressedChange]) -> usize {
     let notices = changes.iter().scan(0, |sum, it| {
         *sum += it.to.len();
         Some(*sum)
@@ -68,14 +68,14 @@ pub(super) fn together(changes: &[Addressed]) -> usize {
         .max(1)
 }
 
-impl Addressed {
+impl AddressedChange {
     /// Marks the change as sent; forgets the condition of a subscription that is gone. Tells
     /// whether anything changed.
-    pub(super) fn mark(&self, shard: &mut LinkShard) -> bool {
+    pub(super) fn mark_sent(&self, shard: &mut LinkShard) -> bool {
         if self.is_gone {
             return shard.forget_targets([&self.change.target]);
         }
-        shard.change_condition(&self.change.target, |it| self.change.marked(it))
+        shard.change_condition(&self.change.target, |it| self.change.marked_condition(it))
     }
 
     pub(super) fn log(&self) {
@@ -103,7 +103,7 @@ impl TargetChange {
     /// The present condition, marked. A notice that a target is down counts for the outage in which
     /// it was sent; after a notice that a target is up, the next change is sent, whatever it
     /// is.
-    fn marked(&self, now: &TargetCondition) -> Option<TargetCondition> {
+    fn marked_condition(&self, now: &TargetCondition) -> Option<TargetCondition> {
         let is_meant =
             self.news == StateChange::Up || now.failing_since == self.condition.failing_since;
         is_meant.then(|| with_notice_sent(now, self.news))
@@ -173,12 +173,12 @@ impl TargetChange {
 mod tests {
     use super::*;
 
-    fn addressed(to: usize) -> Addressed {
+    fn addressed(to: usize) -> AddressedChange {
         let name = |number: usize| TopicName::parse(&format!("ops{number}")).unwrap();
         let to = (0..to)
             .map(|number| (name(number).folded(), name(number)))
             .collect();
-        Addressed {
+        AddressedChange {
             change: TargetChange::down(DeliveryTarget::parse("https://a.example:443").unwrap()),
             to,
             is_gone: false,
@@ -189,7 +189,7 @@ mod tests {
     fn changes_are_marked_after_so_many_notices_however_many_changes_that_are() {
         let check = |to: &[usize], expected: usize| {
             let changes: Vec<_> = to.iter().map(|to| addressed(*to)).collect();
-            assert_eq!(together(&changes), expected, "{to:?}");
+            assert_eq!(changes_per_mark(&changes), expected, "{to:?}");
         };
         check(&[1], 1);
         check(&[NOTIFIED_PER_MARK + 1, 1], 1);

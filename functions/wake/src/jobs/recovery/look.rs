@@ -7,11 +7,11 @@ use posthaste_core::model::TopicName;
 use posthaste_ports::Ports;
 
 use crate::jobs::recovery_permits::RecoveryPermits;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// A look at marks.
-pub(super) struct Look<'a, P: Ports> {
-    pub(super) run: Run<'a, P>,
+pub(super) struct RecoveryContext<'a, P: Ports> {
+    pub(super) run: WakeRun<'a, P>,
     /// The topic whose subscribers are told of every recovery.
     pub(super) notices_topic: Option<&'a TopicName>,
     pub(super) book: HealthBook,

@@ -7,18 +7,18 @@ use posthaste_core::stored::{LetterProbe, RecoveryMark};
 use posthaste_ports::{ETag, ObjectStore, Ports, PutCondition};
 use posthaste_services::{ObjectEdit, update};
 
-use crate::jobs::replays::{Receiver, ReplayError};
+use crate::jobs::replays::{ReplayError, ReplayReceiver};
 use crate::ports::WakePorts;
 
 /// A mark, and the version that it has.
 #[derive(Debug)]
-pub(super) struct Marked {
+pub(super) struct StoredMark {
     pub(super) mark: RecoveryMark,
     pub(super) key: String,
     etag: ETag,
 }
 
-impl Marked {
+impl StoredMark {
     /// The mark under this key, if it is there.
     pub(super) async fn load<P: Ports>(
         ports: &WakePorts<P>,
@@ -37,10 +37,10 @@ impl Marked {
     }
 
     /// The subscription of the mark, if it is still the creation that its letters were accepted for.
-    pub(super) async fn receiver<P: Ports>(
+    pub(super) async fn find_receiver<P: Ports>(
         &self,
         ports: &WakePorts<P>,
-    ) -> Result<Option<Receiver>, ReplayError> {
+    ) -> Result<Option<ReplayReceiver>, ReplayError> {
         let mark = &self.mark;
         let own = |topic: Option<Arc<Topic>>| {
             let topic = topic?;
@@ -48,17 +48,17 @@ impl Marked {
             let is_own = subscription
                 .created
                 .has_accepted(mark.identity, mark.last_at);
-            is_own.then_some(Receiver {
+            is_own.then_some(ReplayReceiver {
                 topic,
                 subscription,
             })
         };
-        Receiver::find_by(ports, &mark.topic, own).await
+        ReplayReceiver::find_by(ports, &mark.topic, own).await
     }
 
     /// Looks again before an effect that rests on the mark. Answers whether the mark still says what
     /// the step was taken from: deadletter may have counted more letters meanwhile.
-    pub(super) async fn look_again<P: Ports>(
+    pub(super) async fn refresh_and_check<P: Ports>(
         &mut self,
         ports: &WakePorts<P>,
     ) -> Result<bool, ReplayError> {

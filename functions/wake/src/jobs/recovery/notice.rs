@@ -9,15 +9,15 @@ use posthaste_core::api::notice::{Notice, RecoveryNotice};
 use posthaste_core::stored::{RecoveryMark, ReplayRecord};
 use posthaste_ports::Ports;
 
-use super::look::Look;
-use super::marked::Marked;
-use crate::jobs::replays::{Receiver, ReplayError};
+use super::look::RecoveryContext;
+use super::marked::StoredMark;
+use crate::jobs::replays::{ReplayError, ReplayReceiver};
 
 /// Tells of a recovery that has begun, unless that is told.
-pub(super) async fn tell<P: Ports>(
-    look: &Look<'_, P>,
-    marked: &mut Marked,
-    to: &Receiver,
+pub(super) async fn send_recovery_notice<P: Ports>(
+    look: &RecoveryContext<'_, P>,
+    marked: &mut StoredMark,
+    to: &ReplayReceiver,
     begun: &ReplayRecord,
 ) -> Result<(), ReplayError> {
     let ports = look.run.ports;

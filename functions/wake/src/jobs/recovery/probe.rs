@@ -8,9 +8,12 @@ use posthaste_core::stored::{LetterProbe, RecoveryJob, ReplayProgress, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::replay::{LetterObject, letter_objects_under};
 
-use super::look::Look;
-use super::marked::Marked;
-use crate::jobs::replays::{Chosen, Job, Receiver, ReplayError, pick, read, send};
+use super::look::RecoveryContext;
+use super::marked::StoredMark;
+use crate::jobs::replays::{
+    LetterSelector, ReplayError, ReplayJob, ReplayReceiver, pick_letters, queue_messages,
+    read_letters,
+};
 use crate::jobs::standing::holds_deliveries;
 
 /// Most pages of objects that are listed for one probe: one of each day of the longest
@@ -23,11 +26,11 @@ const READS_MAX: usize = 50;
 
 /// Sends one letter, and notes that. A run that is cut in between may send another one. What the
 /// mark's replay, if it has begun, has sent already is not sent again.
-pub(super) async fn probe<P: Ports>(
-    look: &mut Look<'_, P>,
-    marked: &mut Marked,
-    to: &Receiver,
-    open: Option<&mut Job>,
+pub(super) async fn send_probe<P: Ports>(
+    look: &mut RecoveryContext<'_, P>,
+    marked: &mut StoredMark,
+    to: &ReplayReceiver,
+    open: Option<&mut ReplayJob>,
 ) -> Result<(), ReplayError> {
     let link = to.subscription.endpoint.link().to_string();
     if look.probed.contains(&link) {
@@ -51,7 +54,7 @@ pub(super) async fn probe<P: Ports>(
 }
 
 /// Whether a subscription that is looked up again takes the letter that was chosen for it.
-fn takes_the_same(again: &Receiver, chosen_for: &Receiver) -> bool {
+fn accepts_same_letter(again: &ReplayReceiver, chosen_for: &ReplayReceiver) -> bool {
     let again_of = &again.subscription;
     let of = &chosen_for.subscription;
     again.is_active()
@@ -61,10 +64,10 @@ fn takes_the_same(again: &Receiver, chosen_for: &Receiver) -> bool {
 }
 
 async fn send_letter<P: Ports>(
-    look: &Look<'_, P>,
-    marked: &mut Marked,
-    to: &Receiver,
-    open: Option<&mut Job>,
+    look: &RecoveryContext<'_, P>,
+    marked: &mut StoredMark,
+    to: &ReplayReceiver,
+    open: Option<&mut ReplayJob>,
 ) -> Result<Option<LetterProbe>, ReplayError> {
     let ports = look.run.ports;
     let mark = &marked.mark;
@@ -108,11 +111,11 @@ async fn send_letter<P: Ports>(
         return Ok(None);
     }
     // And so may what the letter was chosen for.
-    let again = marked.receiver(ports).await?;
-    let Some(to) = again.filter(|again| takes_the_same(again, to)) else {
+    let again = marked.find_receiver(ports).await?;
+    let Some(to) = again.filter(|again| accepts_same_letter(again, to)) else {
         return Ok(None);
     };
-    if !marked.look_again(ports).await? {
+    if !marked.refresh_and_check(ports).await? {
         return Ok(None);
     }
     let replay = ReplayContext {
@@ -128,7 +131,7 @@ async fn send_letter<P: Ports>(
     };
     let mut pace = ReplayPace::new(1, now, now);
     let messages = replay.messages_of_object(&letter.object, &[event], &mut pace, now);
-    for sent in send(look.run, &messages).await {
+    for sent in queue_messages(look.run, &messages).await {
         sent.map_err(ReplayError::Send)?;
     }
     Ok(Some(LetterProbe {
@@ -140,30 +143,30 @@ async fn send_letter<P: Ports>(
 /// Any letter that may be sent, and that a replay which got so far has not come to. If the first
 /// were always the probe, one that brings its endpoint down would keep all others waiting.
 async fn find_letter<P: Ports>(
-    look: &Look<'_, P>,
+    look: &RecoveryContext<'_, P>,
     (selection, rules): (&ReplaySelection, &RecoveryRules),
-    to: &Receiver,
+    to: &ReplayReceiver,
     progress: &ReplayProgress,
 ) -> Result<Option<(String, SelectedLetter)>, ReplayError> {
     let objects = objects_of(look, selection, rules, progress.after.as_deref()).await?;
-    let chosen = Chosen {
+    let chosen = LetterSelector {
         selection,
         recovery: Some(rules),
     };
-    let begin = drawn(look, objects.len());
+    let begin = random_below(look, objects.len());
     let all = objects[begin..].iter().chain(&objects[..begin]);
     for object in all.take(READS_MAX) {
         if !look.run.has_time() {
             return Ok(None);
         }
-        let Ok(letters) = read(look.run, object, selection).await else {
+        let Ok(letters) = read_letters(look.run, object, selection).await else {
             continue;
         };
         let done = progress.events_done_of(&object.key);
-        let picked = pick(&letters, &to.subscription, chosen, done, usize::MAX);
+        let picked = pick_letters(&letters, &to.subscription, chosen, done, usize::MAX);
         let mut events = picked.map(|picked| picked.events).unwrap_or_default();
         if !events.is_empty() {
-            let event = events.swap_remove(drawn(look, events.len()));
+            let event = events.swap_remove(random_below(look, events.len()));
             return Ok(Some((object.key.clone(), event)));
         }
     }
@@ -172,7 +175,7 @@ async fn find_letter<P: Ports>(
 
 /// Objects of some days, from any day on: as many as are read for one probe, if there are.
 async fn objects_of<P: Ports>(
-    look: &Look<'_, P>,
+    look: &RecoveryContext<'_, P>,
     selection: &ReplaySelection,
     rules: &RecoveryRules,
     after: Option<&str>,
@@ -182,7 +185,7 @@ async fn objects_of<P: Ports>(
     let within_ms = u64::try_from(rules.within.as_millis()).unwrap_or(u64::MAX);
     let since = rules.now.as_millis().saturating_sub(within_ms);
     let mut days = selection.prefixes_of_days(Timestamp::from_millis(since));
-    let begin = drawn(look, days.len());
+    let begin = random_below(look, days.len());
     days.rotate_left(begin);
     let mut objects = Vec::new();
     let mut pages = 0;
@@ -206,7 +209,7 @@ async fn objects_of<P: Ports>(
 }
 
 /// A number below this one, by chance; 0 for 0.
-fn drawn<P: Ports>(look: &Look<'_, P>, below: usize) -> usize {
+fn random_below<P: Ports>(look: &RecoveryContext<'_, P>, below: usize) -> usize {
     let mut drawn = [0; 4];
     look.run.ports.entropy.fill(&mut drawn);
     let drawn = usize::try_from(u32::from_le_bytes(drawn)).unwrap_or_default();

@@ -7,30 +7,30 @@ use posthaste_core::stored::{RecoveryJob, RecoveryMark, ReplayRecord, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::open_replay;
 
-use super::look::Look;
-use super::marked::Marked;
-use super::notice::tell;
-use super::probe::probe;
+use super::look::RecoveryContext;
+use super::marked::StoredMark;
+use super::notice::send_recovery_notice;
+use super::probe::send_probe;
 use crate::jobs::recovery_permits::RecoveryPermit;
-use crate::jobs::replays::{Job, Receiver, ReplayError};
-use crate::jobs::standing::{Standing, standing};
+use crate::jobs::replays::{ReplayError, ReplayJob, ReplayReceiver};
+use crate::jobs::standing::{SubscriptionStanding, find_standing};
 
 /// Takes the next step of a mark.
-pub(super) async fn step<P: Ports>(
-    look: &mut Look<'_, P>,
-    mut marked: Marked,
+pub(super) async fn take_step<P: Ports>(
+    look: &mut RecoveryContext<'_, P>,
+    mut marked: StoredMark,
 ) -> Result<(), ReplayError> {
     let ports = look.run.ports;
-    let to = marked.receiver(ports).await?;
+    let to = marked.find_receiver(ports).await?;
     let standing = match &to {
         Some(to) if to.is_active() && !marked.mark.is_empty() => {
-            let Receiver { subscription, .. } = to;
-            Box::pin(standing(ports, &look.book, subscription)).await
+            let ReplayReceiver { subscription, .. } = to;
+            Box::pin(find_standing(ports, &look.book, subscription)).await
         }
-        _ => Standing::default(),
+        _ => SubscriptionStanding::default(),
     };
     let mut job = match &marked.mark.job {
-        Some(job) => Job::load(ports, &job.id).await?,
+        Some(job) => ReplayJob::load(ports, &job.id).await?,
         None => None,
     };
     let facts = RecoveryFacts {
@@ -50,10 +50,10 @@ pub(super) async fn step<P: Ports>(
     let may_run = mark.may_run(&facts);
     marked.save(ports, mark).await?;
     if has_recovered || step == RecoveryStep::Ends && letters > 0 {
-        tell_end(&marked.mark, letters);
+        log_end(&marked.mark, letters);
     }
     if step == RecoveryStep::Ends {
-        return end(look, &marked).await;
+        return delete_mark(look, &marked).await;
     }
     let Some(to) = to else {
         return Ok(());
@@ -61,23 +61,23 @@ pub(super) async fn step<P: Ports>(
     let begun = match step {
         RecoveryStep::Probes => {
             // Its own replay rests meanwhile, if it has begun.
-            permit(look, &marked, RecoveryPermit::Rests);
-            probe(look, &mut marked, &to, job.as_mut()).await?;
+            set_permit(look, &marked, RecoveryPermit::Rests);
+            send_probe(look, &mut marked, &to, job.as_mut()).await?;
             None
         }
         RecoveryStep::Begins => {
-            let begun = begin(look, &mut marked, &to).await?;
+            let begun = begin_replay(look, &mut marked, &to).await?;
             permit_run(look, &marked);
             Some(begun)
         }
         RecoveryStep::Opens => match marked.mark.job.clone() {
             Some(job) => {
-                let opened = open(look, &mut marked, &job, &to).await?;
+                let opened = open_named_replay(look, &mut marked, &job, &to).await?;
                 // The endpoint may be down again since the run that was cut.
                 if may_run {
                     permit_run(look, &marked);
                 } else {
-                    permit(look, &marked, RecoveryPermit::Rests);
+                    set_permit(look, &marked, RecoveryPermit::Rests);
                 }
                 may_run.then_some(opened)
             }
@@ -88,34 +88,38 @@ pub(super) async fn step<P: Ports>(
             job.map(|job| job.record)
         }
         RecoveryStep::Rests => {
-            permit(look, &marked, RecoveryPermit::Rests);
+            set_permit(look, &marked, RecoveryPermit::Rests);
             None
         }
         RecoveryStep::Idle | RecoveryStep::Waits | RecoveryStep::Ends => None,
     };
     match begun {
-        Some(begun) => tell(look, &mut marked, &to, &begun).await,
+        Some(begun) => send_recovery_notice(look, &mut marked, &to, &begun).await,
         None => Ok(()),
     }
 }
 
-fn permit<P: Ports>(look: &mut Look<'_, P>, marked: &Marked, permit: RecoveryPermit) {
+fn set_permit<P: Ports>(
+    look: &mut RecoveryContext<'_, P>,
+    marked: &StoredMark,
+    permit: RecoveryPermit,
+) {
     let id = marked.mark.job.as_ref().map(|job| job.id.clone());
     look.permits.extend(id.map(|id| (id, permit)));
 }
 
-fn permit_run<P: Ports>(look: &mut Look<'_, P>, marked: &Marked) {
+fn permit_run<P: Ports>(look: &mut RecoveryContext<'_, P>, marked: &StoredMark) {
     let now = look.run.ports.clock.now();
     let on_its_way = marked.mark.letters_on_their_way(now);
-    permit(look, marked, RecoveryPermit::Runs(on_its_way));
+    set_permit(look, marked, RecoveryPermit::Runs(on_its_way));
 }
 
 /// Names a replay in the mark, and then opens it: a run that is cut in between leaves the same
 /// replay to the next.
-async fn begin<P: Ports>(
-    look: &Look<'_, P>,
-    marked: &mut Marked,
-    to: &Receiver,
+async fn begin_replay<P: Ports>(
+    look: &RecoveryContext<'_, P>,
+    marked: &mut StoredMark,
+    to: &ReplayReceiver,
 ) -> Result<ReplayRecord, ReplayError> {
     let ports = look.run.ports;
     let now = ports.clock.now();
@@ -134,16 +138,16 @@ async fn begin<P: Ports>(
         outage_since = %mark.outage_since, letters = mark.letters,
         "the endpoint is well: dead letters of its outage are recovered"
     );
-    open(look, marked, &job, to).await
+    open_named_replay(look, marked, &job, to).await
 }
 
 /// Opens the replay that the mark names. Where another recovery of the subscription is open,
 /// because its mark was lost, the mark names that one.
-async fn open<P: Ports>(
-    look: &Look<'_, P>,
-    marked: &mut Marked,
+async fn open_named_replay<P: Ports>(
+    look: &RecoveryContext<'_, P>,
+    marked: &mut StoredMark,
     job: &RecoveryJob,
-    to: &Receiver,
+    to: &ReplayReceiver,
 ) -> Result<ReplayRecord, ReplayError> {
     let ports = look.run.ports;
     let Subscription {
@@ -170,12 +174,15 @@ async fn open<P: Ports>(
 }
 
 /// Deletes a mark that says that it has ended.
-async fn end<P: Ports>(look: &Look<'_, P>, marked: &Marked) -> Result<(), ReplayError> {
+async fn delete_mark<P: Ports>(
+    look: &RecoveryContext<'_, P>,
+    marked: &StoredMark,
+) -> Result<(), ReplayError> {
     let deleted = look.run.ports.state.delete(&marked.key).await;
     deleted.map_err(ReplayError::Store)
 }
 
-fn tell_end(mark: &RecoveryMark, letters: u64) {
+fn log_end(mark: &RecoveryMark, letters: u64) {
     tracing::info!(
         topic = %mark.topic, subscription = %mark.subscription,
         outage_since = %mark.outage_since, letters,

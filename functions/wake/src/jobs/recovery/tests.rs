@@ -14,7 +14,7 @@ use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 use posthaste_testkit::{FaultPlan, PortOperation};
 use serde_json::{Value, json};
 
-use super::probe::probe;
+use super::probe::send_probe;
 use super::*;
 use crate::jobs::recovery_permits::RecoveryPermit;
 use crate::testing::{Kit, TestPorts, subscription};
@@ -104,8 +104,8 @@ fn stored(kit: &Kit) -> Option<RecoveryMark> {
     Some(RecoveryMark::parse(&bytes).unwrap())
 }
 
-fn look(kit: &Kit) -> Look<'_, TestPorts> {
-    Look {
+fn look(kit: &Kit) -> RecoveryContext<'_, TestPorts> {
+    RecoveryContext {
         run: kit.run(),
         notices_topic: None,
         book: HealthBook::default(),
@@ -117,10 +117,10 @@ fn look(kit: &Kit) -> Look<'_, TestPorts> {
 /// Sends a probe for the stored mark. Answers the number of messages.
 async fn probes(kit: &Kit) -> usize {
     let mut look = look(kit);
-    let marked = Marked::load(&kit.ports, &key()).await.unwrap();
+    let marked = StoredMark::load(&kit.ports, &key()).await.unwrap();
     let mut marked = marked.unwrap();
-    let to = marked.receiver(&kit.ports).await.unwrap().unwrap();
-    let probed = Box::pin(probe(&mut look, &mut marked, &to, None)).await;
+    let to = marked.find_receiver(&kit.ports).await.unwrap().unwrap();
+    let probed = Box::pin(send_probe(&mut look, &mut marked, &to, None)).await;
     probed.unwrap();
     kit.queue.take_bodies().len()
 }
@@ -218,7 +218,7 @@ async fn replay_that_is_opened_late_rests_until_its_endpoint_has_been_well() {
         };
         kit.store.write(&key(), named.render());
         let mut look = look(&kit);
-        look_at(&mut look, &key()).await.unwrap();
+        check_mark(&mut look, &key()).await.unwrap();
         assert_eq!(kit.store.keys(layout::REPLAYS).len(), 1);
         let permit = look.permits.get("20260307T050500Z-x").unwrap();
         let expected = if runs {

@@ -8,7 +8,7 @@ use posthaste_ports::{Clock, ObjectMeta, ObjectStore, Ports};
 use posthaste_services::{LEFT_AFTER, open_replay};
 
 use super::records::ReplayError;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Time after which a marker that says nothing, and has no record, is deleted. Former versions
 /// wrote it empty, right before the record.
@@ -33,7 +33,7 @@ pub(super) enum LeftReplay {
 
 /// Begins the replay of a marker without a record, if its request was cut.
 pub(super) async fn left_replay<P: Ports>(
-    run: Run<'_, P>,
+    run: WakeRun<'_, P>,
     id: &str,
     marker: &ObjectMeta,
 ) -> Result<LeftReplay, ReplayError> {

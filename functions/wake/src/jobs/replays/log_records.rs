@@ -8,8 +8,8 @@ use posthaste_core::release::{LogPosition, ReplaySelection};
 use posthaste_delivery_log::{LogError, RecordPage};
 use posthaste_ports::Ports;
 
-use super::pick::chain;
-use crate::run::Run;
+use super::pick::error_with_causes;
+use crate::run::WakeRun;
 
 /// Most records of one read. A crash sends those of one read again, under the same keys.
 const RECORDS_MAX: usize = 200;
@@ -22,7 +22,7 @@ const LENGTH_MIN: Duration = Duration::from_millis(1);
 
 /// A part of the log.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct LogPart {
     /// Its records, the oldest first.
     pub(super) records: Vec<LogRecord>,
     /// Where it ends.
@@ -34,11 +34,11 @@ pub(super) struct Part {
 /// Reads parts. Lists of the log are newest first, so that a part is made shorter until one list
 /// has it.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct LogPartReader {
     length: Duration,
 }
 
-impl Parts {
+impl LogPartReader {
     pub(super) fn new() -> Self {
         Self { length: LENGTH_MAX }
     }
@@ -46,29 +46,29 @@ impl Parts {
     /// The next part after a place, which ends before `to`.
     pub(super) async fn next<P: Ports>(
         &mut self,
-        run: Run<'_, P>,
+        run: WakeRun<'_, P>,
         (selection, of): (&ReplaySelection, &Subscription),
         after: &LogPosition,
         to: Timestamp,
-    ) -> Result<Part, LogError> {
+    ) -> Result<LogPart, LogError> {
         loop {
             let end = after.end_of_part(self.length, to);
             let filter = selection.record_filter(after.time, end, of);
-            let mut page = list(run, &filter).await?;
+            let mut page = list_records(run, &filter).await?;
             let Some(next) = page.next.take() else {
                 self.length = (self.length * 2).min(LENGTH_MAX);
-                return Ok(part(page, after, end));
+                return Ok(part_of_page(page, after, end));
             };
             if self.length == LENGTH_MIN {
-                page.records = rest(run, &filter, page.records, next).await?;
-                return Ok(part(page, after, end));
+                page.records = list_remaining(run, &filter, page.records, next).await?;
+                return Ok(part_of_page(page, after, end));
             }
             self.length = (self.length / 2).max(LENGTH_MIN);
         }
     }
 }
 
-fn part(
+fn part_of_page(
     RecordPage {
         mut records,
         damaged,
@@ -76,21 +76,24 @@ fn part(
     }: RecordPage,
     after: &LogPosition,
     end: Timestamp,
-) -> Part {
+) -> LogPart {
     let damaged = damaged
         .iter()
-        .filter_map(|error| Some((error.damaged_file()?.to_owned(), chain(error))));
+        .filter_map(|error| Some((error.damaged_file()?.to_owned(), error_with_causes(error))));
     let damaged = damaged.collect();
     records.retain(|record| after.is_before(record));
     records.sort_by(|one, other| (one.time, &one.record_id).cmp(&(other.time, &other.record_id)));
-    Part {
+    LogPart {
         records,
         end,
         damaged,
     }
 }
 
-async fn list<P: Ports>(run: Run<'_, P>, filter: &RecordFilter) -> Result<RecordPage, LogError> {
+async fn list_records<P: Ports>(
+    run: WakeRun<'_, P>,
+    filter: &RecordFilter,
+) -> Result<RecordPage, LogError> {
     // A list that is cut short for want of time would look like one with more records.
     run.ports
         .log
@@ -99,15 +102,15 @@ async fn list<P: Ports>(run: Run<'_, P>, filter: &RecordFilter) -> Result<Record
 }
 
 /// The other records of a millisecond.
-async fn rest<P: Ports>(
-    run: Run<'_, P>,
+async fn list_remaining<P: Ports>(
+    run: WakeRun<'_, P>,
     filter: &RecordFilter,
     mut records: Vec<LogRecord>,
     next: RecordCursor,
 ) -> Result<Vec<LogRecord>, LogError> {
     let mut next = Some(next);
     while let Some(after) = next {
-        let page = list(
+        let page = list_records(
             run,
             &RecordFilter {
                 after: Some(after),

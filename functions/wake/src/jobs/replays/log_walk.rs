@@ -16,14 +16,14 @@ use posthaste_ports::{Clock, ErrorKind, Ports};
 use posthaste_services::kept_event::KeptEvent;
 use posthaste_services::resolved::resolved_letters;
 
-use super::log_records::{Part, Parts};
-use super::pick::chain;
-use super::receiver::Receiver;
-use super::records::{Job, ReplayError};
-use super::sender::send;
+use super::log_records::{LogPart, LogPartReader};
+use super::pick::error_with_causes;
+use super::receiver::ReplayReceiver;
+use super::records::{ReplayError, ReplayJob};
+use super::sender::queue_messages;
 use super::walk::is_lasting;
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Deliveries that are looked up side by side.
 const LOOK_UPS_AT_ONCE: usize = 8;
@@ -42,9 +42,9 @@ const NO_PAYLOAD: &str = "neither the delivery log nor a dead letter has its pay
 
 /// One replay in one run.
 struct LogWalk<'a, P: Ports> {
-    run: Run<'a, P>,
-    job: &'a mut Job,
-    to: Receiver,
+    run: WakeRun<'a, P>,
+    job: &'a mut ReplayJob,
+    to: ReplayReceiver,
     selection: ReplaySelection,
     pace: ReplayPace,
     at: LogPosition,
@@ -52,7 +52,7 @@ struct LogWalk<'a, P: Ports> {
 
 /// The events of a part that were looked at.
 #[derive(Debug, Default)]
-struct Picked {
+struct PickedLogEvents {
     sent: Vec<ResentEvent>,
     /// Bytes of those events.
     bytes: usize,
@@ -66,8 +66,8 @@ struct Picked {
     failed: Vec<(String, String)>,
 }
 
-impl Picked {
-    fn add(&mut self, record: &LogRecord, fate: Fate) {
+impl PickedLogEvents {
+    fn add_fate(&mut self, record: &LogRecord, fate: RecordFate) {
         let id = || {
             record
                 .event_id
@@ -75,7 +75,7 @@ impl Picked {
                 .unwrap_or_else(|| record.delivery_key.clone())
         };
         match fate {
-            Fate::Sent(event) => {
+            RecordFate::Sent(event) => {
                 self.bytes += event.event.json().len();
                 self.sent.push(ResentEvent {
                     index: self.sent.len(),
@@ -83,23 +83,23 @@ impl Picked {
                 });
                 self.ids.push(id());
             }
-            Fate::Passed => {}
-            Fate::LeftOut(reason) => self.left_out.add(reason),
-            Fate::Resolved => self.resolved += 1,
-            Fate::Failed(why) => self.failed.push((id(), why.to_owned())),
+            RecordFate::Passed => {}
+            RecordFate::LeftOut(reason) => self.left_out.add(reason),
+            RecordFate::Resolved => self.resolved += 1,
+            RecordFate::Failed(why) => self.failed.push((id(), why.to_owned())),
         }
     }
 }
 
 /// The next step of a replay in this run.
-enum Next {
+enum LogWalkStep {
     Part,
     /// It was cancelled, or its subscription is not sent to any more: the next run says so.
     Rest,
 }
 
 /// What becomes of a record's event.
-enum Fate {
+enum RecordFate {
     /// It is sent again.
     Sent(Box<ResentEvent>),
     /// Its delivery has not ended with this record.
@@ -114,9 +114,9 @@ enum Fate {
 
 /// Continues a replay where its record says, until its end or until this run must stop.
 pub(super) async fn resume<P: Ports>(
-    run: Run<'_, P>,
-    job: &mut Job,
-    to: Receiver,
+    run: WakeRun<'_, P>,
+    job: &mut ReplayJob,
+    to: ReplayReceiver,
 ) -> Result<(), ReplayError> {
     let selection = job.record.selection().map_err(ReplayError::Request)?;
     let progress = &job.record.progress;
@@ -136,33 +136,33 @@ pub(super) async fn resume<P: Ports>(
         pace,
         at,
     }
-    .walk()
+    .continue_walk()
     .await
 }
 
 impl<P: Ports> LogWalk<'_, P> {
-    async fn walk(&mut self) -> Result<(), ReplayError> {
+    async fn continue_walk(&mut self) -> Result<(), ReplayError> {
         let ports = self.run.ports;
         if self.complete_until() < self.selection.to_time() {
             // Records of the time that is asked for are still on their way.
-            return self.save().await;
+            return self.save_progress().await;
         }
-        let mut reads = Parts::new();
-        self.begin().await?;
+        let mut reads = LogPartReader::new();
+        self.skip_to_log_start().await?;
         let to = self.selection.to_time();
         loop {
             if !self.run.has_time() || self.pace.room_in_run() == 0 {
-                return self.save().await;
+                return self.save_progress().await;
             }
             if !ports.pressure.takes_replays(&self.to.topic.name).await {
                 return self
                     .job
-                    .turn(ports, ReplayState::Waiting, Some(ReplayReason::Pressure))
+                    .change_state(ports, ReplayState::Waiting, Some(ReplayReason::Pressure))
                     .await;
             }
             if self.at.time >= to {
-                self.save().await?;
-                return self.job.turn(ports, ReplayState::Done, None).await;
+                self.save_progress().await?;
+                return self.job.change_state(ports, ReplayState::Done, None).await;
             }
             let of = (&self.selection, &*self.to.subscription);
             let read = reads.next(self.run, of, &self.at, to).await;
@@ -170,14 +170,14 @@ impl<P: Ports> LogWalk<'_, P> {
                 Ok(part) => self.replay_part(part).await,
                 Err(error) => Err(error),
             };
-            if matches!(replayed, Ok(Next::Rest)) {
+            if matches!(replayed, Ok(LogWalkStep::Rest)) {
                 return Ok(());
             }
             if let Err(error) = replayed {
                 let record = &mut self.job.record;
                 record.state = ReplayState::Waiting;
                 record.reason = Some(ReplayReason::Unavailable);
-                self.save().await?;
+                self.save_progress().await?;
                 return Err(error);
             }
         }
@@ -193,7 +193,7 @@ impl<P: Ports> LogWalk<'_, P> {
     }
 
     /// Goes on where the log begins.
-    async fn begin(&mut self) -> Result<(), ReplayError> {
+    async fn skip_to_log_start(&mut self) -> Result<(), ReplayError> {
         let begins = self
             .run
             .ports
@@ -206,7 +206,7 @@ impl<P: Ports> LogWalk<'_, P> {
         Ok(())
     }
 
-    async fn save(&mut self) -> Result<(), ReplayError> {
+    async fn save_progress(&mut self) -> Result<(), ReplayError> {
         let progress = &mut self.job.record.progress;
         progress.after = Some(self.at.to_text());
         progress.paced_until = self.pace.paced_until();
@@ -217,28 +217,30 @@ impl<P: Ports> LogWalk<'_, P> {
     /// went.
     async fn replay_part(
         &mut self,
-        Part {
+        LogPart {
             records,
             end,
             damaged,
-        }: Part,
-    ) -> Result<Next, ReplayError> {
-        let (records, left_out) = self.selected(records);
-        let mut picked = Picked::default();
+        }: LogPart,
+    ) -> Result<LogWalkStep, ReplayError> {
+        let (records, left_out) = self.split_selected(records);
+        let mut picked = PickedLogEvents::default();
         let mut at = self.at.clone();
         let mut is_whole = true;
         'part: for some in records.chunks(LOOK_UPS_AT_ONCE) {
-            let fates: Vec<_> = some.iter().map(|record| self.fate(record)).collect();
-            let fates: Vec<Fate> = stream::iter(fates)
+            let fates: Vec<_> = some.iter().map(|record| self.find_fate(record)).collect();
+            let fates: Vec<RecordFate> = stream::iter(fates)
                 .buffered(LOOK_UPS_AT_ONCE)
                 .try_collect()
                 .await?;
             for (record, fate) in some.iter().zip(fates) {
-                if matches!(fate, Fate::Sent(_)) && picked.sent.len() == self.pace.room_in_run() {
+                if matches!(fate, RecordFate::Sent(_))
+                    && picked.sent.len() == self.pace.room_in_run()
+                {
                     is_whole = false;
                     break 'part;
                 }
-                picked.add(record, fate);
+                picked.add_fate(record, fate);
                 at = LogPosition::after_record(record);
             }
             if !self.run.has_time() || picked.bytes >= BYTES_PREFERRED {
@@ -246,10 +248,10 @@ impl<P: Ports> LogWalk<'_, P> {
                 break;
             }
         }
-        if !self.to.look_again(self.run.ports, self.job).await? {
-            return Ok(Next::Rest);
+        if !self.to.refresh_and_check(self.run.ports, self.job).await? {
+            return Ok(LogWalkStep::Rest);
         }
-        self.send(picked).await?;
+        self.queue_events(picked).await?;
         // What comes behind the place is read again.
         let counted = left_out.iter().filter(|(of, _)| is_whole || *of <= at);
         let record = &mut self.job.record;
@@ -271,12 +273,12 @@ impl<P: Ports> LogWalk<'_, P> {
         }
         record.state = ReplayState::Running;
         record.reason = None;
-        self.save().await.map(|()| Next::Part)
+        self.save_progress().await.map(|()| LogWalkStep::Part)
     }
 
     /// The records with which a selected delivery may have ended, and the places of those with
     /// which others count as left out.
-    fn selected(
+    fn split_selected(
         &self,
         records: Vec<LogRecord>,
     ) -> (Vec<LogRecord>, Vec<(LogPosition, LeftOutReason)>) {
@@ -297,8 +299,8 @@ impl<P: Ports> LogWalk<'_, P> {
 
     /// Queues events, and counts what became of all. After an error the part is read again: what
     /// was queued goes out twice, under one key.
-    async fn send(&mut self, picked: Picked) -> Result<(), ReplayError> {
-        let Picked {
+    async fn queue_events(&mut self, picked: PickedLogEvents) -> Result<(), ReplayError> {
+        let PickedLogEvents {
             sent,
             ids,
             resolved,
@@ -306,7 +308,7 @@ impl<P: Ports> LogWalk<'_, P> {
             mut failed,
             ..
         } = picked;
-        let Receiver {
+        let ReplayReceiver {
             topic,
             subscription,
         } = &self.to;
@@ -320,16 +322,19 @@ impl<P: Ports> LogWalk<'_, P> {
         };
         let messages = replay.messages_of_events(&sent, &mut self.pace, self.run.ports.clock.now());
         let mut queued = 0;
-        for (message, result) in messages.iter().zip(send(self.run, &messages).await) {
+        for (message, result) in messages
+            .iter()
+            .zip(queue_messages(self.run, &messages).await)
+        {
             match result {
-                Ok(()) => queued += count(&message.indexes),
+                Ok(()) => queued += len_as_u64(&message.indexes),
                 // The queue will never take it.
                 Err(error) if error.kind == ErrorKind::Invalid => {
                     failed.extend(
                         message
                             .indexes
                             .iter()
-                            .map(|index| (ids[*index].clone(), chain(&error))),
+                            .map(|index| (ids[*index].clone(), error_with_causes(&error))),
                     );
                 }
                 Err(error) => return Err(ReplayError::Send(error)),
@@ -339,25 +344,25 @@ impl<P: Ports> LogWalk<'_, P> {
         progress.queued += queued;
         progress.resolved += resolved;
         progress.left_out.add_all(&left_out);
-        progress.found += queued + count(&failed);
+        progress.found += queued + len_as_u64(&failed);
         for (id, why) in failed {
             progress.add_failure(&id, None, why);
         }
         Ok(())
     }
 
-    async fn fate(&self, record: &LogRecord) -> Result<Fate, ReplayError> {
+    async fn find_fate(&self, record: &LogRecord) -> Result<RecordFate, ReplayError> {
         let Some(id) = record.event_id.clone() else {
-            return Ok(Fate::Failed("its id is not known"));
+            return Ok(RecordFate::Failed("its id is not known"));
         };
-        let Some(history) = self.history(record, &id).await? else {
-            return Ok(Fate::Failed(TOO_MANY_RECORDS));
+        let Some(history) = self.find_history(record, &id).await? else {
+            return Ok(RecordFate::Failed(TOO_MANY_RECORDS));
         };
         if history.ending_record().record_id != record.record_id {
-            return Ok(Fate::Passed);
+            return Ok(RecordFate::Passed);
         }
         if let Some(reason) = self.selection.leaves_out_end(&history) {
-            return Ok(Fate::LeftOut(reason));
+            return Ok(RecordFate::LeftOut(reason));
         }
         let WakePorts {
             state,
@@ -385,7 +390,7 @@ impl<P: Ports> LogWalk<'_, P> {
                 .map_err(ReplayError::Event)?
                 .is_resolved(place.index)
             {
-                return Ok(Fate::Resolved);
+                return Ok(RecordFate::Resolved);
             }
         }
         let Some(event) = kept
@@ -393,11 +398,11 @@ impl<P: Ports> LogWalk<'_, P> {
             .await
             .map_err(ReplayError::Event)?
         else {
-            return Ok(Fate::Failed(NO_PAYLOAD));
+            return Ok(RecordFate::Failed(NO_PAYLOAD));
         };
         let key = replayed_key(&self.job.record.id, &history.key);
         let webhook_id = history.webhook_id();
-        Ok(Fate::Sent(Box::new(ResentEvent {
+        Ok(RecordFate::Sent(Box::new(ResentEvent {
             index: 0,
             event,
             key,
@@ -412,7 +417,7 @@ impl<P: Ports> LogWalk<'_, P> {
 
     /// The delivery of a record. One that the endpoint took at once needs no other record. `None`
     /// if the log has too much of its id.
-    async fn history(
+    async fn find_history(
         &self,
         record: &LogRecord,
         id: &str,
@@ -452,6 +457,6 @@ fn is_whole(record: &LogRecord) -> bool {
     is_first && record.result == LogResult::Delivered && record.payload.is_some()
 }
 
-fn count<T>(items: &[T]) -> u64 {
+fn len_as_u64<T>(items: &[T]) -> u64 {
     u64::try_from(items.len()).unwrap_or(u64::MAX)
 }

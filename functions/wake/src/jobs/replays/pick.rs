@@ -13,7 +13,7 @@ use posthaste_ports::{ErrorKind, PortError};
 
 /// An object of dead letters.
 #[derive(Debug)]
-pub(in crate::jobs) struct Letters {
+pub(in crate::jobs) struct LoadedLetters {
     pub(super) key: String,
     pub(super) bytes: Bytes,
     /// Those that are left out.
@@ -22,7 +22,7 @@ pub(in crate::jobs) struct Letters {
 
 /// A part of an object's events, in order.
 #[derive(Debug, Default)]
-pub(in crate::jobs) struct Picked {
+pub(in crate::jobs) struct PickedLetters {
     /// Events that were asked for.
     pub(in crate::jobs) events: Vec<SelectedLetter>,
     /// Events that cannot be sent again, by their place, with the reason.
@@ -39,14 +39,14 @@ pub(in crate::jobs) struct Picked {
 
 /// What chooses events.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::jobs) struct Chosen<'a> {
+pub(in crate::jobs) struct LetterSelector<'a> {
     /// What was asked for.
     pub(in crate::jobs) selection: &'a ReplaySelection,
     /// The rules of recovery, where nobody asked.
     pub(in crate::jobs) recovery: Option<&'a RecoveryRules>,
 }
 
-impl Chosen<'_> {
+impl LetterSelector<'_> {
     /// Why the letter in this place is left out.
     fn leaves_out(
         &self,
@@ -62,21 +62,21 @@ impl Chosen<'_> {
 }
 
 /// Picks from the events after `done` until as many were found as there is room for.
-pub(in crate::jobs) fn pick(
-    Letters {
+pub(in crate::jobs) fn pick_letters(
+    LoadedLetters {
         key,
         bytes,
         resolved,
-    }: &Letters,
+    }: &LoadedLetters,
     subscription: &Subscription,
-    chosen: Chosen<'_>,
+    chosen: LetterSelector<'_>,
     done: usize,
     room: usize,
-) -> Result<Picked, NotDeadLetters> {
-    let mut picked = Picked {
+) -> Result<PickedLetters, NotDeadLetters> {
+    let mut picked = PickedLetters {
         end: done,
         is_whole: true,
-        ..Picked::default()
+        ..PickedLetters::default()
     };
     for (index, letter) in restore_all(bytes, subscription.delivery_schema)?
         .into_iter()
@@ -101,17 +101,17 @@ pub(in crate::jobs) fn pick(
                 picked.events.push(SelectedLetter { index, letter });
             }
             Ok(Err(reason)) => picked.left_out.push((index, reason)),
-            Err(error) => picked.broken.push((index, chain(&error))),
+            Err(error) => picked.broken.push((index, error_with_causes(&error))),
         }
         picked.end = index + 1;
     }
     Ok(picked)
 }
 
-impl Picked {
+impl PickedLetters {
     /// Notes what was sent: everything before the first event that must be tried again. Answers the
     /// error of that event.
-    pub(super) fn note(
+    pub(super) fn record_results(
         self,
         key: &str,
         messages: &[ReplayMessage],
@@ -126,7 +126,12 @@ impl Picked {
                 Ok(()) => queued.extend(&message.indexes),
                 // The queue will never take it.
                 Err(error) if error.kind == ErrorKind::Invalid => {
-                    refused.extend(message.indexes.iter().map(|index| (*index, chain(&error))));
+                    refused.extend(
+                        message
+                            .indexes
+                            .iter()
+                            .map(|index| (*index, error_with_causes(&error))),
+                    );
                 }
                 Err(error) => {
                     let first = message.indexes.first().copied().unwrap_or(self.end);
@@ -138,13 +143,14 @@ impl Picked {
         }
         let end = failed.as_ref().map_or(self.end, |(first, _)| *first);
         let before_end = |index: usize| index < end;
-        progress.found += count(self.events.iter().filter(|event| before_end(event.index)));
-        progress.queued += count(
+        progress.found += count_items(self.events.iter().filter(|event| before_end(event.index)));
+        progress.queued += count_items(
             queued
                 .into_iter()
                 .filter(|index: &usize| before_end(*index)),
         );
-        progress.resolved += count(self.resolved.into_iter().filter(|index| before_end(*index)));
+        progress.resolved +=
+            count_items(self.resolved.into_iter().filter(|index| before_end(*index)));
         let left_out = self.left_out.into_iter();
         let left_out = left_out.filter(|(index, _)| before_end(*index));
         left_out.for_each(|(_, reason)| progress.left_out.add(reason));
@@ -165,12 +171,12 @@ impl Picked {
     }
 }
 
-fn count(items: impl Iterator) -> u64 {
+fn count_items(items: impl Iterator) -> u64 {
     u64::try_from(items.count()).unwrap_or(u64::MAX)
 }
 
 /// An error with its causes, in one line.
-pub(super) fn chain(error: &dyn Error) -> String {
+pub(super) fn error_with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

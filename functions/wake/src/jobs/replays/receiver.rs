@@ -8,20 +8,20 @@ use posthaste_core::model::{Subscription, SubscriptionStatus, Topic, TopicName};
 use posthaste_core::stored::ReplayRecord;
 use posthaste_ports::{Clock, Ports};
 
-use super::records::{Job, ReplayError};
+use super::records::{ReplayError, ReplayJob};
 use crate::jobs::standing::takes_requests;
 use crate::ports::WakePorts;
 
 /// The subscription that the events are sent to, and its topic.
-pub(in crate::jobs) struct Receiver {
+pub(in crate::jobs) struct ReplayReceiver {
     pub(in crate::jobs) topic: Arc<Topic>,
     pub(in crate::jobs) subscription: Arc<Subscription>,
 }
 
-impl Receiver {
+impl ReplayReceiver {
     /// The subscription that asked for a replay, and its topic. A damaged record of the topic does
     /// not say that they are gone.
-    pub(super) async fn find<P: Ports>(
+    pub(super) async fn find_for_replay<P: Ports>(
         ports: &WakePorts<P>,
         record: &ReplayRecord,
     ) -> Result<Option<Self>, ReplayError> {
@@ -61,15 +61,15 @@ impl Receiver {
 
     /// Looks again before events are sent. Answers whether they may be: if not, the next run says
     /// what becomes of the replay.
-    pub(super) async fn look_again<P: Ports>(
+    pub(super) async fn refresh_and_check<P: Ports>(
         &mut self,
         ports: &WakePorts<P>,
-        job: &mut Job,
+        job: &mut ReplayJob,
     ) -> Result<bool, ReplayError> {
         if !job.is_current(ports).await? {
             return Ok(false);
         }
-        let Some(found) = Self::find(ports, &job.record).await? else {
+        let Some(found) = Self::find_for_replay(ports, &job.record).await? else {
             return Ok(false);
         };
         *self = found;

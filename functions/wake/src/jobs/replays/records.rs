@@ -55,7 +55,7 @@ pub(in crate::jobs) enum ReplayError {
 
 /// A record and the version it has.
 #[derive(Debug)]
-pub(in crate::jobs) struct Job {
+pub(in crate::jobs) struct ReplayJob {
     pub(in crate::jobs) record: ReplayRecord,
     etag: ETag,
     /// The time at which the store had this version, by the clock's `monotonic`.
@@ -65,7 +65,7 @@ pub(in crate::jobs) struct Job {
 /// The time for which a look at the record stands.
 const LOOK_STANDS: Duration = Duration::from_secs(1);
 
-impl Job {
+impl ReplayJob {
     pub(in crate::jobs) async fn load<P: Ports>(
         ports: &WakePorts<P>,
         id: &str,
@@ -128,7 +128,7 @@ impl Job {
     }
 
     /// Writes that the replay is in another state, if it is.
-    pub(super) async fn turn<P: Ports>(
+    pub(super) async fn change_state<P: Ports>(
         &mut self,
         ports: &WakePorts<P>,
         state: ReplayState,

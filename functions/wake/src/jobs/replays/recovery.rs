@@ -9,7 +9,7 @@ use posthaste_ports::{ObjectStore, Ports};
 use super::records::ReplayError;
 use crate::jobs::standing::holds_deliveries;
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Which letters are recovered, by the subscription as it is now.
 pub(super) fn rules(
@@ -43,8 +43,8 @@ pub(super) async fn is_named<P: Ports>(
 
 /// The number of events that may be sent in this run: what has been accepted since goes first, and
 /// so does what is held.
-pub(super) async fn room<P: Ports>(
-    run: Run<'_, P>,
+pub(super) async fn room_in_run<P: Ports>(
+    run: WakeRun<'_, P>,
     subscription: &Subscription,
 ) -> Result<usize, ReplayError> {
     let ports = run.ports;
@@ -54,6 +54,6 @@ pub(super) async fn room<P: Ports>(
     }
     let name = layout::subscription_folder(&subscription.topic, &subscription.name);
     let state = ports.pressure.state().await;
-    let due = ports.due(std::slice::from_ref(&name)).await;
+    let due = ports.count_due(std::slice::from_ref(&name)).await;
     Ok(recovery_room(state.as_deref(), due.into_iter().sum()))
 }

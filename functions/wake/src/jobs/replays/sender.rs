@@ -6,12 +6,12 @@ use posthaste_ports::{ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports,
 use posthaste_services::timeout_at;
 
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Queues messages, one result for each. Messages that are not queued when the run's sends end have
 /// failed.
-pub(in crate::jobs) async fn send<P: Ports>(
-    run: Run<'_, P>,
+pub(in crate::jobs) async fn queue_messages<P: Ports>(
+    run: WakeRun<'_, P>,
     messages: &[ReplayMessage],
 ) -> Vec<Result<(), PortError>> {
     let sent = Box::pin(store_and_send(run.ports, messages));
@@ -43,7 +43,7 @@ async fn store_and_send<P: Ports>(
         .zip(&stored)
         .filter(|(_, stored)| stored.is_ok());
     let outgoing = outgoing.map(|(message, _)| outgoing_of(message)).collect();
-    let mut sent = ports.send(outgoing).await.into_iter();
+    let mut sent = ports.send_messages(outgoing).await.into_iter();
     let unsent = || Err(PortError::new("queue an event", ErrorKind::Other));
     let result =
         |stored: Result<(), PortError>| stored.and_then(|()| sent.next().unwrap_or_else(unsent));
@@ -95,7 +95,7 @@ mod tests {
             is_hit.then_some(CallFault::Before(ErrorKind::TimedOut))
         });
         let kit = Kit::with(&plan, &FaultPlan::none());
-        let sent = send(kit.run(), &[0, 1, 2].map(message)).await;
+        let sent = queue_messages(kit.run(), &[0, 1, 2].map(message)).await;
         let kinds: Vec<_> = sent
             .into_iter()
             .map(|sent| sent.err().map(|error| error.kind))

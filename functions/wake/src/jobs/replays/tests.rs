@@ -73,7 +73,11 @@ fn begin(kit: &Kit, record: &ReplayRecord) {
 }
 
 async fn stored(kit: &Kit, id: &str) -> ReplayRecord {
-    Job::load(&kit.ports, id).await.unwrap().unwrap().record
+    ReplayJob::load(&kit.ports, id)
+        .await
+        .unwrap()
+        .unwrap()
+        .record
 }
 
 /// No run would ever permit it.

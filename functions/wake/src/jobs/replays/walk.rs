@@ -16,13 +16,13 @@ use posthaste_services::replay::{LetterObject, LetterObjects, letter_objects};
 use posthaste_services::resolved::resolved_letters;
 use posthaste_services::timeout_at;
 
-use super::pick::{Chosen, Letters, chain, pick};
-use super::receiver::Receiver;
-use super::records::{Job, ReplayError};
+use super::pick::{LetterSelector, LoadedLetters, error_with_causes, pick_letters};
+use super::receiver::ReplayReceiver;
+use super::records::{ReplayError, ReplayJob};
 use super::recovery;
-use super::sender::send;
+use super::sender::queue_messages;
 use crate::ports::WakePorts;
-use crate::run::Run;
+use crate::run::WakeRun;
 
 /// Objects read side by side, with one record written after them. A larger object is read alone.
 const AT_ONCE: PackingLimits = PackingLimits {
@@ -42,10 +42,10 @@ const READS_MAX: u32 = 5;
 const READS_OF_RECOVERY_MAX: u32 = 24 * 60;
 
 /// One replay in one run.
-struct Walk<'a, P: Ports> {
-    run: Run<'a, P>,
-    job: &'a mut Job,
-    to: Receiver,
+struct LetterWalk<'a, P: Ports> {
+    run: WakeRun<'a, P>,
+    job: &'a mut ReplayJob,
+    to: ReplayReceiver,
     selection: ReplaySelection,
     /// The rules of a recovery.
     recovery: Option<RecoveryRules>,
@@ -56,17 +56,17 @@ struct Walk<'a, P: Ports> {
 
 /// The next step of a replay in this run.
 #[derive(PartialEq, Eq)]
-enum Next {
+enum LetterWalkStep {
     Object,
     /// The rate is used up for this minute, or the time is.
     Rest,
 }
 
 /// Continues a replay where its record says, until its end or until this run must stop.
-pub(super) async fn resume<P: Ports>(
-    run: Run<'_, P>,
-    job: &mut Job,
-    to: Receiver,
+pub(super) async fn resume_letter_walk<P: Ports>(
+    run: WakeRun<'_, P>,
+    job: &mut ReplayJob,
+    to: ReplayReceiver,
 ) -> Result<(), ReplayError> {
     let selection = job.record.selection().map_err(ReplayError::Request)?;
     let paced_until = job.record.progress.paced_until;
@@ -75,7 +75,7 @@ pub(super) async fn resume<P: Ports>(
     let mut room = usize::MAX;
     let mut recovery = None;
     if let Some(origin) = &job.record.recovery {
-        room = recovery::room(run, &to.subscription).await?;
+        room = recovery::room_in_run(run, &to.subscription).await?;
         rate = ramped_rate(
             to.subscription.recovery.rate_per_second,
             origin.ramp_from,
@@ -83,7 +83,7 @@ pub(super) async fn resume<P: Ports>(
         );
         recovery = Some(recovery::rules(origin, &to.subscription, now));
     }
-    Walk {
+    LetterWalk {
         run,
         job,
         to,
@@ -92,20 +92,20 @@ pub(super) async fn resume<P: Ports>(
         pace: ReplayPace::new(rate, paced_until, now),
         room,
     }
-    .walk()
+    .continue_walk()
     .await
 }
 
-impl<P: Ports> Walk<'_, P> {
-    async fn walk(&mut self) -> Result<(), ReplayError> {
+impl<P: Ports> LetterWalk<'_, P> {
+    async fn continue_walk(&mut self) -> Result<(), ReplayError> {
         let ports = self.run.ports;
         loop {
             let after = self.job.record.progress.after.clone();
             let listed =
                 letter_objects(&ports.dead_letters, &self.selection, after.as_deref()).await;
             let listed = listed.map_err(ReplayError::List)?;
-            for range in AT_ONCE.cut_into_runs(listed.objects.iter().map(size)) {
-                if self.replay_some(&listed, range).await? == Next::Rest {
+            for range in AT_ONCE.cut_into_runs(listed.objects.iter().map(object_size)) {
+                if self.replay_some(&listed, range).await? == LetterWalkStep::Rest {
                     return Ok(());
                 }
             }
@@ -114,7 +114,7 @@ impl<P: Ports> Walk<'_, P> {
             progress.left_out.add_all(&left_out);
             match listed.next_after {
                 Some(after) => self.job.record.progress.after = Some(after),
-                None => return self.job.turn(ports, ReplayState::Done, None).await,
+                None => return self.job.change_state(ports, ReplayState::Done, None).await,
             }
             if self.must_rest() {
                 return self.job.save(ports).await;
@@ -135,38 +135,44 @@ impl<P: Ports> Walk<'_, P> {
         &mut self,
         listed: &LetterObjects,
         range: Range<usize>,
-    ) -> Result<Next, ReplayError> {
+    ) -> Result<LetterWalkStep, ReplayError> {
         let run = self.run;
         let objects = &listed.objects[range];
         let begin = self.job.record.progress.after.clone();
         if self.must_rest() {
-            return Ok(Next::Rest);
+            return Ok(LetterWalkStep::Rest);
         }
         if !run.ports.pressure.takes_replays(&self.to.topic.name).await {
             self.job
-                .turn(
+                .change_state(
                     run.ports,
                     ReplayState::Waiting,
                     Some(ReplayReason::Pressure),
                 )
                 .await?;
-            return Ok(Next::Rest);
+            return Ok(LetterWalkStep::Rest);
         }
         let reads = join_all(
             objects
                 .iter()
-                .map(|object| read(run, object, &self.selection)),
+                .map(|object| read_letters(run, object, &self.selection)),
         )
         .await;
-        if !self.to.look_again(run.ports, self.job).await? {
-            return Ok(Next::Rest);
+        if !self.to.refresh_and_check(run.ports, self.job).await? {
+            return Ok(LetterWalkStep::Rest);
         }
-        let mut replayed = Ok(Next::Object);
+        let mut replayed = Ok(LetterWalkStep::Object);
         for (object, read) in objects.iter().zip(reads) {
             let sent = self.send_object(&object.key, read).await;
             let is_whole = self.job.record.progress.part.is_none();
-            replayed = sent.map(|()| if is_whole { Next::Object } else { Next::Rest });
-            if !matches!(replayed, Ok(Next::Object)) {
+            replayed = sent.map(|()| {
+                if is_whole {
+                    LetterWalkStep::Object
+                } else {
+                    LetterWalkStep::Rest
+                }
+            });
+            if !matches!(replayed, Ok(LetterWalkStep::Object)) {
                 break;
             }
         }
@@ -197,7 +203,7 @@ impl<P: Ports> Walk<'_, P> {
     async fn send_object(
         &mut self,
         key: &str,
-        read: Result<Letters, PortError>,
+        read: Result<LoadedLetters, PortError>,
     ) -> Result<(), ReplayError> {
         let record = &mut self.job.record;
         let progress = &mut record.progress;
@@ -208,19 +214,19 @@ impl<P: Ports> Walk<'_, P> {
                 if progress.count_failed_run(key) < reads_max {
                     return Err(ReplayError::Read(error));
                 }
-                fail(progress, key, &error);
+                skip_failed_object(progress, key, &error);
                 return Ok(());
             }
         };
-        let Receiver {
+        let ReplayReceiver {
             topic,
             subscription,
         } = &self.to;
         let done = progress.events_done_of(key);
-        let picked = match pick(
+        let picked = match pick_letters(
             &letters,
             subscription,
-            Chosen {
+            LetterSelector {
                 selection: &self.selection,
                 recovery: self.recovery.as_ref(),
             },
@@ -229,7 +235,7 @@ impl<P: Ports> Walk<'_, P> {
         ) {
             Ok(picked) => picked,
             Err(error) => {
-                fail(progress, key, &error);
+                skip_failed_object(progress, key, &error);
                 return Ok(());
             }
         };
@@ -247,20 +253,20 @@ impl<P: Ports> Walk<'_, P> {
             self.run.ports.clock.now(),
         );
         self.room = self.room.saturating_sub(picked.events.len());
-        let sent = send(self.run, &messages).await;
+        let sent = queue_messages(self.run, &messages).await;
         picked
-            .note(key, &messages, sent, progress)
+            .record_results(key, &messages, sent, progress)
             .map_or(Ok(()), |error| Err(ReplayError::Send(error)))
     }
 }
 
 /// Reads an object, and which of its letters are resolved unless they are asked for too. An object
 /// that is too large, or gone, is an error that lasts.
-pub(in crate::jobs) async fn read<P: Ports>(
-    run: Run<'_, P>,
+pub(in crate::jobs) async fn read_letters<P: Ports>(
+    run: WakeRun<'_, P>,
     object: &LetterObject,
     selection: &ReplaySelection,
-) -> Result<Letters, PortError> {
+) -> Result<LoadedLetters, PortError> {
     if object.bytes.is_some_and(|bytes| bytes > OBJECT_BYTES_MAX) {
         return Err(PortError::new(
             "read an object of more than 16 MiB",
@@ -280,7 +286,7 @@ pub(in crate::jobs) async fn read<P: Ports>(
     };
     let read = try_join(dead_letters.get(&object.key), resolved);
     match timeout_at(clock, run.send, Box::pin(read)).await {
-        Some(Ok((Some(StoredObject { bytes, .. }), resolved))) => Ok(Letters {
+        Some(Ok((Some(StoredObject { bytes, .. }), resolved))) => Ok(LoadedLetters {
             key: object.key.clone(),
             bytes,
             resolved,
@@ -295,8 +301,8 @@ pub(in crate::jobs) async fn read<P: Ports>(
 }
 
 /// Counts an object that cannot be replayed, and goes on past it.
-fn fail(progress: &mut ReplayProgress, key: &str, error: &dyn Error) {
-    progress.add_failure(key, None, chain(error));
+fn skip_failed_object(progress: &mut ReplayProgress, key: &str, error: &dyn Error) {
+    progress.add_failure(key, None, error_with_causes(error));
     progress.finish_object(key);
 }
 
@@ -319,7 +325,7 @@ pub(super) fn is_lasting(error: &PortError) -> bool {
     )
 }
 
-fn size(object: &LetterObject) -> usize {
+fn object_size(object: &LetterObject) -> usize {
     // An object that the replay names has no known size: it counts as large as deadletter makes
     // objects.
     let bytes = object
@@ -407,8 +413,8 @@ mod tests {
             kit.store
                 .write(&layout::replay_record_key(ID), record.render());
         }
-        let mut job = Job::load(&kit.ports, ID).await.unwrap().unwrap();
-        let to = Receiver::find(&kit.ports, &job.record).await;
+        let mut job = ReplayJob::load(&kit.ports, ID).await.unwrap().unwrap();
+        let to = ReplayReceiver::find_for_replay(&kit.ports, &job.record).await;
         let to = to.unwrap().unwrap();
         let mut changed = job.record.clone();
         happens(&mut changed);
@@ -416,8 +422,8 @@ mod tests {
             kit.store
                 .write(&layout::replay_record_key(ID), changed.render());
         }
-        let ended = resume(kit.run(), &mut job, to).await;
-        let after = Job::load(&kit.ports, ID).await.unwrap().unwrap();
+        let ended = resume_letter_walk(kit.run(), &mut job, to).await;
+        let after = ReplayJob::load(&kit.ports, ID).await.unwrap().unwrap();
         (ended, after.record)
     }
 

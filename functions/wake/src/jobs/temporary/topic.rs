@@ -20,7 +20,7 @@ use posthaste_services::audit::{
 use posthaste_services::topics::delete_topic;
 use posthaste_services::{LeftWork, list_objects};
 
-use super::waiting::Waiting;
+use super::waiting::WaitingSearch;
 
 /// Age from which a mark counts as left. manage writes it first, and then what it is for: a request
 /// ends before.
@@ -44,7 +44,7 @@ pub(super) enum SweepError {
 
 /// The entities of a topic that are to go.
 #[derive(Debug, PartialEq, Eq)]
-enum Doomed {
+enum DoomedEntities {
     Nothing,
     Topic,
     Subscriptions(Vec<SubscriptionName>),
@@ -52,7 +52,7 @@ enum Doomed {
 
 /// Topics and subscriptions that a sweep deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Swept {
+pub(crate) struct SweptCounts {
     pub(crate) topics: usize,
     pub(crate) subscriptions: usize,
 }
@@ -62,7 +62,7 @@ pub(super) struct TopicSweep<'a, P: Ports> {
     pub(super) store: &'a P::Store,
     pub(super) clock: &'a P::Clock,
     pub(super) entropy: &'a P::Entropy,
-    pub(super) waiting: Waiting<'a, P>,
+    pub(super) waiting: WaitingSearch<'a, P>,
     /// The end of the last outage.
     pub(super) awake_since: Option<Timestamp>,
     /// What counts as left by its process.
@@ -72,39 +72,42 @@ pub(super) struct TopicSweep<'a, P: Ports> {
 impl<P: Ports> TopicSweep<'_, P> {
     /// Deletes the topic, or subscriptions of it, if they are to go by now. Tidies up after a topic
     /// that is gone, unless its mark is so young that what it is for may yet be written.
-    pub(super) async fn sweep(
+    pub(super) async fn sweep_topic(
         &self,
         topic: &TopicName,
         marked_at: Timestamp,
-    ) -> Result<Swept, SweepError> {
+    ) -> Result<SweptCounts, SweepError> {
         let now = self.clock.now();
         let is_left = self.left.counts_as_left(marked_at, now, MARK_STANDS);
-        let Some((record, etag)) = self.read(topic).await? else {
-            return self.forget(topic, is_left).await;
+        let Some((record, etag)) = self.read_record(topic).await? else {
+            return self.forget_topic(topic, is_left).await;
         };
         let is_of_the_dead = |deleted_at| self.left.is_left_by_dead_process(deleted_at);
         if record.is_abandoned(now) || record.deleted_at.is_some_and(is_of_the_dead) {
-            return self.finish(record, etag, now).await;
+            return self.finish_deletion(record, etag, now).await;
         }
         if record.deleted_at.is_some() {
-            return Ok(Swept::default());
+            return Ok(SweptCounts::default());
         }
         if !record.is_temporary() {
-            return self.forget(topic, is_left).await;
+            return self.forget_topic(topic, is_left).await;
         }
-        let doomed = self.doomed(&record, now).await?;
+        let doomed = self.find_doomed(&record, now).await?;
         // What was used between the first look and this one stays.
-        if doomed == Doomed::Nothing || self.doomed(&record, now).await? != doomed {
-            return Ok(Swept::default());
+        if doomed == DoomedEntities::Nothing || self.find_doomed(&record, now).await? != doomed {
+            return Ok(SweptCounts::default());
         }
-        match self.delete(record, etag, doomed, now).await {
+        match self.delete_doomed(record, etag, doomed, now).await {
             // It was written meanwhile: the next run sees what.
-            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(Swept::default()),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(SweptCounts::default()),
             result => result.map_err(SweepError::Store),
         }
     }
 
-    async fn read(&self, topic: &TopicName) -> Result<Option<(TopicRecord, ETag)>, SweepError> {
+    async fn read_record(
+        &self,
+        topic: &TopicName,
+    ) -> Result<Option<(TopicRecord, ETag)>, SweepError> {
         let found = self
             .store
             .get(&layout::topic_record_key(topic))
@@ -118,26 +121,30 @@ impl<P: Ports> TopicSweep<'_, P> {
     /// Removes the object of a topic whose deletion was cut short. The object is marked once more,
     /// because from now on a new topic may be written in its place: the condition lets one of
     /// the two win.
-    async fn finish(
+    async fn finish_deletion(
         &self,
         record: TopicRecord,
         etag: ETag,
         now: Timestamp,
-    ) -> Result<Swept, SweepError> {
+    ) -> Result<SweptCounts, SweepError> {
         match delete_topic(self.store, record, etag, now).await {
             Err(error) if error.kind != ErrorKind::PreconditionFailed => {
                 Err(SweepError::Store(error))
             }
-            Ok(_) | Err(_) => Ok(Swept::default()),
+            Ok(_) | Err(_) => Ok(SweptCounts::default()),
         }
     }
 
-    async fn doomed(&self, record: &TopicRecord, now: Timestamp) -> Result<Doomed, SweepError> {
+    async fn find_doomed(
+        &self,
+        record: &TopicRecord,
+        now: Timestamp,
+    ) -> Result<DoomedEntities, SweepError> {
         if let Some(idle) = record.settings.auto_delete_on_idle {
             let key = layout::topic_activity_key(&record.name);
             let is_idle = |last| is_idle_since(idle.0, last, self.awake_since, now);
-            if is_idle(record.updated_at) && self.last(&key).await?.is_none_or(is_idle) {
-                return Ok(Doomed::Topic);
+            if is_idle(record.updated_at) && self.last_use(&key).await?.is_none_or(is_idle) {
+                return Ok(DoomedEntities::Topic);
             }
         }
         let mut names = Vec::new();
@@ -147,9 +154,9 @@ impl<P: Ports> TopicSweep<'_, P> {
             }
         }
         Ok(if names.is_empty() {
-            Doomed::Nothing
+            DoomedEntities::Nothing
         } else {
-            Doomed::Subscriptions(names)
+            DoomedEntities::Subscriptions(names)
         })
     }
 
@@ -180,41 +187,41 @@ impl<P: Ports> TopicSweep<'_, P> {
         }
         let key = layout::subscription_activity_key(&record.name, name);
         // A note may have been tidied up while its topic became temporary: that write was a use.
-        if !is_idle(self.last(&key).await?.unwrap_or(record.updated_at)) {
+        if !is_idle(self.last_use(&key).await?.unwrap_or(record.updated_at)) {
             return Ok(false);
         }
         let waits = self
             .waiting
-            .is_for(&record.name, name)
+            .has_events_for(&record.name, name)
             .await
             .map_err(SweepError::Waiting)?;
         Ok(!waits)
     }
 
     /// The time at which something last happened, if that was noted.
-    async fn last(&self, key: &str) -> Result<Option<Timestamp>, SweepError> {
+    async fn last_use(&self, key: &str) -> Result<Option<Timestamp>, SweepError> {
         last_activity(self.store, key)
             .await
             .map_err(SweepError::Activity)
     }
 
-    async fn delete(
+    async fn delete_doomed(
         &self,
         mut record: TopicRecord,
         etag: ETag,
-        doomed: Doomed,
+        doomed: DoomedEntities,
         now: Timestamp,
-    ) -> Result<Swept, PortError> {
+    ) -> Result<SweptCounts, PortError> {
         let names = match doomed {
-            Doomed::Nothing => return Ok(Swept::default()),
-            Doomed::Topic => {
+            DoomedEntities::Nothing => return Ok(SweptCounts::default()),
+            DoomedEntities::Topic => {
                 self.delete_idle_topic(record, etag, now).await?;
-                return Ok(Swept {
+                return Ok(SweptCounts {
                     topics: 1,
                     subscriptions: 0,
                 });
             }
-            Doomed::Subscriptions(names) => names,
+            DoomedEntities::Subscriptions(names) => names,
         };
         note_expired(self.store, &record, now).await?;
         let idle = self.begin_idle(&record, &names, now).await?;
@@ -240,7 +247,7 @@ impl<P: Ports> TopicSweep<'_, P> {
                 .delete(&layout::subscription_activity_key(topic, name))
                 .await;
         }
-        Ok(Swept {
+        Ok(SweptCounts {
             topics: 0,
             subscriptions: names.len(),
         })
@@ -292,15 +299,19 @@ impl<P: Ports> TopicSweep<'_, P> {
     /// Tidies up after a topic that is gone, or not temporary any more. A topic that becomes
     /// temporary or is deleted at this moment had its name written before its record, so the name
     /// is written once more.
-    async fn forget(&self, topic: &TopicName, is_left: bool) -> Result<Swept, SweepError> {
+    async fn forget_topic(
+        &self,
+        topic: &TopicName,
+        is_left: bool,
+    ) -> Result<SweptCounts, SweepError> {
         if !is_left {
-            return Ok(Swept::default());
+            return Ok(SweptCounts::default());
         }
         self.delete_notes(topic).await.map_err(SweepError::Store)?;
         let needs_name =
             |record: &TopicRecord| record.is_temporary() || record.deleted_at.is_some();
         if self
-            .read(topic)
+            .read_record(topic)
             .await?
             .is_some_and(|(record, _)| needs_name(&record))
         {
@@ -311,7 +322,7 @@ impl<P: Ports> TopicSweep<'_, P> {
                 .await;
             put.map_err(SweepError::Store)?;
         }
-        Ok(Swept::default())
+        Ok(SweptCounts::default())
     }
 
     /// Deletes the notes of a topic, and its name among the temporary ones.
@@ -351,7 +362,7 @@ mod tests {
     async fn sweep_marked(kit: &Kit, marked_at: Timestamp) -> (usize, usize) {
         let store = &kit.ports.state;
         let clock = &kit.clock;
-        let waiting = Waiting::new(store, None);
+        let waiting = WaitingSearch::new(store, None);
         let sweep = TopicSweep::<TestPorts> {
             store,
             clock,
@@ -360,10 +371,13 @@ mod tests {
             awake_since: None,
             left: LeftWork::Old,
         };
-        let Swept {
+        let SweptCounts {
             topics,
             subscriptions,
-        } = sweep.sweep(&topic_name("orders"), marked_at).await.unwrap();
+        } = sweep
+            .sweep_topic(&topic_name("orders"), marked_at)
+            .await
+            .unwrap();
         (topics, subscriptions)
     }
 
@@ -505,7 +519,7 @@ mod tests {
         let store = &faulty;
         let clock = &kit.clock;
         kit.store.write(NAME, "");
-        let waiting = Waiting::new(store, None);
+        let waiting = WaitingSearch::new(store, None);
         let sweep = TopicSweep::<TestPorts> {
             store,
             clock,
@@ -515,7 +529,7 @@ mod tests {
             left: LeftWork::Old,
         };
         let topic = topic_name("orders");
-        sweep.sweep(&topic, Timestamp::EPOCH).await.unwrap();
+        sweep.sweep_topic(&topic, Timestamp::EPOCH).await.unwrap();
         assert_eq!(kit.store.keys(NAME).len(), 1);
     }
 
@@ -525,7 +539,7 @@ mod tests {
         kit.store.write("topics/orders.json", "{");
         let store = &kit.ports.state;
         let clock = &kit.clock;
-        let waiting = Waiting::new(store, None);
+        let waiting = WaitingSearch::new(store, None);
         let sweep = TopicSweep::<TestPorts> {
             store,
             clock,
@@ -534,7 +548,9 @@ mod tests {
             awake_since: None,
             left: LeftWork::Old,
         };
-        let swept = sweep.sweep(&topic_name("orders"), Timestamp::EPOCH).await;
+        let swept = sweep
+            .sweep_topic(&topic_name("orders"), Timestamp::EPOCH)
+            .await;
         assert!(matches!(swept, Err(SweepError::Record(_))), "{swept:?}");
     }
 }

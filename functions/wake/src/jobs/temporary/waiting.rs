@@ -17,23 +17,23 @@ use posthaste_services::pages;
 const PAGES_MAX: usize = 200;
 
 /// Looks for events that wait.
-pub(super) struct Waiting<'a, P: Ports> {
+pub(super) struct WaitingSearch<'a, P: Ports> {
     store: &'a P::Store,
     /// The key after which something may be parked.
     parked_from: Option<String>,
-    parked: Mutex<Option<Owners>>,
+    parked: Mutex<Option<ParkedOwners>>,
 }
 
 /// The subscriptions for which something is parked.
 #[derive(Debug)]
-enum Owners {
+enum ParkedOwners {
     /// The subscriptions of these folders.
     These(BTreeSet<String>),
     /// There are more objects than are looked at.
     Any,
 }
 
-impl<'a, P: Ports> Waiting<'a, P> {
+impl<'a, P: Ports> WaitingSearch<'a, P> {
     /// A search in which no object is parked before this key.
     pub(super) fn new(store: &'a P::Store, parked_from: Option<String>) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl<'a, P: Ports> Waiting<'a, P> {
     }
 
     /// Tells whether something is held or parked for a subscription.
-    pub(super) async fn is_for(
+    pub(super) async fn has_events_for(
         &self,
         topic: &TopicName,
         subscription: &SubscriptionName,
@@ -55,13 +55,13 @@ impl<'a, P: Ports> Waiting<'a, P> {
         let mut parked = self.parked.lock().await;
         let owners = match parked.take() {
             Some(owners) => owners,
-            None => self.owners().await?,
+            None => self.find_parked_owners().await?,
         };
         let is_parked = match &owners {
-            Owners::These(folders) => {
+            ParkedOwners::These(folders) => {
                 folders.contains(&layout::subscription_folder(topic, subscription))
             }
-            Owners::Any => true,
+            ParkedOwners::Any => true,
         };
         *parked = Some(owners);
         Ok(is_parked)
@@ -82,7 +82,7 @@ impl<'a, P: Ports> Waiting<'a, P> {
         }
     }
 
-    async fn owners(&self) -> Result<Owners, PortError> {
+    async fn find_parked_owners(&self) -> Result<ParkedOwners, PortError> {
         let mut folders = BTreeSet::new();
         let mut is_end = false;
         let mut pages =
@@ -96,9 +96,9 @@ impl<'a, P: Ports> Waiting<'a, P> {
             is_end = page.next_after.is_none();
         }
         Ok(if is_end {
-            Owners::These(folders)
+            ParkedOwners::These(folders)
         } else {
-            Owners::Any
+            ParkedOwners::Any
         })
     }
 }
@@ -125,11 +125,11 @@ mod tests {
         kit.store
             .write("held/orders.held/20260307T0405Z/x.json", "");
         let from = Some("parked/20260307T0400Z".to_owned());
-        let waiting = Waiting::<TestPorts>::new(&kit.ports.state, from.clone());
+        let waiting = WaitingSearch::<TestPorts>::new(&kit.ports.state, from.clone());
         let mut found = Vec::new();
         for name in ["s0", "s3", "s4", "held"] {
             let (topic, subscription) = names(name);
-            found.push(waiting.is_for(&topic, &subscription).await.unwrap());
+            found.push(waiting.has_events_for(&topic, &subscription).await.unwrap());
         }
         assert_eq!(found, [true, true, false, true]);
         let listed = kit.store.take_listed(layout::PARKED);
