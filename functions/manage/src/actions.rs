@@ -13,15 +13,15 @@ use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
-use crate::answer::{Answer, JsonResponse};
-use crate::audit::Who;
-use crate::conditions::{Conditions, subscription_etag};
+use crate::answer::{ApiResult, JsonResponse};
+use crate::audit::RequestCaller;
+use crate::conditions::{WriteConditions, subscription_etag};
 use crate::document::{
     BadRequests, BadWrites, FullOfSecrets, Problems, UnknownSubscription, WrongStates,
 };
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 use crate::health_changes::HealthChanges;
-use crate::manage::Managed;
+use crate::manage::ManageState;
 
 /// The outlook on events that wait.
 const WHAT_NOW: &str = "what is held or parked for it begins to go out within a minute, the oldest first and \
@@ -49,19 +49,19 @@ pub(crate) struct ActionPath {
         headers(("ETag" = String, description = "The version, for If-Match"))),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn act_on_subscription<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(ActionPath { action }): Path<ActionPath>,
     Path(path): Path<SubscriptionPath>,
-) -> Answer<SubscriptionSettings> {
+) -> ApiResult<SubscriptionSettings> {
     let editor = manage.editor();
     let until = manage.work_ends();
     let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
         editor.apply_action(action, name, settings)
     };
-    let entry = manage.entry(caller, action.into());
+    let entry = manage.new_audit_entry(caller, action.into());
     let (record, name, handshake) = manage
-        .change_subscription(entry, &path, &Conditions::default(), act)
+        .change_subscription(entry, &path, &WriteConditions::default(), act)
         .await?;
     let written_at = manage.clock.monotonic();
     let word = action.as_str();
@@ -69,7 +69,7 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     match action {
         // The operator wants deliveries now: a hold would delay them.
         SubscriptionAction::Resume | SubscriptionAction::Enable => {
-            let health = HealthChanges::forced(&record, [&name]).unwrap_or_default();
+            let health = HealthChanges::to_force(&record, [&name]).unwrap_or_default();
             manage.apply_after_write(&record.name, &health, until).await;
         }
         SubscriptionAction::Disable
@@ -85,9 +85,9 @@ pub(crate) async fn act_on_subscription<P: Ports>(
         .settings
         .subscriptions
         .get(&name)
-        .ok_or_else(|| path.unknown())?;
+        .ok_or_else(|| path.unknown_problem())?;
     let shown = settings.to_view(&name, manage.clock.now());
-    Ok(JsonResponse::versioned(
+    Ok(JsonResponse::with_etag(
         shown,
         subscription_etag(&record, settings),
     ))
@@ -105,23 +105,23 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     responses((status = 200, description = "Done; what was in the way is shown", body = ForcedView),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn force<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
-) -> Answer<ForcedView> {
-    let record = manage.existing(&path.topic).await?;
-    let (name, settings) = path.find(&record)?;
+) -> ApiResult<ForcedView> {
+    let record = manage.existing_record(&path.topic).await?;
+    let (name, settings) = path.find_in(&record)?;
     require_active(settings, manage.clock.now())?;
-    let changes = HealthChanges::forced(&record, [name])?;
-    let entry = manage.entry(caller, AuditAction::Force);
+    let changes = HealthChanges::to_force(&record, [name])?;
+    let entry = manage.new_audit_entry(caller, AuditAction::Force);
     let entry = entry.of_subscription(&path.topic, &path.name);
     let force = async {
         // First, so that wake ends the holds if this process cannot.
         let id = manage.request_force(&record, name).await?;
-        Ok((id, manage.apply(&changes).await?))
+        Ok((id, manage.apply_health_changes(&changes).await?))
     };
     let (id, forced) = manage
-        .audited(entry, force, |entry, (_, forced)| {
+        .run_audited(entry, force, |entry, (_, forced)| {
             entry.with_detail(&format!("{} holds ended", forced.len()))
         })
         .await?;
@@ -133,7 +133,7 @@ pub(crate) async fn force<P: Ports>(
         id,
         topic: record.name.clone(),
         subscription: name.clone(),
-        detail: detail(&forced),
+        detail: forced_detail(&forced),
         forced,
     }))
 }
@@ -153,24 +153,24 @@ pub(crate) async fn force<P: Ports>(
             headers(("ETag" = String, description = "The subscription's version, for If-Match"))),
         BadRequests, UnknownSubscription, BadWrites, FullOfSecrets, Problems))]
 pub(crate) async fn rotate_secret<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
-    conditions: Conditions,
+    conditions: WriteConditions,
     OptionalJsonBody(written): OptionalJsonBody<RotateSecret>,
-) -> Answer<RotatedSecret> {
+) -> ApiResult<RotatedSecret> {
     let editor = manage.editor();
     let rotate = |_: &SubscriptionName, settings: &mut SubscriptionSettings| {
         editor.rotate_secret(&mut settings.signing, &written)
     };
-    let entry = manage.entry(caller, AuditAction::RotateSecret);
+    let entry = manage.new_audit_entry(caller, AuditAction::RotateSecret);
     let (record, name, rotated) = manage
         .change_subscription(entry, &path, &conditions, rotate)
         .await?;
     tracing::info!(
         topic = %record.name, subscription = %name, signature = %rotated.kind, "signing secret rotated"
     );
-    Ok(JsonResponse::versioned(
+    Ok(JsonResponse::with_etag(
         rotated,
         subscription_etag(&record, &record.settings.subscriptions[&name]),
     ))
@@ -190,12 +190,13 @@ fn require_active(settings: &SubscriptionSettings, now: Timestamp) -> Result<(),
             .status
             .as_ref()
             .map(|status| status.effective_at(now).state);
-        ApiProblem::new(ProblemKind::WrongState).detail(format!("{wrong}{}", instead(state)))
+        ApiProblem::new(ProblemKind::WrongState)
+            .detail(format!("{wrong}{}", advice_for_state(state)))
     })
 }
 
 /// The advice for a subscription in this state.
-fn instead(state: Option<StatusState>) -> &'static str {
+fn advice_for_state(state: Option<StatusState>) -> &'static str {
     match state {
         Some(StatusState::Paused) => "; resume it, which forces as well",
         Some(StatusState::Disabled | StatusState::Failed) => "; enable it, which forces as well",
@@ -204,7 +205,7 @@ fn instead(state: Option<StatusState>) -> &'static str {
     }
 }
 
-fn detail(forced: &[LinkView]) -> String {
+fn forced_detail(forced: &[LinkView]) -> String {
     match forced {
         [] => format!("no hold was in its way; {WHAT_NOW}"),
         [_] => format!("the hold has ended; {WHAT_NOW}"),

@@ -27,7 +27,7 @@ const CONFLICT_RETRY_AFTER: Duration = Duration::from_secs(1);
 const RESTORE: &str = "restore the data folder from a backup";
 
 /// The answer of a handler.
-pub(crate) type Answer<T> = Result<JsonResponse<T>, ApiError>;
+pub(crate) type ApiResult<T> = Result<JsonResponse<T>, ApiError>;
 
 /// A JSON answer. No cache may keep it, because some of them show secrets.
 pub(crate) struct JsonResponse<T> {
@@ -53,7 +53,7 @@ impl<T> JsonResponse<T> {
     }
 
     /// A 200 with the version, quoted.
-    pub(crate) fn versioned(body: T, etag: String) -> Self {
+    pub(crate) fn with_etag(body: T, etag: String) -> Self {
         Self {
             header: Some((ETAG, etag)),
             ..Self::new(body)
@@ -61,7 +61,7 @@ impl<T> JsonResponse<T> {
     }
 
     /// The answer to a put: 201 if it created the resource.
-    pub(crate) fn put(body: T, etag: String, is_new: bool) -> Self {
+    pub(crate) fn for_put(body: T, etag: String, is_new: bool) -> Self {
         let status = if is_new {
             StatusCode::CREATED
         } else {
@@ -69,7 +69,7 @@ impl<T> JsonResponse<T> {
         };
         Self {
             status,
-            ..Self::versioned(body, etag)
+            ..Self::with_etag(body, etag)
         }
     }
 
@@ -130,7 +130,7 @@ impl From<LogError> for ApiError {
                 .member("from")
                 .detail(error.to_string())
                 .into(),
-            LogError::Changing => unavailable().into(),
+            LogError::Changing => unavailable_problem().into(),
             LogError::Damaged { .. } | LogError::Write(_) => {
                 tracing::error!(
                     error = &error as &dyn Error,
@@ -154,7 +154,7 @@ impl From<LinksError> for ApiError {
                 let detail = "what is known of links was written by a newer version";
                 Self(ApiProblem::new(ProblemKind::Internal).detail(detail))
             }
-            LinksError::Contended(_) => Self(unavailable()),
+            LinksError::Contended(_) => Self(unavailable_problem()),
         }
     }
 }
@@ -164,7 +164,7 @@ impl<E: Into<Self>> From<UpdateError<E>> for ApiError {
         match error {
             UpdateError::Read(error) | UpdateError::Write(error) => error.into(),
             UpdateError::Edit(error) => error.into(),
-            UpdateError::Contended => conflict().into(),
+            UpdateError::Contended => conflict_problem().into(),
         }
     }
 }
@@ -177,7 +177,7 @@ impl IntoResponse for ApiError {
 
 /// Reads an object of a list. A damaged one is logged and left out, because it must not hide the
 /// others.
-pub(crate) fn listed(
+pub(crate) fn skip_damaged(
     read: Result<Option<StoredObject>, PortError>,
 ) -> Result<Option<StoredObject>, PortError> {
     match read {
@@ -192,7 +192,7 @@ pub(crate) fn listed(
 /// The problem of a store that fails. `remedy` tells the operator what to do if the object is
 /// damaged.
 pub(crate) fn store_problem(error: &PortError, remedy: &str) -> ApiProblem {
-    if let Some(problem) = refused(error) {
+    if let Some(problem) = refusal_problem(error) {
         tracing::info!(error = error as &dyn Error, "a store was not asked");
         return problem;
     }
@@ -208,15 +208,15 @@ pub(crate) fn store_problem(error: &PortError, remedy: &str) -> ApiProblem {
         }
         ErrorKind::Throttled {
             retry_after: Some(wait),
-        } => unavailable().retry_after(wait),
-        _ => unavailable(),
+        } => unavailable_problem().retry_after(wait),
+        _ => unavailable_problem(),
     }
 }
 
 /// The problem of a request that broke a limit of the port, which refused it unasked: it is the
 /// caller's, and trying again does not help. `None` for what a service refused, which may be wrongly
 /// set up.
-fn refused(error: &PortError) -> Option<ApiProblem> {
+fn refusal_problem(error: &PortError) -> Option<ApiProblem> {
     let refusal = error.source()?.downcast_ref::<LimitRefusal>()?;
     Some(ApiProblem::new(ProblemKind::BadRequest).detail(refusal.to_string()))
 }
@@ -229,12 +229,12 @@ pub(crate) fn record_problem(error: &PortError) -> ApiProblem {
 }
 
 /// The problem of a store or endpoint that does not answer now.
-pub(crate) fn unavailable() -> ApiProblem {
+pub(crate) fn unavailable_problem() -> ApiProblem {
     ApiProblem::new(ProblemKind::Unavailable).retry_after(UNAVAILABLE_RETRY_AFTER)
 }
 
 /// The problem of other writers that were faster too often.
-pub(crate) fn conflict() -> ApiProblem {
+pub(crate) fn conflict_problem() -> ApiProblem {
     ApiProblem::new(ProblemKind::Conflict).retry_after(CONFLICT_RETRY_AFTER)
 }
 

@@ -6,11 +6,11 @@ use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::delivery_log::{Kind, RecordFilter};
 use posthaste_ports::{Clock, Ports};
 
-use crate::answer::{Answer, JsonResponse, unknown_topic};
+use crate::answer::{ApiResult, JsonResponse, unknown_topic};
 use crate::document::{BadRequests, Problems, UnknownSubscription};
 use crate::events::{is_empty, read_query};
 use crate::extract::{Path, Query, SubscriptionPath};
-use crate::manage::Managed;
+use crate::manage::ManageState;
 
 /// List a subscription's attempts
 ///
@@ -22,14 +22,14 @@ use crate::manage::Managed;
     responses((status = 200, description = "One page of attempts", body = RecordPage),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn list_attempts<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(path): Path<SubscriptionPath>,
     Query(query): Query<RecordQuery>,
-) -> Answer<RecordPage> {
+) -> ApiResult<RecordPage> {
     if query.subscription.is_some() {
         return Err(named_twice().into());
     }
-    let record = manage.load(&path.topic).await?;
+    let record = manage.load_record(&path.topic).await?;
     let (filter, items) = read_query(&query, &path.topic, manage.clock.now())?;
     let filter = RecordFilter {
         subscription: Some(path.name.folded()),
@@ -39,7 +39,7 @@ pub(crate) async fn list_attempts<P: Ports>(
     let is_first = filter.after.is_none();
     let page = manage.log_page(record.as_ref(), filter, items).await?;
     if is_first && is_empty(&page) {
-        path.find(&record.ok_or_else(|| unknown_topic(&path.topic))?)?;
+        path.find_in(&record.ok_or_else(|| unknown_topic(&path.topic))?)?;
     }
     Ok(JsonResponse::new(page))
 }

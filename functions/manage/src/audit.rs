@@ -22,21 +22,21 @@ use crate::manage::Manage;
 const CLI_AGENT: &str = "posthaste/";
 
 /// Who asks, as the guard or the console found out. Without them it is nobody who is known.
-pub(crate) struct Who(pub(crate) AuditCaller);
+pub(crate) struct RequestCaller(pub(crate) AuditCaller);
 
-impl<S: Send + Sync> FromRequestParts<S> for Who {
+impl<S: Send + Sync> FromRequestParts<S> for RequestCaller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let known = parts.extensions.get::<AuditCaller>().cloned();
         Ok(Self(known.unwrap_or_else(|| {
             let peer = parts.extensions.get::<PeerAddress>().copied();
-            AuditCaller::without_key(door(&parts.headers), peer)
+            AuditCaller::without_key(door_from_headers(&parts.headers), peer)
         })))
     }
 }
 
-impl Who {
+impl RequestCaller {
     /// The same as an endpoint, which is known by its code.
     pub(crate) fn into_endpoint(self) -> AuditCaller {
         AuditCaller {
@@ -47,7 +47,7 @@ impl Who {
 }
 
 /// The door of a request with these headers that comes over HTTP.
-pub(crate) fn door(headers: &HeaderMap) -> AuditDoor {
+pub(crate) fn door_from_headers(headers: &HeaderMap) -> AuditDoor {
     let agent = headers
         .get(USER_AGENT)
         .and_then(|agent| agent.to_str().ok());
@@ -60,7 +60,7 @@ pub(crate) fn door(headers: &HeaderMap) -> AuditDoor {
 
 impl<P: Ports> Manage<P> {
     /// The entry of a change that is asked for now.
-    pub(crate) fn entry(&self, caller: AuditCaller, action: AuditAction) -> AuditEntry {
+    pub(crate) fn new_audit_entry(&self, caller: AuditCaller, action: AuditAction) -> AuditEntry {
         let id = self.entropy.uuid().simple().to_string();
         AuditEntry::new(id, self.clock.now(), caller, action)
     }
@@ -72,7 +72,7 @@ impl<P: Ports> Manage<P> {
 
     /// Makes a change between the two writes of its entry. `note` adds to the entry what is only
     /// known after the change.
-    pub(crate) async fn audited<T>(
+    pub(crate) async fn run_audited<T>(
         &self,
         entry: AuditEntry,
         change: impl Future<Output = Result<T, ApiError>>,

@@ -33,12 +33,12 @@ pub(crate) struct LookPlace(Mutex<Option<String>>);
 
 impl LookPlace {
     /// The key after which a look begins; `None` for the first one.
-    pub(crate) fn start(&self) -> Option<String> {
+    pub(crate) fn start_key(&self) -> Option<String> {
         self.0.lock().clone()
     }
 
     /// Notes that this key had its turn.
-    pub(crate) fn note(&self, key: &str) {
+    pub(crate) fn set_last_key(&self, key: &str) {
         *self.0.lock() = Some(key.to_owned());
     }
 }
@@ -66,7 +66,7 @@ impl BegunRequests {
     }
 
     /// A place for one more; `None` if there are as many as may be.
-    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn try_begin(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
@@ -106,10 +106,10 @@ mod tests {
     fn changes_at_once_are_bounded() {
         let requests = BegunRequests::default();
         let mut places: Vec<_> = (0..CHANGES_AT_ONCE_MAX)
-            .map(|_| requests.place().unwrap())
+            .map(|_| requests.try_begin().unwrap())
             .collect();
-        assert!(requests.place().is_none());
+        assert!(requests.try_begin().is_none());
         places.pop();
-        assert!(requests.place().is_some());
+        assert!(requests.try_begin().is_some());
     }
 }

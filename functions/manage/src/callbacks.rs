@@ -14,10 +14,10 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use crate::answer::ApiError;
-use crate::audit::Who;
+use crate::audit::RequestCaller;
 use crate::document::{BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged};
 use crate::extract::Path;
-use crate::manage::{Manage, Managed};
+use crate::manage::{Manage, ManageState};
 
 /// The header of the rate, and the query parameter for clients that cannot set a header.
 const ALLOWED_RATE: &str = "WebHook-Allowed-Rate";
@@ -52,8 +52,8 @@ pub(crate) struct CallbackPath {
             content_type = "text/plain"),
         BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged))]
 pub(crate) async fn consent<P: Ports>(
-    State(manage): Managed<P>,
-    who: Who,
+    State(manage): ManageState<P>,
+    who: RequestCaller,
     Path(path): Path<CallbackPath>,
     method: Method,
     uri: Uri,
@@ -63,8 +63,10 @@ pub(crate) async fn consent<P: Ports>(
     if method == Method::HEAD {
         return Err(ApiProblem::new(ProblemKind::MethodNotAllowed).into());
     }
-    let rate = rate(&uri, &headers)?;
-    manage.consented(who.into_endpoint(), &path, rate).await
+    let rate = parse_allowed_rate(&uri, &headers)?;
+    manage
+        .accept_consent(who.into_endpoint(), &path, rate)
+        .await
 }
 
 /// Consent to events
@@ -79,19 +81,21 @@ pub(crate) async fn consent<P: Ports>(
             content_type = "text/plain"),
         BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged))]
 pub(crate) async fn post_consent<P: Ports>(
-    State(manage): Managed<P>,
-    who: Who,
+    State(manage): ManageState<P>,
+    who: RequestCaller,
     Path(path): Path<CallbackPath>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<&'static str, ApiError> {
-    let rate = rate(&uri, &headers)?;
-    manage.consented(who.into_endpoint(), &path, rate).await
+    let rate = parse_allowed_rate(&uri, &headers)?;
+    manage
+        .accept_consent(who.into_endpoint(), &path, rate)
+        .await
 }
 
 impl<P: Ports> Manage<P> {
     /// Takes a consent. A code that opens nothing is answered like any wrong key.
-    async fn consented(
+    async fn accept_consent(
         &self,
         caller: AuditCaller,
         path: &CallbackPath,
@@ -124,9 +128,9 @@ impl<P: Ports> Manage<P> {
                 Some(called_back(settings, &path.code, rate, now).ok_or_else(no_handshake)?);
             Ok((record, name))
         };
-        let entry = self.entry(caller, AuditAction::Consent);
+        let entry = self.new_audit_entry(caller, AuditAction::Consent);
         let entry = entry.of_subscription(&path.topic, &path.subscription);
-        let (record, name) = self.change(entry, &path.topic, &[], edit).await?;
+        let (record, name) = self.change_record(entry, &path.topic, &[], edit).await?;
         tracing::info!(
             topic = %record.name, subscription = %name, requests_per_minute_max = rate.0,
             "the endpoint called back and consented"
@@ -140,7 +144,7 @@ fn no_handshake() -> ApiProblem {
     ApiProblem::new(ProblemKind::NotFound).detail("there is no such handshake, or its time is over")
 }
 
-fn rate(uri: &Uri, headers: &HeaderMap) -> Result<AllowedRate, ApiProblem> {
+fn parse_allowed_rate(uri: &Uri, headers: &HeaderMap) -> Result<AllowedRate, ApiProblem> {
     let bad = |error: AllowedRateError| {
         ApiProblem::new(ProblemKind::BadRequest)
             .member(ALLOWED_RATE)

@@ -9,12 +9,12 @@ use posthaste_ports::{Clock, PortError, Ports};
 use posthaste_services::{ObjectEdit, UpdateError, update};
 
 use crate::answer::{ApiError, JsonResponse};
-use crate::audit::Who;
+use crate::audit::RequestCaller;
 use crate::document::{BadRequests, Problems, UnknownTopic};
 use crate::events::{EventIdQuery, EventPath};
 use crate::extract::{Path, Query};
-use crate::manage::{Manage, Managed};
-use crate::resend::location;
+use crate::manage::{Manage, ManageState};
+use crate::resend::event_path;
 
 /// The note of every answer.
 const NOTE: &str = "what was published for later with this id until now is not sent, unless its \
@@ -33,20 +33,20 @@ const NOTE: &str = "what was published for later with this id until now is not s
             headers(("Location" = String, description = "The path that shows what becomes of the event"))),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn cancel_event<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(EventPath { topic, id }): Path<EventPath>,
     Query(query): Query<EventIdQuery>,
 ) -> Result<Response, ApiError> {
     let id = query.event_id(id);
-    let topic = manage.existing(&topic).await?.name;
+    let topic = manage.existing_record(&topic).await?.name;
     let key = layout::cancelled_key(&topic, &event_id_digest(&id));
-    let entry = manage.entry(caller, AuditAction::CancelEvent);
+    let entry = manage.new_audit_entry(caller, AuditAction::CancelEvent);
     let entry = entry.of_topic(&topic).of_target(&id);
     let note = async { Ok(manage.note_cancellation(&key).await?) };
-    let at = manage.audited(entry, note, |entry, _| entry).await?;
+    let at = manage.run_audited(entry, note, |entry, _| entry).await?;
     tracing::info!(%topic, event_id = id, "a scheduled event was taken back");
-    let location = location(&topic, &id);
+    let location = event_path(&topic, &id);
     let view = CancelledEventView {
         id,
         cancelled_at: IsoTimestamp(at),

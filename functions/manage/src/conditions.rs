@@ -22,15 +22,15 @@ const VERSION_BYTES: usize = 16;
 
 /// The version of a topic with its subscriptions, quoted.
 pub(crate) fn topic_etag(record: &TopicRecord) -> String {
-    etag(&(record.created_at, &record.settings))
+    digest_etag(&(record.created_at, &record.settings))
 }
 
 /// The version of a subscription, quoted.
 pub(crate) fn subscription_etag(record: &TopicRecord, settings: &SubscriptionSettings) -> String {
-    etag(&(record.created_at, settings))
+    digest_etag(&(record.created_at, settings))
 }
 
-fn etag(stored: &impl Serialize) -> String {
+fn digest_etag(stored: &impl Serialize) -> String {
     // A record is plain data with text keys: serialising it cannot fail.
     let digest = Sha256::digest(serde_json::to_vec(stored).unwrap_or_default());
     format!("\"{}\"", hex::encode(&digest[..VERSION_BYTES]))
@@ -38,23 +38,23 @@ fn etag(stored: &impl Serialize) -> String {
 
 /// The conditions of a write.
 #[derive(Default)]
-pub(crate) struct Conditions {
-    if_match: Option<Versions>,
-    if_none_match: Option<Versions>,
+pub(crate) struct WriteConditions {
+    if_match: Option<EtagCondition>,
+    if_none_match: Option<EtagCondition>,
 }
 
-enum Versions {
+enum EtagCondition {
     Any,
     These(Vec<String>),
 }
 
-impl Conditions {
+impl WriteConditions {
     /// Checks the conditions against the present version; `None` if there is nothing.
     pub(crate) fn check(&self, present: Option<&str>) -> Result<(), ApiProblem> {
-        let holds = |versions: &Versions| match (versions, present) {
+        let holds = |versions: &EtagCondition| match (versions, present) {
             (_, None) => false,
-            (Versions::Any, Some(_)) => true,
-            (Versions::These(these), Some(etag)) => these.iter().any(|one| one == etag),
+            (EtagCondition::Any, Some(_)) => true,
+            (EtagCondition::These(these), Some(etag)) => these.iter().any(|one| one == etag),
         };
         let failed = |header: HeaderName| {
             Err(ApiProblem::new(ProblemKind::PreconditionFailed)
@@ -74,20 +74,20 @@ impl Conditions {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Conditions {
+impl<S: Send + Sync> FromRequestParts<S> for WriteConditions {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let if_match = versions(&parts.headers, &IF_MATCH);
+        let if_match = parse_etag_condition(&parts.headers, &IF_MATCH);
         Ok(Self {
             if_match,
-            if_none_match: versions(&parts.headers, &IF_NONE_MATCH),
+            if_none_match: parse_etag_condition(&parts.headers, &IF_NONE_MATCH),
         })
     }
 }
 
 /// The versions of a header. A weak or broken one is kept, and matches nothing.
-fn versions(headers: &HeaderMap, name: &HeaderName) -> Option<Versions> {
+fn parse_etag_condition(headers: &HeaderMap, name: &HeaderName) -> Option<EtagCondition> {
     let mut these = Vec::new();
     for value in headers.get_all(name) {
         these.extend(
@@ -100,8 +100,8 @@ fn versions(headers: &HeaderMap, name: &HeaderName) -> Option<Versions> {
     }
     match these.as_slice() {
         [] => None,
-        [any] if any == "*" => Some(Versions::Any),
-        _ => Some(Versions::These(these)),
+        [any] if any == "*" => Some(EtagCondition::Any),
+        _ => Some(EtagCondition::These(these)),
     }
 }
 
@@ -111,9 +111,9 @@ mod tests {
 
     fn check(header: &HeaderName, value: &str, present: Option<&str>, holds: bool) {
         let headers = HeaderMap::from_iter([(header.clone(), value.parse().unwrap())]);
-        let conditions = Conditions {
-            if_match: versions(&headers, &IF_MATCH),
-            if_none_match: versions(&headers, &IF_NONE_MATCH),
+        let conditions = WriteConditions {
+            if_match: parse_etag_condition(&headers, &IF_MATCH),
+            if_none_match: parse_etag_condition(&headers, &IF_NONE_MATCH),
         };
         assert_eq!(
             conditions.check(present).is_ok(),

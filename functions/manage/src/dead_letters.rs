@@ -16,17 +16,17 @@ use posthaste_core::stored::{WrittenIn, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use serde::Deserialize;
 
-pub(crate) use self::owners::Scope;
+pub(crate) use self::owners::DeadLetterScope;
 pub(crate) use self::search::{CLOCKS_DIFFER_MAX, is_lasting};
-use self::search::{Place, Search};
-pub(crate) use self::walk::{Placed, Step, Walk};
-use crate::answer::{Answer, ApiError, JsonResponse, unknown_topic};
+use self::search::{LetterSearch, SearchPosition};
+pub(crate) use self::walk::{DatedObject, NewestFirstWalk, WalkStep};
+use crate::answer::{ApiError, ApiResult, JsonResponse, unknown_topic};
 use crate::document::{
     BadRequests, LargeObject, NoObject, Problems, UnknownSubscription, UnknownTopic,
 };
 use crate::extract::{Path, Query, SubscriptionPath, TopicPath};
-use crate::manage::{Manage, Managed};
-use crate::paging::{Page, bad_cursor};
+use crate::manage::{Manage, ManageState};
+use crate::paging::{PageRequest, bad_cursor};
 
 /// The query of dead letters.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -83,14 +83,14 @@ pub(crate) struct DeadLetterKeyQuery {
     responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
         BadRequests, Problems))]
 pub(crate) async fn list_all_dead_letters<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Query(query): Query<DeadLetterQuery>,
-) -> Answer<DeadLetterPage> {
+) -> ApiResult<DeadLetterPage> {
     let is_first = query.cursor.is_none();
-    let search = query.search(Scope::All, manage.clock.now())?;
+    let search = query.into_search(DeadLetterScope::All, manage.clock.now())?;
     let mut page = manage.search_letters(search).await?;
     if is_first {
-        page.recoveries = manage.recoveries(layout::RECOVERY).await;
+        page.recoveries = manage.list_recoveries(layout::RECOVERY).await;
     }
     Ok(JsonResponse::new(page))
 }
@@ -104,24 +104,26 @@ pub(crate) async fn list_all_dead_letters<P: Ports>(
     responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(path): Path<TopicPath>,
     Query(query): Query<DeadLetterQuery>,
-) -> Answer<DeadLetterPage> {
+) -> ApiResult<DeadLetterPage> {
     let prefix = layout::dead_letters_of_topic(&path.topic);
     let is_first = query.cursor.is_none();
     let mut page = manage
-        .search_letters(query.search(Scope::Topic(prefix.clone()), manage.clock.now())?)
+        .search_letters(
+            query.into_search(DeadLetterScope::Topic(prefix.clone()), manage.clock.now())?,
+        )
         .await?;
     if is_empty(&page)
         && manage.has_no_letters(&prefix).await?
-        && manage.load(&path.topic).await?.is_none()
+        && manage.load_record(&path.topic).await?.is_none()
     {
         return Err(unknown_topic(&path.topic).into());
     }
     if is_first {
         let marks = layout::recovery_marks_of(&path.topic);
-        page.recoveries = manage.recoveries(&marks).await;
+        page.recoveries = manage.list_recoveries(&marks).await;
     }
     Ok(JsonResponse::new(page))
 }
@@ -136,21 +138,24 @@ pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
     responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn list_dead_letters<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(path): Path<SubscriptionPath>,
     Query(query): Query<DeadLetterQuery>,
-) -> Answer<DeadLetterPage> {
+) -> ApiResult<DeadLetterPage> {
     let prefix = layout::dead_letters_of(&path.topic, &path.name);
     let is_first = query.cursor.is_none();
-    let search = query.search(Scope::Subscription(prefix.clone()), manage.clock.now())?;
+    let search = query.into_search(
+        DeadLetterScope::Subscription(prefix.clone()),
+        manage.clock.now(),
+    )?;
     manage.note_dead_letter_read(&path.topic, &path.name).await;
     let mut page = manage.search_letters(search).await?;
     if is_empty(&page) && manage.has_no_letters(&prefix).await? {
-        path.find(&manage.existing(&path.topic).await?)?;
+        path.find_in(&manage.existing_record(&path.topic).await?)?;
     }
     if is_first {
         let mark = layout::recovery_mark_key(&path.topic, &path.name);
-        let mut recoveries = manage.recoveries(&mark).await;
+        let mut recoveries = manage.list_recoveries(&mark).await;
         // Other names may begin with this one.
         recoveries.retain(|it| it.subscription.folded() == path.name.folded());
         page.recoveries = recoveries;
@@ -163,7 +168,7 @@ fn is_empty(page: &DeadLetterPage) -> bool {
 }
 
 impl DeadLetterQuery {
-    fn search(self, scope: Scope, now: Timestamp) -> Result<Search, ApiError> {
+    fn into_search(self, scope: DeadLetterScope, now: Timestamp) -> Result<LetterSearch, ApiError> {
         let Self {
             from,
             to,
@@ -173,13 +178,13 @@ impl DeadLetterQuery {
             limit,
             cursor,
         } = self;
-        let Page { items, after } = Page::parse(limit, cursor.as_deref())?;
+        let PageRequest { items, after } = PageRequest::parse(limit, cursor.as_deref())?;
         let after = after
-            .map(|after| Place::parse(&after).ok_or_else(bad_cursor))
+            .map(|after| SearchPosition::parse(&after).ok_or_else(bad_cursor))
             .transpose()?;
         let (from, to) = WrittenTime::resolve_period(from, to, now);
         let written = WrittenIn { from, to };
-        Ok(Search {
+        Ok(LetterSearch {
             scope,
             written,
             reason,
@@ -201,7 +206,7 @@ impl DeadLetterQuery {
             (Vec<serde_json::Value> = "application/json"), (serde_json::Value = "application/octet-stream"))),
         NoObject, LargeObject, BadRequests, Problems))]
 pub(crate) async fn show_dead_letter<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(DeadLetterPath { key }): Path<DeadLetterPath>,
     Query(query): Query<DeadLetterKeyQuery>,
 ) -> Result<Response, ApiError> {

@@ -19,10 +19,10 @@ use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use serde::Deserialize;
 
 use self::in_time::in_time;
-use crate::answer::{Answer, JsonResponse};
+use crate::answer::{ApiResult, JsonResponse};
 use crate::document::{BadRequests, Problems};
 use crate::extract::Query;
-use crate::manage::{Manage, Managed};
+use crate::manage::{Manage, ManageState};
 
 /// The query of the checks.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -44,9 +44,9 @@ pub(crate) struct DoctorQuery {
 #[utoipa::path(get, path = "/doctor", tag = "status", params(DoctorQuery),
     responses((status = 200, description = "The checks", body = DoctorView), BadRequests, Problems))]
 pub(crate) async fn doctor<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Query(query): Query<DoctorQuery>,
-) -> Answer<DoctorView> {
+) -> ApiResult<DoctorView> {
     let endpoints = async {
         if query.endpoints {
             manage.check_endpoints().await
@@ -83,7 +83,7 @@ impl<P: Ports> Manage<P> {
 
     /// The pressure, and the own clock against the time at which it was measured.
     async fn check_pressure(&self) -> Vec<CheckView> {
-        let read = in_time::limited(&self.clock, self.state.get(PRESSURE_KEY)).await;
+        let read = in_time::limit_check_time(&self.clock, self.state.get(PRESSURE_KEY)).await;
         let now = self.clock.now();
         let object = match read {
             Some(Ok(object)) => object,
@@ -119,7 +119,7 @@ impl<P: Ports> Manage<P> {
         let look = async {
             match self.waiting_events().count_all().await {
                 Ok(all) => waiting_check(of, &all.total(), self.clock.now()),
-                Err(error) => uncounted(of, &error),
+                Err(error) => uncounted_check(of, &error),
             }
         };
         in_time(&self.clock, "waiting", of.to_owned(), look).await
@@ -133,7 +133,7 @@ fn unread_pressure(found: String) -> CheckView {
     )
 }
 
-fn uncounted(of: &str, error: &PortError) -> CheckView {
+fn uncounted_check(of: &str, error: &PortError) -> CheckView {
     CheckView::passed("waiting", of, with_causes(error)).with_result(
         CheckResult::Unknown,
         "see the checks `store` and `queue`: what waits is counted there",

@@ -13,7 +13,7 @@ use utoipa::openapi::{OpenApi as Document, RefOr, Schema};
 use utoipa::{OpenApi, PartialSchema as _, ToSchema};
 
 use self::events::PublishBody;
-use self::problems::Publish;
+use self::problems::PublishResponses;
 pub(crate) use self::problems::{
     BadImports, BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject,
     NoEvent, NoHandshake, NoObject, NoReplay, Problems, StoreDown, TooManyGuesses, Unavailable,
@@ -38,7 +38,7 @@ const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"]
     paths(publish_events, metrics, livez, readyz, version),
     components(schemas(PublishResponse))
 )]
-struct Around;
+struct BaseDocument;
 
 /// Publish events
 ///
@@ -75,7 +75,7 @@ struct Around;
         "One event, or an array of events, in the topic's input schema. At most 1,000,000 bytes, \
         also once it is unpacked where `Content-Encoding` is `gzip`.",
         content((PublishBody = "application/json"))),
-    responses(Publish))]
+    responses(PublishResponses))]
 #[expect(dead_code, reason = "described here, served by the publish function")]
 fn publish_events() {}
 
@@ -132,10 +132,10 @@ struct VersionView {
 }
 
 /// The document of the whole HTTP API; `routes` are those of this function.
-pub(crate) fn describe(routes: [Document; 2]) -> Document {
+pub(crate) fn describe_api(routes: [Document; 2]) -> Document {
     let mut document = routes
         .into_iter()
-        .fold(Around::openapi(), Document::merge_from);
+        .fold(BaseDocument::openapi(), Document::merge_from);
     let components = document.components.get_or_insert_default();
     components
         .schemas

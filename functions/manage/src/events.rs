@@ -20,11 +20,11 @@ use posthaste_delivery_log::{LogError, LookUpResult};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
-use crate::answer::{Answer, ApiError, JsonResponse, unknown_topic};
+use crate::answer::{ApiError, ApiResult, JsonResponse, unknown_topic};
 use crate::document::{BadRequests, LargeObject, Problems, UnknownTopic};
 use crate::extract::{Path, Query, TopicPath};
-use crate::manage::{Manage, Managed};
-use crate::paging::{Page, bad_cursor, cursor};
+use crate::manage::{Manage, ManageState};
+use crate::paging::{PageRequest, bad_cursor, encode_cursor};
 
 /// The time after which a list answers what it has found, and where to go on.
 pub(crate) const LIST_TIME_MAX: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ pub(crate) const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(10);
 const GAPS_SHOWN_MAX: usize = 20;
 
 /// A period. `None` is an open end.
-pub(crate) type Period = (Option<Timestamp>, Option<Timestamp>);
+pub(crate) type TimeBounds = (Option<Timestamp>, Option<Timestamp>);
 
 /// The path of an event.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -80,13 +80,13 @@ impl EventIdQuery {
     responses((status = 200, description = "The deliveries of the event", body = EventView),
         LargeObject, BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn show_event<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(EventPath { topic, id }): Path<EventPath>,
     Query(query): Query<EventQuery>,
-) -> Answer<EventView> {
+) -> ApiResult<EventView> {
     let id = query.event_id(id);
     let complete_until = manage.log_complete_until();
-    let record = manage.load(&topic).await?;
+    let record = manage.load_record(&topic).await?;
     let look_up = query.look_up(&topic, &id, manage.clock.now());
     let asked = (look_up.from, look_up.to);
     let found = manage.log_event(look_up).await?;
@@ -97,9 +97,9 @@ pub(crate) async fn show_event<P: Ports>(
     let complete_from = manage.complete_from(&found.records, found.is_cut, bounds);
     let EventHistory { deliveries, state } =
         EventHistory::from_records(found.records, complete_from, manage.end_of(asked));
-    let (from, to) = life(deliveries.iter(), asked);
+    let (from, to) = event_lifetime(deliveries.iter(), asked);
     let gaps = manage.log_gaps(from, to);
-    let damaged = named(&found.damaged);
+    let damaged = log_damaged_files(&found.damaged);
     let note = LogNote {
         is_unknown: state.is_none(),
         delay: manage.settings.log.delay,
@@ -144,11 +144,11 @@ pub(crate) async fn show_event<P: Ports>(
     responses((status = 200, description = "One page of records", body = RecordPage),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn list_events<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(path): Path<TopicPath>,
     Query(query): Query<RecordQuery>,
-) -> Answer<RecordPage> {
-    let record = manage.load(&path.topic).await?;
+) -> ApiResult<RecordPage> {
+    let record = manage.load_record(&path.topic).await?;
     let (filter, items) = read_query(&query, &path.topic, manage.clock.now())?;
     let is_first = filter.after.is_none();
     let page = manage.log_page(record.as_ref(), filter, items).await?;
@@ -169,7 +169,7 @@ pub(crate) fn read_query(
     topic: &TopicName,
     now: Timestamp,
 ) -> Result<(RecordFilter, usize), ApiProblem> {
-    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+    let PageRequest { items, after } = PageRequest::parse(query.limit, query.cursor.as_deref())?;
     let bad_query = |mistakes| ApiProblem::new(ProblemKind::BadRequest).mistakes(mistakes);
     let filter = query.to_filter(topic, now).map_err(bad_query)?;
     let after = after
@@ -213,7 +213,7 @@ impl<P: Ports> Manage<P> {
 
     /// The time as of which a period tells what became of an event. It says nothing of later
     /// records.
-    pub(crate) fn end_of(&self, (_, to): Period) -> Timestamp {
+    pub(crate) fn end_of(&self, (_, to): TimeBounds) -> Timestamp {
         let now = self.clock.now();
         to.map_or(now, |to| to.min(now))
     }
@@ -231,7 +231,7 @@ impl<P: Ports> Manage<P> {
             .log
             .list_records(&filter, items, || self.clock.monotonic() < until)
             .await?;
-        let damaged = named(&listed.damaged);
+        let damaged = log_damaged_files(&listed.damaged);
         // What a later page has is told there.
         let last = listed.records.last().map(|record| record.time);
         let from = last.filter(|_| listed.next.is_some()).max(filter.from);
@@ -248,7 +248,7 @@ impl<P: Ports> Manage<P> {
             ..row
         });
         let records = rows.collect();
-        let cursor = listed.next.map(|next| cursor(&next.to_string()));
+        let cursor = listed.next.map(|next| encode_cursor(&next.to_string()));
         Ok(RecordPage {
             records,
             complete_until,
@@ -296,10 +296,10 @@ impl<P: Ports> Manage<P> {
 
 /// The time in which an event may have had attempts, as far as the log knows it: from its acceptance
 /// to the end of its last delivery.
-pub(crate) fn life<'a>(
+pub(crate) fn event_lifetime<'a>(
     histories: impl Iterator<Item = &'a DeliveryHistory> + Clone,
-    asked: Period,
-) -> Period {
+    asked: TimeBounds,
+) -> TimeBounds {
     let accepted = histories.clone().map(|history| history.first().accepted_at);
     let has_ended = |history: &DeliveryHistory| {
         matches!(
@@ -330,7 +330,7 @@ pub(crate) fn written_name(record: Option<&TopicRecord>, folded: &str) -> String
 }
 
 /// The names of damaged files. Each is logged.
-pub(crate) fn named(damaged: &[LogError]) -> Vec<&str> {
+pub(crate) fn log_damaged_files(damaged: &[LogError]) -> Vec<&str> {
     for error in damaged {
         tracing::error!(
             error = error as &dyn Error,

@@ -45,18 +45,18 @@ pub(crate) struct SubscriptionPath {
 
 impl SubscriptionPath {
     /// The subscription in the record of its topic, with the name under which it is stored.
-    pub(crate) fn find<'a>(
+    pub(crate) fn find_in<'a>(
         &self,
         record: &'a TopicRecord,
     ) -> Result<(&'a SubscriptionName, &'a SubscriptionSettings), ApiProblem> {
         record
             .settings
             .find_subscription(&self.name)
-            .ok_or_else(|| self.unknown())
+            .ok_or_else(|| self.unknown_problem())
     }
 
     /// The problem of a subscription that does not exist.
-    pub(crate) fn unknown(&self) -> ApiProblem {
+    pub(crate) fn unknown_problem(&self) -> ApiProblem {
         let detail = format!("the topic {} has no subscription {}", self.topic, self.name);
         ApiProblem::new(ProblemKind::UnknownSubscription).detail(detail)
     }
@@ -70,7 +70,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = RawPathParams::from_request_parts(parts, state).await;
-        let path = path.map_err(|rejection| unreadable(&rejection.body_text()))?;
+        let path = path.map_err(|rejection| bad_request(&rejection.body_text()))?;
         let parts = path.iter().map(|(name, text)| (name.into(), text.into()));
         Ok(Self(read_parts(parts)?))
     }
@@ -88,7 +88,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Query<T
     }
 }
 
-fn unreadable(detail: &str) -> ApiProblem {
+fn bad_request(detail: &str) -> ApiProblem {
     ApiProblem::new(ProblemKind::BadRequest).detail(detail)
 }
 
@@ -178,8 +178,8 @@ fn too_large(bytes_max: usize) -> ApiProblem {
 /// every member at fault.
 pub(crate) fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiProblem> {
     read_json(bytes, |_| Ok(())).map_err(|fault| match fault {
-        JsonFault::Syntax { member, text } if member.is_empty() => unreadable(&text),
-        JsonFault::Syntax { member, text } => unreadable(&text).member(member),
+        JsonFault::Syntax { member, text } if member.is_empty() => bad_request(&text),
+        JsonFault::Syntax { member, text } => bad_request(&text).member(member),
         JsonFault::Mistakes(found) => ApiProblem::new(ProblemKind::BadSettings).mistakes(found),
     })
 }

@@ -16,11 +16,13 @@ use posthaste_delivery_log::{LogError, LookUpResult};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
-use crate::answer::{Answer, ApiError, JsonResponse};
+use crate::answer::{ApiError, ApiResult, JsonResponse};
 use crate::document::{BadRequests, LargeObject, Problems};
-use crate::events::{LOOK_UP_TIME_MAX, Period, life, named, written_name};
+use crate::events::{
+    LOOK_UP_TIME_MAX, TimeBounds, event_lifetime, log_damaged_files, written_name,
+};
 use crate::extract::{Path, Query};
-use crate::manage::{Manage, Managed};
+use crate::manage::{Manage, ManageState};
 
 /// Most events that an answer shows: a producer may give one id to every event.
 const EVENTS_MAX: usize = 100;
@@ -46,7 +48,7 @@ pub(crate) struct KnownByPath {
 
 /// What the log said so far.
 #[derive(Default)]
-struct Search {
+struct LogFindings {
     records: Vec<LogRecord>,
     is_cut: bool,
     /// The newest of the times at which a search ended before its end.
@@ -57,10 +59,10 @@ struct Search {
 }
 
 /// An event of a topic: the topic's name in lower case, and the id.
-type EventOfTopic = (String, String);
+type TopicEventId = (String, String);
 
 /// What became of an event.
-type OfEvent = (EventOfTopic, EventHistory);
+type EventWithHistory = (TopicEventId, EventHistory);
 
 /// Find events by what you have
 ///
@@ -72,10 +74,10 @@ type OfEvent = (EventOfTopic, EventHistory);
     responses((status = 200, description = "The events", body = FoundEvents),
         LargeObject, BadRequests, Problems))]
 pub(crate) async fn find_events<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(KnownByPath { id }): Path<KnownByPath>,
     Query(query): Query<EventQuery>,
-) -> Answer<FoundEvents> {
+) -> ApiResult<FoundEvents> {
     let id = query.event_id(id);
     let known_by = EventReference::from_text(&id);
     let asked = WrittenTime::resolve_period(query.from, query.to, manage.clock.now());
@@ -84,8 +86,10 @@ pub(crate) async fn find_events<P: Ports>(
         Some(key) => manage.letters_of_object(key).await?,
         None => DeadLetterPage::default(),
     };
-    let mut search = Search::default();
-    manage.search(&mut search, &known_by, asked, until).await?;
+    let mut search = LogFindings::default();
+    manage
+        .search_log(&mut search, &known_by, asked, until)
+        .await?;
     let of_letters = events_of_letters(&letters.dead_letters);
     manage
         .search_events(&mut search, of_letters, asked, until)
@@ -94,9 +98,9 @@ pub(crate) async fn find_events<P: Ports>(
     let events = manage
         .found_events(&found, query.payload.unwrap_or_default())
         .await;
-    let (from, to) = life(found.iter().flat_map(|(_, it)| &it.deliveries), asked);
+    let (from, to) = event_lifetime(found.iter().flat_map(|(_, it)| &it.deliveries), asked);
     let gaps = manage.log_gaps(from, to);
-    let damaged = named(&search.damaged);
+    let damaged = log_damaged_files(&search.damaged);
     let note = LogNote {
         is_unknown: found.is_empty(),
         is_cut: search.is_cut || events.len() > EVENTS_MAX,
@@ -115,17 +119,17 @@ pub(crate) async fn find_events<P: Ports>(
         searched_from: searched_from.map(IsoTimestamp),
         complete_until: manage.log_complete_until(),
         gaps: gaps.iter().map(LogGapView::from).collect(),
-        note: joined(note),
+        note: join_sentences(note),
     }))
 }
 
 impl<P: Ports> Manage<P> {
     /// Looks for what the text may be: an event's id, and a request's.
-    async fn search(
+    async fn search_log(
         &self,
-        search: &mut Search,
+        search: &mut LogFindings,
         known_by: &EventReference,
-        asked: Period,
+        asked: TimeBounds,
         until: Duration,
     ) -> Result<(), ApiError> {
         if let Some(webhook_id) = &known_by.webhook_id {
@@ -147,9 +151,9 @@ impl<P: Ports> Manage<P> {
     /// Looks up events whose ids are known, if they are few.
     async fn search_events(
         &self,
-        search: &mut Search,
-        events: BTreeSet<EventOfTopic>,
-        asked: Period,
+        search: &mut LogFindings,
+        events: BTreeSet<TopicEventId>,
+        asked: TimeBounds,
         until: Duration,
     ) -> Result<(), ApiError> {
         search.is_cut |= events.len() > EVENTS_LOOKED_UP_MAX;
@@ -166,22 +170,26 @@ impl<P: Ports> Manage<P> {
 
     async fn look_up(
         &self,
-        search: &mut Search,
+        search: &mut LogFindings,
         look_up: RecordLookup,
         until: Duration,
     ) -> Result<(), ApiError> {
         let has_time = || self.clock.monotonic() < until;
-        search.add(self.log.look_up_event(look_up, has_time).await?);
+        search.add_looked_up(self.log.look_up_event(look_up, has_time).await?);
         Ok(())
     }
 
     /// The events of all records that were found, the last accepted first: one more than
     /// [`EVENTS_MAX`] at most.
-    fn histories_of_events(&self, search: &mut Search, asked: Period) -> Vec<OfEvent> {
+    fn histories_of_events(
+        &self,
+        search: &mut LogFindings,
+        asked: TimeBounds,
+    ) -> Vec<EventWithHistory> {
         let records = std::mem::take(&mut search.records);
         let bounds = [search.ended_at, asked.0];
         let complete_from = self.complete_from(&records, search.is_cut, bounds);
-        let mut by_event: BTreeMap<EventOfTopic, Vec<LogRecord>> = BTreeMap::new();
+        let mut by_event: BTreeMap<TopicEventId, Vec<LogRecord>> = BTreeMap::new();
         for record in records {
             by_event.entry(event_of(&record)).or_default().push(record);
         }
@@ -200,7 +208,11 @@ impl<P: Ports> Manage<P> {
         events.into_iter().map(history).collect()
     }
 
-    async fn found_events(&self, found: &[OfEvent], with_payload: bool) -> Vec<FoundEvent> {
+    async fn found_events(
+        &self,
+        found: &[EventWithHistory],
+        with_payload: bool,
+    ) -> Vec<FoundEvent> {
         let topics = self.topics_of(found).await;
         let retention = self.settings.log.retention;
         let events = found.iter().map(|((topic, id), history)| {
@@ -228,14 +240,14 @@ impl<P: Ports> Manage<P> {
     /// out: its name is that of the log.
     async fn topics_of<T>(
         &self,
-        events: &[(EventOfTopic, T)],
+        events: &[(TopicEventId, T)],
     ) -> BTreeMap<String, Option<TopicRecord>> {
         let names: BTreeSet<&String> = events.iter().map(|((topic, _), _)| topic).collect();
         let reads: Vec<_> = names
             .into_iter()
             .map(|name| async move {
                 let record = match TopicName::parse(name) {
-                    Ok(topic) => self.load(&topic).await.unwrap_or_default(),
+                    Ok(topic) => self.load_record(&topic).await.unwrap_or_default(),
                     Err(_) => None,
                 };
                 (name.clone(), record)
@@ -245,8 +257,8 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-impl Search {
-    fn add(&mut self, found: LookUpResult) {
+impl LogFindings {
+    fn add_looked_up(&mut self, found: LookUpResult) {
         let LookUpResult {
             records,
             is_cut,
@@ -267,7 +279,7 @@ impl Search {
     }
 }
 
-fn in_period((from, to): Period) -> RecordLookup {
+fn in_period((from, to): TimeBounds) -> RecordLookup {
     RecordLookup {
         from,
         to,
@@ -275,18 +287,18 @@ fn in_period((from, to): Period) -> RecordLookup {
     }
 }
 
-fn event_of(record: &LogRecord) -> EventOfTopic {
+fn event_of(record: &LogRecord) -> TopicEventId {
     let id = record.event_id.clone().unwrap_or_default();
     (record.topic.clone(), id)
 }
 
-fn events_of(records: &[LogRecord]) -> BTreeSet<EventOfTopic> {
+fn events_of(records: &[LogRecord]) -> BTreeSet<TopicEventId> {
     let known = records.iter().filter(|record| record.event_id.is_some());
     known.map(event_of).collect()
 }
 
 /// The events that dead letters have, as the log knows them.
-fn events_of_letters(letters: &[DeadLetterView]) -> BTreeSet<EventOfTopic> {
+fn events_of_letters(letters: &[DeadLetterView]) -> BTreeSet<TopicEventId> {
     letters
         .iter()
         .filter_map(|letter| {
@@ -309,7 +321,7 @@ fn letters_note(page: &DeadLetterPage) -> Option<String> {
     })
 }
 
-fn joined(sentences: [Option<String>; 2]) -> Option<String> {
+fn join_sentences(sentences: [Option<String>; 2]) -> Option<String> {
     let sentences: Vec<String> = sentences.into_iter().flatten().collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }

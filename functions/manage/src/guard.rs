@@ -14,9 +14,9 @@ use posthaste_ports::{Clock, Ports};
 use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
 use posthaste_services::{CompletingWork, WrongKeyAnswer, timeout};
 
-use crate::answer::{ApiError, unavailable};
-use crate::audit::door;
-use crate::manage::{Manage, Managed};
+use crate::answer::{ApiError, unavailable_problem};
+use crate::audit::door_from_headers;
+use crate::manage::{Manage, ManageState};
 
 /// Longest time for a request. A store that hangs is answered with 503 before the platform ends the
 /// function without an answer. On AWS the function has 30 s; the rest is for a cold start and for
@@ -30,33 +30,33 @@ const WORK_TIME_MAX: Duration = Duration::from_secs(23);
 
 /// Runs a request that changes something to its end, also if nobody waits for its answer any more:
 /// its steps belong together. What other processes left may be finished beside it.
-pub(crate) async fn complete<P: Ports>(
-    State(manage): Managed<P>,
+pub(crate) async fn complete_request<P: Ports>(
+    State(manage): ManageState<P>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     if request.method().is_safe() {
-        return Ok(manage.looking_beside(next.run(request)).await);
+        return Ok(manage.look_beside(next.run(request)).await);
     }
-    let place = manage.work.place().ok_or_else(unavailable)?;
+    let place = manage.work.try_begin().ok_or_else(unavailable_problem)?;
     let work = async move {
         let response = next.run(request).await;
         drop(place);
         response
     };
-    Ok(manage.looking_beside(CompletingWork::new(work)).await)
+    Ok(manage.look_beside(CompletingWork::new(work)).await)
 }
 
 /// Refuses a request without the admin key, and notes who sent one with it.
 pub(crate) async fn require_admin_key<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let offered = bearer(request.headers());
+    let offered = bearer_token(request.headers());
     let peer = request.extensions().get::<PeerAddress>().copied();
-    let door = door(request.headers());
-    if offered.is_some_and(|offered| opens(&manage.admin_key, offered)) {
+    let door = door_from_headers(request.headers());
+    if offered.is_some_and(|offered| is_admin_key(&manage.admin_key, offered)) {
         let caller = AuditCaller::with_admin_key(&manage.admin_key, door, peer);
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
@@ -85,11 +85,11 @@ fn too_many_keys() -> ApiProblem {
 
 /// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so a
 /// key that is too short is refused here.
-fn opens(admin_key: &KeyDigest, offered: &str) -> bool {
+fn is_admin_key(admin_key: &KeyDigest, offered: &str) -> bool {
     offered.len() >= ADMIN_KEY_CHARS_MIN && admin_key.matches_key(offered)
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let (scheme, key) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
@@ -98,7 +98,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// happened, as after any answer that is lost: a client that repeats it with `If-Match` learns
 /// whether it did.
 pub(crate) async fn limit_time<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
@@ -113,7 +113,7 @@ pub(crate) async fn limit_time<P: Ports>(
         .await
         .ok_or_else(|| {
             tracing::error!(%method, path, "request not answered in time");
-            unavailable().into()
+            unavailable_problem().into()
         })
 }
 
@@ -140,7 +140,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// The time left until then.
-    pub(crate) fn rest(&self, until: Duration) -> Duration {
+    pub(crate) fn time_until(&self, until: Duration) -> Duration {
         until.saturating_sub(self.clock.monotonic())
     }
 }

@@ -18,9 +18,9 @@ use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{SingleFlight, timeout, timeout_at};
 
-use crate::answer::{ApiError, unavailable, unusable_record};
+use crate::answer::{ApiError, unavailable_problem, unusable_record};
 use crate::health_changes::HealthChanges;
-use crate::manage::{Manage, below};
+use crate::manage::{Manage, url_below};
 
 /// Longest time for all handshakes of one request. Within [`HANDSHAKE_TIMEOUT_MAX`] each, one round
 /// of them ends and another begins; the rest of the request's time is for the stores. A handshake
@@ -53,14 +53,14 @@ struct SeenTopic {
 }
 
 /// The newest look at a topic, which the handshakes of one request share.
-struct LookedAt {
+struct SharedTopicLook {
     newest: Mutex<Arc<SeenTopic>>,
-    looks: SingleFlight<Look>,
+    looks: SingleFlight<TopicLook>,
 }
 
 /// A look at a topic.
 #[derive(Clone)]
-enum Look {
+enum TopicLook {
     Seen(Arc<SeenTopic>),
     Deleted,
     /// It cannot be read now: what was known before stands.
@@ -91,7 +91,7 @@ impl SeenTopic {
 impl<P: Ports> Manage<P> {
     /// Ends holds and forgets the health of endpoints that changed, then runs the handshakes, until
     /// a time of the clock's `monotonic`. Answers the record with the endpoints' answers.
-    pub(crate) async fn follow_up(
+    pub(crate) async fn follow_up_write(
         &self,
         record: TopicRecord,
         changes: &[SubscriptionChange],
@@ -143,21 +143,21 @@ impl<P: Ports> Manage<P> {
         if pending.is_empty() {
             return Ok(record);
         }
-        let looked_at = LookedAt {
+        let looked_at = SharedTopicLook {
             newest: Mutex::new(Arc::new(SeenTopic::new(record.clone(), written_at)?)),
             looks: SingleFlight::default(),
         };
         // What was done since the write may have taken seconds.
-        if self.look_again(&looked_at).await.is_none() {
+        if self.newest_topic(&looked_at).await.is_none() {
             return Ok(record);
         }
-        let time = self.rest(ends.asked);
-        let answers = self.answers(&looked_at, pending, time).await;
+        let time = self.time_until(ends.asked);
+        let answers = self.ask_endpoints(&looked_at, pending, time).await;
         if answers.is_empty() {
             return Ok(record);
         }
         let edit = |record: &mut TopicRecord| {
-            self.conclude(record, &answers);
+            self.conclude_handshakes(record, &answers);
             Ok(())
         };
         let entry = self.own_entry(AuditAction::Handshake);
@@ -169,10 +169,10 @@ impl<P: Ports> Manage<P> {
         .await;
         let Some(changed) = changed else {
             let detail = "what the endpoint said could not be written in time";
-            return Err(unavailable().detail(detail).into());
+            return Err(unavailable_problem().detail(detail).into());
         };
         let (record, ()) = changed?;
-        if self.unasked(&record).is_empty() {
+        if self.unasked_handshakes(&record).is_empty() {
             let unmarked = self.unmark_validating(&record.name);
             // Otherwise the next look finds nobody to ask, and does it.
             let _ = timeout_at(&self.clock, ends.written, unmarked).await;
@@ -181,21 +181,23 @@ impl<P: Ports> Manage<P> {
     }
 
     /// The answers of the endpoints that could be asked in time.
-    async fn answers(
+    async fn ask_endpoints(
         &self,
-        looked_at: &LookedAt,
+        looked_at: &SharedTopicLook,
         pending: Vec<PendingHandshake>,
         time: Duration,
     ) -> Vec<(PendingHandshake, HandshakeResult)> {
         let ask = |pending: PendingHandshake| async move {
-            let seen = self.look_again(looked_at).await?;
+            let seen = self.newest_topic(looked_at).await?;
             if !seen.has_pending(&pending) {
                 return None;
             }
             let SeenTopic { record, topic, .. } = &*seen;
             let settings = record.settings.subscriptions.get(&pending.subscription)?;
             let subscription = topic.find_subscription(&pending.subscription)?;
-            let answer = self.ask(topic, settings, subscription, &pending).await;
+            let answer = self
+                .ask_endpoint(topic, settings, subscription, &pending)
+                .await;
             Some((pending, answer))
         };
         let mut asked = stream::iter(pending)
@@ -216,31 +218,31 @@ impl<P: Ports> Manage<P> {
 
     /// The topic as it is now, `None` if it was deleted. Endpoints wait for their turn: meanwhile one
     /// may have been given another URL, or its subscription may be gone.
-    async fn look_again(&self, looked_at: &LookedAt) -> Option<Arc<SeenTopic>> {
+    async fn newest_topic(&self, looked_at: &SharedTopicLook) -> Option<Arc<SeenTopic>> {
         let known = Arc::clone(&looked_at.newest.lock());
         let now = self.clock.monotonic();
         if now.saturating_sub(known.seen_at) < LOOK_STANDS {
             return Some(known);
         }
         let look = || async {
-            match self.load(&known.record.name).await {
+            match self.load_record(&known.record.name).await {
                 Ok(Some(record)) => SeenTopic::new(record, now)
-                    .map_or(Look::Unknown, |seen| Look::Seen(Arc::new(seen))),
-                Ok(None) => Look::Deleted,
-                Err(_) => Look::Unknown,
+                    .map_or(TopicLook::Unknown, |seen| TopicLook::Seen(Arc::new(seen))),
+                Ok(None) => TopicLook::Deleted,
+                Err(_) => TopicLook::Unknown,
             }
         };
         match looked_at.looks.run("topic", look).await {
-            Look::Seen(seen) => {
+            TopicLook::Seen(seen) => {
                 *looked_at.newest.lock() = Arc::clone(&seen);
                 Some(seen)
             }
-            Look::Deleted => None,
-            Look::Unknown => Some(known),
+            TopicLook::Deleted => None,
+            TopicLook::Unknown => Some(known),
         }
     }
 
-    async fn ask(
+    async fn ask_endpoint(
         &self,
         topic: &Topic,
         settings: &SubscriptionSettings,
@@ -259,7 +261,7 @@ impl<P: Ports> Manage<P> {
             .settings
             .public_url
             .as_ref()
-            .map(|base| below(base, &path));
+            .map(|base| url_below(base, &path));
         let ask = HandshakeContext {
             subscription,
             validation,
@@ -294,7 +296,11 @@ impl<P: Ports> Manage<P> {
 
     /// Writes the answers of endpoints into the record. A handshake that was replaced or concluded
     /// by a callback in the meantime stays as it is.
-    fn conclude(&self, record: &mut TopicRecord, answers: &[(PendingHandshake, HandshakeResult)]) {
+    fn conclude_handshakes(
+        &self,
+        record: &mut TopicRecord,
+        answers: &[(PendingHandshake, HandshakeResult)],
+    ) {
         let now = self.clock.now();
         for (PendingHandshake { subscription, code }, answer) in answers {
             let Some((name, settings)) = record.settings.subscription_mut(subscription) else {

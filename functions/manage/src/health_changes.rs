@@ -40,7 +40,7 @@ struct ShardChange {
 
 impl HealthChanges {
     /// Forces these subscriptions: ends their holds and those of their links.
-    pub(crate) fn forced<'a>(
+    pub(crate) fn to_force<'a>(
         record: &TopicRecord,
         names: impl IntoIterator<Item = &'a SubscriptionName>,
     ) -> Result<Self, ApiProblem> {
@@ -49,7 +49,7 @@ impl HealthChanges {
         names
             .into_iter()
             .filter_map(|name| topic.find_subscription(name))
-            .for_each(|it| changes.force(it));
+            .for_each(|it| changes.force_subscription(it));
         Ok(changes)
     }
 
@@ -64,7 +64,7 @@ impl HealthChanges {
         let forced = if corrected.is_empty() {
             None
         } else {
-            Self::forced(record, corrected).ok()
+            Self::to_force(record, corrected).ok()
         };
         let mut changes = forced.unwrap_or_default();
         for SubscriptionChange {
@@ -73,14 +73,14 @@ impl HealthChanges {
             ..
         } in written
         {
-            changes.forget(&record.name, name, links_changed.iter().cloned());
+            changes.forget_subscription(&record.name, name, links_changed.iter().cloned());
         }
         changes
     }
 
     /// Forgets the health of a subscription on these links, because it left them or another one has
     /// its name now.
-    pub(crate) fn forget(
+    pub(crate) fn forget_subscription(
         &mut self,
         topic: &TopicName,
         name: &SubscriptionName,
@@ -89,21 +89,21 @@ impl HealthChanges {
         for link in links {
             let topic = topic.clone();
             let name = name.clone();
-            self.shard(&link)
+            self.shard_change(&link)
                 .forgotten
                 .insert(DeliveryTarget::Subscription { link, topic, name });
         }
     }
 
-    fn force(&mut self, subscription: &Subscription) {
+    fn force_subscription(&mut self, subscription: &Subscription) {
         for link in subscription.endpoints().map(EndpointUrl::link) {
-            let ended = &mut self.shard(&link).ended;
+            let ended = &mut self.shard_change(&link).ended;
             ended.insert(DeliveryTarget::on_link(link.clone(), subscription));
             ended.insert(DeliveryTarget::Link(link));
         }
     }
 
-    fn shard(&mut self, link: &Link) -> &mut ShardChange {
+    fn shard_change(&mut self, link: &Link) -> &mut ShardChange {
         self.shards.entry(shard_index(link)).or_default()
     }
 }
@@ -111,7 +111,10 @@ impl HealthChanges {
 impl<P: Ports> Manage<P> {
     /// Applies the changes, and answers the holds that ended, as they were. The other changes are
     /// made even if one fails.
-    pub(crate) async fn apply(&self, changes: &HealthChanges) -> Result<Vec<LinkView>, ApiError> {
+    pub(crate) async fn apply_health_changes(
+        &self,
+        changes: &HealthChanges,
+    ) -> Result<Vec<LinkView>, ApiError> {
         // The futures are collected first: the compiler refuses a lazy closure over references
         // here.
         let shards: Vec<_> = changes
@@ -138,9 +141,9 @@ impl<P: Ports> Manage<P> {
         if changes.shards.is_empty() {
             return;
         }
-        let length = self.rest(until).min(AFTER_WRITE_MAX);
+        let length = self.time_until(until).min(AFTER_WRITE_MAX);
         let apply = async {
-            self.apply(changes).await?;
+            self.apply_health_changes(changes).await?;
             self.forget_unused(changes).await
         };
         let applied = timeout(&self.clock, length, apply).await;

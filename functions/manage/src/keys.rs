@@ -9,11 +9,11 @@ use posthaste_core::stored::TopicRecord;
 use posthaste_ports::Ports;
 use serde::Deserialize;
 
-use crate::answer::{Answer, ApiError, JsonResponse};
-use crate::audit::Who;
+use crate::answer::{ApiError, ApiResult, JsonResponse};
+use crate::audit::RequestCaller;
 use crate::document::{BadRequests, Problems, Unchanged, UnknownKey, UnknownTopic};
 use crate::extract::{Path, TopicPath};
-use crate::manage::Managed;
+use crate::manage::ManageState;
 
 /// The last part of a key's path.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -32,11 +32,11 @@ pub(crate) struct KeyPath {
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn get_keys<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(path): Path<TopicPath>,
-) -> Answer<TopicKeysView> {
+) -> ApiResult<TopicKeysView> {
     Ok(JsonResponse::new(
-        manage.existing(&path.topic).await?.shown_keys(),
+        manage.existing_record(&path.topic).await?.shown_keys(),
     ))
 }
 
@@ -51,17 +51,17 @@ pub(crate) async fn get_keys<P: Ports>(
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Unchanged, Problems))]
 pub(crate) async fn regenerate_key<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(KeyPath { key }): Path<KeyPath>,
     Path(TopicPath { topic }): Path<TopicPath>,
-) -> Answer<TopicKeysView> {
+) -> ApiResult<TopicKeysView> {
     let editor = manage.editor();
     let edit = |record: &mut TopicRecord| {
         record.set_key(key, editor.new_publish_key());
         Ok(())
     };
-    let entry = manage.entry(caller, AuditAction::RegenerateKey);
+    let entry = manage.new_audit_entry(caller, AuditAction::RegenerateKey);
     let entry = entry.of_target(&key.to_string());
     let (record, ()) = manage.change_existing(entry, &topic, &[], edit).await?;
     tracing::info!(topic = %record.name, publish_key = %key, "publish key replaced");
@@ -75,17 +75,17 @@ pub(crate) async fn regenerate_key<P: Ports>(
 #[utoipa::path(delete, path = "/topics/{topic}/keys/{key}", tag = "topics", params(TopicPath, KeyPath),
     responses((status = 204, description = "Taken away"), BadRequests, UnknownKey, Unchanged, Problems))]
 pub(crate) async fn delete_key<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(KeyPath { key }): Path<KeyPath>,
     Path(TopicPath { topic }): Path<TopicPath>,
 ) -> Result<StatusCode, ApiError> {
     let edit = |record: &mut TopicRecord| match record.remove_key(key) {
         Some(true) => Ok(()),
         Some(false) => Err(unknown_key(&topic, key)),
-        None => Err(permanent(key)),
+        None => Err(permanent_key_problem(key)),
     };
-    let entry = manage.entry(caller, AuditAction::DeleteKey);
+    let entry = manage.new_audit_entry(caller, AuditAction::DeleteKey);
     let entry = entry.of_target(&key.to_string());
     let (record, ()) = manage.change_existing(entry, &topic, &[], edit).await?;
     tracing::info!(topic = %record.name, publish_key = %key, "publish key removed");
@@ -96,7 +96,7 @@ fn unknown_key(topic: &TopicName, key: KeyName) -> ApiProblem {
     ApiProblem::new(ProblemKind::NotFound).detail(format!("the topic {topic} has no {key}"))
 }
 
-fn permanent(key: KeyName) -> ApiProblem {
+fn permanent_key_problem(key: KeyName) -> ApiProblem {
     let detail = format!("every topic has a {key}: it can be replaced, not taken away");
     ApiProblem::new(ProblemKind::BadRequest)
         .member("key")

@@ -16,11 +16,11 @@ use crate::manage::Manage;
 
 /// A subscription as its dead letters see it: the schema in which it receives events, and its
 /// creation.
-pub(crate) type Receiver = (EventSchema, SubscriptionCreation);
+pub(crate) type SchemaAndCreation = (EventSchema, SubscriptionCreation);
 
 /// The letters of an object.
 #[derive(Debug, Default)]
-pub(crate) struct Letters {
+pub(crate) struct SelectedLetters {
     /// Those that were selected, with their places.
     pub(crate) selected: Vec<(usize, RestoredLetter)>,
     /// The number of those that would be selected, but are resolved.
@@ -44,47 +44,52 @@ impl<P: Ports> Manage<P> {
     }
 
     /// Reads an object, and selects from its letters.
-    pub(crate) async fn letters(
+    pub(crate) async fn select_letters(
         &self,
         key: &str,
         selection: &ReplaySelection,
-        receiver: &Receiver,
-    ) -> Result<Letters, ApiError> {
+        receiver: &SchemaAndCreation,
+    ) -> Result<SelectedLetters, ApiError> {
         let (object, resolved) = try_join(
             self.letter_object(key),
             resolved_letters(&self.dead_letters, key),
         )
         .await?;
         let Some(StoredObject { bytes, .. }) = object else {
-            return Ok(Letters::broken("there is no such object"));
+            return Ok(SelectedLetters::broken_object("there is no such object"));
         };
         match restore_all(&bytes, receiver.0) {
             Ok(letters) => {
-                let mut of_object = Letters::default();
+                let mut of_object = SelectedLetters::default();
                 for (index, letter) in letters.into_iter().enumerate() {
                     match letter {
                         Ok(letter) => {
-                            of_object.add((index, letter), &resolved, selection, &receiver.1);
+                            of_object.add_letter(
+                                (index, letter),
+                                &resolved,
+                                selection,
+                                &receiver.1,
+                            );
                         }
                         Err(error) => of_object.broken.push((Some(index), error.to_string())),
                     }
                 }
                 Ok(of_object)
             }
-            Err(error) => Ok(Letters::broken(&error.to_string())),
+            Err(error) => Ok(SelectedLetters::broken_object(&error.to_string())),
         }
     }
 }
 
-impl Letters {
-    fn broken(why: &str) -> Self {
+impl SelectedLetters {
+    fn broken_object(why: &str) -> Self {
         Self {
             broken: vec![(None, why.to_owned())],
             ..Self::default()
         }
     }
 
-    fn add(
+    fn add_letter(
         &mut self,
         (index, letter): (usize, RestoredLetter),
         resolved: &ResolvedLetters,
@@ -106,7 +111,7 @@ impl Letters {
 }
 
 /// Adds what cannot be read to the failures that are counted, and to those that are shown.
-pub(crate) fn fail(
+pub(crate) fn add_failures(
     broken: Vec<(Option<usize>, String)>,
     key: &str,
     (failed, shown): (&mut u64, &mut Vec<ReplayFailure>),

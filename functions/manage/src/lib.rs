@@ -42,6 +42,6 @@ mod webhook_keys;
 pub use crate::begun_requests::BegunRequests;
 pub use crate::guard::REQUEST_TIME_MAX;
 pub use crate::manage::{LogSettings, Manage, ManageSettings};
-pub use crate::router::{guarded, router, router_beside, unguarded_router};
+pub use crate::router::{router, router_beside, unguarded_router, with_admin_key_check};
 pub use crate::unfinished::FINISH_PERIOD;
 pub use posthaste_delivery_log::{DeliveryLog, SummaryStore};

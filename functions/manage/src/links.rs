@@ -16,10 +16,10 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::AllWaiting;
 
-use self::rows::{Owner, rows};
-use crate::answer::{Answer, ApiError, JsonResponse};
+use self::rows::{HeldSubscription, link_rows};
+use crate::answer::{ApiError, ApiResult, JsonResponse};
 use crate::document::Problems;
-use crate::manage::{Manage, Managed};
+use crate::manage::{Manage, ManageState};
 
 /// Most rows of an answer. Lambda could answer ten times as many.
 const SHOWN_MAX: usize = 1000;
@@ -53,13 +53,13 @@ const READS_AT_ONCE: usize = 16;
               "subscription": "crm", "state": "paused", "since": "2026-11-21T09:00:00.000Z",
               "heldObjects": 1 },
         ] })), Problems))]
-pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksView> {
+pub(crate) async fn links<P: Ports>(State(manage): ManageState<P>) -> ApiResult<LinksView> {
     let shards = manage.links.read_all().await?;
     let failing: Vec<_> = shards
         .iter()
         .flat_map(|(_, shard)| shard.conditions())
         .collect();
-    let (mut held, is_whole) = manage.held().await?;
+    let (mut held, is_whole) = manage.count_held_objects().await?;
     // At first nothing is held for a subscription that fails. It has a row too, under the name that
     // was written.
     let own = failing
@@ -77,7 +77,7 @@ pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksVi
     for group in waiting.by_group.keys().take(WAITING_MAX) {
         held.entry(group.clone()).or_default();
     }
-    let mut links = rows(&failing, &manage.owners(held).await?, &waiting);
+    let mut links = link_rows(&failing, &manage.load_owners(held).await?, &waiting);
     let truncated = !is_whole || links.len() > SHOWN_MAX || waiting.by_group.len() > WAITING_MAX;
     links.truncate(SHOWN_MAX);
     let slow = manage.slow_targets().await?;
@@ -107,7 +107,7 @@ impl<P: Ports> Manage<P> {
 
     /// Counts the held objects of each folder; the flag says whether all folders are there. A
     /// folder is not counted to its end if it has more objects than are shown.
-    async fn held(&self) -> Result<(BTreeMap<String, u32>, bool), ApiError> {
+    async fn count_held_objects(&self) -> Result<(BTreeMap<String, u32>, bool), ApiError> {
         let mut counts = BTreeMap::<String, u32>::new();
         let mut after = None;
         for _ in 0..PAGES_MAX {
@@ -143,10 +143,10 @@ impl<P: Ports> Manage<P> {
 
     /// The owners of these folders, by the prefix of their objects. A folder that cannot have an
     /// owner is left out: wake releases its objects.
-    async fn owners(
+    async fn load_owners(
         &self,
         held: BTreeMap<String, u32>,
-    ) -> Result<BTreeMap<String, Owner>, ApiError> {
+    ) -> Result<BTreeMap<String, HeldSubscription>, ApiError> {
         let mut by_topic = BTreeMap::<String, (TopicName, Vec<(SubscriptionName, u32)>)>::new();
         for (folder, objects) in held {
             let Some((topic, name)) = layout::folder_owner(&folder) else {
@@ -171,8 +171,8 @@ impl<P: Ports> Manage<P> {
         &self,
         topic: TopicName,
         names: Vec<(SubscriptionName, u32)>,
-    ) -> Result<BTreeMap<String, Owner>, ApiError> {
-        let (record, otherwise) = match self.load(&topic).await {
+    ) -> Result<BTreeMap<String, HeldSubscription>, ApiError> {
+        let (record, otherwise) = match self.load_record(&topic).await {
             // A record that cannot be read is logged, and must not hide the others.
             Err(error) if error.0.kind == ProblemKind::Internal => (None, LinkState::Unknown),
             loaded => (loaded?, LinkState::Releasing),
@@ -182,7 +182,8 @@ impl<P: Ports> Manage<P> {
         let owner = |(name, objects): (SubscriptionName, u32)| {
             let prefix = layout::held_of(&topic, &name);
             let names = (topic.clone(), name);
-            let owner = Owner::of(record.as_ref(), otherwise, names, objects, now);
+            let owner =
+                HeldSubscription::from_record(record.as_ref(), otherwise, names, objects, now);
             (prefix, owner.unrecorded_if(is_unrecorded))
         };
         Ok(names.into_iter().map(owner).collect())

@@ -108,10 +108,10 @@ impl<P: Ports> Manage<P> {
 }
 
 /// The function, as handlers receive it.
-pub(crate) type Managed<P> = State<Arc<Manage<P>>>;
+pub(crate) type ManageState<P> = State<Arc<Manage<P>>>;
 
 /// The URL of a path below `base`, which may have a path itself, with or without a final slash.
-pub(crate) fn below(base: &Url, segments: &[&str]) -> String {
+pub(crate) fn url_below(base: &Url, segments: &[&str]) -> String {
     let mut url = base.clone();
     // An http(s) URL can always be a base, so there is always a path to extend.
     if let Ok(mut path) = url.path_segments_mut() {
@@ -127,7 +127,10 @@ mod tests {
     #[test]
     fn a_path_lies_below_its_base() {
         let check = |base: &str, expected: &str| {
-            assert_eq!(below(&base.parse().unwrap(), &["topics", "a b"]), expected);
+            assert_eq!(
+                url_below(&base.parse().unwrap(), &["topics", "a b"]),
+                expected
+            );
         };
         check("https://a.example", "https://a.example/topics/a%20b");
         check(

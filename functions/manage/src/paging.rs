@@ -13,14 +13,14 @@ const PAGE_ITEMS_DEFAULT: usize = 100;
 const PAGE_ITEMS_MAX: usize = 1000;
 
 /// The page that a client asks for.
-pub(crate) struct Page {
+pub(crate) struct PageRequest {
     /// Most items on the page.
     pub(crate) items: usize,
     /// The key after which it begins; none for the first page.
     pub(crate) after: Option<String>,
 }
 
-impl Page {
+impl PageRequest {
     /// Reads the parameters of a list.
     pub(crate) fn parse(limit: Option<usize>, cursor: Option<&str>) -> Result<Self, ApiProblem> {
         let items = limit.unwrap_or(PAGE_ITEMS_DEFAULT);
@@ -32,7 +32,7 @@ impl Page {
         }
         Ok(Self {
             items,
-            after: cursor.map(key).transpose()?,
+            after: cursor.map(decode_cursor).transpose()?,
         })
     }
 }
@@ -46,7 +46,7 @@ pub(crate) fn after_in(prefix: &str, after: Option<String>) -> Result<Option<Str
 }
 
 /// The cursor of a page that begins after `key`.
-pub(crate) fn cursor(key: &str) -> String {
+pub(crate) fn encode_cursor(key: &str) -> String {
     URL_SAFE_NO_PAD.encode(key)
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn bad_cursor() -> ApiProblem {
         .detail("not a cursor of this list")
 }
 
-fn key(cursor: &str) -> Result<String, ApiProblem> {
+fn decode_cursor(cursor: &str) -> Result<String, ApiProblem> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
     bytes
         .and_then(|bytes| String::from_utf8(bytes).ok())
@@ -87,12 +87,12 @@ mod tests {
     proptest! {
         #[test]
         fn every_key_survives_its_cursor(key in ".{0,64}") {
-            prop_assert_eq!(super::key(&cursor(&key)), Ok(key));
+            prop_assert_eq!(super::decode_cursor(&encode_cursor(&key)), Ok(key));
         }
 
         #[test]
         fn no_text_breaks_a_cursor(text in ".{0,64}") {
-            if let Err(problem) = key(&text) {
+            if let Err(problem) = decode_cursor(&text) {
                 prop_assert_eq!(problem.member.as_deref(), Some("cursor"));
             }
         }

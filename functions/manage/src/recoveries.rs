@@ -14,7 +14,7 @@ const SHOWN_MAX: usize = 20;
 impl<P: Ports> Manage<P> {
     /// The recoveries whose marks have this key, or begin with it. A list of dead letters does not
     /// fail for want of them.
-    pub(crate) async fn recoveries(&self, prefix: &str) -> Vec<RecoveryView> {
+    pub(crate) async fn list_recoveries(&self, prefix: &str) -> Vec<RecoveryView> {
         self.read_recoveries(prefix).await.unwrap_or_else(|error| {
             let error = &error as &dyn Error;
             tracing::warn!(error, "recoveries by themselves not looked up");
@@ -26,13 +26,13 @@ impl<P: Ports> Manage<P> {
         let listed = self.state.list(prefix, None, SHOWN_MAX).await?;
         let mut views = Vec::new();
         for object in listed.objects {
-            views.extend(self.recovery(&object.key).await?);
+            views.extend(self.read_recovery(&object.key).await?);
         }
         Ok(views)
     }
 
     /// The recovery of a mark; `None` if there is none, or it cannot be read.
-    async fn recovery(&self, key: &str) -> Result<Option<RecoveryView>, PortError> {
+    async fn read_recovery(&self, key: &str) -> Result<Option<RecoveryView>, PortError> {
         let Some(object) = self.state.get(key).await? else {
             return Ok(None);
         };

@@ -23,11 +23,11 @@ use posthaste_services::{ObjectEdit, UpdatedObject, update};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::answer::{Answer, ApiError, JsonResponse, unusable_record};
-use crate::audit::Who;
+use crate::answer::{ApiError, ApiResult, JsonResponse, unusable_record};
+use crate::audit::RequestCaller;
 use crate::document::{BadRequests, NoReplay, Problems, Unchanged, UnknownSubscription};
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
-use crate::manage::Managed;
+use crate::manage::ManageState;
 
 /// The problem of a replay from a log that is not written.
 const LOG_IS_OFF: &str = "deliveryLog of the topic is off: there is nothing to replay from";
@@ -64,13 +64,13 @@ pub(crate) struct ReplayPath {
             headers(("Location" = String, description = "The path that shows the replay"))),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn replay<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ReplayRequest>,
 ) -> Result<Response, ApiError> {
-    let record = manage.existing(&path.topic).await?;
-    let (name, settings) = path.find(&record)?;
+    let record = manage.existing_record(&path.topic).await?;
+    let (name, settings) = path.find_in(&record)?;
     let topic = &record.name;
     let now = manage.clock.now();
     let request = request.with_fixed_times(now);
@@ -89,15 +89,17 @@ pub(crate) async fn replay<P: Ports>(
             let topic = record.compile().map_err(|_| unusable_record())?;
             let to = topic
                 .find_subscription(name)
-                .ok_or_else(|| path.unknown())?;
+                .ok_or_else(|| path.unknown_problem())?;
             manage.log_preview(&selection, to).await?
         } else {
-            manage.preview(&selection, &(output, created)).await?
+            manage
+                .preview_replay(&selection, &(output, created))
+                .await?
         };
         return Ok(JsonResponse::new(preview).into_response());
     }
     let id = layout::replay_id(now, &manage.entropy.uuid().to_string());
-    let entry = manage.entry(caller, AuditAction::BeginReplay);
+    let entry = manage.new_audit_entry(caller, AuditAction::BeginReplay);
     let entry = entry
         .of_subscription(topic, name)
         .of_target(&id)
@@ -115,7 +117,7 @@ pub(crate) async fn replay<P: Ports>(
         );
     }
     let (replay, is_new) = manage
-        .audited(entry, manage.open_replay(replay), |entry, (replay, _)| {
+        .run_audited(entry, manage.open_replay(replay), |entry, (replay, _)| {
             entry.of_target(&replay.id)
         })
         .await?;
@@ -134,12 +136,12 @@ pub(crate) async fn replay<P: Ports>(
     responses((status = 200, description = "The replay", body = ReplayView),
         NoReplay, BadRequests, Problems))]
 pub(crate) async fn show_replay<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(path): Path<ReplayPath>,
-) -> Answer<ReplayView> {
+) -> ApiResult<ReplayView> {
     let object = manage.state.get(&replay_key(&path.id)?).await?;
     let replay = parse(&path.id, object)?;
-    let outcomes = manage.outcomes(&replay).await;
+    let outcomes = manage.replay_outcomes(&replay).await;
     Ok(JsonResponse::new(replay.to_view().with_outcomes(outcomes)))
 }
 
@@ -151,17 +153,17 @@ pub(crate) async fn show_replay<P: Ports>(
     responses((status = 200, description = "The replay as it is now", body = ReplayView),
         NoReplay, BadRequests, Unchanged, Problems))]
 pub(crate) async fn cancel_replay<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<ReplayPath>,
-) -> Answer<ReplayView> {
+) -> ApiResult<ReplayView> {
     let id = &path.id;
     let key = replay_key(&path.id)?;
     let replay = parse(id, manage.state.get(&key).await?)?;
     if replay.has_ended() {
         return Ok(JsonResponse::new(replay.to_view()));
     }
-    let entry = manage.entry(caller, AuditAction::CancelReplay);
+    let entry = manage.new_audit_entry(caller, AuditAction::CancelReplay);
     let entry = entry
         .of_subscription(&replay.topic, &replay.subscription)
         .of_target(id);
@@ -179,7 +181,7 @@ pub(crate) async fn cancel_replay<P: Ports>(
         Ok(cancelled.await?)
     };
     let UpdatedObject { answer, etag } = manage
-        .audited(entry, cancel, |entry, cancelled| {
+        .run_audited(entry, cancel, |entry, cancelled| {
             entry.with_changes(state_change(&replay, &cancelled.answer))
         })
         .await?;
@@ -222,11 +224,11 @@ fn unknown_replay() -> ApiProblem {
 
 fn parse(id: &str, object: Option<StoredObject>) -> Result<ReplayRecord, ApiProblem> {
     ReplayRecord::parse(&object.ok_or_else(unknown_replay)?.bytes)
-        .map_err(|error| unusable(id, &error))
+        .map_err(|error| unusable_replay_problem(id, &error))
 }
 
 /// The problem of a record that cannot be read.
-fn unusable(id: &str, error: &FormatError) -> ApiProblem {
+fn unusable_replay_problem(id: &str, error: &FormatError) -> ApiProblem {
     tracing::error!(
         replay_id = id,
         error = error as &dyn Error,

@@ -26,13 +26,13 @@ use posthaste_services::send_all;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use self::payload::Found;
-use crate::answer::{ApiError, JsonResponse, unavailable, unusable_record};
-use crate::audit::Who;
+use self::payload::ResendableEvent;
+use crate::answer::{ApiError, JsonResponse, unavailable_problem, unusable_record};
+use crate::audit::RequestCaller;
 use crate::document::{BadRequests, NoEvent, Problems, WrongStates};
 use crate::events::EventIdQuery;
 use crate::extract::{OptionalJsonBody, Path, Query, SubscriptionPath};
-use crate::manage::{Manage, Managed};
+use crate::manage::{Manage, ManageState};
 
 /// The note of every answer.
 const NOTE: &str = "a new delivery of the event was queued; another request makes another one";
@@ -69,8 +69,8 @@ pub(crate) struct DeliveryPath {
 }
 
 /// The event that is sent, and what the note says of it.
-struct Again {
-    found: Found,
+struct ResendPlan {
+    found: ResendableEvent,
     is_waiting: bool,
 }
 
@@ -88,37 +88,41 @@ struct Again {
             headers(("Location" = String, description = "The path that shows what becomes of the event"))),
         BadRequests, NoEvent, WrongStates, Problems))]
 pub(crate) async fn resend<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(DeliveryPath { topic, name, id }): Path<DeliveryPath>,
     Query(query): Query<EventIdQuery>,
     OptionalJsonBody(request): OptionalJsonBody<ResendRequest>,
 ) -> Result<Response, ApiError> {
     let id = query.event_id(id);
     let path = SubscriptionPath { topic, name };
-    let record = manage.existing(&path.topic).await?;
+    let record = manage.existing_record(&path.topic).await?;
     let topic = record.compile().map_err(|_| unusable_record())?;
-    let to = receiver(&topic, &path)?;
-    manage.let_replay_go_on(&topic.name).await?;
+    let to = receiving_subscription(&topic, &path)?;
+    manage.refuse_under_pressure(&topic.name).await?;
     let LookUpResult {
         records,
         searched_from,
         ..
-    } = manage.records_towards(&path, &id).await?;
+    } = manage.event_records(&path, &id).await?;
     let histories = gather_by_delivery(records);
     let key = request.key.as_deref();
-    let Again { found, is_waiting } = match &request.dead_letter {
-        Some(place) => manage.letter_again(place, key, &histories, to, &id).await?,
+    let ResendPlan { found, is_waiting } = match &request.dead_letter {
+        Some(place) => {
+            manage
+                .plan_letter_resend(place, key, &histories, to, &id)
+                .await?
+        }
         None => {
             manage
-                .event_again(key, &histories, to, &id, searched_from)
+                .plan_event_resend(key, &histories, to, &id, searched_from)
                 .await?
         }
     };
     // Looking the event up takes seconds: what is true after that decides.
-    let record = manage.existing(&path.topic).await?;
+    let record = manage.existing_record(&path.topic).await?;
     let topic = record.compile().map_err(|_| unusable_record())?;
-    let to = still_to(&topic, &path, to)?;
+    let to = receiver_if_unchanged(&topic, &path, to)?;
     let now = manage.clock.now();
     let key = format!("{}-0", manage.entropy.uuid_at(now).simple());
     let is_id_made = found.is_id_made && !request.new_id;
@@ -134,21 +138,21 @@ pub(crate) async fn resend<P: Ports>(
         default_time_to_live,
     };
     let webhook_id = kept.map_or_else(|| webhook_id_of(&key), str::to_owned);
-    let entry = manage.entry(caller, AuditAction::Resend);
+    let entry = manage.new_audit_entry(caller, AuditAction::Resend);
     let entry = entry
         .of_subscription(&path.topic, &to.name)
         .of_target(&id)
         .with_detail(&format!("delivery {key}, webhook-id {webhook_id}"));
     let message = resend.to_message(&found.event, now);
     manage
-        .audited(entry, manage.queue_again(message), |entry, ()| entry)
+        .run_audited(entry, manage.queue_resend(message), |entry, ()| entry)
         .await?;
     tracing::info!(
         topic = %path.topic, subscription = %to.name, event_id = id, key, webhook_id,
         "an event is sent again by its id"
     );
-    let location = location(&path.topic, &id);
-    let note = note(is_waiting, is_id_made, searched_from);
+    let location = event_path(&path.topic, &id);
+    let note = resend_note(is_waiting, is_id_made, searched_from);
     let earlier_waits = is_waiting;
     let searched_from = searched_from.map(IsoTimestamp);
     let view = ResendView {
@@ -163,13 +167,13 @@ pub(crate) async fn resend<P: Ports>(
 }
 
 /// The subscription that an event is sent to.
-fn receiver<'a>(
+fn receiving_subscription<'a>(
     topic: &'a Topic,
     path: &SubscriptionPath,
 ) -> Result<&'a Arc<Subscription>, ApiProblem> {
     let to = topic
         .find_subscription(&path.name)
-        .ok_or_else(|| path.unknown())?;
+        .ok_or_else(|| path.unknown_problem())?;
     if to.status == SubscriptionStatus::Disabled {
         return Err(ApiProblem::new(ProblemKind::WrongState).detail(DISABLED));
     }
@@ -177,23 +181,23 @@ fn receiver<'a>(
 }
 
 /// The same after the event was looked up, if it still is the subscription that was asked for.
-fn still_to<'a>(
+fn receiver_if_unchanged<'a>(
     topic: &'a Topic,
     path: &SubscriptionPath,
     before: &Subscription,
 ) -> Result<&'a Arc<Subscription>, ApiProblem> {
-    let to = receiver(topic, path)?;
+    let to = receiving_subscription(topic, path)?;
     if to.created.identity() == before.created.identity() {
         Ok(to)
     } else {
-        Err(path.unknown())
+        Err(path.unknown_problem())
     }
 }
 
 impl<P: Ports> Manage<P> {
     /// Refuses where a replay of this topic would wait for back pressure. A state that cannot be
     /// used holds nobody.
-    async fn let_replay_go_on(&self, topic: &TopicName) -> Result<(), ApiError> {
+    async fn refuse_under_pressure(&self, topic: &TopicName) -> Result<(), ApiError> {
         let object = self.state.get(PRESSURE_KEY).await?;
         let state = object.and_then(|object| PressureState::parse(&object.bytes).ok());
         let Some(wait) = replay_wait(state.as_ref(), topic, self.clock.now()) else {
@@ -213,7 +217,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// The records of an event towards a subscription.
-    async fn records_towards(
+    async fn event_records(
         &self,
         path: &SubscriptionPath,
         id: &str,
@@ -231,29 +235,29 @@ impl<P: Ports> Manage<P> {
     }
 
     /// The event of this id or, with a key, of this delivery.
-    async fn event_again(
+    async fn plan_event_resend(
         &self,
         key: Option<&str>,
         histories: &[DeliveryHistory],
         to: &Subscription,
         id: &str,
         searched_from: Option<Timestamp>,
-    ) -> Result<Again, ApiError> {
+    ) -> Result<ResendPlan, ApiError> {
         let chosen = choose_delivery(histories, &to.created, key);
         let found = match &chosen {
             Ok(chosen) => self.kept_payload(chosen, to, id).await?,
             Err(ResendRefusal::Unknown) => self.dead_letter_of(to, id, key, searched_from).await?,
-            Err(ResendRefusal::Former) => return Err(former(to).into()),
-            Err(ResendRefusal::Several(keys)) => return Err(several(keys).into()),
+            Err(ResendRefusal::Former) => return Err(former_owner_problem(to).into()),
+            Err(ResendRefusal::Several(keys)) => return Err(ambiguous_id_problem(keys).into()),
         };
-        Ok(Again {
+        Ok(ResendPlan {
             found,
             is_waiting: chosen.is_ok_and(|chosen| chosen.is_waiting),
         })
     }
 
     /// Queues the message, its payload first where that is stored beside it.
-    async fn queue_again(&self, message: ReplayMessage) -> Result<(), ApiError> {
+    async fn queue_resend(&self, message: ReplayMessage) -> Result<(), ApiError> {
         for (key, text) in message.payloads {
             self.state.put(&key, text, PutCondition::Always).await?;
         }
@@ -267,12 +271,12 @@ impl<P: Ports> Manage<P> {
         };
         match send_all(&self.deliveries, vec![message]).await.pop() {
             Some(sent) => Ok(sent?),
-            None => Err(unavailable().into()),
+            None => Err(unavailable_problem().into()),
         }
     }
 }
 
-fn note(is_waiting: bool, is_id_made: bool, searched_from: Option<Timestamp>) -> String {
+fn resend_note(is_waiting: bool, is_id_made: bool, searched_from: Option<Timestamp>) -> String {
     let waiting = if is_waiting { STILL_WAITING } else { "" };
     let made = if is_id_made { WEBHOOK_ID_MADE } else { "" };
     let searched =
@@ -281,7 +285,7 @@ fn note(is_waiting: bool, is_id_made: bool, searched_from: Option<Timestamp>) ->
 }
 
 /// The path that shows what becomes of the event.
-pub(crate) fn location(topic: &TopicName, id: &str) -> String {
+pub(crate) fn event_path(topic: &TopicName, id: &str) -> String {
     let carried = IdInUrl::for_id(id);
     let path = format!("/topics/{topic}/events/{}", carried.path_segment());
     match carried.query_parameter() {
@@ -293,7 +297,7 @@ pub(crate) fn location(topic: &TopicName, id: &str) -> String {
     }
 }
 
-fn former(to: &Subscription) -> ApiProblem {
+fn former_owner_problem(to: &Subscription) -> ApiProblem {
     let detail = format!(
         "the event was accepted for an earlier subscription {} or an earlier topic of this name",
         to.name
@@ -301,7 +305,7 @@ fn former(to: &Subscription) -> ApiProblem {
     ApiProblem::new(ProblemKind::NotFound).detail(detail)
 }
 
-fn several(keys: &[String]) -> ApiProblem {
+fn ambiguous_id_problem(keys: &[String]) -> ApiProblem {
     let shown = keys
         .iter()
         .take(KEYS_SHOWN_MAX)

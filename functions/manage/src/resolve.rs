@@ -18,16 +18,16 @@ use posthaste_services::replay::letter_objects;
 use posthaste_services::resolved::{can_be_resolved, resolve_letters};
 use serde_json::json;
 
-use crate::answer::{Answer, ApiError, JsonResponse, conflict};
-use crate::audit::Who;
+use crate::answer::{ApiError, ApiResult, JsonResponse, conflict_problem};
+use crate::audit::RequestCaller;
 use crate::document::{BadRequests, Problems, Unchanged, UnknownSubscription};
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
-use crate::letters::{Letters, Receiver, fail};
-use crate::manage::{Manage, Managed};
-use crate::paging::{Page, after_in};
+use crate::letters::{SchemaAndCreation, SelectedLetters, add_failures};
+use crate::manage::{Manage, ManageState};
+use crate::paging::{PageRequest, after_in};
 use crate::replays::bad_settings;
-use claim::Claimed;
-use worked::{Stop, Worked, log};
+use claim::SelectionClaim;
+use worked::{ResolveProgress, StopReason, log_progress};
 
 /// Longest time for one request. Work that begins just before its end still ends before the
 /// request's time limit.
@@ -58,11 +58,11 @@ const OBJECTS_MAX: usize = 1000;
         (status = 202, description = "Another request resolves the same letters now", body = ResolveResponse),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn resolve_dead_letters<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
-) -> Answer<ResolveResponse> {
+) -> ApiResult<ResolveResponse> {
     let end = LetterEnd::Resolve;
     manage.end_letters(caller, &path, request, end).await
 }
@@ -79,21 +79,21 @@ pub(crate) async fn resolve_dead_letters<P: Ports>(
         (status = 202, description = "Another request deletes the same letters now", body = ResolveResponse),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn delete_dead_letters<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
-) -> Answer<ResolveResponse> {
+) -> ApiResult<ResolveResponse> {
     let end = LetterEnd::Delete;
     manage.end_letters(caller, &path, request, end).await
 }
 
 /// What is done with the letters of a selection.
-struct Task {
+struct ResolveTask {
     end: LetterEnd,
     is_dry_run: bool,
     selection: ReplaySelection,
-    receiver: Receiver,
+    receiver: SchemaAndCreation,
 }
 
 impl<P: Ports> Manage<P> {
@@ -103,11 +103,11 @@ impl<P: Ports> Manage<P> {
         path: &SubscriptionPath,
         mut request: ResolveRequest,
         end: LetterEnd,
-    ) -> Answer<ResolveResponse> {
-        let after = Page::parse(None, request.cursor.take().as_deref())?.after;
+    ) -> ApiResult<ResolveResponse> {
+        let after = PageRequest::parse(None, request.cursor.take().as_deref())?.after;
         let is_dry_run = std::mem::take(&mut request.dry_run);
         let now = self.clock.now();
-        let receiver = self.receiver(path).await?;
+        let receiver = self.letter_receiver(path).await?;
         // All letters of a subscription that is gone are former ones.
         request.include_former |= receiver.is_none();
         let ending = LetterEnding {
@@ -122,46 +122,52 @@ impl<P: Ports> Manage<P> {
             after,
             has_ended: false,
         };
-        let task = Task::of(&ending)?;
+        let task = ResolveTask::for_ending(&ending)?;
         let ending = LetterEnding {
             after: after_in(task.selection.prefix(), ending.after)?,
             ..ending
         };
         if is_dry_run {
-            let task = Task { is_dry_run, ..task };
+            let task = ResolveTask { is_dry_run, ..task };
             let until = self.clock.monotonic() + WORKING_TIME;
-            let worked = self.work(&task, ending.after, until).await;
-            return worked.answer().map(JsonResponse::new);
+            let worked = self.work_on_task(&task, ending.after, until).await;
+            return worked.into_result().map(JsonResponse::new);
         }
         let action = match end {
             LetterEnd::Resolve => AuditAction::ResolveDeadLetters,
             LetterEnd::Delete => AuditAction::DeleteDeadLetters,
         };
-        let entry = self.entry(caller, action);
+        let entry = self.new_audit_entry(caller, action);
         let entry = entry
             .of_subscription(&path.topic, &path.name)
             .with_detail(&json!(ending.request).to_string());
-        self.audited(entry, self.end_claimed(&task, ending), with_counts)
+        self.run_audited(entry, self.end_unless_claimed(&task, ending), with_counts)
             .await
     }
 
     /// Ends the letters of a task, unless another request does.
-    async fn end_claimed(&self, task: &Task, ending: LetterEnding) -> Answer<ResolveResponse> {
+    async fn end_unless_claimed(
+        &self,
+        task: &ResolveTask,
+        ending: LetterEnding,
+    ) -> ApiResult<ResolveResponse> {
         let until = self.clock.monotonic() + WORKING_TIME;
         let (id, worked) = match self.claim_ending(ending).await? {
-            Claimed::Own(own) => {
-                let worked = self.work(task, own.ending.after.clone(), until).await;
-                log(&own.ending, &worked);
+            SelectionClaim::Own(own) => {
+                let worked = self
+                    .work_on_task(task, own.ending.after.clone(), until)
+                    .await;
+                log_progress(&own.ending, &worked);
                 let id = own.ending.id.clone();
                 self.write_progress(*own, &worked, self.clock.now()).await?;
                 (id, worked)
             }
-            Claimed::Beside(other) => {
-                let worked = self.work(task, other.after.clone(), until).await;
-                log(&other, &worked);
+            SelectionClaim::Beside(other) => {
+                let worked = self.work_on_task(task, other.after.clone(), until).await;
+                log_progress(&other, &worked);
                 (other.id, worked)
             }
-            Claimed::Others(id) => {
+            SelectionClaim::Others(id) => {
                 return Ok(JsonResponse::in_progress(ResolveResponse {
                     id: Some(id),
                     in_progress: true,
@@ -171,16 +177,19 @@ impl<P: Ports> Manage<P> {
         };
         Ok(JsonResponse::new(ResolveResponse {
             id: Some(id),
-            ..worked.answer()?
+            ..worked.into_result()?
         }))
     }
 
     /// The subscription of a path; `None` if it is gone and has dead letters.
-    async fn receiver(&self, path: &SubscriptionPath) -> Result<Option<LetterReceiver>, ApiError> {
-        let record = self.load(&path.topic).await?;
+    async fn letter_receiver(
+        &self,
+        path: &SubscriptionPath,
+    ) -> Result<Option<LetterReceiver>, ApiError> {
+        let record = self.load_record(&path.topic).await?;
         let found = record
             .as_ref()
-            .and_then(|record| path.find(record).ok().map(|found| (record, found)));
+            .and_then(|record| path.find_in(record).ok().map(|found| (record, found)));
         if let Some((record, (name, settings))) = found {
             let schema = settings
                 .delivery_schema
@@ -196,14 +205,19 @@ impl<P: Ports> Manage<P> {
             .objects
             .is_empty()
         {
-            return Err(path.unknown().into());
+            return Err(path.unknown_problem().into());
         }
         Ok(None)
     }
 
     /// Resolves or deletes letters up to a time of the clock's `monotonic`, and of one object at
     /// least.
-    async fn work(&self, task: &Task, after: Option<String>, until: Duration) -> Worked {
+    async fn work_on_task(
+        &self,
+        task: &ResolveTask,
+        after: Option<String>,
+        until: Duration,
+    ) -> ResolveProgress {
         let mut answer = ResolveResponse::default();
         let mut seen = 0;
         let mut unavailable = 0;
@@ -214,7 +228,7 @@ impl<P: Ports> Manage<P> {
             let listed = letter_objects(&self.dead_letters, &task.selection, last.as_deref()).await;
             let page = match listed {
                 Ok(page) => page,
-                Err(error) => break Stop::Failed(error.into()),
+                Err(error) => break StopReason::Failed(error.into()),
             };
             let begin = last.clone();
             for object in &page.objects {
@@ -223,16 +237,16 @@ impl<P: Ports> Manage<P> {
                     // The next request lists the rest of the page again.
                     let left_out = page.left_out(begin.as_deref(), last.as_deref());
                     answer.left_out.add_all(&left_out);
-                    break 'objects Stop::Late;
+                    break 'objects StopReason::Late;
                 }
                 seen += 1;
                 match self.end_object(task, &object.key, &mut answer).await {
                     Ok(()) => unavailable = 0,
-                    Err(error) if is_of_the_store(error.0.kind) => {
+                    Err(error) if is_store_problem(error.0.kind) => {
                         unavailable += 1;
                         if unavailable == UNAVAILABLE_IN_A_ROW_MAX {
                             last = good;
-                            break 'objects Stop::Failed(error);
+                            break 'objects StopReason::Failed(error);
                         }
                         note_failure(error, &object.key, &mut answer);
                     }
@@ -248,14 +262,14 @@ impl<P: Ports> Manage<P> {
             }
             answer.left_out.add_all(&page.left_out(None, None));
             let Some(next) = page.next_after else {
-                break Stop::Done;
+                break StopReason::Done;
             };
             last = Some(next);
             if unavailable == 0 {
                 good.clone_from(&last);
             }
         };
-        Worked {
+        ResolveProgress {
             answer,
             after: last,
             stop,
@@ -265,19 +279,21 @@ impl<P: Ports> Manage<P> {
     /// Resolves or deletes the selected letters of one object.
     async fn end_object(
         &self,
-        task: &Task,
+        task: &ResolveTask,
         key: &str,
         answer: &mut ResolveResponse,
     ) -> Result<(), ApiError> {
-        let Letters {
+        let SelectedLetters {
             selected,
             resolved,
             left_out,
             broken,
             others,
-        } = self.letters(key, &task.selection, &task.receiver).await?;
+        } = self
+            .select_letters(key, &task.selection, &task.receiver)
+            .await?;
         let is_deleted = task.end == LetterEnd::Delete && broken.is_empty() && others.is_empty();
-        fail(broken, key, (&mut answer.failed, &mut answer.failures));
+        add_failures(broken, key, (&mut answer.failed, &mut answer.failures));
         answer.resolved += resolved;
         answer.left_out.add_all(&left_out);
         if selected.is_empty() {
@@ -285,7 +301,7 @@ impl<P: Ports> Manage<P> {
         }
         if !is_deleted && !can_be_resolved(key) {
             let broken = vec![(None, KEY_TOO_LONG.to_owned())];
-            fail(broken, key, (&mut answer.failed, &mut answer.failures));
+            add_failures(broken, key, (&mut answer.failed, &mut answer.failures));
             return Ok(());
         }
         let events = u64::try_from(selected.len()).unwrap_or(u64::MAX);
@@ -301,7 +317,7 @@ impl<P: Ports> Manage<P> {
             let places = selected.into_iter().map(|(index, _)| index).collect();
             resolve_letters(&self.dead_letters, key, &places)
                 .await
-                .map_err(unresolved)?;
+                .map_err(resolve_error)?;
         }
         answer.events += events;
         answer.objects += 1;
@@ -310,8 +326,8 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-impl Task {
-    fn of(ending: &LetterEnding) -> Result<Self, ApiError> {
+impl ResolveTask {
+    fn for_ending(ending: &LetterEnding) -> Result<Self, ApiError> {
         let LetterReceiver { schema, created } = ending.receiver.unwrap_or(LetterReceiver::GONE);
         let is_deletion = ending.end == LetterEnd::Delete;
         let request = ending.request.clone().into_replay_request(is_deletion);
@@ -349,7 +365,7 @@ fn with_counts(entry: AuditEntry, answered: &JsonResponse<ResolveResponse>) -> A
 }
 
 /// Whether a problem is likely to be that of all objects.
-fn is_of_the_store(kind: ProblemKind) -> bool {
+fn is_store_problem(kind: ProblemKind) -> bool {
     matches!(kind, ProblemKind::Unavailable | ProblemKind::StorageFull)
 }
 
@@ -358,10 +374,10 @@ fn note_failure(error: ApiError, key: &str, answer: &mut ResolveResponse) {
     let ApiProblem { kind, detail, .. } = error.0;
     let detail = detail.unwrap_or_else(|| kind.title().to_owned());
     let broken = vec![(None, detail)];
-    fail(broken, key, (&mut answer.failed, &mut answer.failures));
+    add_failures(broken, key, (&mut answer.failed, &mut answer.failures));
 }
 
-fn unresolved(error: UpdateError<FormatError>) -> ApiError {
+fn resolve_error(error: UpdateError<FormatError>) -> ApiError {
     match error {
         UpdateError::Read(error) | UpdateError::Write(error) => error.into(),
         UpdateError::Edit(_) => {
@@ -369,6 +385,6 @@ fn unresolved(error: UpdateError<FormatError>) -> ApiError {
                 "the list of the object's resolved dead letters was written by a newer version";
             ApiProblem::new(ProblemKind::Internal).detail(detail).into()
         }
-        UpdateError::Contended => conflict().into(),
+        UpdateError::Contended => conflict_problem().into(),
     }
 }

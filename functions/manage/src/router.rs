@@ -14,16 +14,16 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::ApiError;
-use crate::document::{Crowded, describe};
-use crate::guard::{complete, limit_time, require_admin_key};
-use crate::manage::{Manage, Managed};
+use crate::document::{Crowded, describe_api};
+use crate::guard::{complete_request, limit_time, require_admin_key};
+use crate::manage::{Manage, ManageState};
 use crate::{
     actions, attempts, audit, callbacks, cancel_event, dead_letters, doctor, events, find, keys,
     links, replays, resend, resolve, status, subscriptions, test_event, topics, webhook_keys,
 };
 
 /// Routes of this function.
-type Routes<P> = OpenApiRouter<Arc<Manage<P>>>;
+type ManageRoutes<P> = OpenApiRouter<Arc<Manage<P>>>;
 
 /// The API.
 pub fn router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
@@ -34,7 +34,7 @@ pub fn router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
 /// methods itself, so `others` must not have a fallback.
 pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> axum::Router {
     let guard = from_fn_with_state(Arc::clone(&manage), require_admin_key::<P>);
-    let complete = from_fn_with_state(Arc::clone(&manage), complete::<P>);
+    let complete = from_fn_with_state(Arc::clone(&manage), complete_request::<P>);
     let guarded = guarded_routes().split_for_parts().0;
     let guarded = guarded.route_layer(complete).route_layer(guard);
     let open = open_routes().split_for_parts().0;
@@ -52,13 +52,16 @@ pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> 
 
 /// Routes of another crate, which need the admin key like the API's own. They may take as long as
 /// they take, and are not described in its document.
-pub fn guarded<P: Ports>(manage: Arc<Manage<P>>, routes: axum::Router) -> axum::Router {
+pub fn with_admin_key_check<P: Ports>(
+    manage: Arc<Manage<P>>,
+    routes: axum::Router,
+) -> axum::Router {
     routes.route_layer(from_fn_with_state(manage, require_admin_key::<P>))
 }
 
 /// The API without its guard, for a caller in this process that knows its visitors: the console.
 pub fn unguarded_router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
-    let complete = from_fn_with_state(Arc::clone(&manage), complete::<P>);
+    let complete = from_fn_with_state(Arc::clone(&manage), complete_request::<P>);
     let limit = from_fn_with_state(Arc::clone(&manage), limit_time::<P>);
     guarded_routes()
         .split_for_parts()
@@ -69,7 +72,7 @@ pub fn unguarded_router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
 }
 
 /// The routes that need the admin key.
-fn guarded_routes<P: Ports>() -> Routes<P> {
+fn guarded_routes<P: Ports>() -> ManageRoutes<P> {
     OpenApiRouter::new()
         .routes(routes!(topics::list_topics))
         .routes(routes!(
@@ -112,7 +115,7 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
 }
 
 /// The routes without a key.
-fn open_routes<P: Ports>() -> Routes<P> {
+fn open_routes<P: Ports>() -> ManageRoutes<P> {
     OpenApiRouter::new()
         .routes(routes!(status::health))
         .routes(routes!(openapi_json))
@@ -126,10 +129,11 @@ fn open_routes<P: Ports>() -> Routes<P> {
 /// Needs no key.
 #[utoipa::path(get, path = "/openapi.json", tag = "status", security(()),
     responses((status = 200, description = "The OpenAPI document", body = serde_json::Value), Crowded))]
-async fn openapi_json<P: Ports>(_function: Managed<P>) -> Response {
+async fn openapi_json<P: Ports>(_function: ManageState<P>) -> Response {
     static JSON: OnceLock<Bytes> = OnceLock::new();
     // The document is plain data with text keys: serialising it cannot fail.
-    let json = JSON.get_or_init(|| Bytes::from(openapi::<P>().to_json().unwrap_or_default()));
+    let json =
+        JSON.get_or_init(|| Bytes::from(openapi_document::<P>().to_json().unwrap_or_default()));
     (
         [(CONTENT_TYPE, HeaderValue::from_static("application/json"))],
         json.clone(),
@@ -142,7 +146,7 @@ async fn openapi_json<P: Ports>(_function: Managed<P>) -> Response {
 /// Editors complete and check the file of `posthaste apply` with it. Needs no key.
 #[utoipa::path(get, path = "/schema.json", tag = "status", security(()),
     responses((status = 200, description = "The JSON Schema", body = serde_json::Value), Crowded))]
-async fn schema_json<P: Ports>(_function: Managed<P>) -> Response {
+async fn schema_json<P: Ports>(_function: ManageState<P>) -> Response {
     static JSON: OnceLock<Bytes> = OnceLock::new();
     let json = JSON.get_or_init(|| Bytes::from(apply_file_schema().to_string()));
     (
@@ -153,8 +157,8 @@ async fn schema_json<P: Ports>(_function: Managed<P>) -> Response {
 }
 
 /// The OpenAPI 3.1 document of the whole HTTP API.
-pub(crate) fn openapi<P: Ports>() -> OpenApi {
-    describe([
+pub(crate) fn openapi_document<P: Ports>() -> OpenApi {
+    describe_api([
         guarded_routes::<P>().into_openapi(),
         open_routes::<P>().into_openapi(),
     ])

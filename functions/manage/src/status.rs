@@ -8,9 +8,9 @@ use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 
-use crate::answer::{Answer, JsonResponse};
+use crate::answer::{ApiResult, JsonResponse};
 use crate::document::{Problems, StoreDown};
-use crate::manage::Managed;
+use crate::manage::ManageState;
 
 /// Show the pressure
 ///
@@ -18,7 +18,7 @@ use crate::manage::Managed;
 /// producers get now. An old state (`freshness`) has less effect than it says.
 #[utoipa::path(get, path = "/pressure", tag = "status",
     responses((status = 200, description = "The pressure", body = PressureView), Problems))]
-pub(crate) async fn pressure<P: Ports>(State(manage): Managed<P>) -> Answer<PressureView> {
+pub(crate) async fn pressure<P: Ports>(State(manage): ManageState<P>) -> ApiResult<PressureView> {
     let object = manage.state.get(PRESSURE_KEY).await?;
     let state = object
         .map(|object| PressureState::parse(&object.bytes))
@@ -40,7 +40,7 @@ pub(crate) async fn pressure<P: Ports>(State(manage): Managed<P>) -> Answer<Pres
 /// Needs no key. 200 only when the state store answers.
 #[utoipa::path(get, path = "/health", tag = "status", security(()),
     responses((status = 200, description = "The program works", body = HealthView), StoreDown))]
-pub(crate) async fn health<P: Ports>(State(manage): Managed<P>) -> Answer<HealthView> {
+pub(crate) async fn health<P: Ports>(State(manage): ManageState<P>) -> ApiResult<HealthView> {
     // Any read will do; this object is small.
     manage.state.get(PRESSURE_KEY).await?;
     Ok(JsonResponse::new(HealthView {

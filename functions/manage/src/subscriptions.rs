@@ -8,17 +8,17 @@ use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
-use crate::answer::{Answer, ApiError, JsonResponse};
-use crate::audit::Who;
-use crate::conditions::{Conditions, subscription_etag};
+use crate::answer::{ApiError, ApiResult, JsonResponse};
+use crate::audit::RequestCaller;
+use crate::conditions::{WriteConditions, subscription_etag};
 use crate::document::{
     BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownSubscription,
     UnknownTopic,
 };
 use crate::extract::{JsonBody, Path, Query, SubscriptionPath, TopicPath};
 use crate::health_changes::HealthChanges;
-use crate::manage::Managed;
-use crate::paging::{Page, cursor, folded_prefix};
+use crate::manage::ManageState;
+use crate::paging::{PageRequest, encode_cursor, folded_prefix};
 
 /// The query of subscriptions.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -58,13 +58,13 @@ impl SubscriptionQuery {
     responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn list_subscriptions<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(path): Path<TopicPath>,
     Query(query): Query<SubscriptionQuery>,
-) -> Answer<SubscriptionPage> {
-    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+) -> ApiResult<SubscriptionPage> {
+    let PageRequest { items, after } = PageRequest::parse(query.limit, query.cursor.as_deref())?;
     let prefix = folded_prefix(&query.prefix)?;
-    let record = manage.existing(&path.topic).await?;
+    let record = manage.existing_record(&path.topic).await?;
     let after = after.unwrap_or_default();
     let now = manage.clock.now();
     let mut rest: Vec<_> = record
@@ -82,7 +82,7 @@ pub(crate) async fn list_subscriptions<P: Ports>(
     let cursor = rest
         .last()
         .filter(|_| has_more)
-        .map(|(folded, ..)| cursor(folded));
+        .map(|(folded, ..)| encode_cursor(folded));
     let mut subscriptions: Vec<_> = rest
         .iter()
         .map(|(_, name, settings)| settings.to_view(name, now))
@@ -104,17 +104,17 @@ pub(crate) async fn list_subscriptions<P: Ports>(
         headers(("ETag" = String, description = "The version, for If-Match"))),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn get_subscription<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Path(path): Path<SubscriptionPath>,
-) -> Answer<SubscriptionSettings> {
-    let record = manage.existing(&path.topic).await?;
-    let (name, settings) = path.find(&record)?;
+) -> ApiResult<SubscriptionSettings> {
+    let record = manage.existing_record(&path.topic).await?;
+    let (name, settings) = path.find_in(&record)?;
     let mut shown = settings.to_view(name, manage.clock.now());
     manage
         .add_waiting(&record, std::slice::from_mut(&mut shown))
         .await;
     shown.last_outcome = manage.last_outcome(&record, name).await.map(Box::new);
-    Ok(JsonResponse::versioned(
+    Ok(JsonResponse::with_etag(
         shown,
         subscription_etag(&record, settings),
     ))
@@ -137,12 +137,12 @@ pub(crate) async fn get_subscription<P: Ports>(
         (status = 201, description = "Created", body = SubscriptionSettings),
         BadRequests, UnknownTopic, BadWrites, Unchanged, Problems))]
 pub(crate) async fn put_subscription<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
-    conditions: Conditions,
+    conditions: WriteConditions,
     JsonBody(written): JsonBody<SubscriptionSettings>,
-) -> Answer<SubscriptionSettings> {
+) -> ApiResult<SubscriptionSettings> {
     let editor = manage.editor();
     let until = manage.work_ends();
     let edit = |record: &mut TopicRecord| {
@@ -154,7 +154,7 @@ pub(crate) async fn put_subscription<P: Ports>(
         )?;
         editor.put_subscription(&record.name, &mut record.settings, &path.name, &written)
     };
-    let entry = manage.entry(caller, AuditAction::PutSubscription);
+    let entry = manage.new_audit_entry(caller, AuditAction::PutSubscription);
     let entry = entry.of_subscription(&path.topic, &path.name);
     let (record, change) = manage
         .change_existing(entry, &path.topic, &[&path.name], edit)
@@ -163,15 +163,15 @@ pub(crate) async fn put_subscription<P: Ports>(
         topic = %record.name, subscription = %change.name, is_new = change.is_new, "subscription written"
     );
     let record = manage
-        .follow_up(record, std::slice::from_ref(&change), until)
+        .follow_up_write(record, std::slice::from_ref(&change), until)
         .await;
     let settings = record
         .settings
         .subscriptions
         .get(&change.name)
-        .ok_or_else(|| path.unknown())?;
+        .ok_or_else(|| path.unknown_problem())?;
     let shown = change.response_view(settings, manage.clock.now());
-    Ok(JsonResponse::put(
+    Ok(JsonResponse::for_put(
         shown,
         subscription_etag(&record, settings),
         change.is_new,
@@ -187,27 +187,27 @@ pub(crate) async fn put_subscription<P: Ports>(
     responses((status = 204, description = "Deleted"), BadRequests, UnknownSubscription,
         FailedPrecondition, Unchanged, Problems))]
 pub(crate) async fn delete_subscription<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
-    conditions: Conditions,
+    conditions: WriteConditions,
 ) -> Result<StatusCode, ApiError> {
     let edit = |record: &mut TopicRecord| {
-        let (name, settings) = path.find(record)?;
+        let (name, settings) = path.find_in(record)?;
         conditions.check(Some(&subscription_etag(record, settings)))?;
         let name = name.clone();
         let removed = record.settings.subscriptions.remove(&name);
         Ok((name, removed))
     };
     let until = manage.work_ends();
-    let entry = manage.entry(caller, AuditAction::DeleteSubscription);
+    let entry = manage.new_audit_entry(caller, AuditAction::DeleteSubscription);
     let entry = entry.of_subscription(&path.topic, &path.name);
     let (record, (name, removed)) = manage
         .change_existing(entry, &path.topic, &[], edit)
         .await?;
     tracing::info!(topic = %record.name, subscription = %name, "subscription deleted");
     let mut health = HealthChanges::default();
-    health.forget(
+    health.forget_subscription(
         &record.name,
         &name,
         removed

@@ -43,13 +43,13 @@ impl<P: Ports> Manage<P> {
 
     /// Notes that a subscription's dead letters are read. If that fails, they are still shown.
     pub(crate) async fn note_dead_letter_read(&self, topic: &TopicName, name: &SubscriptionName) {
-        let Ok(Some(record)) = self.load(topic).await else {
+        let Ok(Some(record)) = self.load_record(topic).await else {
             return;
         };
         if let Some(idle) = record.settings.auto_delete_on_idle {
             // A failure is logged.
             let _ = self
-                .note(topic, &layout::topic_activity_key(topic), idle.0)
+                .note_activity(topic, &layout::topic_activity_key(topic), idle.0)
                 .await;
         }
         let Some((name, settings)) = record.settings.find_subscription(name) else {
@@ -69,7 +69,7 @@ impl<P: Ports> Manage<P> {
         let Some(idle) = settings.auto_delete_on_idle else {
             return Ok(());
         };
-        self.note(
+        self.note_activity(
             topic,
             &layout::subscription_activity_key(topic, name),
             idle.0,
@@ -77,7 +77,12 @@ impl<P: Ports> Manage<P> {
         .await
     }
 
-    async fn note(&self, topic: &TopicName, key: &str, idle: Duration) -> Result<(), ApiError> {
+    async fn note_activity(
+        &self,
+        topic: &TopicName,
+        key: &str,
+        idle: Duration,
+    ) -> Result<(), ApiError> {
         let noted = self
             .activity
             .note_by_key(&self.state, key, idle, self.clock.now())

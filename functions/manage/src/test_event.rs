@@ -23,11 +23,11 @@ use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
 use posthaste_services::SentRequest;
 use posthaste_services::outbound::delivery_request;
 
-use crate::answer::{Answer, JsonResponse};
-use crate::audit::Who;
+use crate::answer::{ApiResult, JsonResponse};
+use crate::audit::RequestCaller;
 use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
 use crate::extract::{Path, SubscriptionPath, read_body};
-use crate::manage::Managed;
+use crate::manage::ManageState;
 
 /// Longest time for the endpoint, so that its answer still fits into the request's time limit.
 const TIMEOUT_MAX: Duration = Duration::from_secs(20);
@@ -49,20 +49,20 @@ const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate 
     responses((status = 200, description = "The attempt, whether it succeeded or not", body = TestAttempt),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn test_event<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
     request: Request,
-) -> Answer<TestAttempt> {
+) -> ApiResult<TestAttempt> {
     let body = read_body(request).await?;
-    let record = manage.existing(&path.topic).await?;
+    let record = manage.existing_record(&path.topic).await?;
     let topic = record.compile().map_err(|error| {
         tracing::error!(topic = %path.topic, error = &error as &dyn Error, "a topic record cannot be used");
         ApiProblem::new(ProblemKind::Internal).detail("the record cannot be read")
     })?;
     let subscription = topic
         .find_subscription(&path.name)
-        .ok_or_else(|| path.unknown())?;
+        .ok_or_else(|| path.unknown_problem())?;
     let settings = record.settings.subscriptions.get(&subscription.name);
     if !settings.is_some_and(SubscriptionSettings::may_be_sent_to) {
         return Err(ApiProblem::new(ProblemKind::WrongState)
@@ -101,12 +101,12 @@ pub(crate) async fn test_event<P: Ports>(
     // The silence of a kept connection says nothing about the endpoint.
     request.needs_new_connection = true;
     let shown = shown_request(&request);
-    let secrets = Secrets::of(&request.headers, settings);
-    let entry = manage.entry(caller, AuditAction::Test);
+    let secrets = MaskedSecrets::from_headers(&request.headers, settings);
+    let entry = manage.new_audit_entry(caller, AuditAction::Test);
     let entry = entry.of_subscription(&topic.name, &subscription.name);
     let attempt = async { Ok(manage.outbound().send(request).await) };
-    let sent = manage.audited(entry, attempt, |entry, _| entry).await?;
-    let (outcome, failure) = judge(subscription, &json, &sent);
+    let sent = manage.run_audited(entry, attempt, |entry, _| entry).await?;
+    let (outcome, failure) = judge_attempt(subscription, &json, &sent);
     let attempt = TestAttempt {
         delivered: outcome.is_success(),
         outcome: outcome
@@ -153,7 +153,7 @@ fn shown_request(request: &WebhookRequest) -> TestRequest {
 }
 
 /// The outcome of the attempt, and the reason if the status alone does not give it.
-fn judge(
+fn judge_attempt(
     subscription: &Subscription,
     event: &[u8],
     sent: &SentRequest,
@@ -174,7 +174,7 @@ fn judge(
     (AttemptOutcome::Unacknowledged { status }, Some(reported))
 }
 
-fn shown_response(response: &WebhookResponse, secrets: &Secrets) -> TestResponse {
+fn shown_response(response: &WebhookResponse, secrets: &MaskedSecrets) -> TestResponse {
     let headers = shown_headers(&response.headers).into_iter();
     let extent = if response.body_is_whole {
         TextExtent::Whole
@@ -184,9 +184,9 @@ fn shown_response(response: &WebhookResponse, secrets: &Secrets) -> TestResponse
     TestResponse {
         status: response.status.as_u16(),
         headers: headers
-            .map(|(name, value)| (name, secrets.masked_in(&value, TextExtent::Whole)))
+            .map(|(name, value)| (name, secrets.mask_secrets(&value, TextExtent::Whole)))
             .collect(),
-        body: secrets.masked_in(
+        body: secrets.mask_secrets(
             &readable_text(&response.headers, &response.body, RESPONSE_BODY_BYTES_MAX),
             extent,
         ),
@@ -214,11 +214,11 @@ fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
 
 /// A subscription's secrets. An endpoint may echo its request, so its answer is shown with masks in
 /// place of them.
-struct Secrets(Vec<String>);
+struct MaskedSecrets(Vec<String>);
 
-impl Secrets {
+impl MaskedSecrets {
     /// The secrets in the request's headers, and those that sign it.
-    fn of(sent: &HeaderMap, settings: Option<&SubscriptionSettings>) -> Self {
+    fn from_headers(sent: &HeaderMap, settings: Option<&SubscriptionSettings>) -> Self {
         let sensitive = sent.values().filter(|value| value.is_sensitive());
         let headers = sensitive
             .filter_map(|value| value.to_str().ok())
@@ -232,7 +232,7 @@ impl Secrets {
     }
 
     /// The text with a mask in place of every secret.
-    fn masked_in(&self, text: &str, extent: TextExtent) -> String {
+    fn mask_secrets(&self, text: &str, extent: TextExtent) -> String {
         let secrets: Vec<&str> = self.0.iter().map(String::as_str).collect();
         mask_secrets(text, &secrets, extent, MASKED)
     }
@@ -255,7 +255,8 @@ mod tests {
         value.set_sensitive(true);
         let mut sent = HeaderMap::from_iter([(AUTHORIZATION, value)]);
         sent.insert("x-tenant", HeaderValue::from_static("acme"));
-        let shown = Secrets::of(&sent, None).masked_in(answer, TextExtent::Whole);
+        let shown =
+            MaskedSecrets::from_headers(&sent, None).mask_secrets(answer, TextExtent::Whole);
         assert_eq!(shown, expected);
     }
 

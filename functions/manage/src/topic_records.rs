@@ -17,13 +17,13 @@ use posthaste_services::topics::delete_topic;
 use posthaste_services::update::UPDATE_TRIES_MAX;
 use posthaste_services::{ObjectEdit, UpdateError, update_object_with};
 
-use crate::answer::{ApiError, conflict, record_problem, unknown_topic};
-use crate::conditions::{Conditions, subscription_etag};
+use crate::answer::{ApiError, conflict_problem, record_problem, unknown_topic};
+use crate::conditions::{WriteConditions, subscription_etag};
 use crate::extract::SubscriptionPath;
 use crate::manage::Manage;
 
 /// The state of a topic's place in the store.
-pub(crate) enum Place {
+pub(crate) enum StoredTopic {
     /// There is no topic: no object, or one that was left behind when the topic was deleted.
     Empty,
     /// The topic is being deleted. A record that is written now would be deleted with it.
@@ -33,9 +33,9 @@ pub(crate) enum Place {
     Topic(Box<TopicRecord>, ETag),
 }
 
-impl Place {
+impl StoredTopic {
     /// The topic, if there is one.
-    pub(crate) fn topic(self) -> Option<(TopicRecord, ETag)> {
+    pub(crate) fn into_record(self) -> Option<(TopicRecord, ETag)> {
         match self {
             Self::Topic(record, etag) => Some((*record, etag)),
             Self::Empty | Self::Leaving => None,
@@ -99,22 +99,28 @@ fn entry_of(
 
 impl<P: Ports> Manage<P> {
     /// The record of a topic that must exist.
-    pub(crate) async fn existing(&self, topic: &TopicName) -> Result<TopicRecord, ApiError> {
+    pub(crate) async fn existing_record(&self, topic: &TopicName) -> Result<TopicRecord, ApiError> {
         Ok(self
-            .load(topic)
+            .load_record(topic)
             .await?
             .ok_or_else(|| unknown_topic(topic))?)
     }
 
     /// The record of a topic.
-    pub(crate) async fn load(&self, topic: &TopicName) -> Result<Option<TopicRecord>, ApiError> {
+    pub(crate) async fn load_record(
+        &self,
+        topic: &TopicName,
+    ) -> Result<Option<TopicRecord>, ApiError> {
         let key = layout::topic_record_key(topic);
         let object = self
             .state
             .get(&key)
             .await
             .map_err(|error| record_problem(&error))?;
-        Ok(self.place(&key, object)?.topic().map(|(record, _)| record))
+        Ok(self
+            .stored_topic(&key, object)?
+            .into_record()
+            .map(|(record, _)| record))
     }
 
     /// Changes one subscription if the conditions hold for it, as [`Self::change`] does. Answers
@@ -123,18 +129,18 @@ impl<P: Ports> Manage<P> {
         &self,
         entry: AuditEntry,
         path: &SubscriptionPath,
-        conditions: &Conditions,
+        conditions: &WriteConditions,
         edit: impl Fn(&SubscriptionName, &mut SubscriptionSettings) -> Result<T, ApiProblem>,
     ) -> Result<(TopicRecord, SubscriptionName, T), ApiError> {
         let edit = |record: &mut TopicRecord| {
-            let (name, settings) = path.find(record)?;
+            let (name, settings) = path.find_in(record)?;
             conditions.check(Some(&subscription_etag(record, settings)))?;
             let name = name.clone();
             let settings = record
                 .settings
                 .subscriptions
                 .get_mut(&name)
-                .ok_or_else(|| path.unknown())?;
+                .ok_or_else(|| path.unknown_problem())?;
             let answer = edit(&name, settings)?;
             Ok((name, answer))
         };
@@ -157,7 +163,7 @@ impl<P: Ports> Manage<P> {
             let answer = edit(&mut record)?;
             Ok((record, answer))
         };
-        self.change(entry, topic, named, edit).await
+        self.change_record(entry, topic, named, edit).await
     }
 
     /// Changes the record of a topic: `edit` makes the next record from the present one. It runs
@@ -166,7 +172,7 @@ impl<P: Ports> Manage<P> {
     /// about them changes. The audit trail gets `entry` with what differs, before the record is
     /// written and once it is, if something differs; of what posthaste does by itself only if that
     /// can be seen.
-    pub(crate) async fn change<T: Clone>(
+    pub(crate) async fn change_record<T: Clone>(
         &self,
         entry: AuditEntry,
         topic: &TopicName,
@@ -185,11 +191,13 @@ impl<P: Ports> Manage<P> {
                 return Ok(ObjectEdit::Keep(answer));
             }
             self.note_expired(found.as_ref()).await?;
-            let present = match self.place(&key, found)? {
-                Place::Leaving => {
-                    return Err(conflict().detail("the topic is being deleted").into());
+            let present = match self.stored_topic(&key, found)? {
+                StoredTopic::Leaving => {
+                    return Err(conflict_problem()
+                        .detail("the topic is being deleted")
+                        .into());
                 }
-                place => place.topic().map(|(record, _)| record),
+                place => place.into_record().map(|(record, _)| record),
             };
             let (record, answer) = edit(present.clone())?;
             let now = self.clock.now();
@@ -249,7 +257,7 @@ impl<P: Ports> Manage<P> {
     /// Deletes a topic if `check` accepts its record, and answers the record. `check` runs again if
     /// another writer was faster. `None` if the record was damaged: it is deleted too, so that
     /// the topic can be written again.
-    pub(crate) async fn delete(
+    pub(crate) async fn delete_record(
         &self,
         entry: AuditEntry,
         topic: &TopicName,
@@ -285,7 +293,7 @@ impl<P: Ports> Manage<P> {
                 }
                 read => read.map_err(|error| record_problem(&error))?,
             };
-            let found = self.place(&key, object)?.topic();
+            let found = self.stored_topic(&key, object)?.into_record();
             let (record, etag) = found.ok_or_else(|| unknown_topic(topic))?;
             check(Some(&record))?;
             let changes = record_changes(Some(&record), None, self.clock.now());
@@ -301,7 +309,7 @@ impl<P: Ports> Manage<P> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(conflict().into())
+        Err(conflict_problem().into())
     }
 
     /// An editor for a write at this moment.
@@ -323,30 +331,31 @@ impl<P: Ports> Manage<P> {
 
     /// The place of a topic with this object. A broken record is a failure of the program: it does
     /// not mean that the topic does not exist.
-    pub(crate) fn place(
+    pub(crate) fn stored_topic(
         &self,
         key: &str,
         object: Option<StoredObject>,
-    ) -> Result<Place, ApiProblem> {
+    ) -> Result<StoredTopic, ApiProblem> {
         let Some(StoredObject { bytes, etag }) = object else {
-            return Ok(Place::Empty);
+            return Ok(StoredTopic::Empty);
         };
-        let record = TopicRecord::parse(&bytes).map_err(|error| broken(key, &error))?;
+        let record =
+            TopicRecord::parse(&bytes).map_err(|error| broken_record_problem(key, &error))?;
         let now = self.clock.now();
         if record.deleted_at.is_some() {
             return Ok(if record.is_abandoned(now) {
-                Place::Empty
+                StoredTopic::Empty
             } else {
-                Place::Leaving
+                StoredTopic::Leaving
             });
         }
         let mut record = record.without_ended_secrets(now);
         record.take_expired(now);
-        Ok(Place::Topic(Box::new(record), etag))
+        Ok(StoredTopic::Topic(Box::new(record), etag))
     }
 }
 
-fn broken(key: &str, error: &TopicRecordError) -> ApiProblem {
+fn broken_record_problem(key: &str, error: &TopicRecordError) -> ApiProblem {
     tracing::error!(%key, error = error as &dyn Error, "a topic record cannot be used");
     let is_newer = matches!(error, TopicRecordError::Format(FormatError::Newer(_)));
     ApiProblem::new(ProblemKind::Internal).detail(if is_newer {

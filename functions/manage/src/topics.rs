@@ -14,16 +14,16 @@ use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, Ports};
 use serde::Deserialize;
 
-use crate::answer::{Answer, ApiError, JsonResponse, record_problem};
-use crate::audit::Who;
-use crate::conditions::{Conditions, topic_etag};
+use crate::answer::{ApiError, ApiResult, JsonResponse, record_problem};
+use crate::audit::RequestCaller;
+use crate::conditions::{WriteConditions, topic_etag};
 use crate::document::{
     BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic,
 };
 use crate::extract::{JsonBody, Path, Query, TopicPath};
 use crate::health_changes::HealthChanges;
-use crate::manage::{Manage, Managed, below};
-use crate::paging::{Page, after_in, cursor, folded_prefix};
+use crate::manage::{Manage, ManageState, url_below};
+use crate::paging::{PageRequest, after_in, encode_cursor, folded_prefix};
 
 /// Topics of a list that are read side by side.
 const TOPICS_AT_ONCE: usize = 16;
@@ -67,7 +67,7 @@ pub(crate) struct SecretsQuery {
 
 /// How much of a topic is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum TopicDetail {
     /// A line of a list.
     Summary,
     /// Its settings, with masked secrets.
@@ -77,11 +77,11 @@ enum Shown {
 }
 
 impl TopicQuery {
-    fn shown(&self) -> Result<Shown, ApiProblem> {
+    fn requested_detail(&self) -> Result<TopicDetail, ApiProblem> {
         match (self.settings, self.secrets) {
-            (false, false) => Ok(Shown::Summary),
-            (true, false) => Ok(Shown::Settings),
-            (true, true) => Ok(Shown::Secrets),
+            (false, false) => Ok(TopicDetail::Summary),
+            (true, false) => Ok(TopicDetail::Settings),
+            (true, true) => Ok(TopicDetail::Secrets),
             (false, true) => Err(ApiProblem::new(ProblemKind::BadRequest)
                 .member("secrets")
                 .detail("shown with the settings alone: ask with settings=true as well")),
@@ -96,16 +96,16 @@ impl TopicQuery {
 #[utoipa::path(get, path = "/topics", tag = "topics", params(TopicQuery),
     responses((status = 200, description = "One page of topics", body = TopicPage), BadRequests, Problems))]
 pub(crate) async fn list_topics<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Query(query): Query<TopicQuery>,
-) -> Answer<TopicPage> {
-    let shown = query.shown()?;
-    if shown != Shown::Secrets {
+) -> ApiResult<TopicPage> {
+    let shown = query.requested_detail()?;
+    if shown != TopicDetail::Secrets {
         return manage.topic_page(&query, shown).await;
     }
     let names = format!("names that begin with {:?}", query.prefix);
-    let entry = manage.entry(caller, AuditAction::ReadSecrets);
+    let entry = manage.new_audit_entry(caller, AuditAction::ReadSecrets);
     let entry = entry.of_target(if query.prefix.is_empty() {
         "all topics"
     } else {
@@ -117,7 +117,7 @@ pub(crate) async fn list_topics<P: Ports>(
             None => entry.with_detail("no topics"),
         };
     manage
-        .audited(entry, manage.topic_page(&query, shown), note)
+        .run_audited(entry, manage.topic_page(&query, shown), note)
         .await
 }
 
@@ -130,18 +130,18 @@ pub(crate) async fn list_topics<P: Ports>(
         headers(("ETag" = String, description = "The version, for If-Match"))),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn get_topic<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<TopicPath>,
     Query(query): Query<SecretsQuery>,
-) -> Answer<TopicSettings> {
+) -> ApiResult<TopicSettings> {
     if !query.secrets {
-        return manage.topic_shown(&path, Shown::Settings).await;
+        return manage.topic_response(&path, TopicDetail::Settings).await;
     }
-    let entry = manage.entry(caller, AuditAction::ReadSecrets);
+    let entry = manage.new_audit_entry(caller, AuditAction::ReadSecrets);
     let entry = entry.of_topic(&path.topic);
-    let shown = manage.topic_shown(&path, Shown::Secrets);
-    manage.audited(entry, shown, |entry, _| entry).await
+    let shown = manage.topic_response(&path, TopicDetail::Secrets);
+    manage.run_audited(entry, shown, |entry, _| entry).await
 }
 /// Create or replace a topic
 ///
@@ -156,12 +156,12 @@ pub(crate) async fn get_topic<P: Ports>(
         (status = 201, description = "Created", body = TopicSettings),
         BadRequests, BadWrites, Unchanged, Problems))]
 pub(crate) async fn put_topic<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<TopicPath>,
-    conditions: Conditions,
+    conditions: WriteConditions,
     JsonBody(written): JsonBody<TopicSettings>,
-) -> Answer<TopicSettings> {
+) -> ApiResult<TopicSettings> {
     let editor = manage.editor();
     let until = manage.work_ends();
     let edit = |present: Option<TopicRecord>| {
@@ -182,11 +182,13 @@ pub(crate) async fn put_topic<P: Ports>(
         Ok((record, (changes, is_new)))
     };
     let named: Vec<_> = written.subscriptions.keys().collect();
-    let entry = manage.entry(caller, AuditAction::PutTopic);
-    let (record, (changes, is_new)) = manage.change(entry, &path.topic, &named, edit).await?;
+    let entry = manage.new_audit_entry(caller, AuditAction::PutTopic);
+    let (record, (changes, is_new)) = manage
+        .change_record(entry, &path.topic, &named, edit)
+        .await?;
     tracing::info!(topic = %record.name, is_new, "topic written");
-    let record = manage.follow_up(record, &changes, until).await;
-    let mut shown = manage.shown(&record);
+    let record = manage.follow_up_write(record, &changes, until).await;
+    let mut shown = manage.shown_topic(&record);
     for change in &changes {
         if let Some(stored) = record.settings.subscriptions.get(&change.name) {
             shown.subscriptions.insert(
@@ -195,7 +197,7 @@ pub(crate) async fn put_topic<P: Ports>(
             );
         }
     }
-    Ok(JsonResponse::put(shown, topic_etag(&record), is_new))
+    Ok(JsonResponse::for_put(shown, topic_etag(&record), is_new))
 }
 
 /// Delete a topic
@@ -206,21 +208,21 @@ pub(crate) async fn put_topic<P: Ports>(
     responses((status = 204, description = "Deleted"), BadRequests, UnknownTopic,
         FailedPrecondition, Problems))]
 pub(crate) async fn delete_topic<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
     Path(path): Path<TopicPath>,
-    conditions: Conditions,
+    conditions: WriteConditions,
 ) -> Result<StatusCode, ApiError> {
     let until = manage.work_ends();
     let check = |record: Option<&TopicRecord>| conditions.check(record.map(topic_etag).as_deref());
-    let entry = manage.entry(caller, AuditAction::DeleteTopic);
-    let Some(record) = manage.delete(entry, &path.topic, check).await? else {
+    let entry = manage.new_audit_entry(caller, AuditAction::DeleteTopic);
+    let Some(record) = manage.delete_record(entry, &path.topic, check).await? else {
         return Ok(StatusCode::NO_CONTENT);
     };
     tracing::info!(topic = %record.name, "topic deleted");
     let mut health = HealthChanges::default();
     for (name, settings) in &record.settings.subscriptions {
-        health.forget(&record.name, name, settings.endpoint.links());
+        health.forget_subscription(&record.name, name, settings.endpoint.links());
     }
     manage.apply_after_write(&record.name, &health, until).await;
     Ok(StatusCode::NO_CONTENT)
@@ -228,15 +230,16 @@ pub(crate) async fn delete_topic<P: Ports>(
 
 impl<P: Ports> Manage<P> {
     /// A page of topics, shown so far.
-    async fn topic_page(&self, query: &TopicQuery, shown: Shown) -> Answer<TopicPage> {
-        let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+    async fn topic_page(&self, query: &TopicQuery, shown: TopicDetail) -> ApiResult<TopicPage> {
+        let PageRequest { items, after } =
+            PageRequest::parse(query.limit, query.cursor.as_deref())?;
         let prefix = format!("{}{}", layout::TOPICS, folded_prefix(&query.prefix)?);
         let after = after_in(layout::TOPICS, after)?;
         let page = self.state.list(&prefix, after.as_deref(), items).await?;
         let keys: Vec<_> = page.objects.into_iter().map(|it| it.key).collect();
         let read = |key: &String| {
             let key = key.clone();
-            async move { (self.summary(&key, shown).await, key) }
+            async move { (self.read_summary(&key, shown).await, key) }
         };
         let mut reads = pin!(stream::iter(&keys).map(read).buffered(TOPICS_AT_ONCE));
         let mut topics = Vec::with_capacity(keys.len());
@@ -247,7 +250,7 @@ impl<P: Ports> Manage<P> {
         while let Some((read, key)) = reads.next().await {
             match read? {
                 Ok(Some(mut summary)) => {
-                    let length = summary.settings.as_ref().map_or(0, length);
+                    let length = summary.settings.as_ref().map_or(0, json_length);
                     if length > PAGE_BYTES {
                         summary.settings = None;
                     } else if bytes + length > PAGE_BYTES {
@@ -263,7 +266,7 @@ impl<P: Ports> Manage<P> {
             }
             before = Some(key);
         }
-        let cursor = next_after.as_deref().map(cursor);
+        let cursor = next_after.as_deref().map(encode_cursor);
         Ok(JsonResponse::new(TopicPage {
             topics,
             unreadable,
@@ -272,18 +275,22 @@ impl<P: Ports> Manage<P> {
     }
 
     /// A topic, shown so far.
-    async fn topic_shown(&self, path: &TopicPath, shown: Shown) -> Answer<TopicSettings> {
-        let record = self.existing(&path.topic).await?;
-        let view = if shown == Shown::Secrets {
-            self.revealed(&record)
+    async fn topic_response(
+        &self,
+        path: &TopicPath,
+        shown: TopicDetail,
+    ) -> ApiResult<TopicSettings> {
+        let record = self.existing_record(&path.topic).await?;
+        let view = if shown == TopicDetail::Secrets {
+            self.revealed_topic(&record)
         } else {
-            self.shown(&record)
+            self.shown_topic(&record)
         };
-        Ok(JsonResponse::versioned(view, topic_etag(&record)))
+        Ok(JsonResponse::with_etag(view, topic_etag(&record)))
     }
 
     /// A topic with its secrets and publish keys, as [`Self::shown`] shows the rest.
-    fn revealed(&self, record: &TopicRecord) -> TopicSettings {
+    fn revealed_topic(&self, record: &TopicRecord) -> TopicSettings {
         let keys = record.shown_keys();
         let revealed = record
             .settings
@@ -295,7 +302,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// A topic as users see it, with its publish URL if another function has that.
-    fn shown(&self, record: &TopicRecord) -> TopicSettings {
+    fn shown_topic(&self, record: &TopicRecord) -> TopicSettings {
         TopicSettings {
             endpoint: self.publish_url(record),
             ..record.settings.to_view(&record.name, self.clock.now())
@@ -306,37 +313,37 @@ impl<P: Ports> Manage<P> {
     fn publish_url(&self, record: &TopicRecord) -> Option<String> {
         let path = ["topics", record.name.as_str(), "events"];
         let base = self.settings.publish_url.as_ref();
-        base.map(|base| below(base, &path))
+        base.map(|base| url_below(base, &path))
     }
 
     /// A topic of a list. `None` for one that was deleted in the meantime. A record that cannot be
     /// read is named, because it must not hide the others.
-    async fn summary(
+    async fn read_summary(
         &self,
         key: &str,
-        shown: Shown,
+        shown: TopicDetail,
     ) -> Result<Result<Option<TopicSummary>, UnreadableTopic>, ApiError> {
         let object = match self.state.get(key).await {
             Err(error) if error.kind == ErrorKind::Damaged => {
-                return Ok(Err(unreadable(key, record_problem(&error))));
+                return Ok(Err(unreadable_topic(key, record_problem(&error))));
             }
             read => read?,
         };
-        Ok(match self.place(key, object) {
-            Ok(place) => Ok(place.topic().map(|(record, _)| {
+        Ok(match self.stored_topic(key, object) {
+            Ok(place) => Ok(place.into_record().map(|(record, _)| {
                 let settings = match shown {
-                    Shown::Summary => None,
-                    Shown::Settings => Some(self.shown(&record)),
-                    Shown::Secrets => Some(self.revealed(&record)),
+                    TopicDetail::Summary => None,
+                    TopicDetail::Settings => Some(self.shown_topic(&record)),
+                    TopicDetail::Secrets => Some(self.revealed_topic(&record)),
                 };
-                summary(record, settings)
+                topic_summary(record, settings)
             })),
-            Err(problem) => Err(unreadable(key, problem)),
+            Err(problem) => Err(unreadable_topic(key, problem)),
         })
     }
 }
 
-fn summary(record: TopicRecord, settings: Option<TopicSettings>) -> TopicSummary {
+fn topic_summary(record: TopicRecord, settings: Option<TopicSettings>) -> TopicSummary {
     TopicSummary {
         etag: Some(topic_etag(&record)),
         settings,
@@ -350,7 +357,7 @@ fn summary(record: TopicRecord, settings: Option<TopicSettings>) -> TopicSummary
 }
 
 /// Bytes of a topic as it is sent.
-fn length(settings: &TopicSettings) -> usize {
+fn json_length(settings: &TopicSettings) -> usize {
     serde_json::to_vec(settings).map_or(0, |text| text.len())
 }
 
@@ -360,7 +367,7 @@ fn bad_keys(error: &SettingsError) -> ApiProblem {
         .detail(error.problem.to_string())
 }
 
-fn unreadable(key: &str, problem: ApiProblem) -> UnreadableTopic {
+fn unreadable_topic(key: &str, problem: ApiProblem) -> UnreadableTopic {
     let detail = problem.detail.unwrap_or_default();
     UnreadableTopic {
         name: layout::topic_name(key).to_owned(),

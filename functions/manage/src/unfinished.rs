@@ -51,12 +51,12 @@ const TOPICS_AT_ONCE: usize = 8;
 
 /// A look at what processes left.
 #[derive(Debug, Clone, Copy)]
-enum Look {
+enum LookTrigger {
     OnSchedule,
     BesideAnswer,
 }
 
-impl Look {
+impl LookTrigger {
     fn time_max(self) -> Duration {
         match self {
             Self::OnSchedule => LOOK_TIME_MAX,
@@ -113,21 +113,21 @@ impl<P: Ports> Manage<P> {
     /// Finishes what processes left. What fails, and what there is no time for, is left for the next
     /// time.
     pub async fn finish_left(&self, left: LeftWork) {
-        self.look(Look::OnSchedule, left).await;
+        self.finish_left_work(LookTrigger::OnSchedule, left).await;
     }
 
     /// Gives an answer, and looks beside it at what other processes left, if that is due: for a
     /// process that only runs while it answers.
-    pub(crate) async fn looking_beside<T>(&self, answer: impl Future<Output = T>) -> T {
+    pub(crate) async fn look_beside<T>(&self, answer: impl Future<Output = T>) -> T {
         if !self.work.is_look_due(self.clock.monotonic(), FINISH_PERIOD) {
             return answer.await;
         }
-        let look = Box::pin(self.look(Look::BesideAnswer, LeftWork::Old));
+        let look = Box::pin(self.finish_left_work(LookTrigger::BesideAnswer, LeftWork::Old));
         let length = LOOK_BESIDE_TIME_MAX + LOOK_BESIDE_REST;
         join(answer, timeout(&self.clock, length, look)).await.0
     }
 
-    async fn look(&self, look: Look, left: LeftWork) {
+    async fn finish_left_work(&self, look: LookTrigger, left: LeftWork) {
         let until = self.clock.monotonic() + look.time_max();
         let report = |work: &'static str, finished: Result<(), ApiError>| {
             if let Err(error) = finished {
@@ -151,26 +151,26 @@ impl<P: Ports> Manage<P> {
     /// Asks endpoints that processes left unasked.
     async fn finish_handshakes(
         &self,
-        look: Look,
+        look: LookTrigger,
         left: LeftWork,
         until: Duration,
     ) -> Result<(), ApiError> {
         let place = &self.work.handshakes_seen;
         let now = self.clock.now();
         let is_left = |mark: &ObjectMeta| left.counts_as_left(mark.modified_at, now, LEFT_AFTER);
-        let marks = self.marks(layout::VALIDATING, place, is_left).await?;
+        let marks = self.list_marks(layout::VALIDATING, place, is_left).await?;
         let finish = |mark: ObjectMeta| async move {
-            if self.rest(until).is_zero() {
+            if self.time_until(until).is_zero() {
                 return;
             }
-            place.note(&mark.key);
+            place.set_last_key(&mark.key);
             let Some(topic) = layout::validating_topic(&mark.key) else {
                 tracing::warn!(key = mark.key, "not the name of a topic");
                 return;
             };
             let ends = match look {
-                Look::OnSchedule => self.handshake_ends(self.work_ends()),
-                Look::BesideAnswer => HandshakeEnds {
+                LookTrigger::OnSchedule => self.handshake_ends(self.work_ends()),
+                LookTrigger::BesideAnswer => HandshakeEnds {
                     asked: until,
                     written: until + LOOK_BESIDE_REST,
                 },
@@ -191,14 +191,14 @@ impl<P: Ports> Manage<P> {
         topic: &TopicName,
         ends: HandshakeEnds,
     ) -> Result<(), ApiError> {
-        if !self.take_up_handshakes(topic).await? {
+        if !self.take_over_handshakes(topic).await? {
             return Ok(());
         }
         let seen_at = self.clock.monotonic();
-        let Some(record) = self.load(topic).await? else {
+        let Some(record) = self.load_record(topic).await? else {
             return self.unmark_validating(topic).await;
         };
-        let pending = self.unasked(&record);
+        let pending = self.unasked_handshakes(&record);
         if pending.is_empty() {
             return self.unmark_validating(topic).await;
         }
@@ -209,7 +209,7 @@ impl<P: Ports> Manage<P> {
 
     /// Takes a mark up: it is young again, so that no other process asks the same endpoints. False
     /// if another one was first.
-    async fn take_up_handshakes(&self, topic: &TopicName) -> Result<bool, ApiError> {
+    async fn take_over_handshakes(&self, topic: &TopicName) -> Result<bool, ApiError> {
         let key = layout::validating_mark_key(topic);
         let Some(mark) = self.state.get(&key).await? else {
             return Ok(false);
@@ -239,15 +239,15 @@ impl<P: Ports> Manage<P> {
             .delete(&layout::validating_mark_key(topic))
             .await?;
         // A write that came in between found the mark, which is gone now.
-        let is_written = self.load(topic).await?;
-        if is_written.is_some_and(|record| !self.unasked(&record).is_empty()) {
+        let is_written = self.load_record(topic).await?;
+        if is_written.is_some_and(|record| !self.unasked_handshakes(&record).is_empty()) {
             self.mark_validating(topic).await?;
         }
         Ok(())
     }
 
     /// The handshakes of a record that are still to be run.
-    pub(crate) fn unasked(&self, record: &TopicRecord) -> Vec<PendingHandshake> {
+    pub(crate) fn unasked_handshakes(&self, record: &TopicRecord) -> Vec<PendingHandshake> {
         let now = self.clock.now();
         let of = |(name, settings): (&SubscriptionName, &SubscriptionSettings)| {
             let handshake = settings.status.as_ref()?.handshake.as_ref()?;
@@ -266,13 +266,13 @@ impl<P: Ports> Manage<P> {
     }
 
     /// Marks under a prefix, from where the last look ended, and then those before.
-    pub(crate) async fn marks(
+    pub(crate) async fn list_marks(
         &self,
         prefix: &str,
         place: &LookPlace,
         is_left: impl Fn(&ObjectMeta) -> bool,
     ) -> Result<Vec<ObjectMeta>, ApiError> {
-        let start = place.start();
+        let start = place.start_key();
         let is_before = |mark: &ObjectMeta| start.as_ref().is_some_and(|start| mark.key <= *start);
         let behind = list_objects(&self.state, prefix, start.clone());
         let before = stream::iter(

@@ -34,7 +34,7 @@ const LAST_TIME: Duration = Duration::from_secs(1);
 const LAST_AGE_MAX: Duration = Duration::from_hours(24);
 
 /// What is known of links, part by part.
-type Shards = Vec<(usize, Arc<LinkShard>)>;
+type LinkShards = Vec<(usize, Arc<LinkShard>)>;
 
 impl<P: Ports> Manage<P> {
     /// Adds what waits for these subscriptions of a topic, and their health.
@@ -57,8 +57,8 @@ impl<P: Ports> Manage<P> {
                 shards
             }
             Err(error) => {
-                left_out(topic, &*error, "circuit");
-                Shards::new()
+                log_left_out(topic, &*error, "circuit");
+                LinkShards::new()
             }
         };
         match in_time(&self.clock, self.waiting_events().count_for(topic, &names)).await {
@@ -74,7 +74,7 @@ impl<P: Ports> Manage<P> {
                     it.waiting = Some(Box::new(count.waiting_view(next)));
                 }
             }
-            Err(error) => left_out(topic, &*error, "waiting"),
+            Err(error) => log_left_out(topic, &*error, "waiting"),
         }
     }
 
@@ -83,24 +83,26 @@ impl<P: Ports> Manage<P> {
         &self,
         record: &TopicRecord,
         shown: &mut [SubscriptionSettings],
-        shards: &Shards,
+        shards: &LinkShards,
     ) {
         let topic = &record.name;
         let arrivals = self.links.arrivals();
         let book = match in_time(&self.clock, arrivals.current_book()).await {
             Ok(book) => Some(book),
             Err(error) => {
-                left_out(topic, &*error, "health");
+                log_left_out(topic, &*error, "health");
                 None
             }
         };
         let now = self.clock.now();
         let is_seen = arrivals.is_counting() || !self.is_log_off(Some(record));
         for it in shown {
-            let Some(targets) = targets(topic, it) else {
+            let Some(targets) = targets_of_subscription(topic, it) else {
                 continue;
             };
-            let conditions = targets.each_ref().map(|target| condition(shards, target));
+            let conditions = targets
+                .each_ref()
+                .map(|target| find_condition(shards, target));
             let mut known = targets.iter().zip(conditions);
             it.circuit = known
                 .find_map(|(target, found)| Some(LinkView::for_target(target, found?)))
@@ -136,7 +138,7 @@ impl<P: Ports> Manage<P> {
         };
         let shards = match in_time(&self.clock, self.links.read_all()).await {
             Ok(shards) => shards,
-            Err(error) => return left_out(&record.name, &*error, "nextAttemptAt"),
+            Err(error) => return log_left_out(&record.name, &*error, "nextAttemptAt"),
         };
         let now = self.clock.now();
         for it in shown.iter_mut().filter(|it| is_open(it)) {
@@ -208,7 +210,10 @@ impl<P: Ports> Manage<P> {
 }
 
 /// A subscription at its endpoint, and the endpoint's link.
-fn targets(topic: &TopicName, shown: &SubscriptionSettings) -> Option<[DeliveryTarget; 2]> {
+fn targets_of_subscription(
+    topic: &TopicName,
+    shown: &SubscriptionSettings,
+) -> Option<[DeliveryTarget; 2]> {
     let link = EndpointUrl::parse(&shown.endpoint.url).ok()?.link();
     let of_itself = DeliveryTarget::Subscription {
         link: link.clone(),
@@ -218,7 +223,10 @@ fn targets(topic: &TopicName, shown: &SubscriptionSettings) -> Option<[DeliveryT
     Some([of_itself, DeliveryTarget::Link(link)])
 }
 
-fn condition<'a>(shards: &'a Shards, target: &DeliveryTarget) -> Option<&'a TargetCondition> {
+fn find_condition<'a>(
+    shards: &'a LinkShards,
+    target: &DeliveryTarget,
+) -> Option<&'a TargetCondition> {
     let known = |(_, shard): &'a (usize, Arc<LinkShard>)| shard.condition(target);
     shards.iter().find_map(known)
 }
@@ -228,7 +236,7 @@ fn condition<'a>(shards: &'a Shards, target: &DeliveryTarget) -> Option<&'a Targ
 fn next_attempt(
     (topic, name): (&TopicName, &SubscriptionName),
     settings: &SubscriptionSettings,
-    shards: &Shards,
+    shards: &LinkShards,
     now: Timestamp,
 ) -> NextAttempt {
     let status = settings.status.as_ref();
@@ -257,6 +265,6 @@ async fn in_time<T, E: Error + Send + Sync + 'static>(
         .map_or_else(late, |output| output.map_err(Into::into))
 }
 
-fn left_out(topic: &TopicName, error: &(dyn Error + 'static), member: &str) {
+fn log_left_out(topic: &TopicName, error: &(dyn Error + 'static), member: &str) {
     tracing::warn!(%topic, member, error, "left out of an answer about subscriptions");
 }

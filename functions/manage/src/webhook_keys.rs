@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::answer::ApiError;
 use crate::document::{BadRequests, Unavailable};
 use crate::extract::Query;
-use crate::manage::Managed;
+use crate::manage::ManageState;
 
 /// Time for which a receiver may keep the answer. A new key signs beside the old one for the
 /// overlap of its rotation, a day by default, so a set of this age still verifies. With an overlap
@@ -49,11 +49,11 @@ pub(crate) struct KeysQuery {
             content_type = "application/jwk-set+json"),
         BadRequests, Unavailable))]
 pub(crate) async fn webhook_keys<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Query(query): Query<KeysQuery>,
 ) -> Result<Response, ApiError> {
     let now = manage.clock.now();
-    let record = manage.load(&query.topic).await?;
+    let record = manage.load_record(&query.topic).await?;
     let keys = record
         .and_then(|record| subscription_keys(&record, &query.subscription, now))
         .unwrap_or_default();

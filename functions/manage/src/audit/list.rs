@@ -10,12 +10,12 @@ use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use serde::Deserialize;
 
-use crate::answer::{Answer, ApiError, JsonResponse, listed};
+use crate::answer::{ApiError, ApiResult, JsonResponse, skip_damaged};
 use crate::document::{BadRequests, Problems};
 use crate::events::LIST_TIME_MAX;
 use crate::extract::Query;
-use crate::manage::{Manage, Managed};
-use crate::paging::{Page, after_in, cursor};
+use crate::manage::{Manage, ManageState};
+use crate::paging::{PageRequest, after_in, encode_cursor};
 
 /// Entries that are read side by side.
 const READS_AT_ONCE: usize = 16;
@@ -46,7 +46,7 @@ pub(crate) struct AuditQuery {
 }
 
 /// The part of the trail that a request asks for, by its keys.
-struct Part {
+struct AuditKeyRange {
     topic: Option<TopicName>,
     /// The keys before this one are of later entries.
     after: Option<String>,
@@ -65,14 +65,14 @@ struct Part {
     responses((status = 200, description = "One page of the audit trail", body = AuditPage),
         BadRequests, Problems))]
 pub(crate) async fn list_audit<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Query(query): Query<AuditQuery>,
-) -> Answer<AuditPage> {
-    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+) -> ApiResult<AuditPage> {
+    let PageRequest { items, after } = PageRequest::parse(query.limit, query.cursor.as_deref())?;
     let after = after_in(layout::AUDIT, after)?;
     let (from, to) = WrittenTime::resolve_period(query.from, query.to, manage.clock.now());
     // A page begins behind both: the place where the last one ended, and the end of the period.
-    let part = Part {
+    let part = AuditKeyRange {
         topic: query.topic,
         after: after.max(to.map(layout::audit_key_after)),
         end: from.map(layout::audit_key_after),
@@ -81,19 +81,19 @@ pub(crate) async fn list_audit<P: Ports>(
     Ok(JsonResponse::new(manage.audit_page(&part).await?))
 }
 
-impl Part {
+impl AuditKeyRange {
     fn is_behind(&self, key: &str) -> bool {
         self.end.as_ref().is_some_and(|end| key >= end.as_str())
     }
 
-    fn has(&self, key: &str) -> bool {
+    fn includes_key(&self, key: &str) -> bool {
         let topic = self.topic.as_ref();
         topic.is_none_or(|topic| layout::is_audit_of(key, topic))
     }
 }
 
 impl<P: Ports> Manage<P> {
-    async fn audit_page(&self, part: &Part) -> Result<AuditPage, ApiError> {
+    async fn audit_page(&self, part: &AuditKeyRange) -> Result<AuditPage, ApiError> {
         let end = self.clock.monotonic() + LIST_TIME_MAX;
         let mut entries = Vec::new();
         let mut after = part.after.clone();
@@ -110,7 +110,7 @@ impl<P: Ports> Manage<P> {
             let keys = page.objects.into_iter().map(|object| object.key);
             let keys: Vec<_> = keys
                 .take_while(|key| !part.is_behind(key))
-                .filter(|key| part.has(key))
+                .filter(|key| part.includes_key(key))
                 .collect();
             let mut read = stream::iter(keys)
                 .map(|key| async move { (self.audit_entry(&key).await, key) })
@@ -119,7 +119,7 @@ impl<P: Ports> Manage<P> {
                 entries.extend(entry?);
                 let is_late = self.clock.monotonic() >= end;
                 if entries.len() == part.items || is_late {
-                    let cursor = Some(cursor(&key));
+                    let cursor = Some(encode_cursor(&key));
                     return Ok(AuditPage { entries, cursor });
                 }
             }
@@ -129,13 +129,13 @@ impl<P: Ports> Manage<P> {
             }
             after = page.next_after;
         }
-        let cursor = after.as_deref().map(cursor);
+        let cursor = after.as_deref().map(encode_cursor);
         Ok(AuditPage { entries, cursor })
     }
 
     /// An entry. One that is gone is left out; one that cannot be read is logged too.
     async fn audit_entry(&self, key: &str) -> Result<Option<AuditEntry>, PortError> {
-        let Some(object) = listed(self.state.get(key).await)? else {
+        let Some(object) = skip_damaged(self.state.get(key).await)? else {
             return Ok(None);
         };
         Ok(AuditEntry::parse(&object.bytes)

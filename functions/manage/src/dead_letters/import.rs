@@ -15,11 +15,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::answer::{Answer, ApiError, JsonResponse};
-use crate::audit::Who;
+use crate::answer::{ApiError, ApiResult, JsonResponse};
+use crate::audit::RequestCaller;
 use crate::document::{BadImports, Problems};
 use crate::extract::{parse_settings, read_body_of, require_json};
-use crate::manage::{Manage, Managed};
+use crate::manage::{Manage, ManageState};
 
 /// Objects that are written side by side.
 const PUTS_AT_ONCE: usize = 16;
@@ -35,31 +35,31 @@ const PUTS_AT_ONCE: usize = 16;
     responses((status = 200, description = "What was written, and what was there already", body = ImportResponse),
         BadImports, Problems))]
 pub(crate) async fn import_dead_letters<P: Ports>(
-    State(manage): Managed<P>,
-    Who(caller): Who,
-    Import(objects): Import,
-) -> Answer<ImportResponse> {
+    State(manage): ManageState<P>,
+    RequestCaller(caller): RequestCaller,
+    ImportBody(objects): ImportBody,
+) -> ApiResult<ImportResponse> {
     let letters: usize = objects.iter().map(|(object, _)| object.letters.len()).sum();
     let asked = format!("{} objects with {letters} dead letters", objects.len());
-    let entry = manage.entry(caller, AuditAction::ImportDeadLetters);
+    let entry = manage.new_audit_entry(caller, AuditAction::ImportDeadLetters);
     let entry = entry.with_detail(&asked);
     manage
-        .audited(entry, manage.import(objects), with_counts)
+        .run_audited(entry, manage.import_objects(objects), with_counts)
         .await
 }
 
 /// Objects of a request, each with what is resolved in it. All of them are well formed.
-pub(crate) struct Import(Vec<(MovedObject, ResolvedLetters)>);
+pub(crate) struct ImportBody(Vec<(MovedObject, ResolvedLetters)>);
 
-impl<S: Send + Sync> FromRequest<S> for Import {
+impl<S: Send + Sync> FromRequest<S> for ImportBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         require_json(request.headers())?;
         let bytes = read_body_of(request, DEAD_LETTER_IMPORT_BYTES_MAX).await?;
-        match read(&bytes) {
-            Some(objects) => Ok(Self(checked(objects)?)),
-            None => Err(fault(&bytes).into()),
+        match parse_objects(&bytes) {
+            Some(objects) => Ok(Self(check_objects(objects)?)),
+            None => Err(body_problem(&bytes).into()),
         }
     }
 }
@@ -90,7 +90,7 @@ struct WrittenObject {
 
 /// The objects of a request. The usual reader of bodies would not keep the dead letters as they are
 /// written, and would refuse a producer's member that is there twice.
-fn read(bytes: &[u8]) -> Option<Vec<MovedObject>> {
+fn parse_objects(bytes: &[u8]) -> Option<Vec<MovedObject>> {
     let is_object = |json: &str| json.trim_start().starts_with('{');
     let text = std::str::from_utf8(bytes)
         .ok()
@@ -104,14 +104,16 @@ fn read(bytes: &[u8]) -> Option<Vec<MovedObject>> {
 }
 
 /// What is wrong with a request that cannot be read, in the words for all bodies.
-fn fault(bytes: &[u8]) -> ApiProblem {
+fn body_problem(bytes: &[u8]) -> ApiProblem {
     parse_settings::<WrittenMembers>(bytes)
         .err()
         .unwrap_or_else(|| ApiProblem::new(ProblemKind::BadRequest))
 }
 
 /// The objects, if each is well formed and there are as many as one request may have.
-fn checked(objects: Vec<MovedObject>) -> Result<Vec<(MovedObject, ResolvedLetters)>, ApiProblem> {
+fn check_objects(
+    objects: Vec<MovedObject>,
+) -> Result<Vec<(MovedObject, ResolvedLetters)>, ApiProblem> {
     let bad = |member: String, detail: String| {
         let problem = ApiProblem::new(ProblemKind::BadRequest);
         problem.member(member).detail(detail)
@@ -138,7 +140,10 @@ fn checked(objects: Vec<MovedObject>) -> Result<Vec<(MovedObject, ResolvedLetter
 }
 
 impl<P: Ports> Manage<P> {
-    async fn import(&self, objects: Vec<(MovedObject, ResolvedLetters)>) -> Answer<ImportResponse> {
+    async fn import_objects(
+        &self,
+        objects: Vec<(MovedObject, ResolvedLetters)>,
+    ) -> ApiResult<ImportResponse> {
         let puts = objects.into_iter().map(|(object, states)| async move {
             let is_new = self.import_object(&object, &states).await?;
             let letters = object.letters.len() as u64;

@@ -14,7 +14,7 @@ pub(crate) const LISTINGS_AT_ONCE: usize = 16;
 
 /// A subscription with dead letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct DeadLetterOwner {
     /// The prefix of its keys.
     pub(crate) prefix: String,
     /// The year of the first of its keys, so of its oldest dead letters.
@@ -23,7 +23,7 @@ pub(crate) struct Owner {
 
 /// Whose dead letters are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum DeadLetterScope {
     All,
     /// Those under this prefix of a topic.
     Topic(String),
@@ -31,17 +31,17 @@ pub(crate) enum Scope {
     Subscription(String),
 }
 
-impl Scope {
+impl DeadLetterScope {
     /// The subscriptions with dead letters, at most [`OWNERS_MAX`], and whether there are more.
-    pub(crate) async fn owners(
+    pub(crate) async fn list_owners(
         &self,
         bucket: &impl ObjectStore,
-    ) -> Result<(Vec<Owner>, bool), PortError> {
+    ) -> Result<(Vec<DeadLetterOwner>, bool), PortError> {
         let mut owners = match self {
-            Self::Subscription(prefix) => owner(bucket, prefix).await?.into_iter().collect(),
+            Self::Subscription(prefix) => find_owner(bucket, prefix).await?.into_iter().collect(),
             Self::Topic(prefix) => owners_of(bucket, prefix).await?,
             Self::All => {
-                let topics = folders(bucket, "")
+                let topics = list_folders(bucket, "")
                     .await?
                     .into_iter()
                     .map(|(prefix, _)| prefix);
@@ -64,23 +64,29 @@ fn is_of_a_topic(folder: &str) -> bool {
     folder != layout::MALFORMED && !folder.contains(|c: char| c.is_ascii_lowercase())
 }
 
-async fn owner(bucket: &impl ObjectStore, prefix: &str) -> Result<Option<Owner>, PortError> {
+async fn find_owner(
+    bucket: &impl ObjectStore,
+    prefix: &str,
+) -> Result<Option<DeadLetterOwner>, PortError> {
     let first = bucket.list(prefix, None, 1).await?.objects;
     Ok(first
         .first()
-        .map(|meta| Owner::of(prefix.to_owned(), &meta.key)))
+        .map(|meta| DeadLetterOwner::from_first_key(prefix.to_owned(), &meta.key)))
 }
 
-async fn owners_of(bucket: &impl ObjectStore, topic: &str) -> Result<Vec<Owner>, PortError> {
-    let folders = folders(bucket, topic).await?.into_iter();
+async fn owners_of(
+    bucket: &impl ObjectStore,
+    topic: &str,
+) -> Result<Vec<DeadLetterOwner>, PortError> {
+    let folders = list_folders(bucket, topic).await?.into_iter();
     Ok(folders
-        .map(|(prefix, first)| Owner::of(prefix, &first))
+        .map(|(prefix, first)| DeadLetterOwner::from_first_key(prefix, &first))
         .collect())
 }
 
-impl Owner {
+impl DeadLetterOwner {
     /// The subscription of a prefix, by the first of its keys.
-    fn of(prefix: String, first: &str) -> Self {
+    fn from_first_key(prefix: String, first: &str) -> Self {
         let year = first
             .strip_prefix(&prefix)
             .and_then(|rest| rest.split('/').next()?.parse().ok());
@@ -98,7 +104,7 @@ const FIRST_YEAR: u16 = 2018;
 
 /// The folders right under a prefix, each with the first of its keys, and one more than
 /// [`OWNERS_MAX`] at most. A listing shows many small ones; behind a large one the next begins.
-async fn folders(
+async fn list_folders(
     bucket: &impl ObjectStore,
     prefix: &str,
 ) -> Result<Vec<(String, String)>, PortError> {
@@ -121,14 +127,14 @@ async fn folders(
         let last = folders
             .last()
             .and_then(|(folder, _)| folder.strip_suffix('/'));
-        let past_last = last.map(past).filter(|past| *past > next);
+        let past_last = last.map(key_after_folder).filter(|past| *past > next);
         after = Some(past_last.unwrap_or(next));
     }
     Ok(folders)
 }
 
 /// A key behind all keys of a folder and before those of the next one: `0` follows `/`.
-fn past(folder: &str) -> String {
+fn key_after_folder(folder: &str) -> String {
     format!("{folder}0")
 }
 
@@ -152,8 +158,8 @@ mod tests {
         ] {
             store.write(key, "[]");
         }
-        let found = async |scope: Scope| {
-            let owners = scope.owners(&store).await.unwrap().0;
+        let found = async |scope: DeadLetterScope| {
+            let owners = scope.list_owners(&store).await.unwrap().0;
             owners
                 .into_iter()
                 .map(|owner| (owner.prefix, owner.first_year))
@@ -161,13 +167,19 @@ mod tests {
         };
         let owner = |prefix: &str, year| (prefix.to_owned(), year);
         let of_orders = [owner("ORDERS/A/", 2025), owner("ORDERS/AB/", 2026)];
-        assert_eq!(found(Scope::Topic("ORDERS/".to_owned())).await, of_orders);
         assert_eq!(
-            found(Scope::Subscription("ORDERS/AB/".to_owned())).await,
+            found(DeadLetterScope::Topic("ORDERS/".to_owned())).await,
+            of_orders
+        );
+        assert_eq!(
+            found(DeadLetterScope::Subscription("ORDERS/AB/".to_owned())).await,
             of_orders[1..]
         );
-        assert_eq!(found(Scope::Subscription("ORDERS/B/".to_owned())).await, []);
-        let all = found(Scope::All).await;
+        assert_eq!(
+            found(DeadLetterScope::Subscription("ORDERS/B/".to_owned())).await,
+            []
+        );
+        let all = found(DeadLetterScope::All).await;
         assert_eq!(
             (&all[..2], &all[2..]),
             (&of_orders[..], &[owner("ORDERS1/A/", FIRST_YEAR)][..])

@@ -16,11 +16,11 @@ use posthaste_core::stored::{ResolvedLetters, TopicRecord, WrittenIn};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError, Ports, StoredObject};
 use posthaste_services::resolved::resolved_letters;
 
-use super::owners::Scope;
-use super::walk::{Placed, Step, Walk};
+use super::owners::DeadLetterScope;
+use super::walk::{DatedObject, NewestFirstWalk, WalkStep};
 use crate::answer::ApiError;
 use crate::manage::Manage;
-use crate::paging::cursor;
+use crate::paging::encode_cursor;
 
 /// The time after which a page ends. A read that begins just before still ends before the request's
 /// time limit.
@@ -45,8 +45,8 @@ const TOO_MANY_OWNERS: &str = "the list has the dead letters of the first 1,000 
 
 /// The letters of a page.
 #[derive(Debug)]
-pub(super) struct Search {
-    pub(super) scope: Scope,
+pub(super) struct LetterSearch {
+    pub(super) scope: DeadLetterScope,
     pub(super) written: WrittenIn,
     pub(super) reason: Option<DeadLetterReason>,
     pub(super) event_type: Option<String>,
@@ -54,18 +54,18 @@ pub(super) struct Search {
     /// Most letters on the page.
     pub(super) items: usize,
     /// The place after which the page begins.
-    pub(super) after: Option<Place>,
+    pub(super) after: Option<SearchPosition>,
 }
 
 /// A place in a list: by time, the newest first, then by key and place in the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SearchPosition {
     written_at: Timestamp,
     /// `None` behind all objects of this time.
     object: Option<(String, usize)>,
 }
 
-impl Place {
+impl SearchPosition {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ' ');
         let written_at = Timestamp::from_millis(parts.next()?.parse().ok()?);
@@ -81,22 +81,22 @@ impl Place {
         })
     }
 
-    fn cursor(&self) -> String {
+    fn to_cursor(&self) -> String {
         let time = self.written_at.as_millis();
         match &self.object {
-            Some((key, index)) => cursor(&format!("{time} {index} {key}")),
-            None => cursor(&time.to_string()),
+            Some((key, index)) => encode_cursor(&format!("{time} {index} {key}")),
+            None => encode_cursor(&time.to_string()),
         }
     }
 
     /// The time at which, and after which, nothing comes after this place.
-    fn end(&self) -> Timestamp {
+    fn end_time(&self) -> Timestamp {
         let has_more_of_it = u64::from(self.object.is_some());
         Timestamp::from_millis(self.written_at.as_millis().saturating_add(has_more_of_it))
     }
 
     /// Whether a letter comes after this place.
-    fn is_before(&self, object: &Placed, index: usize) -> bool {
+    fn is_before(&self, object: &DatedObject, index: usize) -> bool {
         match &self.object {
             _ if object.written_at != self.written_at => object.written_at < self.written_at,
             Some((key, place)) => (&*object.key, index) > (&**key, *place),
@@ -113,27 +113,30 @@ struct LettersOfObject {
 }
 
 /// A page while it fills.
-struct Filling<'a> {
-    search: &'a Search,
+struct PageBuilder<'a> {
+    search: &'a LetterSearch,
     page: DeadLetterPage,
     /// The last letter that was looked at.
-    last: Option<Place>,
+    last: Option<SearchPosition>,
     reads: usize,
     end: Duration,
 }
 
 impl<P: Ports> Manage<P> {
     /// One page of a search.
-    pub(super) async fn search_letters(&self, search: Search) -> Result<DeadLetterPage, ApiError> {
-        let (owners, is_cut) = search.scope.owners(&self.dead_letters).await?;
+    pub(super) async fn search_letters(
+        &self,
+        search: LetterSearch,
+    ) -> Result<DeadLetterPage, ApiError> {
+        let (owners, is_cut) = search.scope.list_owners(&self.dead_letters).await?;
         let mut written = search.written;
         if let Some(after) = &search.after {
-            let end = after.end();
+            let end = after.end_time();
             written.to = Some(written.to.map_or(end, |to| to.min(end)));
         }
-        let mut walk = Walk::new(owners, written, self.clock.now() + CLOCKS_DIFFER_MAX);
+        let mut walk = NewestFirstWalk::new(owners, written, self.clock.now() + CLOCKS_DIFFER_MAX);
         let end = self.clock.monotonic() + SEARCH_TIME;
-        let mut filling = Filling {
+        let mut filling = PageBuilder {
             search: &search,
             page: DeadLetterPage::default(),
             last: None,
@@ -142,18 +145,18 @@ impl<P: Ports> Manage<P> {
         };
         let cut = loop {
             match walk
-                .step(&self.dead_letters, || self.clock.monotonic() < end)
+                .next_step(&self.dead_letters, || self.clock.monotonic() < end)
                 .await?
             {
-                Step::End => break None,
-                Step::Cut(written_at) => {
-                    break Some(Place {
+                WalkStep::End => break None,
+                WalkStep::Cut(written_at) => {
+                    break Some(SearchPosition {
                         written_at,
                         object: None,
                     });
                 }
-                Step::Objects(objects) => {
-                    if let Some(cut) = self.fill(&mut filling, &walk, objects).await? {
+                WalkStep::Objects(objects) => {
+                    if let Some(cut) = self.fill_page(&mut filling, &walk, objects).await? {
                         break Some(cut);
                     }
                 }
@@ -163,7 +166,7 @@ impl<P: Ports> Manage<P> {
         page.note = is_cut.then(|| TOO_MANY_OWNERS.to_owned());
         self.write_names(&mut page).await;
         Ok(DeadLetterPage {
-            cursor: cut.map(|place| place.cursor()),
+            cursor: cut.map(|place| place.to_cursor()),
             ..page
         })
     }
@@ -179,14 +182,14 @@ impl<P: Ports> Manage<P> {
             return Ok(DeadLetterPage::default());
         };
         let hour = written_at(&key.prefix, &key.key, object.modified_at);
-        let object = Placed {
+        let object = DatedObject {
             written_at: hour.unwrap_or(object.modified_at),
             key: object.key,
             bytes: object.size,
             owner: 0,
         };
-        let search = Search {
-            scope: Scope::Subscription(key.prefix.clone()),
+        let search = LetterSearch {
+            scope: DeadLetterScope::Subscription(key.prefix.clone()),
             written: WrittenIn::default(),
             reason: None,
             event_type: None,
@@ -195,27 +198,27 @@ impl<P: Ports> Manage<P> {
             after: None,
         };
         let read = self.read_letters(object.clone()).await?;
-        let mut filling = Filling {
+        let mut filling = PageBuilder {
             search: &search,
             page: DeadLetterPage::default(),
             last: None,
             reads: 0,
             end: Duration::ZERO,
         };
-        filling.add(&object, &key.prefix, read);
+        filling.add_letters(&object, &key.prefix, read);
         let mut page = filling.page;
         self.write_names(&mut page).await;
         Ok(page)
     }
 
     /// Adds the letters of objects. Answers where the page ends, if it does.
-    async fn fill(
+    async fn fill_page(
         &self,
-        filling: &mut Filling<'_>,
-        walk: &Walk,
-        objects: Vec<Placed>,
-    ) -> Result<Option<Place>, ApiError> {
-        let is_wanted = |object: &Placed| {
+        filling: &mut PageBuilder<'_>,
+        walk: &NewestFirstWalk,
+        objects: Vec<DatedObject>,
+    ) -> Result<Option<SearchPosition>, ApiError> {
+        let is_wanted = |object: &DatedObject| {
             filling
                 .search
                 .after
@@ -239,7 +242,7 @@ impl<P: Ports> Manage<P> {
                 break;
             };
             let prefix = &walk.owners()[object.owner].prefix;
-            if let Some(end) = filling.add(object, prefix, read?) {
+            if let Some(end) = filling.add_letters(object, prefix, read?) {
                 return Ok(Some(end));
             }
         }
@@ -249,7 +252,7 @@ impl<P: Ports> Manage<P> {
     /// The letters of an object and which of them are resolved, or why it cannot be read.
     async fn read_letters(
         &self,
-        object: Placed,
+        object: DatedObject,
     ) -> Result<Result<LettersOfObject, String>, PortError> {
         if object.bytes > OBJECT_BYTES_MAX {
             return Ok(Err("the object has more than 16 MiB".to_owned()));
@@ -278,7 +281,7 @@ impl<P: Ports> Manage<P> {
                 continue;
             };
             if !topics.contains_key(&row.topic) {
-                topics.insert(row.topic.clone(), self.load(&topic).await);
+                topics.insert(row.topic.clone(), self.load_record(&topic).await);
             }
             match topics.get(&row.topic) {
                 Some(Ok(Some(record))) => write_name(record, row),
@@ -300,14 +303,14 @@ fn write_name(record: &TopicRecord, row: &mut DeadLetterView) {
     }
 }
 
-impl Filling<'_> {
+impl PageBuilder<'_> {
     /// Adds the letters of an object. Answers the place at which the page is full.
-    fn add(
+    fn add_letters(
         &mut self,
-        object: &Placed,
+        object: &DatedObject,
         prefix: &str,
         read: Result<LettersOfObject, String>,
-    ) -> Option<Place> {
+    ) -> Option<SearchPosition> {
         let search = self.search;
         let LettersOfObject { letters, resolved } = read.unwrap_or_else(|detail| {
             if self.page.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
@@ -325,24 +328,28 @@ impl Filling<'_> {
                 .as_ref()
                 .is_none_or(|after| after.is_before(object, index));
             let is_resolved = resolved.is_resolved(index);
-            if !is_after || !search.takes(&letter) || (is_resolved && !search.include_resolved) {
+            if !is_after || !search.matches(&letter) || (is_resolved && !search.include_resolved) {
                 continue;
             }
             if self.page.dead_letters.len() == search.items {
                 return self.last.clone();
             }
-            self.page
-                .dead_letters
-                .push(row(object, prefix, index, letter, is_resolved));
-            self.last = Some(object.place(index));
+            self.page.dead_letters.push(dead_letter_view(
+                object,
+                prefix,
+                index,
+                letter,
+                is_resolved,
+            ));
+            self.last = Some(object.position(index));
         }
-        self.last = Some(object.place(usize::MAX));
+        self.last = Some(object.position(usize::MAX));
         None
     }
 }
 
-impl Search {
-    fn takes(&self, letter: &ShownLetter) -> bool {
+impl LetterSearch {
+    fn matches(&self, letter: &ShownLetter) -> bool {
         let has_reason = self
             .reason
             .is_none_or(|reason| letter.reason.as_deref() == Some(reason.as_str()));
@@ -350,9 +357,9 @@ impl Search {
     }
 }
 
-impl Placed {
-    fn place(&self, index: usize) -> Place {
-        Place {
+impl DatedObject {
+    fn position(&self, index: usize) -> SearchPosition {
+        SearchPosition {
             written_at: self.written_at,
             object: Some((self.key.clone(), index)),
         }
@@ -367,8 +374,8 @@ pub(crate) fn is_lasting(error: &PortError) -> bool {
     )
 }
 
-fn row(
-    object: &Placed,
+fn dead_letter_view(
+    object: &DatedObject,
     prefix: &str,
     index: usize,
     letter: ShownLetter,

@@ -8,14 +8,14 @@ use posthaste_core::stored::dead_letter::{KeyPeriod, written_at};
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ListPage, ObjectMeta, ObjectStore, PortError};
 
-use super::owners::{LISTINGS_AT_ONCE, Owner};
+use super::owners::{DeadLetterOwner, LISTINGS_AT_ONCE};
 
 /// Most listings of one request. What lies before the last one is on the next page.
 const LISTINGS_MAX: usize = 2000;
 
 /// An object and when it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct DatedObject {
     pub(crate) written_at: Timestamp,
     pub(crate) key: String,
     pub(crate) bytes: u64,
@@ -25,9 +25,9 @@ pub(crate) struct Placed {
 
 /// A step of the walk.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     /// The objects of a period, the newest first. All later steps have older ones.
-    Objects(Vec<Placed>),
+    Objects(Vec<DatedObject>),
     /// The listings are used up. Everything written at this time or later was answered.
     Cut(Timestamp),
     /// There is nothing more.
@@ -36,22 +36,22 @@ pub(crate) enum Step {
 
 /// A walk.
 #[derive(Debug)]
-pub(crate) struct Walk {
-    owners: Vec<Owner>,
+pub(crate) struct NewestFirstWalk {
+    owners: Vec<DeadLetterOwner>,
     written: WrittenIn,
     /// Periods to look at with the owners that have objects in them, the next one last.
     periods: Vec<(KeyPeriod, Vec<usize>)>,
     month: KeyPeriod,
     /// Objects that a listing of a longer period showed, until their part of it has its turn.
-    listed: Vec<Placed>,
+    listed: Vec<DatedObject>,
     listings: usize,
     listings_max: usize,
     has_stepped: bool,
 }
 
-impl Walk {
+impl NewestFirstWalk {
     /// A walk over what was written in a time, and before `now`.
-    pub(crate) fn new(owners: Vec<Owner>, written: WrittenIn, now: Timestamp) -> Self {
+    pub(crate) fn new(owners: Vec<DeadLetterOwner>, written: WrittenIn, now: Timestamp) -> Self {
         let to = written.to.map_or(now, |to| to.min(now));
         Self {
             owners,
@@ -69,37 +69,37 @@ impl Walk {
     }
 
     /// The owners.
-    pub(crate) fn owners(&self) -> &[Owner] {
+    pub(crate) fn owners(&self) -> &[DeadLetterOwner] {
         &self.owners
     }
 
     /// The next step. The first one has objects of a period, however much is listed for it; before
     /// each later one the walk is cut when it must end.
-    pub(crate) async fn step(
+    pub(crate) async fn next_step(
         &mut self,
         bucket: &impl ObjectStore,
         has_time: impl Fn() -> bool,
-    ) -> Result<Step, PortError> {
+    ) -> Result<WalkStep, PortError> {
         loop {
             let Some((period, owners)) = self.next_period() else {
-                return Ok(Step::End);
+                return Ok(WalkStep::End);
             };
             if self.has_stepped && (self.listings >= self.listings_max || !has_time()) {
-                return Ok(Step::Cut(period.ends_at()));
+                return Ok(WalkStep::Cut(period.ends_at()));
             }
-            let listed = self.list(bucket, period, owners).await?;
+            let listed = self.list_period(bucket, period, owners).await?;
             let is_hour = period.sub_periods().is_empty();
             let is_whole = |page: &ListPage| page.next_after.is_none() || is_hour;
             let (whole, divided): (Vec<_>, Vec<_>) =
                 listed.into_iter().partition(|(_, page)| is_whole(page));
             let placed = whole
                 .into_iter()
-                .flat_map(|(owner, page)| self.placed(owner, page));
+                .flat_map(|(owner, page)| self.dated_objects(owner, page));
             let placed: Vec<_> = placed.collect();
             self.listed.extend(placed);
             if divided.is_empty() {
                 self.has_stepped = true;
-                return Ok(Step::Objects(self.take_since(period.begins_at())));
+                return Ok(WalkStep::Objects(self.take_since(period.begins_at())));
             }
             let owners: Vec<_> = divided.into_iter().map(|(owner, _)| owner).collect();
             self.periods.extend(
@@ -112,7 +112,7 @@ impl Walk {
     }
 
     /// The listed objects that were written at this time or later, in order.
-    fn take_since(&mut self, begins: Timestamp) -> Vec<Placed> {
+    fn take_since(&mut self, begins: Timestamp) -> Vec<DatedObject> {
         let mut placed: Vec<_> = self
             .listed
             .extract_if(.., |object| object.written_at >= begins)
@@ -159,7 +159,7 @@ impl Walk {
 
     /// The listing of a period for each of the owners: its first page, or all of an hour, which has
     /// no parts.
-    async fn list(
+    async fn list_period(
         &mut self,
         bucket: &impl ObjectStore,
         period: KeyPeriod,
@@ -172,7 +172,7 @@ impl Walk {
             .map(|owner| (owner, format!("{}{key}", self.owners[owner].prefix)));
         let listings =
             stream::iter(prefixes.collect::<Vec<_>>()).map(|(owner, prefix)| async move {
-                let (page, listings) = list(bucket, &prefix, is_hour).await?;
+                let (page, listings) = list_prefix(bucket, &prefix, is_hour).await?;
                 Ok((owner, page, listings))
             });
         let listed: Vec<_> = listings.buffered(LISTINGS_AT_ONCE).try_collect().await?;
@@ -187,20 +187,20 @@ impl Walk {
     }
 
     /// The objects of an owner that were written in the time that is asked for.
-    fn placed(&self, owner: usize, page: ListPage) -> Vec<Placed> {
+    fn dated_objects(&self, owner: usize, page: ListPage) -> Vec<DatedObject> {
         page.objects
             .into_iter()
-            .filter_map(|meta| self.place(owner, meta))
+            .filter_map(|meta| self.dated_object(owner, meta))
             .collect()
     }
 
-    fn place(&self, owner: usize, meta: ObjectMeta) -> Option<Placed> {
+    fn dated_object(&self, owner: usize, meta: ObjectMeta) -> Option<DatedObject> {
         let prefix = &self.owners[owner].prefix;
         let written_at = written_at(prefix, &meta.key, meta.modified_at)?;
         let is_wanted = self
             .written
             .includes_object(prefix, &meta.key, meta.modified_at);
-        is_wanted.then_some(Placed {
+        is_wanted.then_some(DatedObject {
             written_at,
             key: meta.key,
             bytes: meta.size,
@@ -210,7 +210,7 @@ impl Walk {
 }
 
 /// A page of objects, or all of them, with the number of listings.
-async fn list(
+async fn list_prefix(
     bucket: &impl ObjectStore,
     prefix: &str,
     all: bool,
@@ -231,7 +231,7 @@ mod tests {
     use posthaste_testkit::memory::MemoryStore;
     use posthaste_testkit::{PortOperation, Recorded, RecordedCalls};
 
-    use super::super::owners::Scope;
+    use super::super::owners::DeadLetterScope;
     use super::*;
 
     fn at(text: &str) -> Timestamp {
@@ -259,23 +259,23 @@ mod tests {
         let mut found = Vec::<(String, usize)>::new();
         let mut to = None;
         for _ in 0..100 {
-            let owners = Scope::Topic("ORDERS/".to_owned())
-                .owners(&bucket)
+            let owners = DeadLetterScope::Topic("ORDERS/".to_owned())
+                .list_owners(&bucket)
                 .await
                 .unwrap()
                 .0;
             let written = WrittenIn { from: None, to };
-            let walk = Walk::new(owners, written, at("2026-03-10T12:00:00Z"));
-            let mut walk = Walk {
+            let walk = NewestFirstWalk::new(owners, written, at("2026-03-10T12:00:00Z"));
+            let mut walk = NewestFirstWalk {
                 listings_max,
                 ..walk
             };
             to = loop {
-                match walk.step(&bucket, || true).await.unwrap() {
-                    Step::Cut(at) => break Some(at),
-                    Step::End => return (found, calls.count(PortOperation::List)),
-                    Step::Objects(objects) => {
-                        for Placed { key, .. } in objects {
+                match walk.next_step(&bucket, || true).await.unwrap() {
+                    WalkStep::Cut(at) => break Some(at),
+                    WalkStep::End => return (found, calls.count(PortOperation::List)),
+                    WalkStep::Objects(objects) => {
+                        for DatedObject { key, .. } in objects {
                             let folder = key["ORDERS/".len()..]
                                 .rsplit_once('/')
                                 .unwrap()

@@ -36,7 +36,7 @@ const READS_AT_ONCE: usize = 16;
 
 /// What the subscriptions have for endpoints.
 #[derive(Debug, Default)]
-struct Endpoints {
+struct EndpointHosts {
     /// The subscriptions of each host, as `topic/name`.
     users: BTreeMap<Link, Vec<String>>,
     /// The topics that could not be read, and why.
@@ -57,16 +57,16 @@ impl<P: Ports> Manage<P> {
             ];
         };
         let until = self.clock.monotonic() + ENDPOINTS_TIME_MAX;
-        let Endpoints {
+        let EndpointHosts {
             users,
             unread,
             is_partial,
-        } = self.endpoints(until).await;
+        } = self.collect_hosts(until).await;
         let count = users.len();
-        let mut checks = self.look_at_all(examiner, users, until).await;
+        let mut checks = self.check_hosts(examiner, users, until).await;
         let left_out = count.saturating_sub(checks.len());
         checks.extend(unread);
-        checks.extend(rest(left_out, is_partial));
+        checks.extend(left_out_check(left_out, is_partial));
         if checks.is_empty() {
             checks.push(CheckView::passed(
                 "endpoint",
@@ -78,19 +78,19 @@ impl<P: Ports> Manage<P> {
     }
 
     /// The hosts of all subscriptions, as far as they are read by `until`.
-    async fn endpoints(&self, until: Duration) -> Endpoints {
-        let mut found = Endpoints::default();
+    async fn collect_hosts(&self, until: Duration) -> EndpointHosts {
+        let mut found = EndpointHosts::default();
         let keys = list_objects(&self.state, layout::TOPICS, None);
         let reads = keys.map(|listed| async move {
             match listed {
                 Ok(object) => self.record_or_check(&object.key).await,
-                Err(error) => Err(unread("the list of topics", with_causes(&error))),
+                Err(error) => Err(unread_check("the list of topics", with_causes(&error))),
             }
         });
         let mut reads = pin!(reads.buffered(READS_AT_ONCE));
         loop {
             match timeout_at(&self.clock, until, reads.next()).await {
-                Some(Some(Ok(record))) => found.add(record),
+                Some(Some(Ok(record))) => found.add_record(record),
                 Some(Some(Err(check))) => found.unread.push(check),
                 Some(None) => break,
                 None => {
@@ -107,15 +107,15 @@ impl<P: Ports> Manage<P> {
     async fn record_or_check(&self, key: &str) -> Result<Option<TopicRecord>, CheckView> {
         let topic = || format!("topic {}", layout::topic_name(key));
         let object = self.state.get(key).await;
-        let object = object.map_err(|error| unread(&topic(), with_causes(&error)))?;
-        match self.place(key, object) {
-            Ok(place) => Ok(place.topic().map(|(record, _)| record)),
-            Err(problem) => Err(unread(&topic(), problem.detail.unwrap_or_default())),
+        let object = object.map_err(|error| unread_check(&topic(), with_causes(&error)))?;
+        match self.stored_topic(key, object) {
+            Ok(place) => Ok(place.into_record().map(|(record, _)| record)),
+            Err(problem) => Err(unread_check(&topic(), problem.detail.unwrap_or_default())),
         }
     }
 
     /// A check of each of these hosts that was looked at by `until`, in their order.
-    async fn look_at_all(
+    async fn check_hosts(
         &self,
         examiner: &Arc<dyn InstallationExaminer>,
         users: BTreeMap<Link, Vec<String>>,
@@ -135,8 +135,8 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-impl Endpoints {
-    fn add(&mut self, record: Option<TopicRecord>) {
+impl EndpointHosts {
+    fn add_record(&mut self, record: Option<TopicRecord>) {
         let Some(record) = record else { return };
         for (name, settings) in &record.settings.subscriptions {
             let user = format!("{}/{name}", record.name);
@@ -147,7 +147,7 @@ impl Endpoints {
     }
 }
 
-fn unread(of: &str, found: String) -> CheckView {
+fn unread_check(of: &str, found: String) -> CheckView {
     CheckView::passed("endpoint", of, found).with_result(
         CheckResult::Unknown,
         "see the check `store`, and `posthaste topics`, which says what is wrong with a topic",
@@ -155,7 +155,7 @@ fn unread(of: &str, found: String) -> CheckView {
 }
 
 /// What was left out.
-fn rest(left_out: usize, is_partial: bool) -> Option<CheckView> {
+fn left_out_check(left_out: usize, is_partial: bool) -> Option<CheckView> {
     let secs = ENDPOINTS_TIME_MAX.as_secs();
     let found = match (left_out, is_partial) {
         (0, false) => return None,

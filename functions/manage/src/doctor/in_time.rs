@@ -11,7 +11,10 @@ use posthaste_services::timeout;
 pub(super) const CHECK_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What a look brings, or `None` if it hangs.
-pub(super) async fn limited<T>(clock: &impl Clock, look: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn limit_check_time<T>(
+    clock: &impl Clock,
+    look: impl Future<Output = T>,
+) -> Option<T> {
     timeout(clock, CHECK_TIME_MAX, look).await
 }
 
@@ -22,7 +25,7 @@ pub(super) async fn in_time(
     of: String,
     look: impl Future<Output = CheckView>,
 ) -> CheckView {
-    limited(clock, look).await.unwrap_or_else(|| {
+    limit_check_time(clock, look).await.unwrap_or_else(|| {
         let found = format!("no answer within {} s", CHECK_TIME_MAX.as_secs());
         let advice = "look for what hangs: a disk or mount, the network, or the service";
         CheckView::passed(check, of, found).with_result(CheckResult::Failed, advice)

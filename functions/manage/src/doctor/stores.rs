@@ -24,7 +24,7 @@ const NO_VERSION: &str = "\"doctor\"";
 
 /// What this function does with a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum StoreUse {
     Reads,
     ReadsAndWrites,
 }
@@ -32,11 +32,15 @@ enum Use {
 impl<P: Ports> Manage<P> {
     /// A check of each store.
     pub(super) async fn check_stores(&self) -> Vec<CheckView> {
-        let both = Use::ReadsAndWrites;
+        let both = StoreUse::ReadsAndWrites;
         let state = self.check_store(&self.state, "the state", (STATE_KEY, both));
         let dead_letters =
             self.check_store(&self.dead_letters, "dead letters", (DEAD_LETTERS_KEY, both));
-        let log = self.check_store(self.log.store(), "the delivery log", (LOG_KEY, Use::Reads));
+        let log = self.check_store(
+            self.log.store(),
+            "the delivery log",
+            (LOG_KEY, StoreUse::Reads),
+        );
         let (state, dead_letters, log) = join3(state, dead_letters, log).await;
         vec![state, dead_letters, log]
     }
@@ -45,19 +49,19 @@ impl<P: Ports> Manage<P> {
         &self,
         store: &S,
         of: &str,
-        (key, uses): (&str, Use),
+        (key, uses): (&str, StoreUse),
     ) -> CheckView {
         let look = async {
-            match tried(store, (key, uses)).await {
+            match try_store(store, (key, uses)).await {
                 Ok(()) => {
                     let done = match uses {
-                        Use::Reads => "listed and read",
-                        Use::ReadsAndWrites => "listed and read, and may be written to",
+                        StoreUse::Reads => "listed and read",
+                        StoreUse::ReadsAndWrites => "listed and read, and may be written to",
                     };
                     CheckView::passed("store", of, done)
                 }
                 Err(error) => CheckView::passed("store", of, with_causes(&error))
-                    .with_result(CheckResult::Failed, advice(error.kind)),
+                    .with_result(CheckResult::Failed, store_advice(error.kind)),
             }
         };
         in_time(&self.clock, "store", of.to_owned(), look).await
@@ -65,10 +69,13 @@ impl<P: Ports> Manage<P> {
 }
 
 /// Lists, reads and writes at a key where there is nothing.
-async fn tried<S: ObjectStore>(store: &S, (key, uses): (&str, Use)) -> Result<(), PortError> {
+async fn try_store<S: ObjectStore>(
+    store: &S,
+    (key, uses): (&str, StoreUse),
+) -> Result<(), PortError> {
     store.list(key, None, 1).await?;
     store.get(key).await?;
-    if uses == Use::Reads {
+    if uses == StoreUse::Reads {
         return Ok(());
     }
     let condition = PutCondition::IfMatch(ETag(NO_VERSION.to_owned()));
@@ -84,7 +91,7 @@ fn is_of_condition(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::PreconditionFailed | ErrorKind::NotFound)
 }
 
-fn advice(kind: ErrorKind) -> &'static str {
+fn store_advice(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Denied => {
             "give the right back: deploy the template again, and look for a policy of the bucket, \

@@ -6,7 +6,7 @@ use posthaste_core::api::problem::PROBLEM_CONTENT_TYPE;
 use utoipa::openapi::{Content, HeaderBuilder, Ref, RefOr, Response};
 use utoipa::{IntoResponses, PartialSchema};
 
-type Responses = BTreeMap<String, RefOr<Response>>;
+type ResponsesByStatus = BTreeMap<String, RefOr<Response>>;
 
 /// A header that tells producers of back pressure, and its description.
 const PRESSURE: (&str, &str) = (
@@ -17,7 +17,7 @@ const PRESSURE: (&str, &str) = (
 /// The header that tells when to try again, and its description.
 const RETRY_AFTER: (&str, &str) = ("Retry-After", "Seconds until it is worth another try");
 
-fn problems(all: &[(u16, &str)]) -> Responses {
+fn problem_responses(all: &[(u16, &str)]) -> ResponsesByStatus {
     let one = |(status, description): &(u16, &str)| {
         let content = Content::new(Some(Ref::from_schema_name("Problem")));
         let response = Response::builder()
@@ -127,10 +127,10 @@ problems! {
 }
 
 /// Every answer of the publish route, with the headers by which it tells of back pressure.
-pub(crate) struct Publish;
+pub(crate) struct PublishResponses;
 
-impl IntoResponses for Publish {
-    fn responses() -> Responses {
+impl IntoResponses for PublishResponses {
+    fn responses() -> ResponsesByStatus {
         let counts = Content::new(Some(Ref::from_schema_name("PublishAnswer")));
         let accepted = Response::builder()
             .description("Accepted")

@@ -11,7 +11,7 @@ use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_services::AllWaiting;
 
 /// The subscription for which events are held.
-pub(super) struct Owner {
+pub(super) struct HeldSubscription {
     topic: TopicName,
     name: SubscriptionName,
     /// The link of its endpoint; `None` if the subscription was deleted or its topic's record
@@ -26,10 +26,10 @@ pub(super) struct Owner {
     is_unrecorded: bool,
 }
 
-impl Owner {
+impl HeldSubscription {
     /// The owner of some held objects according to its topic's record, or in the state `otherwise`
     /// if the record does not have it.
-    pub(super) fn of(
+    pub(super) fn from_record(
         record: Option<&TopicRecord>,
         otherwise: LinkState,
         (topic, name): (TopicName, SubscriptionName),
@@ -94,7 +94,7 @@ impl Owner {
         self.objects > 0 && !is_known && (self.state != LinkState::Releasing || !is_link_known)
     }
 
-    fn waiting(&self, waiting: &AllWaiting) -> WaitingCount {
+    fn waiting_count(&self, waiting: &AllWaiting) -> WaitingCount {
         let mut count = waiting.for_subscription(&self.topic, &self.name);
         if self.is_unrecorded {
             count.forget_recorded();
@@ -102,7 +102,7 @@ impl Owner {
         count
     }
 
-    fn row(&self, waiting: &AllWaiting) -> LinkView {
+    fn held_row(&self, waiting: &AllWaiting) -> LinkView {
         let row = LinkView::for_held_subscription(
             &self.topic,
             &self.name,
@@ -111,7 +111,7 @@ impl Owner {
             self.since,
         );
         LinkView {
-            waiting: Some(Box::new(self.waiting(waiting).waiting_view(None))),
+            waiting: Some(Box::new(self.waiting_count(waiting).waiting_view(None))),
             ..row.with_held_objects(self.objects)
         }
     }
@@ -119,7 +119,7 @@ impl Owner {
     /// The row of the subscription's health on a link, under the names that were written. If its
     /// events go to this link, the row has their number, and shows the state that holds them
     /// apart from the subscription's health.
-    fn over(&self, row: LinkView, link: &Link, waiting: &AllWaiting) -> LinkView {
+    fn merge_into_row(&self, row: LinkView, link: &Link, waiting: &AllWaiting) -> LinkView {
         let row = LinkView {
             topic: Some(self.topic.clone()),
             subscription: Some(self.name.clone()),
@@ -129,7 +129,7 @@ impl Owner {
             return row.with_held_objects(0);
         }
         let row = LinkView {
-            waiting: Some(Box::new(self.waiting(waiting).waiting_view(None))),
+            waiting: Some(Box::new(self.waiting_count(waiting).waiting_view(None))),
             ..row
         };
         match self.state {
@@ -146,9 +146,9 @@ impl Owner {
 }
 
 /// All rows, in their order. The key of an owner is the prefix of the objects that are held for it.
-pub(super) fn rows(
+pub(super) fn link_rows(
     failing: &[(DeliveryTarget, &TargetCondition)],
-    owners: &BTreeMap<String, Owner>,
+    owners: &BTreeMap<String, HeldSubscription>,
     waiting: &AllWaiting,
 ) -> Vec<LinkView> {
     let on_links = objects_on_links(owners);
@@ -168,7 +168,7 @@ pub(super) fn rows(
                 match owners.get(&layout::held_of(topic, name)) {
                     // What was seen of it since it was deleted is forgotten within a minute.
                     Some(owner) if owner.is_gone => None,
-                    Some(owner) => Some(owner.over(row, link, waiting)),
+                    Some(owner) => Some(owner.merge_into_row(row, link, waiting)),
                     None => Some(row.with_held_objects(0)),
                 }
             }
@@ -183,16 +183,16 @@ pub(super) fn rows(
         owners
             .values()
             .filter(|owner| owner.has_own_row(&known))
-            .map(|owner| owner.row(waiting)),
+            .map(|owner| owner.held_row(waiting)),
     );
-    rows.sort_by(|one, other| place(one).cmp(&place(other)));
+    rows.sort_by(|one, other| row_sort_key(one).cmp(&row_sort_key(other)));
     rows
 }
 
 /// The numbers of objects that are held for the subscriptions on each link.
-fn objects_on_links(owners: &BTreeMap<String, Owner>) -> BTreeMap<&Link, u32> {
+fn objects_on_links(owners: &BTreeMap<String, HeldSubscription>) -> BTreeMap<&Link, u32> {
     let mut links = BTreeMap::<_, u32>::new();
-    for Owner { link, objects, .. } in owners.values() {
+    for HeldSubscription { link, objects, .. } in owners.values() {
         let Some(link) = link else { continue };
         let sum = links.entry(link).or_default();
         *sum = sum.saturating_add(*objects);
@@ -202,19 +202,22 @@ fn objects_on_links(owners: &BTreeMap<String, Owner>) -> BTreeMap<&Link, u32> {
 
 /// The events that wait for the subscriptions on each link.
 fn events_on_links<'a>(
-    owners: &'a BTreeMap<String, Owner>,
+    owners: &'a BTreeMap<String, HeldSubscription>,
     waiting: &AllWaiting,
 ) -> BTreeMap<&'a Link, WaitingCount> {
     let mut links = BTreeMap::<_, WaitingCount>::new();
     for owner in owners.values() {
         let Some(link) = &owner.link else { continue };
-        links.entry(link).or_default().add(&owner.waiting(waiting));
+        links
+            .entry(link)
+            .or_default()
+            .add(&owner.waiting_count(waiting));
     }
     links
 }
 
 /// The place of a row: a link comes before its subscriptions.
-fn place(row: &LinkView) -> (Option<&str>, LinkScope, Option<String>, Option<String>) {
+fn row_sort_key(row: &LinkView) -> (Option<&str>, LinkScope, Option<String>, Option<String>) {
     let topic = row.topic.as_ref().map(TopicName::folded);
     let name = row.subscription.as_ref().map(SubscriptionName::folded);
     (row.link.as_deref(), row.scope, topic, name)

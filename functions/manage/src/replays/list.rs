@@ -12,12 +12,12 @@ use posthaste_services::pages;
 use serde::Deserialize;
 
 use super::parse;
-use crate::answer::{Answer, ApiError, JsonResponse, listed};
+use crate::answer::{ApiError, ApiResult, JsonResponse, skip_damaged};
 use crate::document::{BadRequests, Problems};
 use crate::events::LIST_TIME_MAX;
 use crate::extract::Query;
-use crate::manage::{Manage, Managed};
-use crate::paging::{Page, after_in, cursor};
+use crate::manage::{Manage, ManageState};
+use crate::paging::{PageRequest, after_in, encode_cursor};
 
 /// Most records that a page reads, so that it ends even if the clock stands still.
 const READS_MAX: usize = 2_000;
@@ -47,7 +47,7 @@ pub(crate) struct ReplayQuery {
 }
 
 impl ReplayQuery {
-    fn takes(&self, replay: &ReplayView) -> bool {
+    fn matches(&self, replay: &ReplayView) -> bool {
         // A replay that has just ended may still have its marker.
         (!self.active || is_active(replay.state))
             && self
@@ -68,10 +68,10 @@ impl ReplayQuery {
 #[utoipa::path(get, path = "/replays", tag = "dead letters", params(ReplayQuery),
     responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
 pub(crate) async fn list_replays<P: Ports>(
-    State(manage): Managed<P>,
+    State(manage): ManageState<P>,
     Query(query): Query<ReplayQuery>,
-) -> Answer<ReplayPage> {
-    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+) -> ApiResult<ReplayPage> {
+    let PageRequest { items, after } = PageRequest::parse(query.limit, query.cursor.as_deref())?;
     // Each replay that has not ended has a marker, so that the records of the others need not be
     // read.
     let of = if query.active {
@@ -81,13 +81,13 @@ pub(crate) async fn list_replays<P: Ports>(
     };
     let after = after_in(of, after)?;
     let page = if query.newest_first {
-        let keys = manage.newest(of, after).await?;
+        let keys = manage.keys_newest_first(of, after).await?;
         manage
-            .replays(stream::iter(keys.into_iter().map(Ok)), &query, items)
+            .replay_page(stream::iter(keys.into_iter().map(Ok)), &query, items)
             .await?
     } else {
         let keys = pages::list_objects(&manage.state, of, after).map_ok(|meta| meta.key);
-        manage.replays(keys, &query, items).await?
+        manage.replay_page(keys, &query, items).await?
     };
     Ok(JsonResponse::new(page))
 }
@@ -99,7 +99,11 @@ const fn is_active(state: ReplayState) -> bool {
 impl<P: Ports> Manage<P> {
     /// The keys before the page's beginning, the last first. Every key is listed, a thousand in a
     /// request; of the records, those of the page alone are read.
-    async fn newest(&self, of: &str, before: Option<String>) -> Result<Vec<String>, PortError> {
+    async fn keys_newest_first(
+        &self,
+        of: &str,
+        before: Option<String>,
+    ) -> Result<Vec<String>, PortError> {
         let mut keys: Vec<_> = pages::list_objects(&self.state, of, None)
             .map_ok(|meta| meta.key)
             .try_collect()
@@ -110,7 +114,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// The page of the replays of these records or markers.
-    async fn replays(
+    async fn replay_page(
         &self,
         keys: impl Stream<Item = Result<String, PortError>>,
         query: &ReplayQuery,
@@ -133,9 +137,9 @@ impl<P: Ports> Manage<P> {
             replays.extend(
                 self.shown_replay(&key)
                     .await?
-                    .filter(|replay| query.takes(replay)),
+                    .filter(|replay| query.matches(replay)),
             );
-            last = Some(cursor(&key));
+            last = Some(encode_cursor(&key));
         }
         Ok(ReplayPage {
             replays,
@@ -150,7 +154,7 @@ impl<P: Ports> Manage<P> {
         let Some(id) = marked.or_else(|| layout::replay_of(key)) else {
             return Ok(None);
         };
-        let object = listed(self.state.get(&layout::replay_record_key(id)).await)?;
+        let object = skip_damaged(self.state.get(&layout::replay_record_key(id)).await)?;
         Ok(parse(id, object).ok().map(|replay| replay.to_view()))
     }
 }

@@ -8,8 +8,8 @@ use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{ObjectStore, Ports};
 use posthaste_services::{OpenReplayError, open_replay};
 
-use super::unusable;
-use crate::answer::{ApiError, conflict};
+use super::unusable_replay_problem;
+use crate::answer::{ApiError, conflict_problem};
 use crate::manage::Manage;
 
 impl<P: Ports> Manage<P> {
@@ -37,19 +37,19 @@ impl<P: Ports> Manage<P> {
         }
         match opened {
             Ok(open) => Ok((open, is_own)),
-            Err(error) => Err(answer(&asked.id, error)),
+            Err(error) => Err(open_replay_error(&asked.id, error)),
         }
     }
 }
 
-fn answer(id: &str, error: OpenReplayError) -> ApiError {
+fn open_replay_error(id: &str, error: OpenReplayError) -> ApiError {
     match error {
         OpenReplayError::Store(error) => error.into(),
         OpenReplayError::Newer(_) => {
             let detail = "a replay of this selection was begun by a newer version";
             ApiProblem::new(ProblemKind::Internal).detail(detail).into()
         }
-        OpenReplayError::Record(error) => unusable(id, &error).into(),
-        OpenReplayError::Contended => conflict().into(),
+        OpenReplayError::Record(error) => unusable_replay_problem(id, &error).into(),
+        OpenReplayError::Contended => conflict_problem().into(),
     }
 }

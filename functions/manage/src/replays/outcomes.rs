@@ -14,7 +14,7 @@ const RECORDS_MAX: usize = 10_000;
 
 impl<P: Ports> Manage<P> {
     /// What became of the events of a replay. `None` if nothing was queued, or the log cannot say.
-    pub(super) async fn outcomes(&self, replay: &ReplayRecord) -> Option<ReplayOutcomes> {
+    pub(super) async fn replay_outcomes(&self, replay: &ReplayRecord) -> Option<ReplayOutcomes> {
         if replay.progress.queued == 0 {
             return None;
         }
@@ -26,7 +26,7 @@ impl<P: Ports> Manage<P> {
         &self,
         replay: &ReplayRecord,
     ) -> Result<Option<ReplayOutcomes>, ApiError> {
-        let topic = self.load(&replay.topic).await?;
+        let topic = self.load_record(&replay.topic).await?;
         if self.is_log_off(topic.as_ref()) {
             return Ok(None);
         }

@@ -8,7 +8,7 @@ use posthaste_ports::{Clock, Ports};
 use posthaste_services::replay::letter_objects;
 
 use crate::answer::ApiError;
-use crate::letters::{Letters, Receiver, fail};
+use crate::letters::{SchemaAndCreation, SelectedLetters, add_failures};
 use crate::manage::Manage;
 
 /// Longest time for counting. A read that begins just before its end still ends before the
@@ -23,10 +23,10 @@ const IDS_MAX: usize = 10;
 
 impl<P: Ports> Manage<P> {
     /// Counts what a replay would send now.
-    pub(super) async fn preview(
+    pub(super) async fn preview_replay(
         &self,
         selection: &ReplaySelection,
-        receiver: &Receiver,
+        receiver: &SchemaAndCreation,
     ) -> Result<ReplayPreview, ApiError> {
         let end = self.clock.monotonic() + COUNTING_TIME;
         let mut preview = ReplayPreview::default();
@@ -40,10 +40,11 @@ impl<P: Ports> Manage<P> {
                     return Ok(preview);
                 }
                 read += 1;
-                count(
+                count_letters(
                     &mut preview,
                     &object.key,
-                    self.letters(&object.key, selection, receiver).await?,
+                    self.select_letters(&object.key, selection, receiver)
+                        .await?,
                 );
             }
             match page.next_after {
@@ -61,8 +62,8 @@ impl<P: Ports> Manage<P> {
 }
 
 /// Adds the letters of an object.
-fn count(preview: &mut ReplayPreview, key: &str, letters: Letters) {
-    let Letters {
+fn count_letters(preview: &mut ReplayPreview, key: &str, letters: SelectedLetters) {
+    let SelectedLetters {
         selected,
         resolved,
         left_out,
@@ -79,5 +80,5 @@ fn count(preview: &mut ReplayPreview, key: &str, letters: Letters) {
             preview.ids.push(letter.event.id().to_owned());
         }
     }
-    fail(broken, key, (&mut preview.failed, &mut preview.failures));
+    add_failures(broken, key, (&mut preview.failed, &mut preview.failures));
 }

@@ -8,8 +8,8 @@ use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_core::stored::{RestoredLetter, layout};
 use posthaste_ports::Ports;
 
-use super::payload::Found;
-use super::{Again, former};
+use super::payload::ResendableEvent;
+use super::{ResendPlan, former_owner_problem};
 use crate::answer::ApiError;
 use crate::manage::Manage;
 
@@ -25,19 +25,19 @@ const NO_OBJECT: &str = "no object can have this key";
 impl<P: Ports> Manage<P> {
     /// The dead letter at this place. `histories` say whether its delivery still waits and, of a
     /// letter of release 0.1, its `webhook-id`.
-    pub(super) async fn letter_again(
+    pub(super) async fn plan_letter_resend(
         &self,
         place: &DeadLetterPlace,
         key: Option<&str>,
         histories: &[DeliveryHistory],
         to: &Subscription,
         id: &str,
-    ) -> Result<Again, ApiError> {
+    ) -> Result<ResendPlan, ApiError> {
         if key.is_some() {
-            return Err(bad("key", KEY_BESIDE_LETTER));
+            return Err(bad_member("key", KEY_BESIDE_LETTER));
         }
         let letter = self.letter_at(place, to, id).await?;
-        let buried = buried(histories, place, &letter);
+        let buried = delivery_of_letter(histories, place, &letter);
         let chosen = buried
             .and_then(|history| choose_delivery(histories, &to.created, Some(&history.key)).ok());
         let is_waiting = chosen.is_some_and(|chosen| chosen.is_waiting);
@@ -47,14 +47,14 @@ impl<P: Ports> Manage<P> {
         let is_id_made = known.is_none();
         let webhook_id = known.unwrap_or_else(|| letter.webhook_id_at(&object, index));
         let earlier = letter.earlier_life();
-        let found = Found {
+        let found = ResendableEvent {
             event: letter.event,
             earlier,
             webhook_id,
             is_id_made,
             letter: Some(LetterPlace { object, index }),
         };
-        Ok(Again { found, is_waiting })
+        Ok(ResendPlan { found, is_waiting })
     }
 
     async fn letter_at(
@@ -67,28 +67,28 @@ impl<P: Ports> Manage<P> {
             .object
             .starts_with(&layout::dead_letters_of(&to.topic, &to.name))
         {
-            return Err(bad("deadLetter.object", OTHER_OWNER));
+            return Err(bad_member("deadLetter.object", OTHER_OWNER));
         }
         if !is_object_key(&place.object) {
-            return Err(bad("deadLetter.object", NO_OBJECT));
+            return Err(bad_member("deadLetter.object", NO_OBJECT));
         }
         let object = self.letter_object(&place.object).await?;
-        let object = object.ok_or_else(|| none("there is no such object"))?;
+        let object = object.ok_or_else(|| not_found("there is no such object"))?;
         let letters = restore_all(&object.bytes, to.delivery_schema).unwrap_or_default();
         let letter = letters.into_iter().nth(place.index).and_then(Result::ok);
         let letter = letter.filter(|letter| is_same_log_text(letter.event.id(), id));
         let letter =
-            letter.ok_or_else(|| none("there is no dead letter of this id at this place"))?;
+            letter.ok_or_else(|| not_found("there is no dead letter of this id at this place"))?;
         if letter.is_for(&to.created) {
             Ok(letter)
         } else {
-            Err(former(to).into())
+            Err(former_owner_problem(to).into())
         }
     }
 }
 
 /// The delivery that became this dead letter, if the log says it.
-fn buried<'a>(
+fn delivery_of_letter<'a>(
     histories: &'a [DeliveryHistory],
     place: &DeadLetterPlace,
     letter: &RestoredLetter,
@@ -105,13 +105,13 @@ fn buried<'a>(
     of_letter.next().filter(|_| of_letter.next().is_none())
 }
 
-fn bad(member: &str, detail: &str) -> ApiError {
+fn bad_member(member: &str, detail: &str) -> ApiError {
     ApiProblem::new(ProblemKind::BadSettings)
         .member(member)
         .detail(detail)
         .into()
 }
 
-fn none(detail: &str) -> ApiError {
+fn not_found(detail: &str) -> ApiError {
     ApiProblem::new(ProblemKind::NotFound).detail(detail).into()
 }

@@ -12,7 +12,9 @@ use posthaste_ports::{Clock, Ports};
 use posthaste_services::kept_event::KeptEvent;
 
 use crate::answer::ApiError;
-use crate::dead_letters::{CLOCKS_DIFFER_MAX, Placed, Scope, Step, Walk, is_lasting};
+use crate::dead_letters::{
+    CLOCKS_DIFFER_MAX, DatedObject, DeadLetterScope, NewestFirstWalk, WalkStep, is_lasting,
+};
 use crate::manage::Manage;
 
 /// Longest time for a search of the dead letters. A read that begins just before its end still ends
@@ -34,7 +36,7 @@ const UNKNOWN: &str = "neither the delivery log nor a dead letter of the subscri
 const SEARCH_CUT: &str = "; there are more dead letters than can be searched in one request";
 
 /// An event that can be sent again.
-pub(super) struct Found {
+pub(super) struct ResendableEvent {
     pub(super) event: Event,
     /// The `webhook-id` that it keeps.
     pub(super) webhook_id: String,
@@ -53,13 +55,13 @@ impl<P: Ports> Manage<P> {
         chosen: &ResendChoice<'_>,
         to: &Subscription,
         id: &str,
-    ) -> Result<Found, ApiError> {
-        let kept = self.kept(to, id);
+    ) -> Result<ResendableEvent, ApiError> {
+        let kept = self.kept_event(to, id);
         for history in &chosen.with_payload {
             if let Some(event) = kept.find_event(history).await? {
                 // One that cannot be read is not resolved by sending it again.
                 let letter = kept.find_letter(chosen.history).await.unwrap_or_default();
-                return Ok(Found {
+                return Ok(ResendableEvent {
                     event,
                     webhook_id: chosen.history.webhook_id(),
                     is_id_made: false,
@@ -71,10 +73,10 @@ impl<P: Ports> Manage<P> {
                 });
             }
         }
-        Err(gone(chosen).into())
+        Err(payload_gone_problem(chosen).into())
     }
 
-    fn kept<'a>(
+    fn kept_event<'a>(
         &'a self,
         to: &'a Subscription,
         id: &'a str,
@@ -97,10 +99,10 @@ impl<P: Ports> Manage<P> {
         id: &str,
         delivery_key: Option<&str>,
         searched_from: Option<Timestamp>,
-    ) -> Result<Found, ApiError> {
-        let scope = Scope::Subscription(layout::dead_letters_of(&to.topic, &to.name));
-        let (owners, _) = scope.owners(&self.dead_letters).await?;
-        let mut walk = Walk::new(
+    ) -> Result<ResendableEvent, ApiError> {
+        let scope = DeadLetterScope::Subscription(layout::dead_letters_of(&to.topic, &to.name));
+        let (owners, _) = scope.list_owners(&self.dead_letters).await?;
+        let mut walk = NewestFirstWalk::new(
             owners,
             WrittenIn::default(),
             self.clock.now() + CLOCKS_DIFFER_MAX,
@@ -109,25 +111,29 @@ impl<P: Ports> Manage<P> {
         let mut read = 0;
         loop {
             let objects = match walk
-                .step(&self.dead_letters, || self.clock.monotonic() < end)
+                .next_step(&self.dead_letters, || self.clock.monotonic() < end)
                 .await?
             {
-                Step::Objects(objects) => objects,
-                Step::Cut(_) => return Err(unknown(searched_from, true)),
-                Step::End => return Err(unknown(searched_from, false)),
+                WalkStep::Objects(objects) => objects,
+                WalkStep::Cut(_) => return Err(unknown_event(searched_from, true)),
+                WalkStep::End => return Err(unknown_event(searched_from, false)),
             };
-            for Placed { key, .. } in objects {
+            for DatedObject { key, .. } in objects {
                 if read == OBJECTS_MAX || self.clock.monotonic() >= end {
-                    return Err(unknown(searched_from, true));
+                    return Err(unknown_event(searched_from, true));
                 }
                 read += 1;
-                let found = match self.kept(to, id).newest_letter_in(&key, delivery_key).await {
+                let found = match self
+                    .kept_event(to, id)
+                    .newest_letter_in(&key, delivery_key)
+                    .await
+                {
                     // It is named where dead letters are listed.
                     Err(error) if is_lasting(&error) => continue,
                     found => found?,
                 };
                 if let Some((index, letter)) = found {
-                    return Ok(Found {
+                    return Ok(ResendableEvent {
                         webhook_id: letter.webhook_id_at(&key, index),
                         is_id_made: letter.webhook_id.is_none(),
                         earlier: letter.earlier_life(),
@@ -140,7 +146,7 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-fn gone(chosen: &ResendChoice<'_>) -> ApiProblem {
+fn payload_gone_problem(chosen: &ResendChoice<'_>) -> ApiProblem {
     let reference = chosen.history.payload_reference.as_deref();
     let detail = match (
         reference.and_then(layout::payload_kept_until),
@@ -157,7 +163,7 @@ fn gone(chosen: &ResendChoice<'_>) -> ApiProblem {
     ApiProblem::new(ProblemKind::PayloadGone).detail(detail)
 }
 
-pub(super) fn unknown(searched_from: Option<Timestamp>, is_cut: bool) -> ApiError {
+pub(super) fn unknown_event(searched_from: Option<Timestamp>, is_cut: bool) -> ApiError {
     let log = searched_from.map(|since| format!("; the log was only searched back to {since}"));
     let letters = if is_cut { SEARCH_CUT } else { "" };
     let detail = format!("{UNKNOWN}{}{letters}", log.unwrap_or_default());

@@ -10,12 +10,12 @@ use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, Ports, PutCondition, 
 use posthaste_services::LEFT_AFTER;
 use posthaste_services::update::UPDATE_TRIES_MAX;
 
-use super::worked::{Stop, Worked};
-use crate::answer::{ApiError, conflict};
+use super::worked::{ResolveProgress, StopReason};
+use crate::answer::{ApiError, conflict_problem};
 use crate::manage::Manage;
 
 /// Who works on a selection.
-pub(super) enum Claimed {
+pub(super) enum SelectionClaim {
     /// This request, from where the work says.
     Own(Box<OwnEnding>),
     /// This request, from where it says, beside a claim that is not its own: a letter is not ended
@@ -37,7 +37,10 @@ impl<P: Ports> Manage<P> {
     /// that is how far the work came, and is let in beside it elsewhere. A request that says no
     /// place begins anew, also where it takes up what a process left: letters written since may
     /// have any key.
-    pub(super) async fn claim_ending(&self, asked: LetterEnding) -> Result<Claimed, ApiError> {
+    pub(super) async fn claim_ending(
+        &self,
+        asked: LetterEnding,
+    ) -> Result<SelectionClaim, ApiError> {
         let key = asked.key();
         let mut mine = asked.clone();
         let mut condition = PutCondition::IfAbsent;
@@ -45,7 +48,11 @@ impl<P: Ports> Manage<P> {
         for _ in 0..UPDATE_TRIES_MAX {
             if let Some(etag) = self.put_ending(&key, &mine, condition).await? {
                 let ending = mine;
-                return Ok(Claimed::Own(Box::new(OwnEnding { key, etag, ending })));
+                return Ok(SelectionClaim::Own(Box::new(OwnEnding {
+                    key,
+                    etag,
+                    ending,
+                })));
             }
             mine = asked.clone();
             condition = PutCondition::IfAbsent;
@@ -61,21 +68,24 @@ impl<P: Ports> Manage<P> {
                 Ok(open) if open.has_ended => {}
                 Ok(open) if asked.after.is_some() && open.after != asked.after => {
                     let id = open.id;
-                    return Ok(Claimed::Beside(Box::new(LetterEnding { id, ..asked })));
+                    return Ok(SelectionClaim::Beside(Box::new(LetterEnding {
+                        id,
+                        ..asked
+                    })));
                 }
                 Ok(open) if asked.after.is_none() && !self.is_left(&open) => {
-                    return Ok(Claimed::Others(open.id));
+                    return Ok(SelectionClaim::Others(open.id));
                 }
                 Ok(open) => mine.id = open.id,
                 Err(FormatError::Malformed(..)) => {}
-                Err(FormatError::Newer(_)) => return Err(newer().into()),
+                Err(FormatError::Newer(_)) => return Err(newer_version_problem().into()),
             }
             condition = PutCondition::IfMatch(etag);
         }
         if has_just_ended {
-            return Ok(Claimed::Beside(Box::new(asked)));
+            return Ok(SelectionClaim::Beside(Box::new(asked)));
         }
-        Err(conflict().into())
+        Err(conflict_problem().into())
     }
 
     /// Writes down how far work came, or that it has ended, unless somebody else has taken it over.
@@ -83,11 +93,11 @@ impl<P: Ports> Manage<P> {
     pub(super) async fn write_progress(
         &self,
         own: OwnEnding,
-        worked: &Worked,
+        worked: &ResolveProgress,
         worked_at: Timestamp,
     ) -> Result<Option<OwnEnding>, ApiError> {
-        if matches!(worked.stop, Stop::Done) {
-            self.close(own).await?;
+        if matches!(worked.stop, StopReason::Done) {
+            self.close_ending(own).await?;
             return Ok(None);
         }
         let OwnEnding { key, etag, ending } = own;
@@ -103,7 +113,7 @@ impl<P: Ports> Manage<P> {
 
     /// Deletes the object of work that has ended. The store deletes without a condition: so the
     /// object first says, under a condition, that it may go, and nobody writes it for a while.
-    pub(super) async fn close(&self, own: OwnEnding) -> Result<(), ApiError> {
+    pub(super) async fn close_ending(&self, own: OwnEnding) -> Result<(), ApiError> {
         let OwnEnding { key, etag, ending } = own;
         let ended = LetterEnding {
             worked_at: self.clock.now(),
@@ -118,7 +128,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// Takes up what a process left, if it still is as it was found.
-    pub(super) async fn take_up(
+    pub(super) async fn take_over_ending(
         &self,
         key: String,
         etag: ETag,
@@ -146,15 +156,15 @@ impl<P: Ports> Manage<P> {
     }
 
     pub(super) fn is_left(&self, open: &LetterEnding) -> bool {
-        self.age(open.worked_at) >= LEFT_AFTER
+        self.time_since(open.worked_at) >= LEFT_AFTER
     }
 
-    pub(super) fn age(&self, at: Timestamp) -> Duration {
+    pub(super) fn time_since(&self, at: Timestamp) -> Duration {
         self.clock.now().since(at)
     }
 }
 
-fn newer() -> ApiProblem {
+fn newer_version_problem() -> ApiProblem {
     let detail = "the same dead letters are being ended by a newer version";
     ApiProblem::new(ProblemKind::Internal).detail(detail)
 }

@@ -12,8 +12,8 @@ use posthaste_ports::{Clock, ObjectStore, Ports, StoredObject};
 use posthaste_services::{LEFT_AFTER, LeftWork};
 
 use super::claim::OwnEnding;
-use super::worked::{Stop, Worked, log};
-use super::{Task, WORKING_TIME};
+use super::worked::{ResolveProgress, StopReason, log_progress};
+use super::{ResolveTask, WORKING_TIME};
 use crate::answer::ApiError;
 use crate::manage::Manage;
 
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 4;
 const GIVEN_UP_AFTER: Duration = Duration::from_hours(24);
 
 /// A turn of one selection.
-enum Turn {
+enum SelectionTurn {
     /// Of a claim that was found under this key.
     Found(String),
     /// Of a claim that this process has, and left at this time the last who worked on it.
@@ -40,8 +40,11 @@ impl<P: Ports> Manage<P> {
         until: Duration,
     ) -> Result<(), ApiError> {
         let place = &self.work.endings_seen;
-        let found = self.marks(layout::ENDING, place, |_| true).await?;
-        let turns: VecDeque<_> = found.into_iter().map(|it| Turn::Found(it.key)).collect();
+        let found = self.list_marks(layout::ENDING, place, |_| true).await?;
+        let turns: VecDeque<_> = found
+            .into_iter()
+            .map(|it| SelectionTurn::Found(it.key))
+            .collect();
         let turns = Mutex::new(turns);
         let take_turns = || async {
             loop {
@@ -57,21 +60,26 @@ impl<P: Ports> Manage<P> {
     }
 
     /// A turn of one selection; answers the next one if there is more to do.
-    async fn take_turn(&self, turn: Turn, left: LeftWork, until: Duration) -> Option<Turn> {
+    async fn take_turn(
+        &self,
+        turn: SelectionTurn,
+        left: LeftWork,
+        until: Duration,
+    ) -> Option<SelectionTurn> {
         let key = match &turn {
-            Turn::Found(key) => key.clone(),
-            Turn::Taken(own, _) => own.key.clone(),
+            SelectionTurn::Found(key) => key.clone(),
+            SelectionTurn::Taken(own, _) => own.key.clone(),
         };
         let taken = match turn {
-            Turn::Found(_) if self.rest(until).is_zero() => return None,
-            Turn::Found(key) => {
-                self.work.endings_seen.note(&key);
-                self.take_up_left(key, left).await
+            SelectionTurn::Found(_) if self.time_until(until).is_zero() => return None,
+            SelectionTurn::Found(key) => {
+                self.work.endings_seen.set_last_key(&key);
+                self.take_over_left(key, left).await
             }
-            Turn::Taken(own, left_at) => Ok(Some((own, left_at))),
+            SelectionTurn::Taken(own, left_at) => Ok(Some((own, left_at))),
         };
         let next = match taken {
-            Ok(Some((own, left_at))) => self.go_on(own, left_at, until).await,
+            Ok(Some((own, left_at))) => self.work_for_a_turn(own, left_at, until).await,
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
@@ -83,7 +91,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// Takes up the claim under a key, if its process left it.
-    async fn take_up_left(
+    async fn take_over_left(
         &self,
         key: String,
         left: LeftWork,
@@ -101,54 +109,54 @@ impl<P: Ports> Manage<P> {
         };
         if open.has_ended {
             let ending = open;
-            self.close(OwnEnding { key, etag, ending }).await?;
+            self.close_ending(OwnEnding { key, etag, ending }).await?;
             return Ok(None);
         }
         let left_at = open.worked_at;
-        let taken = self.take_up(key, etag, open).await?;
+        let taken = self.take_over_ending(key, etag, open).await?;
         Ok(taken.map(|own| (Box::new(own), left_at)))
     }
 
     /// Works for a few seconds, and writes down how far that came.
-    async fn go_on(
+    async fn work_for_a_turn(
         &self,
         own: Box<OwnEnding>,
         left_at: Timestamp,
         until: Duration,
-    ) -> Result<Option<Turn>, ApiError> {
-        let turn_ends = self.clock.monotonic() + self.rest(until).min(WORKING_TIME);
+    ) -> Result<Option<SelectionTurn>, ApiError> {
+        let turn_ends = self.clock.monotonic() + self.time_until(until).min(WORKING_TIME);
         let after = own.ending.after.clone();
-        let worked = match Task::of(&own.ending) {
-            Ok(task) => self.work(&task, after, turn_ends).await,
-            Err(error) => Worked {
+        let worked = match ResolveTask::for_ending(&own.ending) {
+            Ok(task) => self.work_on_task(&task, after, turn_ends).await,
+            Err(error) => ResolveProgress {
                 answer: ResolveResponse::default(),
                 after,
-                stop: Stop::Failed(error),
+                stop: StopReason::Failed(error),
             },
         };
-        log(&own.ending, &worked);
-        let has_failed = matches!(worked.stop, Stop::Failed(_));
-        if has_failed && self.age(own.ending.began_at) >= GIVEN_UP_AFTER {
+        log_progress(&own.ending, &worked);
+        let has_failed = matches!(worked.stop, StopReason::Failed(_));
+        if has_failed && self.time_since(own.ending.began_at) >= GIVEN_UP_AFTER {
             let LetterEnding { id, topic, .. } = &own.ending;
             tracing::warn!(
                 id, %topic, subscription = %own.ending.subscription,
                 is_deletion = own.ending.end == LetterEnd::Delete, after = worked.after,
                 "dead letters not ended within a day, given up"
             );
-            return self.close(*own).await.map(|()| None);
+            return self.close_ending(*own).await.map(|()| None);
         }
         // What is given back counts as left, so that the next look goes on with it at once.
-        let is_given_back = has_failed || self.rest(until).is_zero();
+        let is_given_back = has_failed || self.time_until(until).is_zero();
         let worked_at = if is_given_back {
             left_at
         } else {
             self.clock.now()
         };
         let left = self.write_progress(*own, &worked, worked_at).await?;
-        if let Stop::Failed(error) = worked.stop {
+        if let StopReason::Failed(error) = worked.stop {
             return Err(error);
         }
         let left = left.filter(|_| !is_given_back);
-        Ok(left.map(|own| Turn::Taken(Box::new(own), left_at)))
+        Ok(left.map(|own| SelectionTurn::Taken(Box::new(own), left_at)))
     }
 }

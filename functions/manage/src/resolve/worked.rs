@@ -4,18 +4,18 @@ use posthaste_core::api::ResolveResponse;
 use posthaste_core::stored::{LetterEnd, LetterEnding};
 
 use crate::answer::ApiError;
-use crate::paging::cursor;
+use crate::paging::encode_cursor;
 
 /// Work that was done for a while.
-pub(super) struct Worked {
+pub(super) struct ResolveProgress {
     pub(super) answer: ResolveResponse,
     /// The key up to which all is done.
     pub(super) after: Option<String>,
-    pub(super) stop: Stop,
+    pub(super) stop: StopReason,
 }
 
 /// Why it stopped.
-pub(super) enum Stop {
+pub(super) enum StopReason {
     /// All is done.
     Done,
     /// Its time was over.
@@ -24,13 +24,13 @@ pub(super) enum Stop {
     Failed(ApiError),
 }
 
-impl Worked {
+impl ResolveProgress {
     /// The answer to the request for it.
-    pub(super) fn answer(self) -> Result<ResolveResponse, ApiError> {
+    pub(super) fn into_result(self) -> Result<ResolveResponse, ApiError> {
         let cursor = match self.stop {
-            Stop::Done => None,
-            Stop::Late => self.after.as_deref().map(cursor),
-            Stop::Failed(error) => return Err(error),
+            StopReason::Done => None,
+            StopReason::Late => self.after.as_deref().map(encode_cursor),
+            StopReason::Failed(error) => return Err(error),
         };
         Ok(ResolveResponse {
             cursor,
@@ -40,7 +40,7 @@ impl Worked {
 }
 
 /// Says in the log what was done.
-pub(super) fn log(ending: &LetterEnding, worked: &Worked) {
+pub(super) fn log_progress(ending: &LetterEnding, worked: &ResolveProgress) {
     let answer = &worked.answer;
     tracing::info!(
         topic = %ending.topic, subscription = %ending.subscription,

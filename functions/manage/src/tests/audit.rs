@@ -15,7 +15,7 @@ use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
 
 use super::{ADMIN_KEY, Answer, Api, TestPorts, billing};
-use crate::router::openapi;
+use crate::router::openapi_document;
 
 const TOPIC: &str = "/topics/Orders";
 const SUBSCRIPTION: &str = "/topics/Orders/subscriptions/Billing";
@@ -46,7 +46,7 @@ async fn post(api: &Api, path: &str, body: Value) -> Answer {
 /// Every operation of the API that may change something: all that are not safe, and the consent by
 /// GET. Publishing is none.
 fn changing_operations() -> BTreeSet<String> {
-    let document = serde_json::to_value(openapi::<TestPorts>()).unwrap();
+    let document = serde_json::to_value(openapi_document::<TestPorts>()).unwrap();
     let mut found = BTreeSet::from(["get /validate/{topic}/{subscription}/{code}".to_owned()]);
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {

@@ -6,7 +6,7 @@ use posthaste_core::api::apply_file_schema;
 use serde_json::Value;
 
 use super::{Api, TestPorts};
-use crate::router::openapi;
+use crate::router::openapi_document;
 
 /// Every route of every function, and those of the process.
 const ROUTES: &[&str] = &[
@@ -60,7 +60,7 @@ const ROUTES: &[&str] = &[
 ];
 
 fn document() -> Value {
-    serde_json::to_value(openapi::<TestPorts>()).unwrap()
+    serde_json::to_value(openapi_document::<TestPorts>()).unwrap()
 }
 
 #[test]

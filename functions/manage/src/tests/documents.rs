@@ -4,7 +4,7 @@ use posthaste_testkit::documents::{DocumentFault, SampleDocument, SpoiledDocumen
 use serde_json::Value;
 
 use super::{Answer, Api, TestPorts};
-use crate::router::openapi;
+use crate::router::openapi_document;
 
 /// What no message says: names of types of the program, and of the libraries that read for it.
 const FOREIGN: [&str; 12] = [
@@ -41,7 +41,7 @@ struct Operation<'a> {
 }
 
 fn document() -> Value {
-    serde_json::to_value(openapi::<TestPorts>()).unwrap()
+    serde_json::to_value(openapi_document::<TestPorts>()).unwrap()
 }
 
 /// All operations of this function.

@@ -96,7 +96,7 @@ async fn ask(api: &Api, action: &str, request: Value) -> Answer {
 }
 
 fn cursor(key: &str) -> String {
-    crate::paging::cursor(key)
+    crate::paging::encode_cursor(key)
 }
 
 /// The mark of an endpoint that was asked goes with the request.

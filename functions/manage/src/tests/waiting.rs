@@ -169,7 +169,7 @@ async fn records_say_what_waits_where_the_queue_cannot_be_asked() {
     // Nothing is recorded from now on: the numbers say nothing.
     let mut record = api
         .manage
-        .load(&topic_name("orders"))
+        .load_record(&topic_name("orders"))
         .await
         .unwrap()
         .unwrap();

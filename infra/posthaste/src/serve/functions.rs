@@ -137,7 +137,7 @@ impl Functions {
         let publish = posthaste_publish::routes(Arc::clone(&self.publish));
         let console = self.console.as_ref().map(|console| console.router.clone());
         let backups = backup::routes(Arc::clone(&self.backups));
-        let backups = posthaste_manage::guarded(Arc::clone(&self.manage), backups);
+        let backups = posthaste_manage::with_admin_key_check(Arc::clone(&self.manage), backups);
         let others = publish.merge(console.unwrap_or_default()).merge(backups);
         posthaste_manage::router_beside(Arc::clone(&self.manage), others)
     }
